@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backend/cpu/update.h"
+#include "backend/cpu/update/update.h"
 #include "backend/parallel.h"
 #include "base/error.h"
 #include "base/huge_pages.h"

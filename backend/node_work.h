@@ -1,5 +1,5 @@
 // What a node computes and moves at the least, by its shapes alone: what measured times are held against
-// (trainer/step_profile.h), and what a step on paper is made of (backend/cuda/dry_device.h).
+// (trainer/compile/step_profile.h), and what a step on paper is made of (backend/cuda/dry_device.h).
 #pragma once
 
 #include "backend/kernel.h"

@@ -1,6 +1,6 @@
 // A rule of whole tensors: what a parameter moves by is known only of all of it (a norm of each row, a product of
 // matrices), or its state is not of the parameter's shape. It is written as steps that a worker takes, on the CPU
-// (backend/cpu/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). Adding one is, as for rules of
+// (backend/cpu/update/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). Adding one is, as for rules of
 // elements (backend/update_rule.h), a file in backend/rules and its row in backend/update_rules.h:
 //
 //   struct Muon : TensorRule {
@@ -24,7 +24,7 @@
 //   largest(n, f, out)                      of f(i) >= 0
 //   copy(from, to, n)
 //   once(f)                                 f()
-//   product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)   as backend/cpu/gemm.h has it
+//   product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)   as backend/cpu/gemm/gemm.h has it
 //   perhaps(flag)                           false only if *flag, a double, is known to be 0: the steps that follow for
 //                                           it alone may be left out
 //

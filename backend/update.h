@@ -69,7 +69,7 @@ struct OptimizerConfig {
   int64_t lookahead = 0;
   double lookahead_alpha = 0.5;
   double sam_rho = 0;       // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
-  int64_t state_bits = 32;  // 8: moments by blocks (backend/cpu/quantised.h)
+  int64_t state_bits = 32;  // 8: moments by blocks (backend/cpu/update/quantised.h)
   // ZeRO stage 1 (Rajbhandari et al. 2020, arXiv:1910.02054): so many ranks keep the moments and averages of a share of
   // the elements each, and move these. 1: every rank all of them.
   int64_t shards = 1;

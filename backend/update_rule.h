@@ -28,7 +28,7 @@
 // are those of norms 0.
 //
 // A rule of the second order (AdaHessian) says so by `curved`: move() takes a last T h, the estimate of the Hessian's
-// diagonal at the element, made at the steps t with (t - 1) % hessian_interval == 0 (trainer/curvature.h).
+// diagonal at the element, made at the steps t with (t - 1) % hessian_interval == 0 (trainer/loop/curvature.h).
 //
 //     static constexpr bool curved = true;
 //     template <class T> HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h);

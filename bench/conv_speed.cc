@@ -14,7 +14,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
-#include "backend/cpu/conv.h"
+#include "backend/cpu/conv/conv.h"
 
 using namespace amp;
 

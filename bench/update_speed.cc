@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/optimizer.h"
+#include "backend/cpu/update/optimizer.h"
 
 using namespace amp;
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "importer/edit.h"
+#include "importer/surgery/edit.h"
 #include "models/weights.h"
 
 namespace amp {

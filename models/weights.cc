@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/edit.h"
+#include "importer/surgery/edit.h"
 
 namespace amp {
 namespace {

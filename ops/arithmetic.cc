@@ -134,7 +134,7 @@ const RegisterElementwise<Sign> sign{"Sign", [](GradBuilder&) {}};  // gradient 
 const RegisterElementwise<Mod> mod{"Mod", grad_mod};
 const RegisterElementwise<Detach> detach{"Detach", [](GradBuilder&) {}};  // torch.Tensor.detach
 
-// Inputs through which no gradient passes: importer/straight_through.h.
+// Inputs through which no gradient passes: importer/quantized/straight_through.h.
 void lower_sum_of_two(Lowering& l) {
   ValueId in[] = {l.in(0), l.in(1)};
   for (const int64_t k : l.attrs.ints(kDetached)) in[k] = l.b.op("Detach", {in[k]});

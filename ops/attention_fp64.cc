@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/operands.h"
 #include "backend/rows.h"
 #include "base/math.h"

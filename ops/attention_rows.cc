@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "backend/cpu/bf16_pairs.h"
+#include "backend/cpu/gemm/bf16_pairs.h"
 #include "backend/cpu/vector_exp.h"
 #include "backend/rows.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "backend/cpu/bf16_pairs.h"
-#include "backend/cpu/panel_product.h"
+#include "backend/cpu/gemm/bf16_pairs.h"
+#include "backend/cpu/gemm/panel_product.h"
 #include "backend/rows.h"
 #include "ops/attention_heads.h"
 

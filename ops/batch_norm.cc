@@ -13,7 +13,7 @@
 // Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
 //   running = running momentum + batch (1 - momentum),   with the biased variance of the batch.
 // (PyTorch's momentum is one minus this one, and it blends in the unbiased variance: n / (n - 1) times this one.)
-#include "backend/cpu/batch_norm.h"
+#include "backend/cpu/norm/batch_norm.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 //
 // The three are one trilinear form, so that each one's gradients are the other two. On a GPU channels may lie last
 // (attribute channels_last).
-#include "backend/cpu/conv.h"
+#include "backend/cpu/conv/conv.h"
 
 #include "backend/channels_last.h"
 #include "backend/node_work.h"

@@ -145,7 +145,7 @@ const RegisterElementwise<Cos> cos_{"Cos", grad_cos};
 const RegisterElementwise<Floor> floor_{"Floor", grad_zero};
 const RegisterElementwise<Ceil> ceil_{"Ceil", grad_zero};
 const RegisterElementwise<Round> round_{"Round", grad_zero};
-// Of a quantiser (importer/fake_quant.h): the gradient passes straight through.
+// Of a quantiser (importer/quantized/fake_quant.h): the gradient passes straight through.
 void grad_straight(GradBuilder& g) { g.add_grad(0, g.dy(0)); }
 const RegisterElementwise<Round> round_through{"RoundStraight", grad_straight};
 void lower_round(Lowering& l) {

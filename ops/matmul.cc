@@ -2,9 +2,9 @@
 // [+ bias], batch dims broadcast, bias a vector of the columns.
 #include "ops/matmul.h"
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/packed_gemm.h"
 #include "backend/cpu/operands.h"
-#include "backend/cpu/packed_gemm.h"
 #include "backend/node_work.h"
 #include "ops/composed/fused_activation.h"
 #include "ops/elementwise_op.h"

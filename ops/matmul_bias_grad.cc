@@ -2,9 +2,9 @@
 // (ops/matmul.cc).
 #include "ops/matmul_bias_grad.h"
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/packed_gemm.h"
 #include "backend/cpu/operands.h"
-#include "backend/cpu/packed_gemm.h"
 #include "backend/node_work.h"
 #include "ops/compose.h"
 

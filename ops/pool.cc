@@ -6,7 +6,7 @@
 //   MaxPoolIndex(tap) {full} -> int64 positions in the flattened input, of dims full: ONNX's Indices
 //   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor, what hangs over it never does
 //   AveragePoolGrad(dy) -> dx
-#include "backend/cpu/pool.h"
+#include "backend/cpu/pool/pool.h"
 
 #include "backend/sliding_window.h"
 #include "ops/compose.h"

@@ -1,8 +1,8 @@
 // LSTM, GRU (ONNX 7+), RNN (7+): forward, reverse, bidirectional, sequence_lens, initial states, peepholes, layout
 // (14).
-// X W^T + b of all steps is one MatMul; the core operators (backend/cpu/recurrent.h) run the recurrence of one
+// X W^T + b of all steps is one MatMul; the core operators (backend/cpu/recurrent/recurrent.h) run the recurrence of one
 // direction.
-#include "backend/cpu/recurrent.h"
+#include "backend/cpu/recurrent/recurrent.h"
 
 #include <algorithm>
 

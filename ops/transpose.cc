@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backend/cpu/block_transpose.h"
+#include "backend/cpu/conv/block_transpose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {

@@ -1,5 +1,5 @@
 // From measured ranges to a plan: what must stay fp32 because 16 bits cannot hold it, at which loss scale the gradients
-// fit best, and in which order more nodes would be worth their fp32. Pure arithmetic on what trainer/calibrate.h
+// fit best, and in which order more nodes would be worth their fp32. Pure arithmetic on what trainer/loop/calibrate.h
 // measured.
 #pragma once
 

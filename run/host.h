@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/progress_state.h"
+#include "trainer/loop/progress_state.h"
 
 namespace amp {
 

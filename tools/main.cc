@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "run/stop.h"
+#include "run/train/stop.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/options.h"
 #include "tools/run_verb.h"

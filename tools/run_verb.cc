@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "run/device.h"
+#include "run/prepare/device.h"
 #include "tools/cli/config.h"
 #include "tools/cli/help.h"
 #include "tools/spec_of.h"

@@ -1,6 +1,6 @@
 #include "tools/spec_of.h"
 
-#include "run/settings.h"
+#include "run/settings/settings.h"
 
 namespace amp {
 

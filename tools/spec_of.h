@@ -1,7 +1,7 @@
-// From flags to what the library takes: a flag that bears a setting's name (run/settings.h) is that setting's value.
+// From flags to what the library takes: a flag that bears a setting's name (run/settings/settings.h) is that setting's value.
 #pragma once
 
-#include "run/spec.h"
+#include "run/spec/spec.h"
 #include "tools/cli/options.h"
 
 namespace amp {

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "run/process_ranks.h"
+#include "run/train/process_ranks.h"
 
 namespace amp {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "run/spec.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "run/bench.h"
+#include "run/evaluate/bench.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

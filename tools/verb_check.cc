@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "run/check.h"
+#include "run/check/check.h"
 #include "tools/console.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"

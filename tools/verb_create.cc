@@ -3,7 +3,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "run/build.h"
+#include "run/model/build.h"
 #include "tools/verbs.h"
 
 namespace amp {

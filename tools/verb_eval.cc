@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "run/evaluate.h"
-#include "run/objective.h"
+#include "run/evaluate/evaluate.h"
+#include "run/prepare/objective.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

@@ -2,9 +2,9 @@
 // in another precision.
 #include <iostream>
 
-#include "run/build.h"
-#include "run/export.h"
-#include "run/model_file.h"
+#include "run/export/export.h"
+#include "run/model/build.h"
+#include "run/model/model_file.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "run/generate.h"
+#include "run/evaluate/generate.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

@@ -2,7 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "run/evaluate.h"
+#include "run/evaluate/evaluate.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

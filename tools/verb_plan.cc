@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "base/file.h"
-#include "run/plan.h"
+#include "run/prepare/plan.h"
 #include "tools/console.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"

@@ -2,7 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "run/predict.h"
+#include "run/evaluate/predict.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

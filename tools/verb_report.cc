@@ -2,8 +2,8 @@
 #include <iostream>
 
 #include "base/file.h"
-#include "run/metrics_csv.h"
-#include "run/report_page.h"
+#include "run/report/metrics_csv.h"
+#include "run/report/report_page.h"
 #include "tools/verbs.h"
 
 namespace amp {

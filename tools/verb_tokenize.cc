@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "run/tokenize.h"
+#include "run/data/tokenize.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/cpu/conv_shape.h"
+#include "backend/cpu/conv/conv_shape.h"
 #include "backend/cuda/device.h"
 
 namespace amp::cuda {

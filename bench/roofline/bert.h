@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/source.h"
-#include "trainer/losses.h"
+#include "trainer/losses/losses.h"
 
 namespace amp {
 

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "importer/dropout.h"
+#include "importer/surgery/dropout.h"
 #include "precision/decide.h"
-#include "trainer/session.h"
-#include "trainer/update_profile.h"
+#include "trainer/compile/session.h"
+#include "trainer/compile/update_profile.h"
 
 namespace amp {
 

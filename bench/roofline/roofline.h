@@ -8,7 +8,7 @@
 #include "backend/cuda/dry_device.h"
 #include "bench/roofline/bert.h"
 #include "bench/roofline/unet.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
 
 namespace amp {
 

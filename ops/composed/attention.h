@@ -26,7 +26,7 @@ struct Attended {
 };
 // masks: each added to the scores, broadcast. sink: (heads) logits that take part in the softmax and give nothing, or
 // invalid. empty_rows_zero: a query whose scores are -inf throughout sees nothing: 0, where the formula says NaN.
-// Training may drop probabilities (attributes training_dropout and site, put there by importer/dropout.h).
+// Training may drop probabilities (attributes training_dropout and site, put there by importer/surgery/dropout.h).
 Attended attend(const Lowering& l, ValueId q, ValueId k, ValueId v, double scale, double softcap,
                 const std::vector<ValueId>& masks, ValueId sink = {}, bool empty_rows_zero = false);
 

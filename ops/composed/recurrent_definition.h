@@ -1,4 +1,4 @@
-// Recurrent layers (backend/cpu/recurrent.h) unrolled in time: out of products and functions that can be differentiated
+// Recurrent layers (backend/cpu/recurrent/recurrent.h) unrolled in time: out of products and functions that can be differentiated
 // twice. Of the outputs those that only the layers' own gradients read are left out.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Kernels around the products of a convolution (conv.cu), and depthwise convolutions, which are no products.
 #pragma once
 
-#include "backend/cpu/conv_shape.h"
+#include "backend/cpu/conv/conv_shape.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/typed.cuh"
 #include "backend/cuda/window.cuh"

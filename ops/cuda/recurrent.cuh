@@ -1,4 +1,4 @@
-// What the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent.h). A step is one or two products and
+// What the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two products and
 // one kernel with a thread for each sequence and unit; all of it in fp32, 16-bit operands being converted through the
 // workspace.
 #pragma once

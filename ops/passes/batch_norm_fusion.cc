@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "backend/cpu/batch_norm.h"
+#include "backend/cpu/norm/batch_norm.h"
 #include "graph/copier.h"
 #include "graph/passes.h"
 

@@ -1,6 +1,6 @@
 // What padded places reach in a graph: a small abstract interpretation over its nodes, the structural half of padding
 // removal (ops/passes/padding.h). Nothing here looks at a batch; what it takes for granted of one (the mask's ones and
-// zeros, ignored labels) trainer/packing.h looks at, batch by batch.
+// zeros, ignored labels) trainer/compile/packing.h looks at, batch by batch.
 #pragma once
 
 #include <map>

@@ -1,117 +1,92 @@
-// Values of settings that have a syntax of their own, or that other tables decide.
-#include <algorithm>
-#include <array>
-#include <cmath>
+#include "run/settings/values.h"
 
-#include "backend/update_rules.h"
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
-#include "run/settings/rows.h"
-#include "trainer/schedule.h"
+#include "trainer/tasks/task.h"
 
 namespace amp {
 
-std::vector<std::string_view> optimizer_choices() {
-  static const std::vector<std::string> names = update_rule_names();
-  return {names.begin(), names.end()};
+std::string value_text(const SettingValue& v) {
+  if (const auto* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
+  if (const auto* i = std::get_if<int64_t>(&v)) return std::to_string(*i);
+  if (const auto* d = std::get_if<double>(&v)) return number_text(*d);
+  if (const auto* s = std::get_if<std::string>(&v)) return *s;
+  return join(std::get<std::vector<std::string>>(v), ", ");
 }
 
-std::vector<std::string_view> schedule_choices() {
-  std::vector<std::string_view> names;
-  for (const ScheduleRow* row : schedule_rows()) names.emplace_back(row->name);
-  return names;
-}
-
-std::vector<std::string_view> metric_choices() {
-  std::vector<std::string_view> names{"auto"};
-  for (const std::string_view m : metric_names()) names.push_back(m);
-  return names;
-}
-
-std::optional<std::string> normal_gate(std::string_view text) {
-  const auto gate = parse_gate(text);
-  if (!gate) return std::nullopt;
-  return gate->metric + gate->relation + number_text(gate->bound);
-}
-
-std::optional<std::string> normal_steps(std::string_view text) {
-  return parse_steps(text) ? std::optional(std::string(text)) : std::nullopt;
-}
-
-std::optional<std::string> normal_loss_scale(std::string_view text) {
-  if (text == "dynamic") return "dynamic";
-  const auto v = parse_number(text);
-  if (!v || *v < 0 || std::isinf(*v)) return std::nullopt;
-  return *v == 0 ? "dynamic" : number_text(*v);
-}
-
-std::optional<std::string> normal_bytes(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, double>, 8> units{{{"KiB", 0x1p10},
-                                                                             {"MiB", 0x1p20},
-                                                                             {"GiB", 0x1p30},
-                                                                             {"TiB", 0x1p40},
-                                                                             {"kB", 1e3},
-                                                                             {"MB", 1e6},
-                                                                             {"GB", 1e9},
-                                                                             {"B", 1}}};
-  double unit = 1;
-  for (const auto& [name, bytes] : units) {
-    if (!text.ends_with(name)) continue;
-    text.remove_suffix(name.size());
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    unit = bytes;
-    break;
+std::optional<StepRanges> parse_steps(std::string_view text) {
+  StepRanges out;
+  if (text.empty()) return out;
+  for (const std::string& part : split(text, ',')) {
+    const size_t dash = part.find('-');
+    const auto first = parse_integer(std::string_view(part).substr(0, dash));
+    const auto last = dash == std::string::npos ? first : parse_integer(std::string_view(part).substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first) return std::nullopt;
+    out.emplace_back(*first, *last);
   }
-  const auto v = parse_number(text);
-  if (!v || !(*v * unit >= 1) || *v * unit > 0x1p60) return std::nullopt;
-  return std::to_string(static_cast<int64_t>(*v * unit));
+  return out;
 }
 
-std::optional<std::string> normal_delimiter(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> names{
-      {{"auto", "auto"}, {"tab", "\t"}, {"\\t", "\t"}, {"comma", ","}, {"semicolon", ";"}, {"pipe", "|"}}};
-  for (const auto& [name, meaning] : names) {
-    if (text == name) return std::string(meaning);
+std::span<const std::string_view> metric_names() {
+  static const std::vector<std::string> names = all_metric_names();
+  static const std::vector<std::string_view> views(names.begin(), names.end());
+  return views;
+}
+
+bool Gate::met(double value) const {
+  if (relation == ">=") return value >= bound;
+  if (relation == "<=") return value <= bound;
+  return relation == ">" ? value > bound : value < bound;
+}
+
+std::optional<Gate> parse_gate(std::string_view text) {
+  const size_t at = text.find_first_of("<>");
+  if (at == std::string_view::npos) return std::nullopt;
+  const size_t width = text.substr(at + 1).starts_with('=') ? 2 : 1;
+  std::string_view name = text.substr(0, at), bound = text.substr(at + width);
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  while (bound.starts_with(' ')) bound.remove_prefix(1);
+  if (name.starts_with("eval_")) name.remove_prefix(5);
+  if (name == "f1") name = "macro_f1";
+  const auto number = parse_number(bound);
+  if (!number || !std::isfinite(*number)) return std::nullopt;
+  for (const std::string_view metric : metric_names()) {
+    if (name == metric) return Gate{std::string(name), std::string(text.substr(at, width)), *number};
   }
-  const bool usable =
-      text.size() == 1 && text != "\"" && text != "\n" && text != "\r" && text != std::string_view("\0", 1);
-  return usable ? std::optional(std::string(text)) : std::nullopt;
+  return std::nullopt;
 }
 
-std::optional<std::string> normal_port(std::string_view text) {
-  if (text == "off") return "off";
-  const auto v = parse_integer(text);
-  return v && *v >= 0 && *v <= 65535 ? std::optional(std::to_string(*v)) : std::nullopt;
-}
-
-std::optional<std::string> normal_decay(std::string_view text) {
-  const auto v = parse_number(text);
-  return v && *v >= 0 && *v < 1 ? std::optional(number_text(*v)) : std::nullopt;
-}
-
-std::optional<std::string> normal_weights(std::string_view text) {
-  const std::string name = lower_case(text);
-  if (name == "last" || name == "best" || name == "ema") return name;
-  if (!name.starts_with("ema:")) return std::nullopt;
-  const auto decay = normal_decay(std::string_view(name).substr(4));
-  return decay ? std::optional("ema:" + *decay) : std::nullopt;
-}
-
-std::optional<std::string> normal_gpus(std::string_view text) {
-  std::vector<std::string> out;
-  for (const std::string& word : split(text, ',')) {
-    const auto n = parse_integer(word);
-    if (!n || *n < 0 || *n > 1023) return std::nullopt;
-    const std::string number = std::to_string(*n);
-    if (std::find(out.begin(), out.end(), number) != out.end()) return std::nullopt;
-    out.push_back(number);
+std::map<std::string, std::string> parse_arguments(std::string_view setting, const std::string& text) {
+  std::map<std::string, std::string> out;
+  const auto refuse = [&](const std::string& part) {
+    fail(Exit::usage, "E_FLAG_VALUE", cat("--", setting, ": '", printable(part), "' is not understood"),
+         "write key=value,key=value or a JSON object");
+  };
+  if (!text.empty() && text.front() == '{') {
+    const nlohmann::json j = nlohmann::json::parse(text, nullptr, false);
+    if (!j.is_object()) refuse(text);
+    for (const auto& [name, value] : j.items()) {
+      if (value.is_structured() || value.is_null()) refuse(name);
+      out[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    return out;
   }
-  return join(out, ",");
-}
-
-std::optional<std::string> normal_max_length(std::string_view text) {
-  const auto n = parse_integer(text);
-  return n && (*n == 0 || *n >= 2) ? std::optional(std::to_string(*n)) : std::nullopt;
+  for (const std::string& part : text.empty() ? std::vector<std::string>{} : split(text, ',')) {
+    const size_t eq = part.find('=');
+    const auto trimmed = [](std::string s) {
+      s.erase(0, s.find_first_not_of(' '));
+      s.erase(s.find_last_not_of(' ') + 1);
+      return s;
+    };
+    const std::string key = trimmed(part.substr(0, eq)),
+                      value = eq == std::string::npos ? "" : trimmed(part.substr(eq + 1));
+    if (key.empty() || value.empty() || !out.emplace(key, value).second) refuse(part);
+  }
+  return out;
 }
 
 }  // namespace amp

@@ -1,18 +1,18 @@
-// The CPU's convolutions, each form by itself, against plain loops in fp64 (backend/cpu/conv_plain.h).
+// The CPU's convolutions, each form by itself, against plain loops in fp64 (backend/cpu/conv/conv_plain.h).
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/conv.h"
-#include "backend/cpu/conv_batch.h"
-#include "backend/cpu/conv_channels.h"
-#include "backend/cpu/conv_depthwise.h"
-#include "backend/cpu/conv_depthwise_planes.h"
-#include "backend/cpu/conv_direct.h"
-#include "backend/cpu/conv_plain.h"
-#include "backend/cpu/conv_pointwise.h"
-#include "backend/cpu/conv_winograd.h"
+#include "backend/cpu/conv/conv.h"
+#include "backend/cpu/conv/conv_batch.h"
+#include "backend/cpu/conv/conv_channels.h"
+#include "backend/cpu/conv/conv_depthwise.h"
+#include "backend/cpu/conv/conv_depthwise_planes.h"
+#include "backend/cpu/conv/conv_direct.h"
+#include "backend/cpu/conv/conv_plain.h"
+#include "backend/cpu/conv/conv_pointwise.h"
+#include "backend/cpu/conv/conv_winograd.h"
 #include "base/text.h"
 
 using namespace amp;

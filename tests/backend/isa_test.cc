@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
 #include "base/simd.h"
 
 using namespace amp;

@@ -1,6 +1,6 @@
 // Products of every mix of storage types against fp64, at the edges of all blocks; the bits do not depend on the thread
 // count.
-#include "backend/cpu/packed_gemm.h"
+#include "backend/cpu/gemm/packed_gemm.h"
 
 #include <omp.h>
 

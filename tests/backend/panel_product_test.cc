@@ -1,6 +1,6 @@
 // Parts of products with a packed right-hand side against fp64, at the edges of all blocks; 2^x in vectors against
 // the library's; rounding to bf16 in rows against that of single numbers.
-#include "backend/cpu/panel_product.h"
+#include "backend/cpu/gemm/panel_product.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "backend/cpu/bf16_pairs.h"
+#include "backend/cpu/gemm/bf16_pairs.h"
 #include "backend/cpu/vector_exp.h"
 #include "base/host_tensor.h"
 

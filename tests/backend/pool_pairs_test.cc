@@ -1,5 +1,5 @@
-// 2x2 maxima at stride 2 (backend/cpu/pool_pairs.h) against a loop over taps in their order.
-#include "backend/cpu/pool_pairs.h"
+// 2x2 maxima at stride 2 (backend/cpu/pool/pool_pairs.h) against a loop over taps in their order.
+#include "backend/cpu/pool/pool_pairs.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

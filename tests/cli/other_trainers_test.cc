@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "run/values.h"
+#include "run/settings/values.h"
 #include "tests/cli/cli_helper.h"
 #include "tests/support.h"
 

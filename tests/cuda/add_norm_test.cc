@@ -2,7 +2,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"
-#include "importer/dropout.h"
+#include "importer/surgery/dropout.h"
 #include "ops/norm_sums.h"
 #include "ops/passes/add_norm_fusion.h"
 #include "ops/passes/norm_renewal.h"

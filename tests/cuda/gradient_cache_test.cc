@@ -1,5 +1,5 @@
 // The gradient cache where outputs, cache and losses lie in a device's memory.
-#include "trainer/gradient_cache.h"
+#include "trainer/loop/gradient_cache.h"
 
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -7,8 +7,8 @@
 
 #include "backend/cuda/emulated_device.h"
 #include "tests/trainer/small_run.h"
-#include "trainer/host_terms.h"
-#include "trainer/launch_window.h"
+#include "trainer/compile/host_terms.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -1,5 +1,5 @@
 // The memory bill: what a Session really takes of the emulated device, and what is advised when it does not fit.
-#include "trainer/memory_estimate.h"
+#include "trainer/compile/memory_estimate.h"
 
 #include <catch2/catch_all.hpp>
 #include <cstring>
@@ -9,9 +9,9 @@
 #include "tests/cuda/gpu.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
-#include "trainer/launch_window.h"
-#include "trainer/step_engine.h"
-#include "trainer/update_profile.h"
+#include "trainer/compile/update_profile.h"
+#include "trainer/loop/launch_window.h"
+#include "trainer/loop/step_engine.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -7,7 +7,7 @@
 #include "precision/op_list.h"
 #include "tests/cuda/gpu.h"
 #include "tests/support.h"
-#include "trainer/step_engine.h"
+#include "trainer/loop/step_engine.h"
 
 namespace amp::test {
 

@@ -1,6 +1,6 @@
 // The whole loop on the emulated device: fp16 with dynamic loss scaling, dropout, accumulation, EMA. It follows the
 // CPU's run, resumes bit for bit, and never waits for the device between two looks at the weights.
-#include "trainer/trainer.h"
+#include "trainer/loop/trainer.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 #include "backend/cuda/emulated_device.h"
 #include "data/tensor_dataset.h"
-#include "importer/dropout.h"
+#include "importer/surgery/dropout.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/support.h"

@@ -2,7 +2,7 @@
 // so that it does not keep the fuzzer out of the reader.
 #include "base/checksum.h"
 #include "fuzz/fuzz.h"
-#include "trainer/manifest.h"
+#include "trainer/loop/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace amp;

@@ -2,7 +2,7 @@
 #include "backend/interpreter.h"
 #include "fuzz/fuzz.h"
 #include "graph/probe.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace amp;

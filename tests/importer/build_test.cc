@@ -1,5 +1,5 @@
 // From proto to SourceGraph: inlining, names, order, structure errors.
-#include "importer/build.h"
+#include "importer/read/build.h"
 
 #include <algorithm>
 #include <catch2/catch_approx.hpp>

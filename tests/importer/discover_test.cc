@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "importer/describe.h"
-#include "importer/export.h"
+#include "importer/discover/describe.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "tests/support.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "importer/evidence.h"
+#include "importer/discover/evidence.h"
 #include "tests/importer/values.h"
 
 using namespace amp;

@@ -1,5 +1,5 @@
 // Weights written back: the right bytes in the right places, and nothing else.
-#include "importer/export.h"
+#include "importer/write/export.h"
 
 #include <onnx/checker.h>
 

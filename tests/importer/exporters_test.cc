@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "importer/describe.h"
+#include "importer/discover/describe.h"
 #include "models.h"
 #include "tests/support.h"
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <vector>
 
-#include "importer/arrangement.h"
-#include "importer/evidence.h"
-#include "importer/fixed_pattern.h"
-#include "importer/formula.h"
+#include "importer/discover/arrangement.h"
+#include "importer/discover/evidence.h"
+#include "importer/discover/fixed_pattern.h"
+#include "importer/discover/formula.h"
 
 using namespace amp;
 

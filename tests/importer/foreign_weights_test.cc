@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "base/text.h"
-#include "importer/describe.h"
-#include "importer/fixed_pattern.h"
+#include "importer/discover/describe.h"
+#include "importer/discover/fixed_pattern.h"
 #include "models.h"
 #include "tests/importer/beside_a_layer.h"
 #include "tests/support.h"

@@ -2,7 +2,7 @@
 #include <limits>
 #include <set>
 
-#include "importer/export.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "run.h"
 #include "tests/support.h"

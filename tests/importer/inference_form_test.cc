@@ -1,7 +1,7 @@
 // Files that were exported in training form: notes at import, and the form in which they are exported.
 #include <algorithm>
 
-#include "importer/export.h"
+#include "importer/write/export.h"
 #include "models.h"
 
 using namespace amp;

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "importer/export.h"
-#include "importer/wire.h"
+#include "importer/read/wire.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "run.h"
 #include "tests/support.h"

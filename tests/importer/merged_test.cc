@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "importer/describe.h"
-#include "importer/export.h"
+#include "importer/discover/describe.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "tests/importer/run.h"
 #include "tests/importer/values.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
 #include "tests/support.h"
 
 namespace amp::test {

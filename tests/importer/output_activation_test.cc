@@ -1,5 +1,5 @@
 // How models end: activations after the logits, losses inside.
-#include "importer/output_activation.h"
+#include "importer/discover/output_activation.h"
 
 #include <catch2/catch_all.hpp>
 

@@ -1,6 +1,6 @@
 // Outputs of detectors, heat maps, depth and sequence models against those of encoders and classifiers: which of them
 // a pooled classifier may be put on. Small graphs in the form in which exporters write the real ones.
-#include "importer/output_look.h"
+#include "importer/discover/output_look.h"
 
 #include "backend/interpreter.h"
 #include "graph/bind.h"

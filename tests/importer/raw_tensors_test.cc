@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "importer/evidence.h"
-#include "importer/fixed_pattern.h"
+#include "importer/discover/evidence.h"
+#include "importer/discover/fixed_pattern.h"
 #include "tests/importer/beside_a_layer.h"
 
 using namespace amp;

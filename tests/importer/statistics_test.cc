@@ -1,6 +1,6 @@
 // Which tensors are running statistics, and what becomes of those that the file shares with something else.
-#include "importer/doc.h"
-#include "importer/export.h"
+#include "importer/read/doc.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "tests/support.h"
 

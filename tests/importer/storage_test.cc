@@ -8,8 +8,8 @@
 #include "backend/interpreter.h"
 #include "base/npz.h"
 #include "graph/bind.h"
-#include "importer/export.h"
-#include "importer/tensor.h"
+#include "importer/read/tensor.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "tests/support.h"
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "importer/describe.h"
-#include "importer/evidence.h"
-#include "importer/export.h"
+#include "importer/discover/describe.h"
+#include "importer/discover/evidence.h"
+#include "importer/write/export.h"
 #include "models.h"
 #include "run.h"
 #include "tests/importer/values.h"

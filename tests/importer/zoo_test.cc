@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "importer/export.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
+#include "importer/write/export.h"
 #include "tests/support.h"
 
 using namespace amp;

@@ -92,8 +92,8 @@ std::vector<std::string> faults(const Source& s) {
     }
     if (is_protobuf(i.path) && module != "importer") add(i.line, "only importer sees ONNX and Protocol Buffers");
     if (i.path == "mpi.h" && s.path.rfind("trainer/mpi/", 0) != 0) add(i.line, "only trainer/mpi sees MPI");
-    if (i.path == "microhttpd.h" && s.path != "run/report_server.cc")
-      add(i.line, "only run/report_server.cc sees HTTP");
+    if (i.path == "microhttpd.h" && s.path != "run/report/report_server.cc")
+      add(i.line, "only run/report/report_server.cc sees HTTP");
     if (is_cuda(i.path) && s.path.rfind("backend/cuda/", 0) != 0) add(i.line, "only backend/cuda sees CUDA");
   }
   static const std::regex command_line(R"re(\b(argv|argc|Flag|Verb|std::c(out|err|in)|printf)\b)re");
@@ -187,20 +187,20 @@ TEST_CASE("the rules catch what they forbid") {
   CHECK(caught("graph/x.cc", "#include \"backend/kernel.h\"\n") == 1);
   CHECK(caught("base/x.h", "  # include \"graph/graph.h\"\n") == 1);
   CHECK(caught("importer/x.cc", "#include \"precision/decide.h\"\n#include \"data/table.h\"\n") == 2);
-  CHECK(caught("data/x.cc", "#include \"trainer/session.h\"\n") == 1);
+  CHECK(caught("data/x.cc", "#include \"trainer/compile/session.h\"\n") == 1);
   CHECK(caught("importer/x.cc", "#include \"backend/kernel.h\"\n") == 1);
-  CHECK(caught("trainer/x.cc", "#include \"run/common.h\"\n") == 1);
+  CHECK(caught("trainer/x.cc", "#include \"run/prepare/common.h\"\n") == 1);
   CHECK(caught("run/x.cc", "#include \"tools/cli/options.h\"\n") == 1);
   CHECK(caught("run/x.cc", "int main(int argc, char** argv) {\n") == 1);
   CHECK(caught("run/x.cc", "std::cout << 1; // Verb\n") == 1);
   CHECK(caught("run/x.cc", "// as a Flag of the command line\n") == 0);
-  CHECK(caught("tools/x.cc", "#include \"trainer/trainer.h\"\n#include \"data/table.h\"\n") == 2);
+  CHECK(caught("tools/x.cc", "#include \"trainer/loop/trainer.h\"\n#include \"data/table.h\"\n") == 2);
   CHECK(caught("trainer/x.cc", "#include \"session.h\"\n") == 1);
   CHECK(caught("tools/x.cc", "#include <onnx/onnx_pb.h>\n") == 1);
   CHECK(caught("backend/cpu/x.cc", "#include <cuda_runtime.h>\n") == 1);
   CHECK(caught("trainer/x.cc", "if (node.op->name == \"Dropout\") return;\n") == 1);
   CHECK(caught("trainer/x.cc", "if (source.op == \"Dropout\") return;\n") == 1);
   CHECK(caught("ops/x.h", "using namespace amp;\n") == 1);
-  CHECK(caught("ops/x.cc", "#include \"backend/cpu/gemm.h\"\n#include <vector>\nusing namespace std;\n") == 0);
+  CHECK(caught("ops/x.cc", "#include \"backend/cpu/gemm/gemm.h\"\n#include <vector>\nusing namespace std;\n") == 0);
   CHECK(caught("importer/x.cc", "#include <onnx/onnx_pb.h>\n") == 0);
 }

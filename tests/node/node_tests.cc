@@ -11,11 +11,11 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/bind.h"
-#include "importer/import.h"
-#include "importer/load.h"
-#include "importer/tensor_file.h"
+#include "importer/read/import.h"
+#include "importer/read/load.h"
+#include "importer/read/tensor_file.h"
 #include "tests/support.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
 
 using namespace amp;
 namespace fs = std::filesystem;

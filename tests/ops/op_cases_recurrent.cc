@@ -10,7 +10,7 @@ struct Layer {
   bool reverse = false, lengths = false, optional = false;  // optional: peepholes of LSTM, reset after of GRU
 };
 
-// What activations of backend/cpu/recurrent.h are numbered: sigmoid 0, tanh 1, relu 2, hard sigmoid 3, leaky relu 4,
+// What activations of backend/cpu/recurrent/recurrent.h are numbered: sigmoid 0, tanh 1, relu 2, hard sigmoid 3, leaky relu 4,
 // elu 5,
 // softsign 6, affine 7, scaled tanh 8.
 Attrs attrs(const Layer& l, std::vector<int64_t> activation) {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "run/build.h"
+#include "run/model/build.h"
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/run/lenet_run.h"

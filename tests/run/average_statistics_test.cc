@@ -1,5 +1,5 @@
 // Statistics of averaged weights as torch.optim.swa_utils.update_bn makes them (data/statistics/make_update_bn.py).
-#include "run/average_statistics.h"
+#include "run/train/average_statistics.h"
 
 #include <catch2/catch_all.hpp>
 #include <fstream>

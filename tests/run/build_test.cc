@@ -1,6 +1,6 @@
 // Models that are built: checkpoints of transformers against what it computes (tests/data/models), the way back, new
 // models of every architecture.
-#include "run/build.h"
+#include "run/model/build.h"
 
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -11,10 +11,10 @@
 
 #include "base/file.h"
 #include "base/safetensors.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
 #include "models/architecture.h"
-#include "run/model_metadata.h"
-#include "run/train.h"
+#include "run/model/model_metadata.h"
+#include "run/train/train.h"
 #include "tests/errors.h"
 #include "tests/run/outputs_of.h"
 #include "tests/support.h"

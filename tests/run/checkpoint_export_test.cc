@@ -5,9 +5,9 @@
 
 #include "base/file.h"
 #include "base/safetensors.h"
-#include "run/build.h"
-#include "run/export.h"
-#include "run/train.h"
+#include "run/export/export.h"
+#include "run/model/build.h"
+#include "run/train/train.h"
 #include "tests/errors.h"
 #include "tests/run/outputs_of.h"
 #include "tests/support.h"

@@ -1,12 +1,12 @@
 // Class weights by name, and balanced as scikit-learn's compute_class_weight("balanced", ...) has them.
-#include "run/class_weights.h"
+#include "run/prepare/class_weights.h"
 
 #include <catch2/catch_all.hpp>
 
 #include "data/tensor_dataset.h"
 #include "tests/errors.h"
 #include "tests/support.h"
-#include "trainer/loss_text.h"
+#include "trainer/losses/loss_text.h"
 
 using namespace amp;
 using namespace amp::test;

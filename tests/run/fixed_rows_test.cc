@@ -9,10 +9,10 @@
 #include <set>
 
 #include "base/npz.h"
-#include "run/check.h"
-#include "run/evaluate.h"
-#include "run/fixed_shapes.h"
-#include "run/predict.h"
+#include "run/check/check.h"
+#include "run/evaluate/evaluate.h"
+#include "run/evaluate/predict.h"
+#include "run/model/fixed_shapes.h"
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/support.h"

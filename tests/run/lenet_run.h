@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "run/spec.h"
+#include "run/spec/spec.h"
 #include "tests/support.h"
 
 namespace amp::test {

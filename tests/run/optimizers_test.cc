@@ -7,13 +7,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "run/memory.h"
-#include "run/prepare.h"
+#include "run/prepare/memory.h"
+#include "run/prepare/prepare.h"
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/run/lenet_run.h"
 #include "tests/support.h"
-#include "trainer/checkpoint.h"
+#include "trainer/loop/checkpoint.h"
 
 using namespace amp;
 using amp::test::error_of;

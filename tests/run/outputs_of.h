@@ -1,8 +1,8 @@
 // What a model file's graph computes on the CPU, for tests of models that are built.
 #pragma once
 
-#include "importer/import.h"
-#include "trainer/session.h"
+#include "importer/read/import.h"
+#include "trainer/compile/session.h"
 
 namespace amp::test {
 

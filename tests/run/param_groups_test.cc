@@ -1,5 +1,5 @@
 // Parameter groups: what rows and layer decay do to a run's weights, its record and its resumption.
-#include "run/param_groups.h"
+#include "run/prepare/param_groups.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Image processing that files beside a model describe, against what transformers and timm make of a picture
 // (tests/data/data/images/make_preprocessor_golden.py).
-#include "run/preprocessor_config.h"
+#include "run/model/preprocessor_config.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The page of a run: what it holds is what the run's files hold, in a form that no text of them can leave, and bounded.
-#include "run/report_page.h"
+#include "run/report/report_page.h"
 
 #include <catch2/catch_all.hpp>
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 #include "base/base64.h"
 #include "base/hash.h"
-#include "run/growing_lines.h"
-#include "run/metrics_csv.h"
-#include "run/samples.h"
+#include "run/evaluate/samples.h"
+#include "run/report/growing_lines.h"
+#include "run/report/metrics_csv.h"
 #include "tests/errors.h"
 #include "tests/support.h"
 

@@ -1,5 +1,5 @@
 // The live report over real sockets: what it answers, and what malformed, slow and foreign requests come to.
-#include "run/report_server.h"
+#include "run/report/report_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

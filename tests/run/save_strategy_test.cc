@@ -10,7 +10,7 @@
 #include "tests/errors.h"
 #include "tests/run/lenet_run.h"
 #include "tests/support.h"
-#include "trainer/checkpoint.h"
+#include "trainer/loop/checkpoint.h"
 
 using namespace amp;
 using amp::test::error_of;

@@ -1,5 +1,5 @@
 // The table of settings: a row for every member of RunSpec, complete, and values held to it whoever gives them.
-#include "run/settings.h"
+#include "run/settings/settings.h"
 
 #include <catch2/catch_all.hpp>
 #include <map>
@@ -9,7 +9,7 @@
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/support.h"
-#include "trainer/checkpoint.h"
+#include "trainer/loop/checkpoint.h"
 
 using namespace amp;
 using amp::test::error_of;

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
-#include "run/build.h"
+#include "run/model/build.h"
 #include "tests/errors.h"
 #include "tests/run/outputs_of.h"
 #include "tests/support.h"

@@ -1,5 +1,5 @@
 // Re-inserted dropout against training-mode exports of the same modules.
-#include "importer/dropout.h"
+#include "importer/surgery/dropout.h"
 
 #include <set>
 

@@ -1,11 +1,11 @@
 // Heads of every kind against PyTorch, classifiers of another size, cutting.
-#include "importer/head.h"
+#include "importer/surgery/head.h"
 
-#include "importer/classifier.h"
-#include "importer/cut.h"
+#include "importer/surgery/classifier.h"
+#include "importer/surgery/cut.h"
 #include "surgery.h"
 #include "tests/support.h"
-#include "trainer/task.h"
+#include "trainer/tasks/task.h"
 
 using namespace amp;
 using namespace amp::test;

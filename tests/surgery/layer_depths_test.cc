@@ -1,5 +1,5 @@
 // How far below the head parameters lie, against timm's param_groups_layer_decay (tests/data/surgery/layer_decay.json).
-#include "importer/layer_depths.h"
+#include "importer/discover/layer_depths.h"
 
 #include <cmath>
 

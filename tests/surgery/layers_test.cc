@@ -1,5 +1,5 @@
 // Freezing by layer, and what the backward pass then leaves out.
-#include "importer/layers.h"
+#include "importer/discover/layers.h"
 
 #include <set>
 

@@ -2,11 +2,11 @@
 #include <cstring>
 
 #include "data/tensor_dataset.h"
-#include "importer/dropout.h"
-#include "importer/lora.h"
+#include "importer/surgery/dropout.h"
+#include "importer/surgery/lora.h"
 #include "surgery.h"
 #include "tests/support.h"
-#include "trainer/trainer.h"
+#include "trainer/loop/trainer.h"
 
 using namespace amp;
 using namespace amp::test;

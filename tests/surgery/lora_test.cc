@@ -1,5 +1,5 @@
 // Low-rank adapters against the same thing written in PyTorch, and both forms of their export.
-#include "importer/lora.h"
+#include "importer/surgery/lora.h"
 
 #include <onnx/defs/parser.h>
 

@@ -11,12 +11,12 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/npz.h"
-#include "importer/export.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
+#include "importer/write/export.h"
 #include "tests/errors.h"
 #include "tests/support.h"
-#include "trainer/launch_window.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
+#include "trainer/loop/launch_window.h"
 
 namespace amp::test {
 

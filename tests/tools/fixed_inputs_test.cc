@@ -1,4 +1,4 @@
-// Inputs that decide branches and shapes are bound where they have one value in all of the data (run/fixed_inputs.h).
+// Inputs that decide branches and shapes are bound where they have one value in all of the data (run/model/fixed_inputs.h).
 #include <catch2/catch_all.hpp>
 
 #include "base/npz.h"

@@ -1,5 +1,5 @@
 // Text that language models write, against transformers' generate() (tests/data/generate/make_generate.py).
-#include "run/generate.h"
+#include "run/evaluate/generate.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "data/image_store.h"
 #include "data/images/decoder.h"
 #include "data/transforms/geometry.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
 #include "tests/tools/verb_run.h"

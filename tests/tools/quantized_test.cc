@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "importer/import.h"
+#include "importer/read/import.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
 #include "tests/tools/verb_run.h"

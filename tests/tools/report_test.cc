@@ -5,10 +5,10 @@
 
 #include "base/file.h"
 #include "data/images/decoder.h"
+#include "run/report/event_file.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
 #include "tests/tools/verb_run.h"
-#include "trainer/event_file.h"
 
 using namespace amp;
 using namespace amp::test;

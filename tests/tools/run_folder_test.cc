@@ -7,8 +7,8 @@
 
 #include "base/fs.h"
 #include "base/safetensors.h"
-#include "run/output_folder.h"
-#include "run/run_files.h"
+#include "run/folder/output_folder.h"
+#include "run/folder/run_files.h"
 #include "tests/errors.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "run/settings.h"
+#include "run/settings/settings.h"
 #include "tests/cli/cli_helper.h"
 #include "tools/spec_of.h"
 

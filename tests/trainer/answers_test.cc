@@ -1,6 +1,6 @@
 // Answers against SQuAD's evaluation script and the Jaccard score of Tweet Sentiment Extraction
 // (tests/data/trainer/answers.json, made by tests/data/data/make_questions_golden.py).
-#include "trainer/answers.h"
+#include "trainer/tasks/answers.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "small_run.h"
-#include "trainer/launch_window.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "golden_optimizer.h"
 #include "tests/support.h"
-#include "trainer/schedule.h"
+#include "trainer/loop/schedule.h"
 
 using namespace amp;
 using amp::test::LaidOut;

@@ -1,6 +1,6 @@
 // The best evaluation and early stopping's count against Hugging Face's Trainer (early_stopping.json, made by
 // make_early_stopping.py).
-#include "trainer/best_metric.h"
+#include "trainer/loop/best_metric.h"
 
 #include <catch2/catch_all.hpp>
 #include <fstream>

@@ -1,6 +1,6 @@
 // A model with outliers: the feed-forward block of T5, scaled so that its output leaves fp16's range, as the block of
 // bf16-trained T5 checkpoints does (huggingface/transformers#9295).
-#include "trainer/calibrate.h"
+#include "trainer/loop/calibrate.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

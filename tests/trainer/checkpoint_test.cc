@@ -1,5 +1,5 @@
 // Checkpoints: round trip, every damage found, rotation, kills and full disks in the middle of a save.
-#include "trainer/checkpoint.h"
+#include "trainer/loop/checkpoint.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -7,9 +7,9 @@
 #include "data/tensor_dataset.h"
 #include "small_run.h"
 #include "tests/support.h"
-#include "trainer/first_nonfinite.h"
-#include "trainer/skip_watch.h"
-#include "trainer/trainer.h"
+#include "trainer/compile/first_nonfinite.h"
+#include "trainer/loop/skip_watch.h"
+#include "trainer/loop/trainer.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -1,5 +1,5 @@
 // Entities against seqeval (tests/data/trainer/entities.json, made by tests/data/data/make_tagged_golden.py).
-#include "trainer/entities.h"
+#include "trainer/tasks/entities.h"
 
 #include <catch2/catch_all.hpp>
 #include <fstream>

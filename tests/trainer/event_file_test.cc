@@ -1,5 +1,5 @@
 // Event files against those of TensorBoard's own writer (tests/data/trainer/make_events.py), and of resumed runs.
-#include "trainer/event_file.h"
+#include "run/report/event_file.h"
 
 #include <catch2/catch_all.hpp>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // The gradient cache: losses across rows of a window are those of one batch of all its rows.
-#include "trainer/gradient_cache.h"
+#include "trainer/loop/gradient_cache.h"
 
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "tests/trainer/ranked_run.h"
-#include "trainer/host_terms.h"
-#include "trainer/launch_window.h"
-#include "trainer/memory_estimate.h"
+#include "trainer/compile/host_terms.h"
+#include "trainer/compile/memory_estimate.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -9,7 +9,7 @@
 #include "laid_out.h"
 #include "precision/loss_scaler.h"
 #include "small_run.h"
-#include "trainer/launch_window.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -1,5 +1,5 @@
 // GraphCompiler: what a session's graphs are made of, without a session.
-#include "trainer/graph_compiler.h"
+#include "trainer/compile/graph_compiler.h"
 
 #include <catch2/catch_all.hpp>
 

@@ -1,5 +1,5 @@
 // Metrics of groups of samples, against scikit-learn's (tests/data/trainer/make_group_metrics.py).
-#include "trainer/group_metrics.h"
+#include "trainer/tasks/group_metrics.h"
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -8,7 +8,7 @@
 
 #include "tests/errors.h"
 #include "tests/support.h"
-#include "trainer/loss_text.h"
+#include "trainer/losses/loss_text.h"
 
 using namespace amp;
 using namespace amp::test;

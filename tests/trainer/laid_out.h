@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "backend/cpu/optimizer.h"
-#include "trainer/flat_views.h"
+#include "backend/cpu/update/optimizer.h"
+#include "trainer/compile/flat_views.h"
 
 namespace amp::test {
 

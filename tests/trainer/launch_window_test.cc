@@ -1,5 +1,5 @@
 // The one way in which micro-batches are run, and the parameters that they read.
-#include "trainer/launch_window.h"
+#include "trainer/loop/launch_window.h"
 
 #include <algorithm>
 #include <catch2/catch_all.hpp>

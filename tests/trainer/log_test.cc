@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "tests/support.h"
-#include "trainer/metrics_log.h"
+#include "trainer/loop/metrics_log.h"
 
 using namespace amp;
 using nlohmann::json;

@@ -1,5 +1,5 @@
 // Losses as the user writes them: text, JSON, files; and what is refused.
-#include "trainer/loss_text.h"
+#include "trainer/losses/loss_text.h"
 
 #include <catch2/catch_all.hpp>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Losses and their gradients against PyTorch (losses.json, made by make_losses.py), in fp64 and fp32, whole and in
 // micro-batches.
-#include "trainer/losses.h"
+#include "trainer/losses/losses.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "graph/autodiff.h"
 #include "tests/support.h"
-#include "trainer/loss_text.h"
 #include "trainer/losses/loss.h"
+#include "trainer/losses/loss_text.h"
 
 using namespace amp;
 

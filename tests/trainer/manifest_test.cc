@@ -1,5 +1,5 @@
 // The manifest's reader where checksums are right and the text is nobody's we know.
-#include "trainer/manifest.h"
+#include "trainer/loop/manifest.h"
 
 #include <catch2/catch_all.hpp>
 

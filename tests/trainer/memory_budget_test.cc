@@ -1,5 +1,5 @@
 // What is computed again in backward is what was computed before: any budget gives the same bits.
-#include "trainer/memory_budget.h"
+#include "trainer/compile/memory_budget.h"
 
 #include <catch2/catch_all.hpp>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "ops/passes/recompute.h"
 #include "padding_cases.h"
 #include "small_run.h"
-#include "trainer/launch_window.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -11,7 +11,7 @@
 #include "bench/roofline/bert.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
-#include "trainer/step_engine.h"
+#include "trainer/loop/step_engine.h"
 
 namespace amp::test {
 

@@ -1,5 +1,5 @@
 // Metrics against scikit-learn and scipy (metrics.json, metrics_tasks.json, made by make_metrics.py).
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

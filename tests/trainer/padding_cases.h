@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
 
 namespace amp::test {
 

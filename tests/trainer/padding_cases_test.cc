@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "small_run.h"
-#include "trainer/launch_window.h"
-#include "trainer/padding_guard.h"
+#include "trainer/compile/padding_guard.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -7,7 +7,7 @@
 #include "padding_cases.h"
 #include "padding_models.h"
 #include "small_run.h"
-#include "trainer/padding_guard.h"
+#include "trainer/compile/padding_guard.h"
 
 using namespace amp;
 using namespace amp::test;

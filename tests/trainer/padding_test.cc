@@ -9,7 +9,7 @@
 #include "ops/passes/qkv.h"
 #include "tests/backend/run_training.h"
 #include "tests/backend/small_nets.h"
-#include "trainer/packing.h"
+#include "trainer/compile/packing.h"
 
 using namespace amp;
 using namespace amp::test;

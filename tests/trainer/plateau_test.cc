@@ -1,5 +1,5 @@
 // reduce_lr_on_plateau against torch's ReduceLROnPlateau (plateau.json, made by make_plateau.py).
-#include "trainer/plateau.h"
+#include "trainer/loop/plateau.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -14,7 +14,7 @@
 #include "data/tensor_dataset.h"
 #include "tests/support.h"
 #include "tests/trainer/small_run.h"
-#include "trainer/trainer.h"
+#include "trainer/loop/trainer.h"
 
 namespace amp::test {
 

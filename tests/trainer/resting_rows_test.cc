@@ -1,9 +1,9 @@
-// Rows of a table that no gradient has reached are moved without their moments (backend/cpu/resting_rows.h): bit for
+// Rows of a table that no gradient has reached are moved without their moments (backend/cpu/update/resting_rows.h): bit for
 // bit as all others are.
 #include <catch2/catch_all.hpp>
 #include <random>
 
-#include "backend/cpu/optimizer.h"
+#include "backend/cpu/update/optimizer.h"
 #include "backend/update_rules.h"
 
 using namespace amp;

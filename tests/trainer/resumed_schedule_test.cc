@@ -1,5 +1,5 @@
 // What becomes of a schedule when a run is resumed for another number of steps.
-#include "trainer/resumed_schedule.h"
+#include "trainer/loop/resumed_schedule.h"
 
 #include <catch2/catch_all.hpp>
 #include <map>

@@ -1,5 +1,5 @@
 // --save_strategy's arithmetic: what share of a run's time checkpoints may take.
-#include "trainer/save_policy.h"
+#include "trainer/loop/save_policy.h"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,5 +1,5 @@
 // Schedules against transformers' get_scheduler and torch's OneCycleLR (schedule.json, made by make_schedule.py).
-#include "trainer/schedule.h"
+#include "trainer/loop/schedule.h"
 
 #include <catch2/catch_all.hpp>
 #include <fstream>

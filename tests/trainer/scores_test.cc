@@ -5,7 +5,7 @@
 
 #include "tests/support.h"
 #include "trainer/metrics/metric.h"
-#include "trainer/task.h"
+#include "trainer/tasks/task.h"
 
 using namespace amp;
 using nlohmann::json;

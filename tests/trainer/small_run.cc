@@ -5,7 +5,7 @@
 
 #include "../precision/text_graph.h"
 #include "laid_out.h"
-#include "trainer/launch_window.h"
+#include "trainer/loop/launch_window.h"
 
 namespace amp::test {
 

@@ -6,7 +6,7 @@
 
 #include "backend/update.h"
 #include "precision/decide.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
 
 namespace amp::test {
 

@@ -1,5 +1,5 @@
 // Stop signals, in child processes that report through their exit status.
-#include "trainer/stop.h"
+#include "trainer/loop/stop.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

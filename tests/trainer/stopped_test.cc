@@ -9,7 +9,7 @@
 #include "data/tensor_dataset.h"
 #include "small_run.h"
 #include "tests/support.h"
-#include "trainer/trainer.h"
+#include "trainer/loop/trainer.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -16,8 +16,8 @@
 #include "small_run.h"
 #include "tests/precision/text_graph.h"
 #include "tests/support.h"
-#include "trainer/flat_views.h"
-#include "trainer/trainer.h"
+#include "trainer/compile/flat_views.h"
+#include "trainer/loop/trainer.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -1,11 +1,11 @@
 // Tasks: metrics of outputs in every layout, and which losses they go with.
-#include "trainer/task.h"
+#include "trainer/tasks/task.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
 #include "base/error.h"
-#include "trainer/loss_text.h"
+#include "trainer/losses/loss_text.h"
 
 using namespace amp;
 

@@ -2,10 +2,10 @@
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
-#include "trainer/answers.h"
-#include "trainer/loss_text.h"
-#include "trainer/model_record.h"
-#include "trainer/nearest.h"
+#include "trainer/losses/loss_text.h"
+#include "trainer/tasks/answers.h"
+#include "trainer/tasks/model_record.h"
+#include "trainer/tasks/nearest.h"
 
 using namespace amp;
 

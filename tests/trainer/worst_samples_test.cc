@@ -1,5 +1,5 @@
 // The samples that an evaluation is worst at: errors by hand, kept in order, whatever the batches.
-#include "trainer/worst_samples.h"
+#include "trainer/tasks/worst_samples.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -10,7 +10,7 @@
 #include "data/tensor_dataset.h"
 #include "tests/graph/source_net.h"
 #include "tests/support.h"
-#include "trainer/trainer.h"
+#include "trainer/loop/trainer.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
-#include "trainer/launch_window.h"
-#include "trainer/step_engine.h"
+#include "trainer/loop/launch_window.h"
+#include "trainer/loop/step_engine.h"
 
 namespace amp::test {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "importer/import.h"
-#include "trainer/session.h"
+#include "importer/read/import.h"
+#include "trainer/compile/session.h"
 
 namespace amp::test {
 

@@ -1,6 +1,6 @@
 // Contrastive training by the gradient cache against transformers' BertModel on whole batches
 // (tests/data/zoo/make_contrastive.py).
-#include "trainer/gradient_cache.h"
+#include "trainer/loop/gradient_cache.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
-#include "importer/dropout.h"
+#include "importer/surgery/dropout.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
-#include "trainer/host_terms.h"
-#include "trainer/step_engine.h"
+#include "trainer/compile/host_terms.h"
+#include "trainer/loop/step_engine.h"
 
 using namespace amp;
 using namespace amp::test;

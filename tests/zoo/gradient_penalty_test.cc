@@ -10,7 +10,7 @@
 #include "precision/decide.h"
 #include "tests/support.h"
 #include "tests/zoo/second_order.h"
-#include "trainer/launch_window.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

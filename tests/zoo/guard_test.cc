@@ -10,8 +10,8 @@
 #include "precision/decide.h"
 #include "tests/graph/source_net.h"
 #include "tests/support.h"
-#include "trainer/launch_window.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
+#include "trainer/loop/launch_window.h"
 
 using namespace amp;
 using namespace amp::test;

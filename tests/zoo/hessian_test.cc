@@ -7,7 +7,7 @@
 #include "base/safetensors.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
-#include "trainer/host_terms.h"
+#include "trainer/compile/host_terms.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "trainer/step_engine.h"
+#include "trainer/loop/step_engine.h"
 
 namespace amp::test {
 

@@ -11,9 +11,9 @@
 
 #include "base/safetensors.h"
 #include "data/tensor_dataset.h"
-#include "importer/export.h"
+#include "importer/write/export.h"
 #include "tests/support.h"
-#include "trainer/trainer.h"
+#include "trainer/loop/trainer.h"
 
 using namespace amp;
 namespace fs = std::filesystem;

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/npz.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
 #include "tests/support.h"
 
 namespace amp {

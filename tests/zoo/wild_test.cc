@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "graph/probe.h"
-#include "importer/import.h"
+#include "importer/read/import.h"
 #include "tests/support.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
 
 using namespace amp;
 namespace fs = std::filesystem;

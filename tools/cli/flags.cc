@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "run/settings.h"
+#include "run/settings/settings.h"
 
 namespace amp::cli {
 

@@ -1,6 +1,6 @@
 // tools/cli: the option layer of the command line. This file: what a flag is, and the table of all of them.
 //
-// A flag is a setting of the library, described there (run/setting.h), or one of the command line's own (own_flags.cc).
+// A flag is a setting of the library, described there (run/settings/setting.h), or one of the command line's own (own_flags.cc).
 // Parser, configuration file, environment, help and the dumped configuration all read the one table.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "run/setting.h"
+#include "run/settings/setting.h"
 
 namespace amp::cli {
 

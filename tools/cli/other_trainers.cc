@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
-#include "run/settings.h"
+#include "run/settings/settings.h"
 
 namespace amp::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
-#include "run/settings.h"
+#include "run/settings/settings.h"
 #include "tools/cli/options.h"
 
 namespace amp::cli {

@@ -7,7 +7,7 @@
 
 #include "base/host_tensor.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/session.h"
+#include "trainer/compile/session.h"
 
 namespace amp {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/steady_seconds.h"
-#include "trainer/stop.h"
+#include "trainer/loop/stop.h"
 
 namespace amp {
 

@@ -14,7 +14,7 @@
 #include "backend/device.h"
 #include "backend/gradient_watch.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/flat_layout.h"
+#include "trainer/compile/flat_layout.h"
 
 namespace amp {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "trainer/judges/judge.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 
 namespace amp {
 

@@ -5,7 +5,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "trainer/judges/judge.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/predictions/predictions.h"
 
 namespace amp {

@@ -1,5 +1,5 @@
 // What a model is worst at, for people to look at: how wrong an output is about its row, and what it said instead. Each
-// task is one file in this folder that registers itself; trainer/worst_samples.h keeps the worst.
+// task is one file in this folder that registers itself; trainer/tasks/worst_samples.h keeps the worst.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/images/image.h"
-#include "trainer/task.h"
+#include "trainer/tasks/task.h"
 
 namespace amp {
 

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "trainer/judges/judge.h"
 #include "trainer/losses/loss.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/predictions/predictions.h"
 
 namespace amp {

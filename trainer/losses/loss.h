@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/losses.h"
-#include "trainer/task_name.h"
+#include "trainer/losses/losses.h"
+#include "trainer/tasks/task_name.h"
 
 namespace amp {
 

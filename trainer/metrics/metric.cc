@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 
 namespace amp {
 

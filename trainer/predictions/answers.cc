@@ -1,5 +1,5 @@
 // Answers to questions: parts of their passages, with places in code points.
-#include "trainer/answers.h"
+#include "trainer/tasks/answers.h"
 
 #include "base/error.h"
 #include "trainer/predictions/predictions.h"

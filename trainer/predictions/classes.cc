@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "trainer/losses/loss.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/predictions/predictions.h"
 
 namespace amp {

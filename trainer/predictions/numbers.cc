@@ -1,7 +1,7 @@
 // Numbers of a regression, or how near the two sides of a pair are.
 #include "base/error.h"
 #include "trainer/losses/loss.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/predictions/predictions.h"
 
 namespace amp {

@@ -16,9 +16,9 @@
 #include "data/questions.h"
 #include "data/tagged_text.h"
 #include "data/tokenizer.h"
-#include "trainer/answers.h"
-#include "trainer/losses.h"
-#include "trainer/task_name.h"
+#include "trainer/losses/losses.h"
+#include "trainer/tasks/answers.h"
+#include "trainer/tasks/task_name.h"
 
 namespace amp {
 

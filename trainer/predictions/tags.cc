@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/utf8.h"
-#include "trainer/entities.h"
-#include "trainer/metrics.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/predictions/predictions.h"
+#include "trainer/tasks/entities.h"
 
 namespace amp {
 

@@ -1,4 +1,4 @@
-// torch's ReduceLROnPlateau behind a warm-up: between evaluations the rate is constant (trainer/plateau.h lowers it).
+// torch's ReduceLROnPlateau behind a warm-up: between evaluations the rate is constant (trainer/loop/plateau.h lowers it).
 #pragma once
 
 #include "trainer/schedules/row.h"

@@ -1,5 +1,5 @@
 // A schedule is a row: its name, what it may be set to, and the factor of the learning rate at a step. Adding one is
-// a file here and its row in trainer/schedule.cc.
+// a file here and its row in trainer/loop/schedule.cc.
 #pragma once
 
 #include <algorithm>

@@ -1,0 +1,32 @@
+// What convolution with lanes along images (conv_batch.h) and its gradient to the weight share: the layout of operands.
+#pragma once
+
+#include <algorithm>
+
+#include "backend/cpu/conv/conv_shape.h"
+#include "backend/cpu/vectors.h"
+
+namespace amp::conv_batch_lanes {
+
+constexpr int64_t kImages = 16;  // lanes are a multiple: the widest level's vectors
+
+inline int64_t lanes_of(const ConvShape& s) { return (s.n + kImages - 1) / kImages * kImages; }
+
+// (image, group, channel, pixel) -> (group, pixel, channel, lane), a lane being an image; zeros in lanes behind them.
+struct Lanes {
+  int64_t images, groups, channels, pixels, lanes;
+
+  int64_t size() const { return groups * channels * pixels * lanes; }
+  int64_t of_group() const { return channels * pixels * lanes; }
+  int64_t pixel_step() const { return channels * lanes; }
+  void pack(const float* from, float* to) const;
+};
+
+// f(first column, columns) over blocks of 16; the last may repeat columns of the one before.
+template <class F>
+AMP_INLINE inline void by_sixteen(int64_t n, const F& f) {
+  if (n < 16) return f(int64_t{0}, n);
+  for (int64_t i = 0; i < n; i += 16) f(std::min(i, n - 16), int64_t{16});
+}
+
+}  // namespace amp::conv_batch_lanes

@@ -1,0 +1,85 @@
+// When convolutions go by lanes along images, and the packing of their operands.
+#include "backend/cpu/conv/block_transpose.h"
+#include "backend/cpu/conv/conv_batch.h"
+#include "backend/cpu/conv/conv_batch_lanes.h"
+#include "backend/cpu/conv/conv_direct.h"
+
+namespace amp {
+
+namespace conv_batch_lanes {
+
+void Lanes::pack(const float* from, float* to) const {
+  const int64_t ld = groups * channels * pixels;
+  parallel_for(groups * channels, [&](int64_t plane) {
+    float* const out = to + plane / channels * of_group() + plane % channels * lanes;
+    const float* const in = from + plane * pixels;
+    cpu::at_level([&]<int Level>() AMP_INLINE {
+      for (int64_t i = 0; i < lanes; i += 16) {
+        by_sixteen(pixels, [&](int64_t p, int64_t columns) AMP_INLINE {
+          cpu::transpose_block<Level>(in + i * ld + p, ld, std::max<int64_t>(images - i, 0), columns,
+                                      [&](int64_t j) AMP_INLINE { return out + (p + j) * pixel_step() + i; });
+        });
+      }
+    });
+  });
+}
+
+}  // namespace conv_batch_lanes
+
+using conv_batch_lanes::lanes_of;
+
+namespace {
+
+// ---- the cost, in multiply-adds of one lane
+
+// Pairs of an output pixel and a tap that lies inside the image.
+int64_t pairs_inside(const ConvShape& s) {
+  int64_t pairs = 1;
+  for (const WindowAxis& a : s.window) {
+    int64_t of_axis = 0;
+    for (int64_t k = 0; k < a.kernel; ++k) of_axis += a.end(k) - a.begin(k);
+    pairs *= of_axis;
+  }
+  return pairs;
+}
+// Measured (AVX-512, fp32): an element transposed costs as much as 16 multiply-adds.
+double batch_cost(const ConvShape& s) {
+  const auto group = static_cast<double>(pairs_inside(s) * s.c * s.m),
+             moved = static_cast<double>(s.c * s.in_size() + s.m * s.out_size());
+  return static_cast<double>(s.groups * lanes_of(s)) * (group + 16 * moved);
+}
+double direct_cost(const ConvShape& s, const ShiftPlan& plan) {
+  int64_t positions = 0;
+  for (const ShiftPlan::Part& p : plan.parts)
+    positions += p.count[0] * plan.flat(p) * static_cast<int64_t>(p.tap.size());
+  return static_cast<double>(s.n * s.groups * s.c * s.m * positions);
+}
+
+}  // namespace
+
+// Terms are kept one by one: for small images. Lanes must not be left empty.
+bool conv_batch_fits(const ConvShape& s) {
+  return s.n > 0 && 4 * s.n >= 3 * lanes_of(s) && std::max(s.in_size(), s.out_size()) * s.taps() <= int64_t{1} << 18;
+}
+
+// Each panel of channels reads all of the images. Beyond the second cache that pays where an element that was read is
+// multiplied often enough: some 11 times a float at 20 GB/s.
+static bool reuses(const ConvShape& s) {
+  constexpr int64_t kCached = (int64_t{512} << 10) / 4, kPanel = 6, kTimes = 30;
+  const int64_t pixels = std::max(s.in_size(), s.out_size());
+  return pixels * std::max(s.c, s.m) * lanes_of(s) <= kCached || pairs_inside(s) * kPanel >= kTimes * pixels;
+}
+
+bool conv_batch_gains(const ConvShape& s) {
+  return conv_batch_fits(s) && reuses(s) && batch_cost(s) < 1.2 * direct_cost(s, forward_plan(s.window));
+}
+bool conv_batch_grad_x_gains(const ConvShape& s) {
+  return conv_batch_fits(s) && reuses(s) && batch_cost(s) < 1.2 * direct_cost(s, grad_x_plan(s.window));
+}
+
+// With few input channels a tile loads about as much as it multiplies.
+bool conv_batch_grad_w_gains(const ConvShape& s) {
+  return conv_batch_fits(s) && reuses(s) && s.c >= 4 && batch_cost(s) < 1.8 * direct_cost(s, forward_plan(s.window));
+}
+
+}  // namespace amp

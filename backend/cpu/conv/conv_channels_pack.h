@@ -1,0 +1,109 @@
+// What the kernels with lanes along channels share: packed images, where pixels lie, column blocks, register tiles.
+#pragma once
+
+#include <algorithm>
+
+#include "backend/cpu/conv/block_transpose.h"
+#include "backend/cpu/conv/conv_channels.h"
+#include "backend/cpu/conv/conv_tiles.h"
+#include "backend/cpu/gemm/bf16_pairs.h"
+
+namespace amp::conv_tiles {
+
+using cpu::transpose_block;
+
+constexpr int64_t kBlock = 64;          // output channels of a block: rows of packed weights, gradients and sums
+constexpr int64_t kImages = 160 << 10;  // floats of packed images at a time, where more than one is there
+
+// Rows of a register tile over `width` floats, a multiple of 16: 24 sums in vectors of 16.
+constexpr int64_t tile_rows(int64_t width) { return width == 64 ? 6 : width == 48 ? 8 : 12; }
+
+// Runs tile<Columns, Rows>(row, column) for the register tiles of tile_rows(width) rows of `width` floats: Columns
+// vectors from `column` on, Rows rows from `row` on.
+template <int Lanes, class Tile>
+AMP_INLINE inline void register_tiles(int64_t width, const Tile& tile) {
+  if constexpr (Lanes == 16) {
+    if (width == 64)
+      tile.template operator()<4, 6>(0, 0);
+    else if (width == 48)
+      tile.template operator()<3, 8>(0, 0);
+    else if (width == 32)
+      tile.template operator()<2, 12>(0, 0);
+    else
+      tile.template operator()<1, 12>(0, 0);
+  } else {
+    const int64_t rows = tile_rows(width);
+    for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) {
+      if (rows % 6 == 0) {
+        for (int64_t r = 0; r < rows; r += 6) tile.template operator()<2, 6>(r, j);
+      } else {
+        for (int64_t r = 0; r < rows; r += 4) tile.template operator()<2, 4>(r, j);
+      }
+    }
+  }
+}
+
+// Columns of block b of n output channels.
+inline int64_t block_width(int64_t n, int64_t b) { return std::min(kBlock, round_up(n, kLane) - b * kBlock); }
+inline int64_t block_count(int64_t n) { return (n + kBlock - 1) / kBlock; }
+
+// sums: pixels x channels, `width` apart. Channel m of pixel p goes to out[m * size + to[p]]; to increases.
+template <int Lanes, class T>
+AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
+                                    int64_t channels, T* out, int64_t size) {
+  for (int64_t p = 0; p < pixels; p += 16) {
+    const int64_t n = std::min<int64_t>(16, pixels - p);
+    const bool neighbours = to[p + n - 1] - to[p] == n - 1;
+    for (int64_t m = 0; m < channels; m += 16) {
+      const int64_t rows = std::min<int64_t>(16, channels - m);
+      T* first = out + m * size;
+      if constexpr (std::is_same_v<T, float>) {
+        if (neighbours && n == 16 && rows == 16) {
+          transpose_block<Lanes>(sums + p * width + m, width, 16, 16,
+                                 [&](int64_t i) AMP_INLINE { return first + i * size + to[p]; });
+          continue;
+        }
+      }
+      alignas(64) float block[16][16];
+      transpose_block<Lanes>(sums + p * width + m, width, n, 16, [&](int64_t i) AMP_INLINE { return block[i]; });
+      for (int64_t i = 0; i < rows; ++i) {
+        if (neighbours) {
+          bf16_pairs::store<Lanes>(block[i], n, first + i * size + to[p]);
+          continue;
+        }
+        T row[16];
+        bf16_pairs::store<Lanes>(block[i], 16, row);
+        for (int64_t j = 0; j < n; ++j) first[i * size + to[p + j]] = row[j];
+      }
+    }
+  }
+}
+
+// Images packed at a time. With groups, the images of one group lie apart: one.
+int64_t images_together(const ChannelPlan&, int64_t images, int64_t groups);
+
+// Pixels [first, first + n) of a part, counted over the packed images: where each begins in them.
+void place_pixels(const ChannelPlan&, const ChannelPlan::Part&, int64_t first, int64_t n, int64_t* base);
+// And where each goes in a plane of extents `out`; image_size: floats from an image's outputs to the next one's.
+void place_outputs(const ChannelPlan::Part&, const std::array<int64_t, 3>& out, int64_t image_size, int64_t first,
+                   int64_t n, int64_t* to);
+
+// One image of fp32 (its channels of a group) -> packed: rows [begin, end) of (depth, height) of the padded box.
+void pack_image_rows(const ChannelPlan&, const float* source, float* to, int64_t begin, int64_t end);
+
+// What the 4-byte elements of packed images are made of.
+enum class Elements {
+  floats,         // fp32 as it is stored
+  channel_pairs,  // bf16 of channels 2 i and 2 i + 1: sums over channels
+  image_pairs,    // bf16 of images 2 i and 2 i + 1: sums over images
+};
+struct ImageSource {
+  Stored data;
+  Elements elements = Elements::floats;
+  int64_t channels = 0;  // in memory, of an image
+};
+
+// Packed images [first, first + count) of a plan's `images`, counted with their groups; pairs count as one.
+void pack_images(const ChannelPlan&, const ImageSource&, int64_t images, int64_t first, int64_t count, float* to);
+
+}  // namespace amp::conv_tiles

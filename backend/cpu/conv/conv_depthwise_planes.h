@@ -1,0 +1,18 @@
+// Depthwise convolutions of large planes, in fp32, with lanes along pixels: a padded plane is read as one row, so that
+// an output vector is the sum of as many shifted ones as there are taps, each with a weight of its own. Pixels between
+// the rows of the output are computed and dropped; strides are taken away as in conv_direct.h. Small planes are better
+// off with lanes along channels (conv_depthwise.h).
+#pragma once
+
+#include "backend/cpu/conv/conv_shape.h"
+#include "backend/cpu/workspace.h"
+
+namespace amp {
+
+bool conv_depthwise_planes_fits(const ConvShape&);
+bool conv_depthwise_planes_gain(const ConvShape&);
+Kernel conv_depthwise_planes(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);
+Kernel conv_depthwise_planes_grad_x(const ConvShape&, Carver&, const float* dy, const float* w, float* dx);
+Kernel conv_depthwise_planes_grad_w(const ConvShape&, Carver&, const float* x, const float* dy, float* dw);
+
+}  // namespace amp

@@ -1,0 +1,48 @@
+// Convolution in fp32 without im2col, for few channels: a convolution of stride 1 over a padded image is a sum of
+// shifted copies of the flattened image, so that a register tile of (output channels) x (neighbouring pixels) is
+// computed as in a matrix product, the rows of the right-hand matrix being shifts of one buffer. Pixels between the
+// rows of the output are computed and dropped.
+//
+// A stride is taken away by splitting the image into its phases: plane (s) holds elements s, s + stride, ... Forward
+// reads phases; the gradient to x writes them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/conv/conv_shape.h"
+#include "backend/cpu/workspace.h"
+
+namespace amp {
+
+// One group of one image as padded planes, and the taps as offsets into them.
+struct ShiftPlan {
+  struct Axis {
+    int64_t source = 1, phases = 1, origin = 0, length = 1;  // element p of phase s is source[p * phases + s - origin]
+  };
+  // Outputs start, start + step, ... (count of them) per axis; tap i adds weight[tap[i]] * plane[offset[i] + position].
+  struct Part {
+    std::array<int64_t, 3> start{}, count{}, step{};
+    std::vector<int64_t> tap;
+    std::vector<int32_t> offset;  // of channel 0
+  };
+  std::array<Axis, 3> axis;
+  std::vector<std::array<int64_t, 3>> planes;  // the phases in use
+  std::vector<Part> parts;
+
+  int64_t plane_size() const { return axis[0].length * axis[1].length * axis[2].length; }
+  int64_t channel_size() const { return plane_size() * static_cast<int64_t>(planes.size()); }
+  // Positions of one depth of a part's output, gaps included.
+  int64_t flat(const Part& p) const { return (p.count[1] - 1) * axis[2].length + p.count[2]; }
+};
+ShiftPlan forward_plan(const SlidingWindow&);
+ShiftPlan grad_x_plan(const SlidingWindow&);
+
+// Are offsets into the planes of a group's channels small enough?
+bool conv_direct_fits(const ConvShape&);
+
+Kernel conv_direct(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);
+Kernel conv_direct_grad_x(const ConvShape&, Carver&, const float* dy, const float* w, float* dx);
+Kernel conv_direct_grad_w(const ConvShape&, Carver&, const float* x, const float* dy, float* dw);
+
+}  // namespace amp

@@ -1,0 +1,80 @@
+// A product with the same right-hand side many times over, few rows at a time: the state of a recurrent layer by its
+// weights, at every step. The right-hand side is packed once; weights stored in bf16 are multiplied as bf16 where the
+// CPU can (sums are fp32). The same bits for any number of threads.
+#pragma once
+
+#include <algorithm>
+
+#include "backend/cpu/gemm/panel_product.h"
+#include "backend/cpu/stored.h"
+#include "backend/cpu/workspace.h"
+
+namespace amp::cpu {
+
+// What one thread has computed of a product: columns [first, last) of every part, for rows [begin, end).
+template <class T>
+struct ProductPiece {
+  int64_t begin, end, first, last;
+  const T* sums;      // null: there was no product
+  int64_t row, part;  // elements from one row, and from one part, to the next
+  const T* at(int64_t r, int64_t p) const { return sums ? sums + (r - begin) * row + p * part : nullptr; }
+};
+
+template <class T>
+class RepeatedProduct {
+ public:
+  static constexpr int64_t kColumns = 64;  // of a piece; the last has fewer
+
+  // b: `parts` matrices (k, n), or transposed ones (n, k), one behind the other, stored so.
+  RepeatedProduct(Carver& carve, DType stored, int64_t parts, int64_t n, int64_t k, bool transposed);
+  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // what rows are multiplied in
+  void pack(const void* b) const;                                           // on all threads
+
+  // a (rows, k), `lda` apart, in T or in left(); null: no product. done(piece) is called for every piece, by the thread
+  // that has computed it. reverse: in the opposite order, for every other call: what was used last is still in cache.
+  // all_rows: a thread gets all rows of its columns, in order. ask(piece, ahead): adds what `done` will read and write
+  // to what is fetched while the piece is multiplied.
+  template <class F, class Ask>
+  void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done,
+           const Ask& ask) const {
+    const int64_t threads = most_threads(rows), pieces = (n_ + kColumns - 1) / kColumns,
+                  across = std::min(threads, pieces),
+                  down = all_rows ? 1 : std::clamp<int64_t>(threads / across, 1, (rows + 15) / 16);
+    parallel_team(across * down, [&](int64_t s) {
+      const int64_t begin = rows * (s / across) / down, end = rows * (s / across + 1) / down,
+                    first = pieces * (s % across) / across, last = pieces * (s % across + 1) / across;
+      const PanelProduct::Left left = ready(a, lda, begin, end);
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t at = (reverse ? first + last - 1 - i : i) * kColumns;
+        for (int64_t r = begin; r < end; r += kRows) {
+          const ProductPiece<T> piece{r, std::min(end, r + kRows), at, std::min(n_, at + kColumns), nullptr, 0, 0};
+          LinePrefetch ahead;
+          if (a) ask(piece, ahead);
+          done(a ? multiply(left.from_row(r - begin), piece, ahead) : piece);
+        }
+      }
+    });
+  }
+  template <class F>
+  void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done) const {
+    run(a, lda, rows, reverse, all_rows, done, [](const ProductPiece<T>&, LinePrefetch&) {});
+  }
+
+ private:
+  static constexpr int64_t kRows = 64;  // most of a piece
+  bool pairs() const { return std::is_same_v<T, float> && panels_.pairs(); }
+  int64_t most_threads(int64_t rows) const;
+  PanelProduct::Left ready(const Stored& a, int64_t lda, int64_t begin, int64_t end) const;
+  ProductPiece<T> multiply(const PanelProduct::Left& a, ProductPiece<T> piece, LinePrefetch& ahead) const;
+  int64_t columns(int64_t first) const { return std::min(kColumns, n_ - first); }
+  int64_t panel_floats() const { return panels_.panel_floats(kColumns, k_); }
+
+  PanelProduct panels_;
+  DType stored_;
+  int64_t parts_, n_, k_;
+  bool transposed_;
+  float* packed_ = nullptr;  // [piece][part] panels
+  T* b_ = nullptr;           // fp64: all of it as it is
+};
+
+}  // namespace amp::cpu

@@ -1,0 +1,61 @@
+// The update of tables some of whose rows rest (backend/cpu/update/resting_rows.h).
+#include "backend/cpu/update/optimizer.h"
+
+namespace amp {
+
+// By the moments, which have been written from outside.
+template <class T>
+void Optimizer<T>::find_resting_rows() {
+  const T* const moments[] = {span_of(DeviceUpdate::Moment::m), span_of(DeviceUpdate::Moment::v),
+                              span_of(DeviceUpdate::Moment::u)};
+  const auto count = static_cast<int64_t>(shards_.size());
+#pragma omp parallel for schedule(static) if (in_parallel_)
+  for (int64_t i = 0; i < count; ++i) {
+    const Shard s = own_part(shards_[static_cast<size_t>(i)]);
+    for (const T* const m : moments) {
+      if (m && s.count > 0 && resting_->watches(s.span))
+        resting_->inspect_moments(s.span, s.begin, s.count, m - own_.begin);
+    }
+  }
+  moments_known_ = true;
+}
+
+template <class T>
+void Optimizer<T>::touch_moments(int64_t begin, int64_t end) {
+  for (const auto which : {DeviceUpdate::Moment::m, DeviceUpdate::Moment::v, DeviceUpdate::Moment::u}) {
+    if (T* const span = span_of(which)) std::fill(span + begin - own_.begin, span + end - own_.begin, T(0));
+  }
+}
+
+// Rows that rest, and others.
+template <class T>
+void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
+                             const kernel::GradTransform<T>& transform) {
+  const OptimizerConfig& c = config_;
+  const auto rule = kernel::at_rest(c.rule, c.settings, step, transform);
+  if (rule == kernel::AtRest::moments) resting_->wake(s.span, s.begin, s.count);
+  resting_->each_run(s.span, s.begin, s.count, [&](int64_t begin, int64_t n, bool resting) {
+    const Shard part{s.span, begin, n};
+    if (!resting) {
+      resting_->each_new_row(s.span, begin, n, [&](int64_t from, int64_t to) { touch_moments(from, to); });
+      return move_shard(part, step, params, grads, curvature, transform);
+    }
+    const kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
+    if (rule == kernel::AtRest::weights)
+      kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
+    else if (spans.ema)
+      kernel::average(spans.ema, spans.p, spans.n, transform.keep);
+    follow(begin, n, params, spans.ema ? 1 : 0);
+  });
+}
+
+template void Optimizer<float>::find_resting_rows();
+template void Optimizer<double>::find_resting_rows();
+template void Optimizer<float>::touch_moments(int64_t, int64_t);
+template void Optimizer<double>::touch_moments(int64_t, int64_t);
+template void Optimizer<float>::move_part(const Shard&, const RuleStep&, float*, const float*, const float*,
+                                          const kernel::GradTransform<float>&);
+template void Optimizer<double>::move_part(const Shard&, const RuleStep&, double*, const double*, const double*,
+                                           const kernel::GradTransform<double>&);
+
+}  // namespace amp

@@ -1,0 +1,140 @@
+// A permutation test. Rows are divided by their largest magnitude first. A run is k neighbors of a line; runs that are
+// equal up to sign and direction count as one. Weights have as many distinct runs as their lines have in random order,
+// filters and transforms have far fewer. k is chosen so that random order rarely repeats a run.
+#include "importer/discover/arrangement.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace amp {
+namespace {
+
+constexpr int64_t kMostElements = 4096;
+constexpr size_t kFewestRuns = 8, kLongestRun = 12;
+
+using Line = std::vector<int>;  // levels: 0 for zero, else the rank of the magnitude with the value's sign
+
+// A row's largest magnitude, from at most 256 of its elements: a scale that a quantizer gave the row drops out. Short
+// rows (coordinates, 3x3 kernels) have none of their own.
+double row_scale(const TensorValues& v, int64_t row, int64_t length) {
+  if (length < 8) return 1;
+  double most = 0;
+  for (int64_t i = 0; i < length; i += std::max<int64_t>(1, length / 256)) {
+    const double x = std::fabs(v.at(row * length + i));
+    if (std::isfinite(x)) most = std::max(most, x);
+  }
+  return most > 0 ? most : 1;
+}
+
+// Lines of `length` elements `step` apart; at most kMostElements elements, evenly spread over all lines.
+std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length, int64_t between, int64_t step) {
+  const int64_t most = std::max<int64_t>(1, kMostElements / length), skip = std::max<int64_t>(1, count / most);
+  const int64_t used = std::min(length, kMostElements);
+  std::vector<double> scales;  // along a column one for each row
+  for (int64_t i = 0; i < used && step > 1; ++i) scales.push_back(row_scale(v, i, step));
+  std::vector<std::vector<double>> taken;
+  std::vector<double> magnitudes;
+  for (int64_t l = 0; l < count; l += skip) {
+    const double scale = step > 1 ? 1 : row_scale(v, l, length);
+    taken.emplace_back();
+    for (int64_t i = 0; i < used; ++i) {
+      const double x = v.at(l * between + i * step) / (step > 1 ? scales[static_cast<size_t>(i)] : scale);
+      taken.back().push_back(std::isfinite(x) ? x : 0);
+      magnitudes.push_back(std::fabs(taken.back().back()));
+    }
+  }
+  std::sort(magnitudes.begin(), magnitudes.end());
+  const double zero = 1e-7 * magnitudes.back();
+  std::vector<double> levels;  // the least magnitude of each
+  double last = 0;
+  for (const double m : magnitudes) {
+    if (m > zero && m - last > 1e-6 * m) levels.push_back(m);
+    last = m;
+  }
+  std::vector<Line> out;
+  for (const std::vector<double>& values : taken) {
+    out.emplace_back();
+    for (const double x : values) {
+      const auto rank = std::upper_bound(levels.begin(), levels.end(), std::fabs(x)) - levels.begin();
+      out.back().push_back(std::fabs(x) <= zero ? 0 : static_cast<int>(x < 0 ? -rank : rank));
+    }
+  }
+  return out;
+}
+
+// A hash of the least of a run, its mirror image and their negatives.
+uint64_t canonical_run(const int* run, size_t k) {
+  std::array<int, kLongestRun> best = {}, next = {};
+  for (int form = 0; form < 4; ++form) {
+    for (size_t i = 0; i < k; ++i) next[i] = (form & 1 ? -1 : 1) * run[form & 2 ? k - 1 - i : i];
+    if (form == 0 || next < best) best = next;
+  }
+  uint64_t hash = 14695981039346656037u;
+  for (size_t i = 0; i < k; ++i) hash = (hash ^ static_cast<uint32_t>(best[i])) * 1099511628211u;
+  return hash;
+}
+
+struct Runs {
+  size_t all = 0, distinct = 0;
+};
+
+Runs runs_of(const std::vector<Line>& lines, size_t k) {
+  std::vector<uint64_t> seen;
+  for (const Line& line : lines) {
+    for (size_t i = 0; i + k <= line.size(); ++i) {
+      const int* run = line.data() + i;
+      if (std::any_of(run, run + k, [](int x) { return x != 0; })) seen.push_back(canonical_run(run, k));
+    }
+  }
+  const size_t all = seen.size();
+  std::sort(seen.begin(), seen.end());
+  return {all, static_cast<size_t>(std::unique(seen.begin(), seen.end()) - seen.begin())};
+}
+
+// Every line in random order, always the same one (Fisher and Yates; a linear congruential generator).
+std::vector<Line> shuffled(std::vector<Line> lines) {
+  uint64_t state = 88172645463325252u;
+  for (Line& line : lines) {
+    for (size_t i = line.size(); i > 1; --i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      std::swap(line[i - 1], line[(state >> 33) % i]);
+    }
+  }
+  return lines;
+}
+
+bool recurring(const std::vector<Line>& lines) {
+  double levels = 0;  // of a line, on average
+  size_t elements = 0;
+  for (const Line& line : lines) {
+    levels += static_cast<double>(std::set<int>(line.begin(), line.end()).size()) / static_cast<double>(lines.size());
+    elements += line.size();
+  }
+  const size_t length = lines.front().size();
+  size_t k = 2;
+  for (double runs = levels * levels / 4; k < std::min(length, kLongestRun) && (k < 3 || runs < 8.0 * double(elements));
+       ++k)
+    runs *= levels;
+  if (length < k) return false;
+  const Runs real = runs_of(lines, k);
+  return real.all >= kFewestRuns && real.distinct * 4 < runs_of(shuffled(lines), k).distinct * 3;
+}
+
+}  // namespace
+
+bool arranged(const TensorValues& v) {
+  const Dims& d = v.wide();
+  if (d.empty() || v.size() < kFewestArranged) return true;
+  const int64_t n = d.back(), first = d.front();
+  if (recurring(lines_of(v, v.size() / n, n, n, 1))) return true;
+  if (d.size() < 2) return false;
+  if (recurring(lines_of(v, v.size() / first, first, 1, v.size() / first))) return true;
+  const int64_t kernel = n * d[d.size() - 2];
+  return d.size() >= 3 && recurring(lines_of(v, v.size() / kernel, kernel, kernel, 1));
+}
+
+}  // namespace amp

@@ -1,0 +1,79 @@
+// What the positions of a tensor in the graph say about it.
+#pragma once
+
+#include <algorithm>
+
+#include "importer/discover/evidence.h"
+#include "importer/discover/positions.h"
+#include "importer/discover/torch_scopes.h"
+
+namespace amp {
+
+bool after_product(const Use& u);  // added to the result of a MatMul, Gemm or convolution
+bool after_norm(const Use& u);     // scale or shift of a normalisation that is spelled out
+
+class PositionEvidence {
+ public:
+  explicit PositionEvidence(const SourceGraph& g);
+
+  std::vector<Use> uses(int value) const { return uses_behind_views(g_, consumers_, live_, value); }
+  // The first use in a weight's position, else the first use.
+  static const Use& main_use(const std::vector<Use>& uses);
+  static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"
+  // `learned`: the file holds weights without structure; structure is then remarkable. `raw_is_usual`: many of its
+  // weights are read by raw products.
+  void set_file(bool learned, bool raw_is_usual) { learned_ = learned, raw_is_usual_ = raw_is_usual; }
+  bool raw_product(const Use& u) const;  // of a larger module's own, without a bias
+  // A gradient reaches it from an output, and no structure around it says that it is fixed.
+  bool learnable(int value) const;
+  std::vector<Evidence> weigh(int value, const std::vector<Use>& uses, Naming naming) const;
+
+ private:
+  const SourceValue& value(int v) const { return g_.values[static_cast<size_t>(v)]; }
+  const SourceNode& node(int n) const { return g_.nodes[static_cast<size_t>(n)]; }
+  bool constant(int v) const { return v >= 0 && static_cast<bool>(value(v).data); }
+  bool carries_data(int v) const { return v >= 0 && carries_data_[static_cast<size_t>(v)]; }
+  bool reads_data(const SourceNode& n) const {
+    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return carries_data(i); });
+  }
+  bool one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const;
+  bool rotary(int v) const;
+  bool becomes_kernel(const SourceNode& wave) const;
+  bool changes_nothing(const std::string& op, int v) const;
+  bool dummy_norm(const Use& u) const;
+  bool standardises(const Use& u, const HostTensor& data) const;
+  bool all_equal(const SourceGraph& g, int v, double want) const;
+  bool frozen_norm(const Use& u) const;
+  // importer/discover/evidence_role.cc
+  void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
+  bool unstandardises(const Use& u, const HostTensor& data) const;
+  bool power_iteration(int v) const;
+  double fourier_features(int v) const;  // 0: it is none, else the evidence's weight
+  bool codebook(int v) const;
+  bool random_phase(int v) const;
+  bool lerp_center(int v) const;
+  bool rounded_copy(int v) const;
+  bool joined_token(int v) const;
+  bool whitening(int v, const std::vector<Use>& uses) const;
+  bool whitening_mean(int v, const std::vector<Use>& uses) const;
+  bool scaler(int v, const std::vector<Use>& uses) const;
+  bool input_norm(const Use& u, const HostTensor& data) const;
+  bool without_bias(const SourceNode& product) const;
+  double outside_of_layers(int v, const Use& u, Naming naming) const;  // 0: a layer's own, else the evidence's weight
+  bool fixed_product(int v, const std::vector<Use>& uses) const;
+  void find_data();
+  void find_reached();
+  void find_input_like();
+  void find_frozen_norms();
+
+  const SourceGraph& g_;
+  const std::vector<std::vector<int>> consumers_;
+  const std::vector<char> live_;
+  const TorchScopes scopes_;
+  std::vector<char> carries_data_, reached_;
+  std::vector<char> input_like_;  // a graph input, rearranged or standardised by constants
+  bool learned_ = false, raw_is_usual_ = false;
+  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add could be a frozen norm's
+};
+
+}  // namespace amp

@@ -1,0 +1,130 @@
+#include "importer/read/load.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <onnx/defs/schema.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "base/near_path.h"
+#include "base/text.h"
+#include "importer/read/foreign_file.h"
+#include "importer/read/wire.h"
+
+namespace amp {
+namespace {
+
+struct File {
+  int fd = -1;
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+void refuse_foreign(const std::string& path, int fd, int64_t size) {
+  const std::optional<ForeignFile> f = recognize_file(path, fd, size);
+  if (!f) return;
+  fail(Exit::model, f->kind == "a Git LFS pointer" ? "E_ONNX_LFS" : "E_ONNX_NOT_PROTO",
+       cat("not an ONNX model: this looks like ", f->kind), f->advice);
+}
+
+// Reads the file again, this time to explain why it is no model.
+[[noreturn]] void explain(const std::string& path, int fd, int64_t size) {
+  refuse_foreign(path, fd, size);
+  std::string bytes(static_cast<size_t>(size), '\0');
+  int64_t have = 0;
+  while (have < size) {
+    const ssize_t n = ::pread(fd, bytes.data() + have, static_cast<size_t>(size - have), have);
+    if (n <= 0) break;
+    have += n;
+  }
+  bytes.resize(static_cast<size_t>(have));
+  const WireFault fault = scan_wire(bytes);
+  const std::string place = cat("at byte ", fault.offset, " of ", size, fault.path.empty() ? "" : ", in ", fault.path,
+                                fault.detail.empty() ? "" : ": ", fault.detail);
+  switch (fault.kind) {
+    case WireFault::truncated:
+      fail(Exit::model, "E_ONNX_TRUNCATED", cat("the file is truncated ", place), "copy or download it again");
+    case WireFault::too_deep:
+      fail(Exit::model, "E_ONNX_DEPTH", cat("messages are nested more than 100 deep ", place));
+    case WireFault::malformed:
+      fail(Exit::model, "E_ONNX_WIRE", cat("not a well-formed ONNX protobuf ", place), "copy or download it again");
+    case WireFault::none:
+      break;
+  }
+  fail(Exit::model, "E_ONNX_NOT_PROTO", "the file holds no ONNX graph", "is this an ONNX model?");
+}
+
+void check_versions(const onnx::ModelProto& m) {
+  if (m.ir_version() <= 0) fail(Exit::model, "E_ONNX_GRAPH", "the model has no ir_version");
+  if (m.ir_version() > onnx::Version::IR_VERSION) {
+    fail(Exit::unsupported, "E_IR_VERSION",
+         cat("the model's IR version is ", m.ir_version(), ", the newest known is ", int{onnx::Version::IR_VERSION}),
+         "export it again for an older ONNX version");
+  }
+  // A set that is imported more than once (skl2onnx writes such files) counts as its last entry says: onnxruntime's
+  // rule.
+  std::optional<int64_t> standard;
+  for (const auto& o : m.opset_import()) {
+    if (o.domain().empty() || o.domain() == "ai.onnx") standard = o.version();
+  }
+  if (standard && (*standard < kOldestOpset || *standard > newest_opset())) {
+    fail(Exit::unsupported, "E_OPSET",
+         cat("the model uses opset ", *standard, "; supported: ", kOldestOpset, " to ", newest_opset()),
+         "export it again with another opset, or convert it with onnx.version_converter");
+  }
+  if (standard || m.graph().node_size() == 0) return;
+  for (const auto& n : m.graph().node()) {
+    if (n.domain().empty() || n.domain() == "ai.onnx") {
+      fail(Exit::unsupported, "E_OPSET", "the model imports no version of the standard operator set",
+           "the file may be cut short: copy or download it again");
+    }
+  }
+}
+
+}  // namespace
+
+int64_t newest_opset() {
+  return onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at(onnx::ONNX_DOMAIN).second;
+}
+
+std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
+  const auto cannot_open = [&](int error) {
+    fail(Exit::usage, "E_MODEL_OPEN", cat("cannot open model '", path, "': ", std::strerror(error)),
+         near_path_hint(path));
+  };
+  File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) cannot_open(errno);
+  struct stat st;
+  if (::fstat(file.fd, &st) != 0) cannot_open(errno);
+  if (S_ISDIR(st.st_mode)) cannot_open(EISDIR);
+  if (!S_ISREG(st.st_mode)) fail(Exit::usage, "E_MODEL_OPEN", cat("model '", path, "' is not a regular file"));
+  try {
+    if (st.st_size == 0) fail(Exit::model, "E_ONNX_EMPTY", "the file is empty");
+    if (st.st_size > INT32_MAX) {
+      refuse_foreign(path, file.fd, st.st_size);
+      fail(Exit::model, "E_ONNX_2GB",
+           cat("the file has ", with_thousands(st.st_size), " bytes; protobuf ends at 2 GiB"),
+           "save it again with external data (onnx.save_model(..., save_as_external_data=True))");
+    }
+    auto model = std::make_shared<onnx::ModelProto>();
+    google::protobuf::io::FileInputStream in(file.fd);
+    if (!model->ParseFromZeroCopyStream(&in) || !model->has_graph()) {
+      if (in.GetErrno() != 0) cannot_open(in.GetErrno());
+      model.reset();
+      explain(path, file.fd, st.st_size);
+    }
+    check_versions(*model);
+    return model;
+  } catch (Error& e) {
+    if (e.id() != "E_MODEL_OPEN") e.at(cat("in model '", path, "'"));
+    throw;
+  }
+}
+
+}  // namespace amp

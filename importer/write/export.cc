@@ -1,0 +1,306 @@
+#include "importer/write/export.h"
+
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+#include <onnx/shape_inference/implementation.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "importer/quantized/quantized_weights.h"
+#include "importer/read/tensor.h"
+#include "importer/write/half.h"
+#include "importer/write/inference_form.h"
+#include "importer/write/patch.h"
+#include "importer/write/prepend.h"
+#include "importer/write/widen.h"
+
+namespace amp {
+namespace {
+
+// Lets protobuf write into a FileWriter. No exception may pass through protobuf, whose destructors flush: the first
+// one is kept.
+class FileSink : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit FileSink(FileWriter& file) : file_(file) {}
+  bool Write(const void* bytes, int size) override {
+    if (failure_) return false;
+    try {
+      file_.write(bytes, size);
+      return true;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return false;
+    }
+  }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  FileWriter& file_;
+  std::exception_ptr failure_;
+};
+
+void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
+  FileSink sink(file);
+  bool ok = false;
+  {
+    google::protobuf::io::CopyingOutputStreamAdaptor stream(&sink);
+    ok = proto.SerializeToZeroCopyStream(&stream) && stream.Flush();
+  }
+  sink.rethrow();
+  check(ok, "export: the model could not be serialized");
+}
+
+// Why the ONNX checker refuses a model; empty when it does not.
+std::string complaint_of(const std::function<void()>& check) {
+  try {
+    check();
+    return "";
+  } catch (const std::exception& e) {
+    return printable(e.what());
+  }
+}
+std::string checker_says(const std::string& path) {
+  return complaint_of([&] { onnx::checker::check_model(path, /*full_check=*/true); });
+}
+// The full check of a model in memory infers shapes in a copy of it, weights included. This one infers them in place:
+// `proto` gains value_info. Its options are those of onnx::checker::check_model: types too, all errors thrown.
+std::string checker_says(onnx::ModelProto& proto) {
+  return complaint_of([&] {
+    onnx::checker::check_model(proto, /*full_check=*/false);
+    const onnx::ShapeInferenceOptions options(true, 1, false);
+    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
+  });
+}
+
+// Of the file that was imported.
+std::string checker_says(const ModelDoc& doc) {
+  if (!doc.path.empty()) return checker_says(doc.path);
+  onnx::ModelProto copy = *doc.proto;
+  return checker_says(copy);
+}
+
+// A folder beside a file that is to appear together with another one; gone with the object.
+class Aside {
+ public:
+  explicit Aside(const std::string& path) : folder_(cat(path, ".tmp-", ::getpid())), registered_(folder_) {
+    remove_tree(folder_);
+    ensure_dir(folder_);
+  }
+  ~Aside() {
+    std::error_code ignored;  // the failure that led here is the one to tell
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  TemporaryPath registered_;
+};
+
+using ExternalTensors = std::vector<std::pair<onnx::TensorProto*, HostTensor>>;
+
+// Moves payloads that belong outside into <path>.data and makes the proto point there.
+void write_external(ExternalTensors& tensors, const std::string& path) {
+  constexpr int64_t kPage = 4096, kLine = 64, kLarge = 1 << 20;
+  const std::string name = std::filesystem::path(path).filename().string() + ".data";
+  int64_t needed = 0;
+  for (const auto& [t, value] : tensors) needed += value.bytes();
+  FileWriter file(path + ".data", needed);
+  int64_t at = 0;
+  for (auto& [tensor, value] : tensors) {
+    onnx::TensorProto* const t = tensor;  // clang 16 captures no structured binding where OpenMP is on
+    const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // big tensors may be mapped
+    const int64_t offset = (at + unit - 1) / unit * unit;
+    const std::string gap(static_cast<size_t>(offset - at), '\0');
+    file.write(gap);
+    file.write(value.data(), value.bytes());
+    at = offset + value.bytes();
+    t->clear_external_data();
+    t->set_data_location(onnx::TensorProto::EXTERNAL);
+    const auto entry = [&](const char* key, const std::string& text) {
+      auto& e = *t->add_external_data();
+      e.set_key(key);
+      e.set_value(text);
+    };
+    entry("location", name);
+    entry("offset", std::to_string(offset));
+    entry("length", std::to_string(value.bytes()));
+    t->clear_raw_data();
+  }
+  file.commit();
+}
+
+std::set<std::string> weight_names(const SourceGraph& g) {
+  std::set<std::string> names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter) names.insert(v.name);
+  }
+  return names;
+}
+
+// The name in the file of what a node of the SourceGraph makes; nothing: the node is not in the file's main graph.
+std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& graph, size_t node) {
+  const std::vector<int>& made = graph.nodes[node].outputs;
+  if (made.empty() || made[0] < 0 || graph.nodes[node].place == Place::training) return std::nullopt;
+  const bool in_file = made[0] < doc.values;
+  if (in_file && !doc.visible[static_cast<size_t>(made[0])]) return std::nullopt;  // in a local function or branch
+  const std::string& name = graph.values[static_cast<size_t>(made[0])].name;
+  if (!in_file || doc.names[static_cast<size_t>(made[0])] == name) return name;
+  // An adapter that stays takes the name of what it adds to; one that is merged had it in the SourceGraph only.
+  const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
+  const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
+  const bool merged = by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training;
+  return merged ? doc.names[static_cast<size_t>(made[0])] : name;
+}
+
+// mixed: the plan's 16-bit nodes, by the name of what they make. fp16: those that stay float32.
+HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const ExportOptions& options) {
+  HalfOptions out;
+  out.weights = weight_names(graph);
+  if (options.precision == "fp16") {
+    for (size_t i = 0; i < options.wide.size(); ++i) {
+      const auto name = options.wide[i] ? name_in_file(doc, graph, i) : std::nullopt;
+      if (name) out.wide.insert(*name);
+    }
+    return out;
+  }
+  if (options.precision != "mixed") {
+    fail(Exit::usage, "E_PRECISION",
+         cat("export precision '", options.precision, "' is not file, fp32, fp16 or mixed"));
+  }
+  check(options.compute.size() <= graph.nodes.size(), "export: types for nodes that are not there");
+  out.low.emplace();
+  for (size_t i = 0; i < options.compute.size(); ++i) {
+    const auto name = is_low(options.compute[i]) ? name_in_file(doc, graph, i) : std::nullopt;
+    if (!name) continue;
+    out.low->insert(*name);
+    if (options.compute[i] == DType::bf16) out.type.onnx = onnx::TensorProto::BFLOAT16;
+  }
+  return out;
+}
+
+void set_metadata(onnx::ModelProto& proto, const std::map<std::string, std::string>& metadata) {
+  auto& entries = *proto.mutable_metadata_props();
+  for (const auto& [key, value] : metadata) {
+    const auto named = [&key = key](const auto& e) { return e.key() == key; };
+    if (value.empty()) {
+      entries.erase(std::remove_if(entries.begin(), entries.end(), named), entries.end());
+      continue;
+    }
+    const auto it = std::find_if(entries.begin(), entries.end(), named);
+    onnx::StringStringEntryProto* entry = it == entries.end() ? nullptr : &*it;
+    if (!entry) entry = proto.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+}
+
+// Payloads from outside the file, moved into the proto: a conversion of types reads all of them.
+void bring_in_payloads(Patched& patched) {
+  for_each_slot(patched.proto, [&](int, Slot slot) {
+    const auto it = patched.external.find(slot.tensor);
+    if (!slot.tensor || it == patched.external.end()) return;
+    slot.tensor->set_raw_data(it->second.data(), static_cast<size_t>(it->second.bytes()));
+    slot.tensor->clear_external_data();
+    slot.tensor->clear_data_location();
+  });
+  patched.external.clear();
+}
+
+void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std::string>& notes) {
+  bring_in_payloads(patched);
+  if (!half.low || !half.low->empty()) convert_to_half(patched.proto, half, notes);
+  if (half.type.dtype() == DType::bf16)
+    notes.push_back("mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
+}
+
+// What is to lie outside the file: what lay there, or all but small tensors, whose payloads leave the proto.
+ExternalTensors external_tensors(Patched& patched, bool all) {
+  constexpr size_t kSmall = 1024;
+  ExternalTensors external;
+  for_each_slot(patched.proto, [&](int, Slot slot) {
+    if (!slot.tensor) return;
+    if (const auto it = patched.external.find(slot.tensor); it != patched.external.end()) {
+      external.emplace_back(slot.tensor, it->second);
+    } else if (all && slot.tensor->raw_data().size() >= kSmall && dtype_of(slot.tensor->data_type())) {
+      const auto payload = std::make_shared<std::string>();
+      slot.tensor->mutable_raw_data()->swap(*payload);
+      const DType d = *dtype_of(slot.tensor->data_type());
+      external.emplace_back(slot.tensor, HostTensor(d, checked_dims(*slot.tensor, d), payload, payload->data()));
+    }
+  });
+  return external;
+}
+
+// A file with its tensors outside is complete, and checked, before either part takes its place. The check of a file
+// that holds its tensors may add inferred shapes to `proto`, once that is written.
+void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc, bool keep_refused,
+                   const std::string& path, std::vector<std::string>& notes) {
+  std::optional<Aside> aside;
+  if (!external.empty()) aside.emplace(path);
+  const std::string written = aside ? aside->folder() + "/" + std::filesystem::path(path).filename().string() : path;
+  if (aside) write_external(external, written);
+  FileWriter file(written, static_cast<int64_t>(proto.ByteSizeLong()));
+  write_proto(proto, file);
+  if (aside) file.commit();
+  const std::string complaint = aside ? checker_says(written) : checker_says(proto);
+  if (!complaint.empty()) {
+    const std::string before = checker_says(doc);
+    if (before.empty() && !keep_refused)
+      fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
+    notes.push_back(before.empty()
+                        ? cat("the ONNX checker refuses the exported model: ", complaint)
+                        : cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
+  }
+  if (aside) {
+    move_path(written + ".data", path + ".data");
+    move_path(written, path);
+  } else {
+    file.commit();
+  }
+}
+
+}  // namespace
+
+ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
+                          const ExportOptions& options, const std::string& path) {
+  ExportReport report;
+  std::map<int, HostTensor> values = spread_ties(graph, trained);
+  quantize_masters(graph, values);
+  const bool float32 = options.precision == "fp32" && has_16_bit_floats(*doc.proto);
+  Patched patched = patch_payloads(doc, graph, values, float32);
+  onnx::ModelProto& proto = patched.proto;
+  remove_cut(patched, doc, graph);
+  append_added(proto, doc, graph, values);
+  if (options.inference_form) to_inference_form(proto, report.notes);
+  set_metadata(proto, options.metadata);
+  if (options.raw_rows) prepend_raw_rows(proto, *options.raw_rows);
+  const bool outside = !patched.external.empty(), low = one_of(options.precision, {"fp16", "mixed"});
+  if (float32) {
+    bring_in_payloads(patched);
+    convert_to_float(proto);
+  } else if (low) {
+    store_in_16_bits(patched, half_options(doc, graph, options), report.notes);
+  }
+  const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
+  const bool too_large = size > options.inline_limit;
+  ExternalTensors external = external_tensors(patched, too_large || (outside && (low || float32)));
+  if (too_large)
+    report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
+  write_checked(proto, external, doc, options.keep_refused, path, report.notes);
+  return report;
+}
+
+}  // namespace amp

@@ -1,0 +1,18 @@
+// A model with 16-bit floating types as one that stores and computes in float32: weights, constants, Casts and declared
+// types. Inputs and outputs of the model keep their types, as they do in importer/write/half.h: Casts stand at the borders.
+// Local functions are inlined first. float64 stays.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+namespace amp {
+
+bool has_16_bit_floats(onnx::ModelProto& model);
+
+// All payloads must be in the proto.
+void convert_to_float(onnx::ModelProto& model);
+
+// A Cast of `from` to an ONNX element type, named after its output.
+onnx::NodeProto cast_node(const std::string& from, const std::string& to, int type);
+
+}  // namespace amp

@@ -1,0 +1,331 @@
+#include "run/check/check_data.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/number_text.h"
+#include "base/text.h"
+#include "data/label_spelling.h"
+#include "data/labels.h"
+#include "run/check/check_features.h"
+#include "run/check/check_images.h"
+#include "run/data/data.h"
+#include "run/data/language_data.h"
+#include "run/model/model_file.h"
+#include "run/prepare/objective.h"
+
+namespace amp {
+
+namespace {
+
+constexpr size_t kProblems = 20;
+
+// A row's texts and label, whatever kind of file it is from.
+struct Row {
+  std::vector<std::string> texts;
+  std::vector<std::string> labels;  // tags of words, names of a set
+  std::string where;
+};
+
+class Checker {
+ public:
+  Checker(const RunSpec& spec, Task task, DataReport& report) : spec_(spec), task_(task), report_(report) {
+    if (const std::string path = tokenizer_path(spec); !path.empty())
+      tokenizer_ = open_tokenizer(path, tokenizer_options(spec));
+  }
+
+  void file(const RunSpec& spec, const std::string& path, bool training) {
+    report_.files.emplace_back();
+    FileReport& f = report_.files.back();
+    f.name = path;
+    try {
+      const TextRows rows = read_text_rows(spec, path, task_);
+      f.rows = rows.size();
+      if (rows.table) report_.notes(rows.table->notes());
+      language_.reset();
+      if (task_ == Task::language && tokenizer_)
+        language_ = std::make_unique<LanguageReader>(*rows.table, *tokenizer_, chat_template_of(spec, *tokenizer_),
+                                                     language_options(spec, 0));
+      std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
+      for (int64_t r = 0; r < f.rows; ++r) row(read(spec, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
+      sum_up(std::move(lengths), f);
+      if (training) known_ = f.labels;
+      if (training) report_.check_spelling(f);
+    } catch (const Error& e) {
+      if (e.exit() != Exit::data) throw;
+      problem(path, e.fact());
+    }
+  }
+
+ private:
+  void problem(const std::string& where, const std::string& what) { report_.problem(where, what); }
+
+  Row read(const RunSpec& spec, const TextRows& rows, int64_t r) const {
+    const auto i = static_cast<size_t>(r);
+    const auto place = [&](int32_t file, int64_t line) {
+      return cat(rows.names.at(static_cast<size_t>(file)), ":", line);
+    };
+    if (rows.key) {
+      const Question& q = rows.key->questions[i];
+      return {{q.text, rows.key->passages[q.passage]}, {}, place(q.file, q.line)};
+    }
+    if (task_ == Task::token) {
+      const TaggedText& t = rows.tagged[i];
+      return {{join(t.words, " ")}, t.tags, place(t.file, t.line)};
+    }
+    const Table& table = *rows.table;
+    Row out{{}, {}, table.where(r)};
+    for (const std::string& name : *spec.text_columns) {
+      const size_t c = table.column(name);
+      out.texts.emplace_back(table.is_json(r, c) ? table.json(r, c)
+                             : table.has(r, c)   ? table.text(r, c)
+                                                 : std::string_view());
+    }
+    if (writes_text(task_) || task_ == Task::retrieval) return out;
+    const size_t c = table.column(*spec.label_column);
+    if (table.has(r, c)) out.labels.emplace_back(table.is_json(r, c) ? table.json(r, c) : table.text(r, c));
+    return out;
+  }
+
+  void row(const Row& row, int64_t r, bool training, FileReport& f, int64_t& length) {
+    for (const std::string& t : row.texts) {
+      if (t.find_first_not_of(" \t\r\n") == std::string::npos) problem(row.where, "the text is empty");
+    }
+    const bool classes = task_ == Task::classification || task_ == Task::token;
+    if (task_ == Task::classification && (row.labels.empty() || row.labels[0].empty()))
+      problem(row.where, "there is no label");
+    if (task_ == Task::regression && !row.labels.empty()) number(row);
+    for (const std::string& label : row.labels) {
+      if (!classes) break;
+      ++f.labels[label];
+      if (!training && !known_.empty() && !known_.count(label))
+        problem(row.where, cat("the label '", printable(label), "' is not in the training data"));
+    }
+    const std::string text = join(row.texts, "\x1f"), label = join(row.labels, "\x1f");
+    const auto [seen, fresh] = (training ? training_ : validation_).emplace(text, std::pair{label, row.where});
+    if (!fresh) {
+      ++f.duplicates;
+      if (seen->second.first != label)
+        problem(row.where, cat("the text of ", seen->second.second, " has another label here"));
+    }
+    if (!training) report_.in_both += training_.count(text) > 0;
+    if (!tokenizer_) return;
+    if (language_) return learnt(row, r, length);
+    if (task_ == Task::seq2seq && row.texts.size() == 2) {
+      const auto source = static_cast<int64_t>(tokenizer_->encode(*spec_.source_prefix + row.texts[0]).ids.size()),
+                 target = static_cast<int64_t>(tokenizer_->encode(row.texts[1]).ids.size());
+      const int64_t most = *spec_.max_seq_len, most_target = longest_target(spec_);
+      f.cut += (most > 0 && source > most) || (most_target > 0 && target > most_target);
+      length = std::max(source, target);
+      return;
+    }
+    const Encoding e = row.texts.size() == 2 ? tokenizer_->encode_pair(row.texts[0], row.texts[1])
+                                             : tokenizer_->encode(row.texts.at(0));
+    length = static_cast<int64_t>(e.ids.size());
+  }
+
+  void learnt(const Row& row, int64_t r, int64_t& length) {
+    try {
+      const LabelledText t = language_->read(r);
+      length = static_cast<int64_t>(t.encoding.ids.size());
+      const int64_t most = *spec_.max_seq_len;
+      int64_t first = 1;  // that is learnt
+      while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
+      if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
+      if (most > 0 && first >= most && first < length)
+        problem(row.where, cat("the answer begins at token ", first, ", behind --max_seq_len"));
+    } catch (const Error& e) {
+      if (e.exit() != Exit::data) throw;
+      problem(row.where, e.fact());
+    }
+  }
+
+  void number(const Row& row) {
+    const std::optional<double> v = parse_number(row.labels[0]);
+    if (!v) problem(row.where, cat("the label '", printable(row.labels[0]), "' is not a number"));
+  }
+
+  void sum_up(std::vector<int64_t> lengths, FileReport& f) const {
+    if (!tokenizer_ || lengths.empty()) return;
+    std::sort(lengths.begin(), lengths.end());
+    f.shortest = lengths.front();
+    f.median = lengths[lengths.size() / 2];
+    f.longest = lengths.back();
+    for (int64_t below = 0, to = 16; below < f.longest; below = to, to *= 2) {
+      const auto begin = std::upper_bound(lengths.begin(), lengths.end(), below);
+      f.lengths.emplace_back(to, std::upper_bound(begin, lengths.end(), to) - begin);
+    }
+    const int64_t most = *spec_.max_seq_len;
+    if (most > 0 && task_ != Task::seq2seq)
+      f.cut = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), most);
+  }
+
+  const RunSpec& spec_;
+  Task task_;
+  DataReport& report_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<LanguageReader> language_;  // of the file that is read, Task::language
+  std::map<std::string, int64_t> known_;
+  using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
+  Seen training_, validation_;
+};
+
+Task task_of_data(const RunSpec& spec) {
+  if (const Task asked = asked_task(spec); asked != Task::none) return asked;
+  if (const Task head = task_from_name(spec.head); head != Task::none) return head;
+  return wants_sides(spec) ? sides_task(spec) : text_task(spec);
+}
+
+}  // namespace
+
+void DataReport::problem(const std::string& where, const std::string& what) {
+  ++problems;
+  if (first_problems.size() < kProblems) first_problems.push_back({where, what});
+}
+
+void DataReport::notes(const std::vector<std::string>& sentences) {
+  for (const std::string& s : sentences) {
+    const size_t colon = s.find(": ");
+    problem(s.substr(0, colon), colon == std::string::npos ? s : s.substr(colon + 2));
+  }
+}
+
+void DataReport::check_spelling(const FileReport& f) {
+  std::vector<std::string> labels;
+  for (const auto& [label, rows] : f.labels) labels.push_back(label);
+  for (const std::string& what : suspicious_labels(labels)) problem(f.name, what);
+}
+
+DataReport check_data(const RunSpec& given, const Log& log) {
+  RunSpec named = given;
+  if (!named.model.empty()) named.model = model_file(named.model, log);
+  const RunSpec spec = with_letters(named, log);
+  const DataKind kind = data_kind(spec, spec.train);
+  if (kind == DataKind::tensors)
+    fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",
+         "--dry_run reads tensors and tells what they lack");
+  if (kind == DataKind::features) return check_features(spec, log);
+  DataReport report;
+  Task task = Task::classification;
+  try {
+    task = task_of_data(spec);
+  } catch (const Error& e) {  // told again, and with its place, when the file is read
+    if (e.exit() != Exit::data) throw;
+  }
+  if (kind == DataKind::images) return check_images(spec, task);
+  if (spec.text_columns->empty() && task != Task::token && task != Task::span)
+    fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+  report.task = name_of(task);
+  Checker checker(spec, task, report);
+  checker.file(spec, spec.train, true);
+  if (!spec.val.empty()) checker.file(validation_spec(spec), spec.val, false);
+  return report;
+}
+
+static nlohmann::ordered_json columns_json(const std::vector<ColumnReport>& columns) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const ColumnReport& c : columns) {
+    out.push_back({{"name", c.name}, {"kind", c.kind}, {"values", c.values}, {"missing", c.missing}});
+    if (c.kind == "categorical") {
+      out.back()["unknown"] = c.unknown;
+    } else {
+      out.back().update({{"low", c.low}, {"mean", c.mean}, {"high", c.high}});
+    }
+  }
+  return out;
+}
+
+static std::string column_line(const ColumnReport& c) {
+  const bool numbers = c.kind != "categorical";
+  return cat("  ", c.kind, " ", printable(c.name), ": ", with_thousands(c.values), numbers ? " numbers" : " values",
+             numbers && c.values ? cat(" from ", c.low, " to ", c.high, ", mean ", c.mean) : std::string(),
+             c.missing ? cat(", ", with_thousands(c.missing), " missing") : std::string(),
+             c.unknown ? cat(", ", with_thousands(c.unknown), " rows unknown to the training data") : std::string());
+}
+
+std::string DataReport::json() const {
+  using Json = nlohmann::ordered_json;
+  Json all = {
+      {"task", task}, {"files", Json::array()}, {"validation_rows_in_training", in_both}, {"problems", problems}};
+  for (const FileReport& f : files) {
+    Json lengths_json = Json::array();
+    for (const auto& [to, rows] : f.lengths) lengths_json.push_back({{"up_to", to}, {"rows", rows}});
+    all["files"].push_back({{"name", f.name},
+                            {"rows", f.rows},
+                            {"labels", f.labels},
+                            {"tokens", {{"shortest", f.shortest}, {"median", f.median}, {"longest", f.longest}}},
+                            {"lengths", lengths_json},
+                            {"cut", f.cut},
+                            {"duplicates", f.duplicates}});
+    if (!f.columns.empty()) {
+      for (const char* key : {"tokens", "lengths", "cut"}) all["files"].back().erase(key);
+      all["files"].back()["columns"] = columns_json(f.columns);
+    }
+    if (!f.images) continue;
+    const auto size = [](const std::pair<int64_t, int64_t>& s) { return Json{s.first, s.second}; };
+    Json& j = all["files"].back();
+    j.erase("tokens");
+    j.erase("lengths");
+    j.erase("cut");
+    j["images"] = {{"readable", f.images->images},     {"grey", f.images->grey},
+                   {"sizes", f.images->sizes},         {"smallest", size(f.images->smallest)},
+                   {"median", size(f.images->median)}, {"largest", size(f.images->largest)}};
+    if (!f.images->nearest.empty())
+      j["images"]["image_sizes"] = std::map(f.images->nearest.begin(), f.images->nearest.end());
+  }
+  if (!inputs.empty()) all["inputs"] = inputs;
+  Json first = Json::array();
+  for (const DataProblem& p : first_problems) first.push_back({{"where", p.where}, {"what", p.what}});
+  all["first_problems"] = first;
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+static std::string sizes_line(const ImageSizes& s) {
+  const auto size = [](const std::pair<int64_t, int64_t>& p) { return cat(p.first, " x ", p.second); };
+  return cat("  images: ", with_thousands(s.images), " readable, ", with_thousands(s.grey), " grey; ", s.sizes,
+             s.sizes == 1 ? " size: " : " sizes: ", size(s.smallest),
+             s.sizes == 1 ? std::string() : cat(" to ", size(s.largest), ", half up to ", size(s.median)));
+}
+
+std::vector<std::string> DataReport::lines() const {
+  std::vector<std::string> out = {cat("task: ", task)};
+  for (const FileReport& f : files) {
+    out.push_back(cat(printable(f.name), ": ", with_thousands(f.rows), " rows, ", f.duplicates,
+                      f.images            ? " repeat an image"
+                      : f.columns.empty() ? " repeat a text"
+                                          : " repeat a row"));
+    for (const ColumnReport& c : f.columns) out.push_back(column_line(c));
+    size_t shown = 0;
+    for (const auto& [label, n] : f.labels) {
+      if (++shown > kProblems) break;
+      out.push_back(cat("  label ", printable(label), ": ", with_thousands(n)));
+    }
+    if (f.labels.size() > kProblems) out.push_back(cat("  ... and ", f.labels.size() - kProblems, " labels more"));
+    if (f.images) out.push_back(sizes_line(*f.images));
+    if (f.images) {
+      for (const auto& [size, images] : f.images->nearest)
+        out.push_back(cat("  nearest to ", size, " (height x width): ", with_thousands(images)));
+    }
+    if (f.longest == 0) continue;
+    out.push_back(cat("  tokens: ", f.shortest, " to ", f.longest, ", half have ", f.median,
+                      " or less; --max_seq_len cuts ", with_thousands(f.cut), " rows"));
+    for (const auto& [to, rows] : f.lengths) {
+      const auto bar = static_cast<size_t>(
+          40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(1, f.rows)) + 0.5);
+      out.push_back(cat("  up to ", to, ": ", with_thousands(rows), " ", std::string(bar, '#')));
+    }
+  }
+  if (files.size() > 1)
+    out.push_back(cat("validation rows whose ",
+                      files[0].images            ? "image"
+                      : files[0].columns.empty() ? "text"
+                                                 : "row",
+                      " is in the training data: ", with_thousands(in_both)));
+  out.insert(out.end(), inputs.begin(), inputs.end());
+  out.push_back(cat("problems: ", with_thousands(problems)));
+  for (const DataProblem& p : first_problems) out.push_back(cat("  ", printable(p.where), ": ", printable(p.what)));
+  return out;
+}
+
+}  // namespace amp

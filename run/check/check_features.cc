@@ -1,0 +1,170 @@
+#include "run/check/check_features.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "data/features/forms.h"
+#include "importer/surgery/edit.h"
+#include "run/data/features.h"
+#include "run/prepare/common.h"
+#include "run/prepare/objective.h"
+
+namespace amp {
+
+namespace {
+
+class FeatureChecker {
+ public:
+  FeatureChecker(DataReport& report, Task task) : report_(report), task_(task) {}
+
+  void file(const RunSpec& spec, const FeatureTable& table, const std::string& name, bool training) {
+    report_.files.emplace_back();
+    FileReport& f = report_.files.back();
+    f.name = name;
+    f.rows = table.rows();
+    rows_.assign(static_cast<size_t>(f.rows), 0);
+    for (const std::string& c : *spec.categorical) category(table, c, training, f);
+    for (const std::string& c : *spec.continuous) number(table, c, f);
+    target(spec, table, training, f);
+    for (const size_t hash : rows_) {
+      const bool fresh = (training ? training_ : validation_).insert(hash).second;
+      f.duplicates += !fresh;
+      report_.in_both += !training && training_.count(hash);
+    }
+  }
+
+ private:
+  // What stands in a row, told apart by one number.
+  void mix(size_t row, std::string_view text) {
+    rows_[row] = rows_[row] * 0x9e3779b97f4a7c15 + std::hash<std::string_view>()(text) + 1;
+  }
+
+  void category(const FeatureTable& table, const std::string& name, bool training, FileReport& f) {
+    ColumnReport out{name, "categorical"};
+    const FeatureColumn column = table.column(name);
+    std::set<std::string, std::less<>>& known = known_[name];
+    std::unordered_set<std::string_view> seen;
+    for (size_t r = 0; r < column.texts.size(); ++r) {
+      const std::string_view text = column.texts[r];
+      mix(r, text);
+      out.missing += text.empty();
+      if (text.empty()) continue;
+      seen.insert(text);
+      out.unknown += !training && known.find(text) == known.end();
+    }
+    if (training) known.insert(seen.begin(), seen.end());
+    out.values = static_cast<int64_t>(seen.size());
+    f.columns.push_back(std::move(out));
+  }
+
+  ColumnReport numbers(const FeatureTable& table, const std::string& name, const char* kind) {
+    ColumnReport out{name, kind};
+    const FeatureColumn column = table.column(name);
+    int64_t present = 0;
+    double sum = 0;
+    for (size_t r = 0; r < column.texts.size(); ++r) {
+      mix(r, column.texts[r]);
+      const std::optional<double> x = read_number(column.texts[r]);
+      out.missing += column.texts[r].empty();
+      if (!x && !column.texts[r].empty())
+        report_.problem(table.where(static_cast<int64_t>(r), name),
+                        cat("'", printable(column.texts[r]), "' in column '", printable(name), "' is no number"));
+      if (!x) continue;
+      out.low = present ? std::min(out.low, *x) : *x;
+      out.high = present ? std::max(out.high, *x) : *x;
+      sum += *x;
+      ++present;
+    }
+    if (present) out.mean = sum / static_cast<double>(present);
+    out.values = present;
+    return out;
+  }
+
+  void number(const FeatureTable& table, const std::string& name, FileReport& f) {
+    f.columns.push_back(numbers(table, name, "continuous"));
+  }
+
+  void target(const RunSpec& spec, const FeatureTable& table, bool training, FileReport& f) {
+    const std::string name = target_column(spec);
+    if (!table.has(name)) return report_.problem(f.name, cat("there is no target column '", printable(name), "'"));
+    const FeatureColumn column = table.column(name);
+    const TargetTransform transform{target_names().value_of(*spec.target_transform)};
+    for (size_t r = 0; r < column.texts.size(); ++r) {
+      const std::string where = table.where(static_cast<int64_t>(r), name);
+      if (column.texts[r].empty()) {
+        report_.problem(where, "there is no target");
+        continue;
+      }
+      const std::optional<double> y = read_number(column.texts[r]);
+      if (task_ == Task::regression && y && !transform.takes(*y))
+        report_.problem(where, cat("the target ", column.texts[r], " is none that ", *spec.target_transform, " takes"));
+      if (task_ != Task::classification) continue;
+      const std::string label(column.texts[r]);
+      ++f.labels[label];
+      if (!training && !labels_.empty() && !labels_.count(label))
+        report_.problem(where, cat("the label '", printable(label), "' is not in the training data"));
+    }
+    if (training) labels_ = f.labels;
+    if (task_ == Task::regression) f.columns.push_back(numbers(table, name, "target"));
+  }
+
+  DataReport& report_;
+  Task task_;
+  std::vector<size_t> rows_;  // of the file that is read
+  std::unordered_set<size_t> training_, validation_;
+  std::map<std::string, std::set<std::string, std::less<>>> known_;
+  std::map<std::string, int64_t> labels_;
+};
+
+// What the model would be fed with, learnt from all rows.
+void look_at_model(const RunSpec& spec, const FeatureTable& table, Task task, DataReport& report) {
+  const Imported model = open_model(spec, Job::train, Log());
+  DataNeeds needs;
+  needs.task = task;
+  needs.inputs = needed_inputs(model.graph, model.graph.outputs);
+  needs.classes = feature_labels(spec, table, task);
+  RunSpec all = spec;
+  all.val_split = 0;
+  const Log lines([&](Level, const std::string& text) { report.inputs.push_back(text); });
+  learn_features(all, table, model.graph, needs, lines);
+}
+
+}  // namespace
+
+DataReport check_features(const RunSpec& given, const Log& log) {
+  DataReport report;
+  const auto told = [&](const std::string& place, auto&& f) {
+    try {
+      f();
+      return true;
+    } catch (const Error& e) {
+      if (e.exit() != Exit::data) throw;
+      report.problem(place, place == given.model ? cat(e.fact(), ": ", e.hint()) : e.fact());
+      return false;
+    }
+  };
+  RunSpec spec = given;
+  std::optional<FeatureTable> train;
+  Task task = asked_task(spec);
+  const bool read = told(spec.train, [&] {
+    train.emplace(read_feature_table(spec, spec.train, nullptr, log));
+    spec = with_columns(spec, *train, log);
+    if (task == Task::none) task = feature_task(spec, *train);
+  });
+  report.task = name_of(task);
+  if (!read) return report;
+  FeatureChecker checker(report, task);
+  told(spec.train, [&] { checker.file(spec, *train, spec.train, true); });
+  if (report.problems == 0) told(spec.model, [&] { look_at_model(spec, *train, task, report); });
+  if (!report.files.empty() && task == Task::classification) report.check_spelling(report.files.front());
+  train.reset();
+  if (!spec.val.empty())
+    told(spec.val, [&] { checker.file(spec, read_feature_table(spec, spec.val, nullptr, log), spec.val, false); });
+  return report;
+}
+
+}  // namespace amp

@@ -1,0 +1,11 @@
+// --check_data for images: every file is decoded once.
+#pragma once
+
+#include "run/check/check_data.h"
+#include "trainer/tasks/task_name.h"
+
+namespace amp {
+
+DataReport check_images(const RunSpec& spec, Task task);
+
+}  // namespace amp

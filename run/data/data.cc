@@ -1,0 +1,333 @@
+#include "run/data/data.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "base/npz.h"
+#include "base/text.h"
+#include "data/label_columns.h"
+#include "data/labels.h"
+#include "data/subset.h"
+#include "data/tensor_dataset.h"
+#include "data/text_dataset.h"
+#include "importer/surgery/edit.h"
+#include "run/data/features.h"
+#include "run/data/images.h"
+#include "run/data/language_data.h"
+#include "run/model/model_classes.h"
+#include "run/model/model_file.h"
+#include "run/prepare/losses.h"
+#include "trainer/losses/loss.h"
+
+namespace amp {
+
+namespace {
+
+// Rows of the table that an input's ids look up, when a Gather reads them as they are; 0: none.
+int64_t table_rows(const SourceGraph& g, int input) {
+  int64_t rows = 0;
+  std::set<int> ids = {input};
+  for (const SourceNode& n : g.nodes) {  // in order: a view comes before who reads it
+    const bool view = !n.inputs.empty() && ids.count(n.inputs[0]) && is_plain_view(n, false);
+    if (view) ids.insert(n.outputs.begin(), n.outputs.end());
+    if (n.op != "Gather" || n.inputs.size() < 2 || !ids.count(n.inputs[1]) || n.inputs[0] < 0) continue;
+    const SourceValue& t = g.values[static_cast<size_t>(n.inputs[0])];
+    if (!t.data || t.data.rank() != 2) continue;
+    rows = rows ? std::min(rows, t.data.dims()[0]) : t.data.dims()[0];
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
+  std::vector<InputSpec> specs;
+  for (const int v : inputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    InputSpec s;
+    s.name = x.name;
+    s.dtype = x.dtype;
+    if (x.rank_known) {
+      Dims d;
+      for (const Dim& dim : x.dims) d.push_back(dim.value);
+      s.dims = d;
+    }
+    specs.push_back(std::move(s));
+  }
+  return specs;
+}
+
+std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& needs) {
+  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
+  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
+  return specs;
+}
+
+std::string tokenizer_path(const RunSpec& spec) {
+  if (!spec.tokenizer.empty()) return spec.tokenizer;
+  if (!spec.vocab.empty()) return spec.vocab;
+  if (spec.model.empty()) return {};
+  std::string found;
+  for (const std::string& folder : folders_of_model(spec.model)) {
+    if (found.empty()) found = find_tokenizer(folder);
+  }
+  return found;
+}
+
+TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.lower_case}; }
+
+AnswerOptions answer_options(const RunSpec& spec) {
+  return {*spec.max_answer_length, spec.n_best_size, *spec.version_2_with_negative, *spec.null_score_diff_threshold};
+}
+
+bool has_named_classes(Task task) {
+  return task == Task::classification || task == Task::token || task == Task::multilabel || task == Task::segmentation;
+}
+
+static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
+  const std::vector<LossSpec> losses = asked_losses(spec).parts;
+  return !losses.empty() &&
+         std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return loss_rule(s.kind).*is; });
+}
+
+bool is_masked_language_model(const RunSpec& spec) { return all_losses(spec, &LossRule::hidden_tokens); }
+bool is_language_model(const RunSpec& spec) {
+  return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
+}
+
+static const char* const kNoLabel =
+    "name the label's column with --label_column, by its number from 0 where the file has no header; a word and its "
+    "tag a line: --task token; a language model's texts: --task language, or --loss masked_lm; source and target "
+    "texts: --task seq2seq";
+
+Task text_task(const RunSpec& spec) {
+  if (is_language_model(spec)) return Task::language;
+
+  const bool images = data_kind(spec, spec.train) == DataKind::images;
+  if (images && !spec.train_masks.empty()) return Task::segmentation;
+  if (!images && names_tagged_words(spec.train)) return Task::token;
+  const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
+  if (!images && spec.text_columns->empty() && table.has_column("paragraphs")) return Task::span;  // SQuAD's JSON
+  if (!images && !spec.label_column.asked()) table.column(*spec.label_column, kNoLabel);
+  if (!joined_labels(table, *spec.label_column).empty()) return Task::multilabel;
+  return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
+}
+
+DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training) {
+  if (!has_named_classes(task)) return {};
+  if (task == Task::token) {
+    const std::vector<TaggedText> texts = read_text_rows(spec, path, task).tagged;
+    return {training ? find_tags(texts, path) : distinct_tags(texts)};
+  }
+  const bool images = data_kind(spec, path) == DataKind::images;
+  if (images && task == Task::segmentation) return {};  // classes are numbers of pixels
+  if (images && task == Task::classification) {
+    if (std::vector<std::string> numbered = numbered_image_classes(spec, path); !numbered.empty())
+      return {std::move(numbered), true};
+  }
+  const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
+  if (task == Task::multilabel) {
+    std::vector<std::string> names = find_names(label_sets(table, *spec.label_column));
+    std::vector<std::string> columns = joined_labels(table, *spec.label_column);
+    return columns.empty() ? DataLabels{std::move(names)} : DataLabels{std::move(columns), true};
+  }
+  if (task != Task::classification) {
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
+         "give tensors: a .safetensors or .npz file with the inputs and 'label'");
+  }
+  return {training ? find_classes(table, *spec.label_column) : distinct_labels(table, *spec.label_column)};
+}
+
+void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
+  const std::string path = tokenizer_path(spec);
+  const int64_t size = path.empty() ? 0 : open_tokenizer(path, tokenizer_options(spec))->size();
+  for (const int v : inputs) {
+    const std::string& name = graph.values[static_cast<size_t>(v)].name;
+    const int64_t rows = text_role(name) == TextRole::ids && size > 0 ? table_rows(graph, v) : 0;
+    if (rows == 0 || rows == size) continue;
+    const std::string fact = cat("the vocabulary '", path, "' has ", size, " tokens, the table that '", printable(name),
+                                 "' looks up has ", rows, " rows");
+    if (size > rows)
+      fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with --vocab");
+    const bool padded = rows % 64 == 0 && rows - size < 128;
+    if (!padded) log.warning(cat("W_VOCAB_SIZE: ", fact, ": is it the model's own?"));
+  }
+}
+
+namespace {
+
+// The tokens that an input may hold end with the table that it looks up.
+void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds& needs) {
+  for (const int v : needs.inputs) {
+    if (const int64_t rows = table_rows(graph, v))
+      data.check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
+  }
+}
+
+std::string require_tokenizer(const RunSpec& spec) {
+  const std::string files = tokenizer_path(spec);
+  if (files.empty())
+    fail(Exit::usage, "E_USAGE", "text data needs --tokenizer FILE (or --vocab vocab.txt)",
+         "it is the tokenizer.json or vocabulary of the model, or the folder that holds it");
+  return files;
+}
+
+TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
+  TextOptions t;
+  t.text_columns = *spec.text_columns;
+  const bool own = writes_text(needs.task);  // a text's labels are its ids
+  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.label_column;
+  t.sides = needs.sides;
+  t.labels = needs.task == Task::regression   ? LabelForm::numbers
+             : needs.task == Task::multilabel ? LabelForm::sets
+             : needs.task == Task::token      ? LabelForm::tokens
+             : needs.task == Task::span       ? LabelForm::spans
+             : needs.task == Task::language   ? LabelForm::ids
+                                              : LabelForm::classes;
+  t.classes = needs.classes;
+  t.max_seq_len = *spec.max_seq_len;
+  t.pad_to_multiple = spec.pad_to_multiple;
+  t.fixed_seq_len = fixed_length(specs);
+  return t;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
+                                           const DataNeeds& needs) {
+  const std::vector<InputSpec> specs = input_specs(graph, needs);
+  const TextOptions t = text_options(spec, specs, needs);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(require_tokenizer(spec), tokenizer_options(spec));
+  const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
+  for (const std::string& c : t.text_columns) {
+    if (rows.table) rows.table->column(c, needs.column_hint);
+  }
+  if (rows.table && !t.label_column.empty()) rows.table->column(t.label_column, needs.column_hint);
+  std::unique_ptr<Dataset> data;
+  if (needs.tell_matches && needs.task == Task::token)
+    tell_matches(distinct_tags(rows.tagged), rows.names.at(0), needs.classes, needs.log);
+  if (needs.tell_matches && needs.task == Task::classification)
+    tell_matches(distinct_labels(*rows.table, t.label_column), rows.table->name(), needs.classes, needs.log);
+  if (needs.task == Task::token) {
+    data = make_labelled_dataset(needs.labelled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
+                                                : encode_words(rows.tagged, *tokenizer, longest),
+                                 rows.names, *tokenizer, specs, t);
+  } else if (needs.task == Task::span) {
+    std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.doc_stride);
+    data = make_labelled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
+  } else if (needs.task == Task::seq2seq) {
+    data = open_seq2seq_dataset(spec, rows, *tokenizer, specs, needs);
+  } else if (needs.task == Task::language) {
+    data = open_language_dataset(spec, rows, *tokenizer, specs, t, needs);
+  } else {
+    data = make_text_dataset(*rows.table, *tokenizer, specs, t);
+    if (const int64_t cut = data->cut_samples(); cut > 0)
+      needs.log.note(cat(with_thousands(cut), " of ", with_thousands(data->size()), " rows of ", rows.table->name(),
+                         " are cut at --max_seq_len ", longest));
+  }
+  check_tokens(*data, graph, needs);
+  return data;
+}
+
+static void require_one_label(const DataNeeds& needs, DataKind kind) {
+  for (const std::string& l : needs.labels) {
+    if (l != "label")
+      fail(Exit::usage, "E_LOSS",
+           cat(kind == DataKind::images ? "images have"
+               : kind == DataKind::text ? "text data has"
+                                        : "a table has",
+               " one label; a loss wants '", printable(l), "'"),
+           "leave \"label\" out of the loss, or give tensors");
+  }
+}
+
+std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
+                                      const DataNeeds& needs, int64_t batch_size) {
+  const DataKind kind = data_kind(spec, path);
+  if (kind != DataKind::tensors) require_one_label(needs, kind);
+  if (kind != DataKind::images && needs.training && (spec.mixup > 0 || spec.cutmix > 0))
+    fail(Exit::usage, "E_MIXUP", cat("--mixup and --cutmix mix images, '", printable(path), "' holds none"),
+         "leave them out, or train on image files");
+  if (kind != DataKind::images && !spec.image_sizes->empty())
+    fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes is for image files, '", printable(path), "' holds none"),
+         "leave it out; arrays keep their size");
+  if (kind == DataKind::images) {
+    const Table table = read_image_table(spec, path, needs.labelled);
+    for (const std::string& note : table.notes()) needs.log.note(note);
+    return open_image_dataset(spec, table, graph, needs);
+  }
+  if (kind == DataKind::features) {
+    if (needs.table) return open_feature_dataset(*needs.table, graph, needs);
+    return open_feature_dataset(read_feature_table(spec, path, needs.features.get(), needs.log), graph, needs);
+  }
+  if (kind == DataKind::text) {
+    const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
+    if (spec.text_columns->empty() && !tagged && !questions)
+      fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
+           "name the column that holds the text; a table of image files: --image_column, of features: --target");
+    require_tokenizer(spec);
+    const TextRows rows = read_text_rows(spec, path, needs.task, needs.labelled);
+    if (rows.table) {
+      for (const std::string& note : rows.table->notes()) needs.log.note(note);
+    }
+    return open_text_dataset(spec, rows, graph, needs);
+  }
+  const std::vector<InputSpec> specs = input_specs(graph, needs);
+  TensorOptions t;
+  t.batch_size = batch_size;
+  t.rows_per_item = needs.rows_per_item;
+  for (const std::string& l : needs.labels) {
+    const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
+    if (l != t.label && !fed) t.more_labels.push_back(l);
+  }
+  std::unique_ptr<Dataset> data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
+  check_tokens(*data, graph, needs);
+  return data;
+}
+
+RunSpec validation_spec(RunSpec spec) {
+  if (!spec.val_text_columns.empty()) spec.text_columns = spec.val_text_columns;
+  if (!spec.val_label_column.empty()) spec.label_column = spec.val_label_column;
+  spec.train_masks = spec.val_masks;
+  spec.train_labels = spec.val_labels;
+  return spec;
+}
+
+static std::vector<double> weights_of(const RunSpec& spec, const Dataset& train) {
+  if (!spec.shuffle)
+    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling draws rows, --shuffle false keeps them in order",
+         "leave one of them out");
+  const std::vector<int64_t> classes = strata_of(train);
+  if (classes.empty())
+    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling goes by classes, and these labels are none",
+         "it takes data with one whole number or name a row; leave it out otherwise");
+  return class_weights(classes, kIgnoreIndex);
+}
+
+static void require_token_batches(const RunSpec& spec, const Dataset& train) {
+  const std::span<const int32_t> lengths = train.lengths();
+  if (lengths.empty())
+    fail(Exit::usage, "E_USAGE", "--in_tokens counts the tokens of texts, the training data has none",
+         "leave it out: --batch_size counts rows then");
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  if (longest > spec.batch_size)
+    fail(Exit::usage, "E_USAGE",
+         cat("--batch_size ", spec.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
+         "give a larger --batch_size, or cut texts with --max_seq_len");
+}
+
+SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text) {
+  SamplerOptions s;
+  s.batch_size = spec.batch_size;
+  s.accumulation = spec.gradient_accumulation_steps;
+  s.seed = static_cast<uint64_t>(spec.seed);
+  s.in_tokens = spec.in_tokens;
+  if (spec.in_tokens) require_token_batches(spec, train);
+  if (spec.weighted_sampling) s.weights = std::make_shared<const std::vector<double>>(weights_of(spec, train));
+  s.order = !spec.shuffle ? Order::file : text && spec.group_by_length ? Order::grouped : Order::shuffled;
+  return s;
+}
+
+}  // namespace amp

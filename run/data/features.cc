@@ -1,0 +1,308 @@
+#include "run/data/features.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "data/features/decimal.h"
+#include "data/features/forms.h"
+#include "data/features/guess.h"
+#include "data/labels.h"
+#include "data/subset.h"
+#include "run/data/limits.h"
+#include "run/data/text_rows.h"
+#include "run/model/model_classes.h"
+#include "run/prepare/objective.h"
+
+namespace amp {
+
+namespace {
+
+std::vector<Join> joins_of(const RunSpec& spec) {
+  std::vector<Join> out;
+  for (const std::string& text : *spec.join) out.push_back(parse_join(text));
+  return out;
+}
+
+FeatureSchema schema_of(const RunSpec& spec) {
+  return {*spec.categorical,
+          *spec.continuous,
+          *spec.date,
+          joins_of(spec),
+          target_column(spec),
+          filling_names().value_of(spec.fill_missing),
+          scaling_names().value_of(spec.feature_scaling),
+          target_names().value_of(*spec.target_transform)};
+}
+
+// The files that a trained model's columns come from: --join's, else those of their names beside the table.
+std::vector<Join> fitted_joins(const RunSpec& spec, const std::string& path, const Features& fitted) {
+  if (!spec.join->empty()) return joins_of(spec);
+  std::vector<Join> out = fitted.joins;
+  for (Join& join : out) {
+    const std::string beside = (std::filesystem::path(path).parent_path() / join.file).string();
+    if (!path_exists(beside))
+      fail(Exit::usage, "E_JOIN",
+           cat("the model was trained with '", printable(join.file), "' joined to its table, and '", printable(beside),
+               "' is not there"),
+           "name it with --join FILE:KEY");
+    join.file = beside;
+  }
+  return out;
+}
+
+FeatureLabels labels_of(const FeatureTable& table, const Features& features, const DataNeeds& needs) {
+  if (!needs.labelled) return {};
+  if (needs.task == Task::regression)
+    return {target_numbers(table, features.target, features.target_transform), {}, {}};
+  return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes.names};
+}
+
+void check_codes(const Features& features, const SourceGraph& g, const std::vector<FeatureInput>& inputs) {
+  for (const FeatureInput& f : inputs) {
+    const int v = g.find(f.input.name);
+    if (v < 0 || f.label) continue;
+    const std::vector<int64_t> rows = looked_up_rows(g, v, static_cast<int64_t>(f.features.size()));
+    for (size_t c = 0; c < f.features.size(); ++c) {
+      if (f.features[c].kind != FeatureRef::Kind::code || rows[c] == 0) continue;
+      const CategoryMap& map = features.categories[f.features[c].index];
+      if (map.codes() <= rows[c]) continue;
+      fail(Exit::data, "E_CATEGORIES",
+           cat("column '", printable(map.column), "' has ", with_thousands(map.codes() - 1), " categories, ",
+               with_thousands(map.codes()),
+               " codes with 0 for unknown; the table that the model looks them up in (input '", printable(f.input.name),
+               "', column ", c, ") has ", with_thousands(rows[c]), " rows"),
+           "is it the column's place? the order of --categorical is that of the input; else export the model with a "
+           "larger table");
+    }
+  }
+}
+
+// The command that makes a new model for these columns, with an indicator for each column that lacks numbers.
+// classes 0: the target is a number.
+std::string create_command(const Features& features, size_t classes) {
+  std::vector<std::string> sizes;
+  for (const CategoryMap& c : features.categories) sizes.push_back(std::to_string(c.codes()));
+  size_t numbers = features.numbers.size();
+  for (const NumberMap& n : features.numbers) numbers += n.missing;
+  return cat("`create ", sizes.empty() ? "mlp" : "tabular", " --model_config '{",
+             sizes.empty() ? cat("\"inputs\": ", numbers)
+                           : cat("\"categories\": [", join(sizes, ", "), "], \"continuous\": ", numbers),
+             ", \"outputs\": ", std::max<size_t>(classes, 1), "}' --out new.onnx`");
+}
+
+void tell(const Features& features, const std::vector<FeatureInput>& inputs, const Log& log) {
+  int64_t filled = 0;
+  for (const NumberMap& n : features.numbers) filled += n.missing;
+  std::string target;
+  if (features.target_transform.form != TargetForm::plain)
+    target = cat("; target ", features.target, " as ", target_names().name_of(features.target_transform.form),
+                 ", reported in its own units");
+  log.info(
+      cat("features: ", features.categories.size(), " categorical (code 0: unknown or missing), ",
+          features.numbers.size(), " continuous",
+          filled ? cat(", ", filled, " with missing numbers, ", features.indicators(), " indicators") : std::string(),
+          target));
+  for (const FeatureInput& f : inputs) log.info(cat("features: ", describe(features, f)));
+}
+
+// Names that are there, each of one kind.
+void check_columns(const RunSpec& spec, const FeatureTable& table) {
+  const std::string target = target_column(spec);
+  table.require(target);
+  std::set<std::string> seen;
+  for (const auto* list : {&*spec.categorical, &*spec.continuous}) {
+    for (const std::string& name : *list) {
+      table.require(name);
+      if (name == target)
+        fail(Exit::usage, "E_USAGE", cat("the target '", printable(name), "' is named among the features too"),
+             "take it out of --categorical and --continuous");
+      if (!seen.insert(name).second)
+        fail(Exit::usage, "E_USAGE", cat("the column '", printable(name), "' is named twice"),
+             "a column is categorical or continuous");
+    }
+  }
+}
+
+}  // namespace
+
+bool names_features(const RunSpec& spec) {
+  return !spec.categorical->empty() || !spec.continuous->empty() || !spec.date->empty() || !spec.target->empty();
+}
+
+std::string target_column(const RunSpec& spec) { return spec.target->empty() ? *spec.label_column : *spec.target; }
+
+std::vector<std::string> join_files(const RunSpec& spec) {
+  std::vector<std::string> out;
+  for (const Join& join : joins_of(spec)) out.push_back(join.file);
+  return out;
+}
+
+RunSpec with_absolute_joins(RunSpec spec) {
+  std::vector<std::string> texts = *spec.join;
+  for (std::string& text : texts) {
+    const size_t file = parse_join(text).file.size();
+    text = std::filesystem::absolute(text.substr(0, file)).string() + text.substr(file);
+  }
+  if (spec.join.asked()) spec.join = texts;
+  return spec;
+}
+
+// Columns that are or may be numbers.
+static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
+  const bool number_target = asked_task(spec) != Task::classification;
+  std::vector<std::string> out = *spec.continuous;
+  if (fitted) {
+    for (const NumberMap& n : fitted->numbers) out.push_back(n.column);
+  } else if (out.empty() && spec.categorical->empty()) {
+    out = table.columns();
+    std::erase(out, target_column(spec));
+  }
+  if (number_target) out.push_back(target_column(spec));
+  return out;
+}
+
+FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log) {
+  Table own = read_table(spec, path);
+  read_decimal_marks(own, decimal_mark(spec.decimal), number_columns(spec, fitted, own));
+  for (const std::string& note : own.notes()) log.note(note);
+  FeatureTable table(std::move(own));
+  for (const Join& join : fitted ? fitted_joins(spec, path, *fitted) : joins_of(spec)) {
+    TableOptions options;
+    Table other = Table::read(join.file, options);
+    read_decimal_marks(other, decimal_mark(spec.decimal), number_columns(spec, fitted, other));
+    for (const std::string& note : other.notes()) log.note(note);
+    const int64_t without = table.join(join, std::move(other));
+    if (without)
+      log.note(cat(with_thousands(without), " of ", with_thousands(table.rows()), " rows of '", printable(path),
+                   "' have no match in '", printable(join.file), "': what it holds is missing there"));
+  }
+  for (const std::string& date : fitted ? fitted->dates : *spec.date) table.add_parts(date);
+  return table;
+}
+
+RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
+  table.require(target_column(spec));
+  if (!spec.categorical->empty() || !spec.continuous->empty()) {
+    check_columns(spec, table);
+    return spec;
+  }
+  const Guess guess = guess_features(table, target_column(spec), *spec.date, joins_of(spec));
+  if (guess.categorical.empty() && guess.continuous.empty())
+    fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be told to be a feature"),
+         "name them with --categorical and --continuous");
+  spec.categorical.suggest(guess.categorical);
+  spec.continuous.suggest(guess.continuous);
+  if (spec.date->empty()) spec.date.suggest(guess.dates);
+  std::vector<std::string> left;
+  for (const auto& [name, why] : guess.left_out) left.push_back(cat(printable(name), " (", why, ")"));
+  const auto flag = [](const char* name, const std::vector<std::string>& columns) {
+    std::vector<std::string> shown;
+    for (const std::string& c : columns) shown.push_back(printable(c));
+    return shown.empty() ? std::string() : cat(" --", name, " ", join(shown, ","));
+  };
+  log.info(cat("features, guessed by what the columns hold (name them to overrule it):",
+               flag("categorical", guess.categorical), flag("continuous", guess.continuous), flag("date", guess.dates),
+               left.empty() ? "" : "; left out: ", join(left, ", ")));
+  return spec;
+}
+
+Task feature_task(const RunSpec& spec, const FeatureTable& table) {
+  if (*spec.target_transform != "none") return Task::regression;
+  return is_number_target(table, target_column(spec)) ? Task::regression : Task::classification;
+}
+
+RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& path) {
+  const DataKind kind = data_kind(spec, path);
+  const bool named = !spec.text_columns->empty() || !spec.categorical->empty() || !spec.continuous->empty();
+  if (named || (kind != DataKind::text && kind != DataKind::features)) return spec;
+  const std::vector<int> inputs = needed_inputs(g, g.outputs);
+  if (inputs.size() != 1) return spec;
+  const SourceValue& input = g.value(inputs[0]);
+  if (!is_float(input.dtype) || !input.rank_known || input.dims.size() != 2) return spec;
+  const std::string target = target_column(spec);
+  std::vector<std::string> columns = read_table(spec, path).columns();
+  std::erase(columns, target);
+  const int64_t width = input.dims[1].value;
+  if (width < 0 || width == std::ssize(columns)) {
+    spec.continuous.suggest(columns);
+  } else if (kind == DataKind::features) {
+    fail(Exit::data, "E_FEATURE_WIDTH",
+         cat("the model's input '", printable(input.name), "' takes ", width, " numbers a row, '", printable(path),
+             "' has ", columns.size(), " columns beside the target '", printable(target), "'"),
+         "name those that the model takes, in its order, with --continuous");
+  }
+  return spec;
+}
+
+std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task) {
+  if (task != Task::classification && task != Task::regression)
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
+         "tables are for classification and regression");
+  if (task == Task::classification && *spec.target_transform != "none")
+    fail(Exit::usage, "E_USAGE",
+         cat("--target_transform ", *spec.target_transform, " is for numbers, the task is classification"),
+         "leave one of them out");
+  if (task == Task::regression) return {};
+  return find_classes(table.table(), target_column(spec));
+}
+
+std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
+                                               const DataNeeds& needs, const Log& log) {
+  const FeatureSchema schema = schema_of(spec);
+  Features target;  // whose labels part the samples
+  target.target = schema.target;
+  const std::unique_ptr<Dataset> all =
+      limited(make_label_dataset(table, labels_of(table, target, needs)), spec.limit_train, spec);
+  std::vector<int64_t> rows(static_cast<size_t>(all->size()));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  if (spec.val_split > 0) rows = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed)).train;
+  Features out = fit_features(table, schema, rows, needs.task == Task::regression);
+  try {
+    const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
+    check_codes(out, graph, inputs);
+    tell(out, inputs, log);
+  } catch (const Error& e) {
+    fail(e.exit(), e.id(), e.fact(),
+         cat(e.hint(), "; a new model for these columns: ", create_command(out, needs.classes.size())));
+  }
+  return std::make_shared<const Features>(std::move(out));
+}
+
+void require_outputs(const SourceGraph& g, const Losses& losses, const std::vector<std::string>& classes) {
+  for (const LossSpec& s : losses.parts) {
+    const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
+    const bool one = v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1;
+    if (!one || classes.empty() || !s.kind.starts_with("cross_entropy")) continue;
+    fail(Exit::usage, "E_NUM_LABELS",
+         cat("the target has ", classes.size(), " classes, the model's output '", printable(v.name), "' is one number"),
+         classes.size() == 2
+             ? "--loss bce_logits takes it as yes or no; --task regression as a number"
+             : cat("--num_labels ", classes.size(), " gives it as many; --task regression takes a number"));
+  }
+}
+
+std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
+                                              const DataNeeds& needs) {
+  Features features = *needs.features;
+  const std::vector<FeatureInput> inputs = assign_features(features, input_specs(graph, needs), false);
+  check_codes(features, graph, inputs);
+  for (const CategoryMap& c : features.categories) table.require(c.column);
+  for (const NumberMap& n : features.numbers) table.require(n.column);
+  if (needs.labelled) table.require(features.target);
+  const FeatureValues values = feature_values(table, features);
+  for (const FeatureValues::Unknown& u : values.unknown) {
+    if (needs.training) break;  // of the share held out, or beyond --limit_train
+    needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
+                       "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
+                       " of unknown categories (code 0)"));
+  }
+  if (needs.tell_matches && needs.task == Task::classification)
+    tell_matches(distinct_labels(table.table(), features.target), table.table().name(), needs.classes, needs.log);
+  return make_feature_dataset(table, features, values, inputs, labels_of(table, features, needs));
+}
+
+}  // namespace amp

@@ -1,0 +1,185 @@
+#include "run/data/language_data.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/number_text.h"
+#include "base/text.h"
+#include "data/language/masking.h"
+#include "run/data/text_rows.h"
+#include "run/model/model_file.h"
+
+namespace amp {
+
+namespace {
+
+// Texts put together have places of their own and do not see each other: the graph must take both.
+void require_apart(const RunSpec& spec, const std::vector<InputSpec>& inputs) {
+  if (*spec.packing != "bfd") return;
+  std::string why = "it has no input position_ids";
+  for (const InputSpec& i : inputs) {
+    if (text_role(i.name) == TextRole::positions) why.clear();
+  }
+  bool squares = false;
+  for (const InputSpec& i : inputs)
+    squares = squares || (text_role(i.name) == TextRole::mask && i.dims && i.dims->size() > 2);
+  if (why.empty() && !squares) why = "its attention mask is not one of (batch, length, length)";
+  if (!why.empty())
+    fail(Exit::usage, "E_PACKING", cat("--packing bfd keeps texts in a sequence apart, which this model cannot: ", why),
+         "leave it out: padding is not computed anyway (--remove_padding); or let texts see each other with --packing "
+         "wrapped");
+}
+
+// decoder_start_token_id of the config.json beside the model, or beside the tokenizer; -1: there is none.
+int64_t configured_start(const RunSpec& spec) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path files = tokenizer_path(spec);
+  std::vector<std::string> folders = folders_of_model(spec.model);
+  folders.push_back((fs::is_directory(files, error) ? files : files.parent_path()).string());
+  for (const fs::path folder : folders) {
+    const std::string path = (folder / "config.json").string();
+    if (!path_exists(path)) continue;
+    const FileBytes bytes = read_file(path);
+    const nlohmann::json config = nlohmann::json::parse(bytes.text(), nullptr, false);
+    if (!config.is_object()) continue;
+    const auto id = config.find("decoder_start_token_id");
+    if (id != config.end() && id->is_number_integer()) return id->get<int64_t>();
+  }
+  return -1;
+}
+
+struct StartToken {
+  int32_t id;
+  bool configured;  // by config.json
+};
+
+StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
+  const std::string& asked = *spec.decoder_start_token;
+  int64_t id = asked == "auto" ? configured_start(spec) : tokenizer.find(asked);
+  const bool configured = asked == "auto" && id >= 0;
+  if (asked == "auto" && id < 0) id = tokenizer.pad();
+  if (id < 0) id = parse_integer(asked).value_or(-1);
+  if (id < 0 || id >= tokenizer.size())
+    fail(Exit::usage, "E_FLAG_VALUE",
+         cat("--decoder_start_token ", printable(asked), ": the vocabulary has no such token"),
+         cat("give a token of the tokenizer, or an id below ", tokenizer.size()));
+  return {static_cast<int32_t>(id), configured};
+}
+
+}  // namespace
+
+int64_t longest_target(const RunSpec& spec) {
+  return *spec.max_target_length > 0 ? *spec.max_target_length : *spec.max_seq_len;
+}
+
+Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer) {
+  Seq2SeqOptions o;
+  o.prefix = *spec.source_prefix;
+  o.max_source = *spec.max_seq_len;
+  o.max_target = longest_target(spec);
+  o.start = start_token(spec, tokenizer).id;
+  return o;
+}
+
+RunSpec with_start_token(RunSpec spec, const Log& log) {
+  if (*spec.task != "seq2seq" || *spec.decoder_start_token != "auto" || tokenizer_path(spec).empty()) return spec;
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
+  const StartToken start = start_token(spec, *tokenizer);
+  log.info(cat("targets begin with ", printable(tokenizer->token(start.id)), ", ",
+               start.configured ? "config.json's decoder_start_token_id" : "the padding token",
+               " (--decoder_start_token another)"));
+  spec.decoder_start_token.suggest(std::to_string(start.id));
+  return spec;
+}
+
+std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
+                                              const std::vector<InputSpec>& specs, const DataNeeds& needs) {
+  const std::vector<std::string>& columns = *spec.text_columns;
+  if (columns.size() != 2)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of --task seq2seq lie in two columns",
+         "give --text_columns SOURCE,TARGET; the verb generate writes targets");
+  if (*spec.packing != "none")
+    fail(Exit::usage, "E_PACKING",
+         cat("--packing ", *spec.packing, " puts texts of one kind together, not pairs of them"),
+         "leave it out: --group_by_length brings rows of similar length together");
+  Seq2SeqOptions options = seq2seq_options(spec, tokenizer);
+  options.source = columns[0];
+  options.target = columns[1];
+  Seq2SeqTexts texts = encode_seq2seq(*rows.table, tokenizer, options);
+  if (texts.cut > 0 && needs.labelled)
+    needs.log.note(cat(with_thousands(texts.cut), " of ", with_thousands(rows.table->rows()), " rows of ",
+                       rows.table->name(), " are cut at --max_seq_len ", options.max_source, " or --max_target_length ",
+                       options.max_target));
+  return make_seq2seq_dataset(std::move(texts), rows.names, tokenizer, specs, spec.pad_to_multiple, options);
+}
+
+LanguageOptions language_options(const RunSpec& spec, int64_t most) {
+  static const std::map<std::string, LossOn> on = {
+      {"answers", LossOn::answers}, {"last_answer", LossOn::last_answer}, {"all", LossOn::all}};
+  static const std::map<std::string, TextPacking> packing = {{"none", TextPacking::none},
+                                                             {"stride", TextPacking::stride},
+                                                             {"wrapped", TextPacking::wrapped},
+                                                             {"bfd", TextPacking::bfd}};
+  LanguageOptions o;
+  o.columns = *spec.text_columns;
+  o.packing = packing.at(*spec.packing);
+  if (is_masked_language_model(spec)) {
+    o.loss_on = LossOn::all;
+    o.end_answers = false;
+  } else {
+    o.loss_on = on.at(*spec.train_on);
+    o.end_texts = *spec.append_eos == "true";
+    o.end_answers = *spec.append_eos != "false";
+  }
+  o.max_seq_len = most;
+  o.stride = *spec.doc_stride;
+  return o;
+}
+
+std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer) {
+  const std::filesystem::path files = tokenizer_path(spec);
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(files, error);
+  return open_chat_template(spec.chat_template, (folder ? files : files.parent_path()).string(), tokenizer);
+}
+
+std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
+                                               const std::vector<InputSpec>& specs, const TextOptions& t,
+                                               const DataNeeds& needs) {
+  LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
+  if (needs.labelled) {
+    require_apart(spec, specs);
+  } else {  // every row is told of, by itself
+    options.keep_rows = true;
+    if (options.packing == TextPacking::wrapped) options.packing = TextPacking::stride;
+    if (options.packing == TextPacking::bfd || is_masked_language_model(spec)) options.packing = TextPacking::none;
+  }
+  LanguageTexts texts = encode_language(*rows.table, tokenizer, chat_template_of(spec, tokenizer), options);
+  const auto of_all = [&](int64_t n) {
+    return cat(with_thousands(n), " of ", with_thousands(rows.table->rows()), " rows");
+  };
+  if (texts.cut > 0 && needs.labelled)
+    needs.log.note(
+        cat(of_all(texts.cut), " of ", rows.table->name(), " are cut at --max_seq_len ", options.max_seq_len));
+  if (texts.unanswered > 0 && needs.labelled)
+    needs.log.warning(cat("W_NO_ANSWER: ", of_all(texts.unanswered), " of ", rows.table->name(),
+                          " have nothing to learn within --max_seq_len ", options.max_seq_len, ": left out"));
+  if (texts.texts.empty())
+    fail(Exit::data, "E_DATA_EMPTY", cat(rows.table->name(), ": there is nothing to learn in any row"),
+         "give a larger --max_seq_len, or --train_on all");
+  if (options.packing != TextPacking::none)
+    needs.log.info(cat("packing ", *spec.packing, ": ", of_all(rows.table->rows()), " in ",
+                       with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));
+  TextOptions seen = t;
+  seen.sees_ahead = is_masked_language_model(spec);
+  auto data = make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen);
+  if (!seen.sees_ahead || !needs.labelled) return data;
+  return make_masked_dataset(std::move(data), tokenizer, specs,
+                             {*spec.mlm_probability, *spec.whole_word_mask, static_cast<uint64_t>(spec.seed)});
+}
+
+}  // namespace amp

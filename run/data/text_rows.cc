@@ -1,0 +1,171 @@
+#include "run/data/text_rows.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "data/features/decimal.h"
+#include "data/label_columns.h"
+#include "data/label_spelling.h"
+#include "data/text_file.h"
+#include "data/tokenizer.h"
+#include "run/data/data.h"
+
+namespace amp {
+
+using nlohmann::ordered_json;
+
+bool is_text_file(const std::string& path) {
+  const std::vector<std::string> parts = split(path, ',');  // several files are of one kind
+  const std::string last = parts.empty() ? "" : parts.back();
+  const size_t dot = last.rfind('.');
+  const std::string ext = dot == std::string::npos ? "" : last.substr(dot);
+  return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
+}
+
+bool names_tagged_words(const std::string& path) {
+  const std::vector<std::string> files = split(path, ',');
+  std::string last = files.empty() ? "" : files.back();
+  if (last.ends_with(".gz")) last.resize(last.size() - 3);
+  return last.ends_with(".conll");
+}
+
+RunSpec with_letters(RunSpec spec, const Log& log) {
+  std::string file = tokenizer_path(spec);
+  if (is_dir(file)) file = find_tokenizer(file);
+  if (spec.lower_case.asked() || !file.ends_with(".txt") || !path_exists(file)) return spec;
+  const std::unique_ptr<Tokenizer> vocabulary = open_tokenizer(file);
+  int64_t capitals = 0;
+  for (int64_t id = 0; id < vocabulary->size(); ++id) {
+    const std::string_view token = vocabulary->token(static_cast<int32_t>(id));
+    capitals +=
+        !token.starts_with('[') && std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  }
+  if (capitals * 100 < vocabulary->size()) return spec;  // bert-base-chinese has <S> and <T>
+  spec.lower_case.suggest(false);
+  log.info(cat("tokenizer: ", with_thousands(capitals), " words of '", printable(file),
+               "' have capital letters: texts keep theirs, and accents (--lower_case true: not)"));
+  return spec;
+}
+
+static std::map<std::string, std::string> label_names(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> out;
+  for (const std::string& pair : pairs) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
+      fail(Exit::usage, "E_USAGE", cat("--label_map ", printable(pair), ": no two names"),
+           "write --label_map OLD=NEW, the flag again for another label");
+    out[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return out;
+}
+
+Table read_table(const RunSpec& spec, const std::string& path) {
+  TableOptions t;
+  if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
+  if (spec.data_format != "auto") t.reader = spec.data_format;
+  t.wanted = *spec.text_columns;
+  for (const auto* list : {&*spec.categorical, &*spec.continuous, &*spec.date})
+    t.wanted.insert(t.wanted.end(), list->begin(), list->end());
+  if (!spec.target->empty()) t.wanted.push_back(*spec.target);
+  if (spec.label_column.asked()) {
+    for (const std::string& column : split(*spec.label_column, ',')) t.wanted.push_back(column);
+  }
+  Table table = Table::read(path, t);
+  join_label_columns(table, *spec.label_column);
+  const std::string& label = spec.target->empty() ? *spec.label_column : *spec.target;
+  const std::string& task = *spec.task;  // an answer's or a target's spaces are a part of it
+  const bool names = task != "span" && task != "token" && task != "language" && task != "seq2seq";
+  if (spec.trim_labels && names && table.has_column(label)) trim_labels(table, label);
+  if (spec.target->empty() && (task == "regression" || (task == "auto" && spec.decimal == "comma")))
+    read_decimal_marks(table, decimal_mark(spec.decimal), {label});
+  if (!spec.label_map.empty() && table.has_column(*spec.label_column))
+    table.replace(table.column(*spec.label_column), label_names(spec.label_map));
+  return table;
+}
+
+namespace {
+void add_tagged(TextRows& rows, std::vector<TaggedText> more) {
+  const int32_t file = rows.tagged.empty() ? 0 : rows.tagged.back().file + 1;
+  for (TaggedText& t : more) {
+    t.file = file;
+    rows.tagged.push_back(std::move(t));
+  }
+}
+
+void add_questions(TextRows& rows, AnswerKey more) {
+  if (!rows.key) {
+    rows.key = std::make_shared<AnswerKey>(std::move(more));
+  } else {
+    rows.key->append(std::move(more), rows.key->questions.back().file + 1);
+  }
+}
+}  // namespace
+
+TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labelled) {
+  TextRows rows;
+  rows.names = files_named(path);
+  const std::vector<std::string>& columns = *spec.text_columns;
+  const bool tagged = task == Task::token, questions = task == Task::span,
+             may_have_none = *spec.version_2_with_negative;
+  if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
+  if (tagged && columns.size() > 1)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
+  if (questions && columns.size() == 1)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts lie in two columns",
+         "give --text_columns QUESTION,TEXT");
+  const std::string label = labelled ? *spec.label_column : std::string();
+  if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
+  if (questions && rows.table)
+    rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label, may_have_none));
+  for (size_t f = 0; !rows.table && f < rows.names.size(); ++f) {
+    const FileBytes bytes = read_text_file(rows.names[f]);
+    if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labelled));
+    if (questions)
+      add_questions(rows, parse_squad(bytes.text(), rows.names[f],
+                                      !labelled       ? AnswersAre::unread
+                                      : may_have_none ? AnswersAre::given_or_no
+                                                      : AnswersAre::given));
+  }
+  return rows;
+}
+
+int64_t TextRows::size() const {
+  if (key) return static_cast<int64_t>(key->questions.size());
+  return table ? table->rows() : static_cast<int64_t>(tagged.size());
+}
+
+std::vector<std::string> TextRows::columns() const {
+  if (table) return table->columns();
+  if (key) return {"id", "question"};
+  for (const TaggedText& t : tagged) {
+    if (!t.tags.empty()) return {"words", "tags"};
+  }
+  return {"words"};
+}
+
+std::vector<ordered_json> TextRows::cells(int64_t row) const {
+  std::vector<ordered_json> out;
+  for (size_t c = 0; table && c < table->columns().size(); ++c) {
+    if (!table->has(row, c)) {
+      out.emplace_back(nullptr);
+    } else if (table->is_json(row, c)) {
+      out.push_back(ordered_json::parse(table->json(row, c)));
+    } else if (table->is_literal(row, c)) {
+      out.push_back(ordered_json::parse(table->text(row, c)));
+    } else {
+      out.emplace_back(std::string(table->text(row, c)));
+    }
+  }
+  if (table) return out;
+  const auto r = static_cast<size_t>(row);
+  if (key) return {key->questions[r].id, key->questions[r].text};
+  out.emplace_back(tagged[r].words);
+  if (columns().size() > 1)
+    out.push_back(tagged[r].tags.empty() ? ordered_json(nullptr) : ordered_json(tagged[r].tags));
+  return out;
+}
+
+}  // namespace amp

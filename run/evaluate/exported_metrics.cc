@@ -1,0 +1,45 @@
+#include "run/evaluate/exported_metrics.h"
+
+#include <vector>
+
+#include "importer/read/import.h"
+#include "precision/float_types.h"
+#include "run/model/fixed_shapes.h"
+#include "run/prepare/losses.h"
+
+namespace amp {
+
+namespace {
+// Each node in the 16-bit type that the file gives its result; empty when there is none.
+std::vector<DType> written_types(const SourceGraph& g, DType& low) {
+  const std::vector<DType> values = value_types(g);
+  std::vector<DType> types(g.nodes.size(), DType::f32);
+  bool any = false;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    for (const int v : g.nodes[n].outputs) {
+      if (v < 0 || !is_low(values[static_cast<size_t>(v)])) continue;
+      types[n] = low = values[static_cast<size_t>(v)];
+      any = true;
+    }
+  }
+  return any ? types : std::vector<DType>();
+}
+}  // namespace
+
+Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
+                        const SessionOptions& options) {
+  Imported model = import_model(path);
+  for (LossSpec& s : objective.losses.parts) s.reads.clear();  // names of the training graph
+  bypass_output_activations(model.graph, objective.losses);
+  fix_shapes(model.graph, values_of(model.graph, objective.losses));
+  SessionOptions o;
+  o.device = options.device;
+  o.fusion = options.fusion;
+  o.remove_padding = options.remove_padding;
+  o.compute = written_types(model.graph, o.low);
+  Session session(model.graph, o);
+  release_parameters(model);
+  return evaluate(session, objective, data, batch_size);
+}
+
+}  // namespace amp

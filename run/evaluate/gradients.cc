@@ -1,0 +1,92 @@
+#include <cmath>
+
+#include "base/file.h"
+#include "base/npz.h"
+#include "base/text.h"
+#include "precision/loss_scaler.h"
+#include "run/evaluate/evaluate.h"
+#include "run/evaluate/gradient_tensors.h"
+#include "run/model/fixed_inputs.h"
+#include "run/model/fixed_shapes.h"
+#include "run/prepare/common.h"
+#include "run/prepare/config.h"
+#include "run/prepare/losses.h"
+#include "trainer/compile/first_nonfinite.h"
+#include "trainer/loop/launch_window.h"
+
+namespace amp {
+
+namespace {
+struct Pass {
+  std::vector<double> sums;            // of the loss terms
+  double scale = 1;                    // what the gradients carry
+  std::shared_ptr<const Graph> graph;  // that was run
+};
+
+// Forward and backward until the scale holds, or cannot be lowered any more.
+Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window,
+                LossScaler scaler, const Log& log) {
+  for (;;) {
+    Pass pass;
+    pass.scale = scaler.scale();
+    const Instrumentation look{[&](Program& p) {
+      pass.graph = p.graph();
+      p.run();
+    }};
+    pass.sums = run_window(session, losses, {batch}, window.seeds(pass.scale), &look);
+    const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || first_bad_slot(session) >= 0));
+    if (step.applied || step.at_floor) {
+      if (!step.applied) log.warning(cat("gradients are not finite at the loss scale ", pass.scale));
+      return pass;
+    }
+  }
+}
+
+// Gradients that are not finite are not written: whose is the first, and where does it come from?
+void require_finite(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds) {
+  const int slot = first_bad_slot(session);
+  if (slot < 0) return;
+  const std::string value = first_nonfinite_value(session, losses, {batch}, seeds);
+  fail(Exit::numerical, "E_GRADIENT_NONFINITE",
+       cat("the gradient of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name), "' is not finite",
+           value.empty() ? "" : "; ", value, "; nothing was written"),
+       "--dtype fp64 tells an overflow from a formula");
+}
+
+}  // namespace
+
+GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
+                                const std::string& dump_graph, const Log& log) {
+  set_threads(spec);
+  require_tensor_file(out);
+  asked_losses(spec);
+  Imported model = open_model(spec, Job::gradients, log);
+  bind_fixed_inputs(model.graph, {inputs}, true, log);
+  SourceGraph& g = model.graph;
+  const Tensors batch = read_batch(inputs);
+  Losses losses = choose_losses(spec, g);
+  tell_losses(losses, bypass_output_activations(g, losses), log);
+  require_known_operators(g, values_of(g, losses));
+  tell_fixed_shapes(fix_shapes(g, values_of(g, losses)), log);
+  tie_rows(spec, g, values_of(g, losses), log);
+  const PrecisionPlan plan = choose_plan(spec, Job::gradients, g, log);
+  Session session(g, session_options(spec, Job::gradients, plan, log));
+  LossWindow window(losses);
+  window.count(batch);
+  const LossScaler scaler(base_loss_scale(spec, plan));
+  const Pass pass = run_scaled(session, losses, batch, window, scaler, log);
+  window.add(pass.sums);
+  require_finite(session, losses, batch, window.seeds(pass.scale));
+  const std::vector<NamedTensor> tensors = gradient_tensors(session, pass.scale);
+  write_tensor_file(out, tensors);
+  if (!dump_graph.empty()) {
+    FileWriter text(dump_graph);
+    text.write(pass.graph->dump());
+    text.commit();
+  }
+  GradientsReport report{window.loss(), tensors.size(), session.packs(losses, batch), std::nullopt};
+  if (scaler.enabled()) report.loss_scale = pass.scale;
+  return report;
+}
+
+}  // namespace amp

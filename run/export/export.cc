@@ -1,0 +1,153 @@
+#include "run/export/export.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "precision/safety.h"
+#include "run/data/raw_rows.h"
+#include "run/export/export_record.h"
+#include "run/export/weights.h"
+#include "run/model/build.h"
+#include "run/model/fixed_inputs.h"
+#include "run/prepare/engine_notes.h"
+#include "run/train/averages.h"
+
+namespace amp {
+
+namespace {
+
+// The plan by which the run trained, where the file's types depend on it.
+PrecisionPlan trained_plan(const std::string& folder, const SourceGraph& g, const std::string& precision) {
+  if (precision != "mixed") return decide(g, preset("O0"), DType::f32);
+  const OpList list = load_op_list(folder + "/precision_plan.json");
+  return decide(g, list, list.dtype.value_or(DType::f32));
+}
+
+[[noreturn]] void no_weights(const std::string& fact, const std::string& hint) {
+  fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no ", fact), hint);
+}
+
+// The checkpoint that holds the weights asked for.
+Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& weights, const Log& log) {
+  Checkpoint newest = newest_checkpoint(checkpoints, log);
+  if (weights != "best") return newest;
+  int64_t best = -1;
+  try {
+    best = nlohmann::json::parse(newest.state).at("best").at("step").get<int64_t>();
+  } catch (const nlohmann::json::exception& e) {
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  }
+  if (best < 0) no_weights("best weights: it was not evaluated", "train with --val, or export --export_weights last");
+  return best == newest.step ? newest : load_checkpoint(checkpoint_path(checkpoints, best));
+}
+
+// The file that the run was made from: its checkpoints hold what training changed and nothing else.
+void require_model(const RunSpec& spec, const Checkpoint& checkpoint) {
+  if (!path_exists(spec.model)) {
+    fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(spec.model), "' is not there"),
+         "put it back: an export is that file with trained weights in it");
+  }
+  const auto saved = checkpoint.hashes.find("model");
+  if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(spec.model)}});
+}
+
+ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
+                          const std::string& out, const Log& log) {
+  const RunSpec& spec = record.spec;
+  const Log notes([&log](Level level, const std::string& text) {  // what was told when the run began is not told again
+    if (level >= Level::note) log.say(level, text);
+  });
+  std::string average;
+  if (names_average(weights)) {
+    OptimizerConfig averages;
+    averages.ema_decays = ema_decays(spec);
+    average = averages.average_name(average_named(spec, weights));
+  }
+  const Checkpoint checkpoint = choose_checkpoint(folder + "/checkpoints", weights, log);
+  require_model(spec, checkpoint);
+  Imported model = open_model(spec, Job::train, notes);
+  set_fixed_inputs(model.graph, record.fixed);
+  ReadyModel ready = ready_model(spec, Job::train, std::move(model), record.facts, notes);
+  const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.export_precision);
+  auto held = std::make_unique<Session>(ready.model.graph, session_options(spec, Job::train, {}, notes));
+  Session& session = *held;
+  load_weights(session, checkpoint, record.trained);
+  if (!average.empty()) load_average(session, checkpoint, average);
+  if (!average.empty() && spec.swa_start >= 0)
+    log.warning(
+        "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
+        "computes them anew for averaged weights");
+  const bool trained = checkpoint.step > 0;
+  export_weights(spec, ready, plan, trained_tensors(session),
+                 trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
+                 out, log);
+  ExportedRun done;
+  done.step = checkpoint.step;
+  done.model = spec.model;
+  if (!spec.verify_export) return done;
+  const ExportReference reference = export_reference(session, ready.objective.losses, record.batch);
+  held.reset();  // its memory is the file's now
+  try {
+    done.difference = compare_export(reference, out, ready.objective.losses, spec.export_types());
+  } catch (const Error& e) {
+    // 16 bits round as they do: the file is what was asked for.
+    if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.export_types(), {"fp16", "mixed"})) throw;
+    log.warning(cat("W_EXPORT_CHECK: ", e.fact(), "; ", e.hint()));
+  }
+  return done;
+}
+
+}  // namespace
+
+ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
+                       const std::string& out, const Log& log) {
+  finish_interrupted_move(folder);
+  try {
+    ExportRecord record = read_export_record(folder);
+    if (precision == "file") {
+      record.spec.export_precision = RunSpec().export_precision;
+    } else {
+      record.spec.export_precision = precision;
+    }
+    record.spec.device = "cpu";
+    return export_record(record, folder, weights, out, log);
+  } catch (Error& e) {
+    throw e.at(cat("in run '", printable(folder), "'"));
+  }
+}
+
+ExportedRun export_checkpoint(const std::string& run, const std::string& weights, const std::string& folder,
+                              const Log& log) {
+  namespace fs = std::filesystem;
+  const fs::path target = fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
+  const std::string between = (target.parent_path() / cat(".", target.filename().string(), ".onnx")).string();
+  struct Removed {  // however this ends
+    const std::string& path;
+    ~Removed() {
+      std::error_code ignored;
+      fs::remove(path, ignored);
+    }
+  } const removed{between};
+  const ExportedRun done = export_run(run, weights, "file", between, log);
+  write_checkpoint(between, folder, log, fs::absolute(done.model).parent_path().string());
+  return done;
+}
+
+void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
+  const Imported model = open_model(spec, Job::write, log);
+  ExportOptions e;
+  e.precision = spec.export_types();
+  e.inference_form = true;
+  if (e.precision == "mixed") {
+    for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
+      e.compute.push_back(dtype_of(d.compute));
+  }
+  if (e.precision == "fp16") e.wide = epsilon_in_fp32(model.graph, DType::f16);
+  for (const std::string& note : engine_notes(model.graph, e)) log.note(note);
+  if (spec.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
+  for (const std::string& note : export_model(*model.doc, model.graph, {}, e, out).notes) log.note(note);
+}
+
+}  // namespace amp

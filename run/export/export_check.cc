@@ -1,0 +1,128 @@
+#include "run/export/export_check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/fs.h"
+#include "base/temporary.h"
+#include "base/text.h"
+#include "run/export/export_record.h"
+#include "trainer/compile/flat_views.h"
+
+namespace amp {
+
+namespace {
+
+constexpr int64_t kChecked = int64_t{256} << 20;  // bytes of weights up to which the file is run, too
+
+// A folder for the trial's file, gone with the object.
+class TrialFolder {
+ public:
+  explicit TrialFolder(const std::string& folder)
+      : path_(cat(folder, "/model.onnx.tmp-trial-", ::getpid())), registered_(path_) {
+    remove_tree(path_);
+    ensure_dir(path_);
+  }
+  TrialFolder(const TrialFolder&) = delete;
+  TrialFolder& operator=(const TrialFolder&) = delete;
+  ~TrialFolder() {
+    std::error_code ignored;  // the failure that led here is the one to report
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file() const { return path_ + "/model.onnx"; }
+
+ private:
+  std::string path_;
+  TemporaryPath registered_;
+};
+
+int64_t weight_bytes(const Session& session) { return session.layout().size() * size_of(session.float_type()); }
+
+[[noreturn]] void fail_before_training(const Error& e, const RunSpec& spec) {
+  std::string hint = e.hint();
+  if (*spec.export_precision != "fp32" && hint.find("export_precision") == std::string::npos)
+    hint += cat(hint.empty() ? "" : "; ", "or export with --export_precision fp32");
+  Error out(e.exit(), e.id(), e.fact(), hint);
+  for (const std::string& where : e.where()) out.at(where);
+  throw out.at("while the model was exported for trial, before training");
+}
+
+// Checkpoints that are there at once, with the one being written.
+int64_t kept_checkpoints(const TrainerConfig& c) {
+  if (!c.saves || c.max_steps == 0 || c.save_strategy == SaveStrategy::none) return 0;
+  const int64_t saves = c.save_steps > 0 ? (c.max_steps + c.save_steps - 1) / c.save_steps : 2;
+  if (c.save_total_limit <= 0) return saves;
+  return std::min(saves, c.save_total_limit + 1);
+}
+
+}  // namespace
+
+int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights) {
+  const bool small = weights <= kChecked;
+  if (max_steps == 0 || spec.lr_range_test > 0 || (!small && *spec.export_precision == "fp32")) return 0;
+  return (small && spec.verify_export ? 3 : 2) * weights;
+}
+
+bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
+  const RunSpec& spec = run.spec;
+  const int64_t weights = weight_bytes(session);
+  const bool small = weights <= kChecked;
+  if (trial_bytes(spec, run.config.max_steps, weights) == 0) return false;
+  try {
+    const TrialFolder trial(folder);
+    export_weights(spec, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());
+    if (!spec.verify_export || !small) return false;
+    const Losses& losses = run.config.objective.losses;
+    const ExportReference reference = export_reference(session, losses, export_batch(run));
+    compare_export(reference, trial.file(), losses, spec.export_types());
+    return true;
+  } catch (const Error& e) {
+    if (e.exit() != Exit::memory) fail_before_training(e, spec);
+    run.host.log.warning(cat("W_EXPORT_CHECK: the export could not be tried before training: ", e.fact()));
+  } catch (const std::bad_alloc&) {
+    run.host.log.warning("W_EXPORT_CHECK: the export could not be tried before training: out of memory");
+  }
+  return false;
+}
+
+int64_t checkpoint_bytes(const Session& session, const TrainerConfig& config) {
+  const FlatLayout moving = session.moving();
+  return moving.trained_size() * 4 + config.optimizer.state_bytes(update_spans(moving), moving.trained_size());
+}
+
+void require_disk(const PreparedRun& run, int64_t checkpoint, const std::string& folder) {
+  if (run.config.max_steps == 0 || run.spec.lr_range_test > 0) return;
+  std::error_code unknown;
+  const auto space = std::filesystem::space(folder, unknown);
+  if (unknown) return;
+  int64_t model = 0;
+  for (const SourceValue& v : run.ready.model.graph.values) model += v.data.bytes();
+  const int64_t kept = kept_checkpoints(run.config), needed = kept * checkpoint + model;
+  if (static_cast<int64_t>(space.available) >= needed) return;
+  fail(Exit::storage, "E_DISK",
+       cat("'", printable(folder), "' has ", with_thousands(static_cast<int64_t>(space.available)),
+           " B free, the run needs ", with_thousands(needed), " B: ", kept, " checkpoints of ",
+           with_thousands(checkpoint), " B (one is written before another is removed) and a model of ",
+           with_thousands(model), " B"),
+       "free some space, choose another --output_dir, or keep fewer checkpoints with --save_total_limit");
+}
+
+ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,
+                         bool agreed_before) {
+  ExportCheck out;
+  const auto compare = [&] {
+    try {
+      out.difference = compare_export(reference, path, run.config.objective.losses, run.spec.export_types());
+    } catch (const Error& e) {
+      if (e.id() != "E_EXPORT_CHECK" || agreed_before) throw;
+      out.error = e;
+    }
+  };
+  warn_of_failure(run.host.log, "the model is written, but its check failed", compare);
+  return out;
+}
+
+}  // namespace amp

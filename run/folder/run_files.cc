@@ -1,0 +1,168 @@
+#include "run/folder/run_files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "run/report/event_file.h"
+#include "trainer/loop/checkpoint.h"
+
+namespace amp {
+
+namespace {
+using nlohmann::json;
+constexpr const char* kFormat = "onnx-amp-finetune run";
+constexpr const char* kCheckpoints = "checkpoints";
+
+bool is_link(const std::string& path) {
+  struct stat s;
+  return ::lstat(path.c_str(), &s) == 0 && S_ISLNK(s.st_mode);
+}
+
+bool is_model_file(const std::string& name) {
+  return std::find(kModelFiles.begin(), kModelFiles.end(), name) != kModelFiles.end();
+}
+
+bool is_event_file(const std::string& name) {
+  return name.starts_with(kEventFilePrefix) && all_digits(name.substr(std::string_view(kEventFilePrefix).size()));
+}
+
+// Holds nothing but what a checkpoint is made of, damaged ones included.
+bool is_run_checkpoint(const std::string& path) {
+  if (is_link(path) || !is_dir(path)) return false;
+  const std::vector<std::string> names = list_dir(path);
+  return std::all_of(names.begin(), names.end(),
+                     [](const std::string& n) { return n == "manifest.json" || n == "state.safetensors"; });
+}
+
+std::vector<std::string> checkpoint_names(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const int64_t step : list_checkpoints(folder + "/" + kCheckpoints)) {
+    const std::string name = checkpoint_path(kCheckpoints, step);
+    if (is_run_checkpoint(folder + "/" + name)) out.push_back(name);
+  }
+  return out;
+}
+
+// Runs of versions that kept no record are known by their run.json; their model.onnx is not.
+std::optional<RunRecord> earlier_record(const std::string& folder) {
+  const std::string path = folder + "/run.json";
+  if (!path_exists(path) || is_dir(path)) return std::nullopt;
+  const json j = json::parse(read_file(path, Exit::storage).text(), nullptr, false);
+  const bool ours = j.is_object() && j.contains("model_sha256") && j.contains("finished") && j.contains("version") &&
+                    j.contains("config");
+  return ours ? std::optional(RunRecord{}) : std::nullopt;
+}
+
+// Why the record does not vouch for a file that is there; empty: it does.
+std::string doubt(const std::string& folder, const std::string& name, const std::optional<RunRecord>& record) {
+  if (!record) return "no run began in this folder";
+  if (!is_model_file(name)) return "";
+  const auto known = record->files.find(name);
+  if (known == record->files.end()) return "the run in this folder wrote none";
+  struct stat s;
+  const std::string path = folder + "/" + name;
+  if (::lstat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return "it is no file that a run wrote";
+  if (s.st_size != known->second.size || sum_of_file(path).crc32c != known->second.crc32c)
+    return "it is another than the run wrote";
+  return "";
+}
+}  // namespace
+
+std::vector<std::string> run_file_names(const std::string& folder) {
+  std::vector<std::string> out(kRunFiles.begin(), kRunFiles.end());
+  const std::vector<std::string> there = list_dir(folder);
+  std::copy_if(there.begin(), there.end(), std::back_inserter(out), is_event_file);
+  return out;
+}
+
+std::optional<RunRecord> read_record(const std::string& folder) {
+  const std::string path = folder + "/" + kRecordFile;
+  if (!path_exists(path)) return earlier_record(folder);
+  try {
+    const json j = json::parse(read_file(path, Exit::storage).text());
+    if (j.at("format") != kFormat) return std::nullopt;
+    RunRecord out;
+    for (const auto& [name, f] : j.at("files").items())
+      out.files[name] = {f.at("bytes").get<int64_t>(), f.at("crc32c").get<std::string>()};
+    return out;
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+void write_record(const std::string& folder, const RunRecord& record) {
+  json files = json::object();
+  for (const auto& [name, f] : record.files) files[name] = {{"bytes", f.size}, {"crc32c", f.crc32c}};
+  FileWriter file(folder + "/" + kRecordFile);
+  file.write(json{{"format", kFormat}, {"version", 1}, {"files", files}}.dump(1) + "\n");
+  file.commit();
+}
+
+std::vector<std::string> own_paths(const std::string& folder) {
+  const std::optional<RunRecord> record = read_record(folder);
+  std::vector<std::string> out;
+  if (!record) return out;
+  for (const std::string& name : run_file_names(folder)) {
+    if (name != kCheckpoints && path_exists(folder + "/" + name) && doubt(folder, name, record).empty())
+      out.push_back(name);
+  }
+  for (std::string& name : checkpoint_names(folder)) out.push_back(std::move(name));
+  return out;
+}
+
+bool is_own_name(const std::string& path) {
+  const std::string prefix = "checkpoints/checkpoint-";
+  if (path.rfind(prefix, 0) == 0) {
+    const std::string digits = path.substr(prefix.size());
+    return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
+  }
+  return path == kRecordFile || is_event_file(path) ||
+         (path != kCheckpoints && std::find(kRunFiles.begin(), kRunFiles.end(), path) != kRunFiles.end());
+}
+
+std::vector<std::string> foreign_paths(const std::string& folder) {
+  const std::optional<RunRecord> record = read_record(folder);
+  std::vector<std::string> out;
+  for (const std::string& name : run_file_names(folder)) {
+    const std::string path = folder + "/" + name;
+    if (!path_exists(path)) continue;
+    if (name == kCheckpoints && is_dir(path) && list_dir(path).empty()) continue;  // made ready for a run
+    const std::string why = doubt(folder, name, record);
+    if (!why.empty()) out.push_back(cat("'", printable(path), "': ", why));
+  }
+  return out;
+}
+
+bool holds_results(const std::string& folder) {
+  struct stat s;
+  const std::string log = folder + "/metrics.jsonl";
+  if (::stat(log.c_str(), &s) == 0 && s.st_size > 0) return true;
+  return path_exists(folder + "/model.onnx") || !list_checkpoints(folder + "/" + kCheckpoints).empty();
+}
+
+void remove_run(const std::string& folder) {
+  for (const std::string& path : own_paths(folder)) remove_tree(folder + "/" + path);
+  remove_tree(folder + "/" + kRecordFile);
+}
+
+void remove_aside(const std::string& folder) {
+  if (is_link(folder) || !is_dir(folder)) return;
+  for (const std::string& path : checkpoint_names(folder)) remove_tree(folder + "/" + path);
+  clean_checkpoints(folder + "/" + kCheckpoints);
+  if (!is_link(folder + "/" + kCheckpoints)) ::rmdir((folder + "/" + kCheckpoints).c_str());
+  for (const std::string& name : list_dir(folder)) {
+    const size_t temporary = name.find(".tmp-");
+    const std::string of = name.substr(0, temporary);
+    if (is_own_name(of) || (of == kMoveFile && temporary != std::string::npos)) remove_tree(folder + "/" + name);
+  }
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace amp

@@ -1,0 +1,173 @@
+// Gathers what is known of a model's classes. Names come from metadata_props (our key `labels`, and what other
+// exporters write), from ai.onnx.ml operators, from the checkpoint's configuration that `convert` keeps, and from a
+// config.json beside the file (transformers, Optimum, timm). data/class_order.h decides among them.
+#include "run/model/model_classes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "data/label_list.h"
+#include "importer/read/class_labels.h"
+#include "run/model/model_metadata.h"
+#include "run/model/surgery.h"
+#include "run/prepare/losses.h"
+
+namespace amp {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Keys of metadata_props: ours first, then transformers', ultralytics' and what is common beside them.
+constexpr const char* kMetadataKeys[] = {"labels",  "id2label",    "label2id",    "names",
+                                         "classes", "class_names", "label_names", "classlabels"};
+
+void add(std::vector<KnownClasses>& out, std::string source, std::vector<std::string> names) {
+  if (names.size() > 1) out.push_back({std::move(source), std::move(names)});
+}
+
+// transformers' id2label and label2id; timm's label_names, which older files keep in pretrained_cfg.
+void add_config(std::vector<KnownClasses>& out, const json& config, const std::string& where) {
+  if (!config.is_object()) return;
+  for (const char* key : {"id2label", "label2id", "label_names"}) {
+    if (config.contains(key)) add(out, cat(key, " of ", where), parse_label_literal(config[key].dump()));
+  }
+  if (config.contains("pretrained_cfg")) add_config(out, config["pretrained_cfg"], where);
+}
+
+// Beside the file, or above a folder called onnx, as repositories on the hub have it; empty: neither.
+std::string config_path(const std::string& model) {
+  std::error_code none;
+  const fs::path folder = fs::path(model).parent_path();
+  for (const fs::path& place : {folder, fs::absolute(model, none).parent_path().filename() == "onnx"
+                                            ? fs::path(folder / "..").lexically_normal()
+                                            : folder}) {
+    if (fs::is_regular_file(place / "config.json", none)) return (place / "config.json").string();
+  }
+  return {};
+}
+
+bool binary(Task task) { return task == Task::classification || task == Task::segmentation; }
+
+// One output tells two classes apart.
+int64_t classes_of_head(int64_t outputs, Task task) { return outputs == 1 && binary(task) ? 2 : outputs; }
+
+void tell(const ClassOrder& order, const Log& log) {
+  if (!order.classes.empty()) log.info(cat("classes: ", describe(order)));
+  for (const std::string& note : order.notes) log.note(note);
+  for (const std::string& warning : order.warnings) log.warning(warning);
+}
+
+ClassEvidence evidence_of(const RunSpec& spec, const Imported& model, const DataLabels& labels) {
+  ClassEvidence e;
+  e.labels = labels.texts;
+  e.numbered = labels.numbered;
+  e.asked = *spec.labels;
+  e.known = known_classes(spec, model);
+  return e;
+}
+
+// Pixels' values are ids whatever the order of labels; only names can be known.
+ClassOrder mask_classes(const ClassEvidence& e) {
+  ClassOrder order = e.head > 0 || !e.asked.empty() ? order_classes(e) : ClassOrder();
+  const std::vector<std::string>& names = order.classes.names;
+  const bool named = std::any_of(names.begin(), names.end(), [](const std::string& n) { return !whole_number(n); });
+  if (!named) order.classes = {};
+  return order;
+}
+
+}  // namespace
+
+std::vector<KnownClasses> known_classes(const RunSpec& spec, const Imported& model) {
+  std::vector<KnownClasses> out;
+  for (const char* key : kMetadataKeys) {
+    const std::string text = model_metadata(*model.doc, key);
+    if (!text.empty()) add(out, cat("metadata '", key, "' of the model"), parse_label_list(text));
+  }
+  add(out, "class labels in the graph", class_labels(*model.doc));
+  const std::string kept = model_metadata(*model.doc, "huggingface_config");
+  add_config(out, json::parse(kept, nullptr, false), "the checkpoint that was converted");
+  const std::string path = config_path(spec.model);
+  if (!path.empty())
+    add_config(out, json::parse(read_file(path).text(), nullptr, false), cat("'", printable(path), "'"));
+  return out;
+}
+
+RunSpec with_label_file(RunSpec spec) {
+  if (spec.labels->size() != 1) return spec;
+  const std::string path = spec.labels->front();
+  if (!path_exists(path) || is_dir(path))
+    fail(Exit::usage, "E_LABELS", cat("--labels names one class, and there is no file '", printable(path), "'"),
+         "give names with commas between them, or a file with a name a line");
+  const std::vector<std::string> names = parse_label_list(read_file(path).text());
+  if (names.size() < 2)
+    fail(Exit::usage, "E_LABELS", cat("'", printable(path), "' does not name classes"),
+         "write a name a line, in the order of the model's outputs; an empty line is no name");
+  spec.labels = names;
+  return spec;
+}
+
+ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task task, DataKind kind,
+                            const DataLabels& labels, const std::vector<std::string>& resumed, const Log& log) {
+  ClassEvidence e = evidence_of(spec, model, labels);
+  e.resumed = {"of the run that goes on", resumed};
+  std::vector<int64_t> likely = {static_cast<int64_t>(labels.texts.size())};
+  for (const KnownClasses& known : e.known) likely.push_back(static_cast<int64_t>(known.names.size()));
+  if (!e.asked.empty()) likely = {static_cast<int64_t>(e.asked.size())};
+  e.head = classes_of_head(kept_outputs(spec, model.graph, task, likely), task);
+  e.new_head = never_trained(*model.doc);
+  e.spare_outputs = kind == DataKind::features;
+  e.new_size = e.head > 0 ? 0 : spec.num_labels;
+  ClassOrder order = task == Task::segmentation ? mask_classes(e) : order_classes(e);
+  tell(order, log);
+  return order;
+}
+
+ClassOrder model_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss,
+                         const DataLabels& labels, const Log& log) {
+  ClassEvidence e = evidence_of(spec, model, labels);
+  e.may_guess = false;
+  e.head = classes_of_head(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task), task);
+  ClassOrder order = task == Task::segmentation ? mask_classes(e) : order_classes(e);
+  tell(order, log);
+  return order;
+}
+
+ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss, const Log& log) {
+  const int64_t head =
+      classes_of_head(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task), task);
+  for (const KnownClasses& known : known_classes(spec, model)) {
+    if (head == static_cast<int64_t>(known.names.size()))
+      return model_classes(spec, model, task, loss, {}, log).classes;
+  }
+  return spec.labels->empty() ? ClassNames() : model_classes(spec, model, task, loss, {}, log).classes;
+}
+
+RunSpec with_problem_type(RunSpec spec, const Log& log) {
+  const std::string path = config_path(spec.model);
+  if (path.empty() || task_from_name(*spec.task) != Task::none || !asked_losses(spec).parts.empty()) return spec;
+  const json config = json::parse(read_file(path).text(), nullptr, false);
+  if (!config.is_object() || !config.contains("problem_type") || !config["problem_type"].is_string()) return spec;
+  const auto type = config["problem_type"].get<std::string>();
+  const char* const task = type == "multi_label_classification" ? "multilabel"
+                           : type == "regression"               ? "regression"
+                                                                : "";
+  if (*task == 0) return spec;
+  spec.task.suggest(task);
+  log.note(cat("task: ", task, ", problem_type of '", printable(path), "' (--task chooses another)"));
+  return spec;
+}
+
+void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
+                  const Log& log) {
+  const std::string matches = describe_matches(labels, classes);
+  if (!matches.empty()) log.note(cat(printable(file), ": ", matches));
+}
+
+}  // namespace amp

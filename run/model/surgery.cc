@@ -1,0 +1,343 @@
+#include "run/model/surgery.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "backend/interpreter.h"
+#include "base/error.h"
+#include "base/number_text.h"
+#include "base/text.h"
+#include "importer/surgery/classifier.h"
+#include "importer/surgery/cut.h"
+#include "importer/surgery/head.h"
+#include "run/model/sentence_modules.h"
+#include "run/model/unknown_task.h"
+#include "run/prepare/common.h"
+
+namespace amp {
+
+namespace {
+
+// The output that holds the model's own logits: --output, one called logits, else the last floating one.
+int own_output(const RunSpec& spec, const SourceGraph& g) {
+  if (!spec.output.empty()) return g.find(spec.output);
+  int last = -1;
+  for (const int v : g.outputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    if (x.name == "logits") return v;
+    if (x.kind == SourceKind::temp && (is_float(x.dtype) || !x.dtype_known)) last = v;
+  }
+  return last;
+}
+
+std::string head_kind(const RunSpec& spec, const std::string& task) {
+  if (spec.head != "auto") return spec.head;
+  for (const char* kind :
+       {"classification", "regression", "multilabel", "token", "span", "segmentation", "embedding"}) {
+    if (task == kind) return kind;
+  }
+  return !spec.head_from.empty() ? "classification" : "none";
+}
+
+// With other classes the rest of the graph must still fit: some models write their number into a Reshape.
+void require_labels(const SourceGraph& g, int output, int64_t labels, bool image) {
+  const std::string hint = "cut the model before its head with --cut_at and add a new one with --head";
+  Dims d;
+  try {
+    d = probe_some_size(g, {output})[static_cast<size_t>(output)];
+  } catch (const Error& e) {
+    Error with_hint(e.exit(), e.id(), e.fact(), e.hint().empty() ? hint : e.hint());
+    for (const std::string& where : e.where()) with_hint.at(where);
+    throw with_hint.at(cat("while the classifier was given ", labels, " outputs"));
+  }
+  const int64_t got = d.empty() ? -1 : image && d.size() > 1 ? d[1] : d.back();
+  if (got != labels) {
+    fail(Exit::unsupported, "E_NUM_LABELS",
+         cat("with ", labels, " classes in the classifier, output '",
+             printable(g.values[static_cast<size_t>(output)].name), "' has shape ", to_string(d)),
+         hint);
+  }
+}
+
+// A convolution that predicts boxes, maps or the like is no classifier of whole images, however many channels it has.
+bool predicts_something_else(const RunSpec& spec, const SourceGraph& g, const Classifier& c, int output,
+                             const std::string& kind) {
+  return c.image && kind == "classification" && spec.output.empty() &&
+         classes_of_output(g, output, Task::classification) == 0 && look_at_task(g, true);
+}
+
+// True: the model's own classifier is what is trained, as it is or resized.
+bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, Shaped& out) {
+  const int output = own_output(spec, g);
+  if (output < 0) return false;
+  const auto c = find_classifier(g, output);
+  const bool asked = spec.num_labels > 0;
+  const std::string& name = g.values[static_cast<size_t>(output)].name;
+  if (!c) {
+    if (!spec.output.empty()) out.outputs = {name};
+    if (asked && kind == "none") {
+      fail(Exit::unsupported, "E_NUM_LABELS",
+           cat("no Gemm, MatMul or Conv with a weight of its own makes output '", printable(name), "'"),
+           "name the output with --output, or add a head with --head");
+    }
+    return !spec.output.empty();
+  }
+  if (predicts_something_else(spec, g, *c, output, kind)) return false;
+  const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;  // of one logit
+  if (labels == 0 || labels == c->labels || yes_or_no) {
+    if (kind != "none" || asked) {
+      out.outputs = {name};
+      out.lines.push_back(cat("head: the model's own, output '", printable(name), "' with ", c->labels, " values"));
+    }
+    return kind != "none" || asked;
+  }
+  if (!asked) {
+    if (!spec.output.empty()) {
+      out.outputs = {name};
+      return true;
+    }
+    fail(Exit::usage, "E_NUM_LABELS",
+         cat("the model's classifier (output '", printable(name), "', ", g.describe_node(c->node), ") has ", c->labels,
+             " outputs, the data have ", labels, " classes"),
+         cat("--num_labels ", labels, " replaces it by a new one of that size; --head ",
+             kind == "none" ? "classification" : kind, " adds a head on top of it"));
+  }
+  const std::vector<std::string> lines = resize_classifier(g, *c, labels, static_cast<uint64_t>(spec.seed));
+  out.lines.insert(out.lines.end(), lines.begin(), lines.end());
+  require_labels(g, output, labels, c->image);
+  out.outputs = {name};
+  return true;
+}
+
+}  // namespace
+
+BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {
+  BindOptions o;
+  o.outputs = outputs;
+  for (const int v : needed_inputs(g, outputs)) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    Dims d;
+    for (size_t i = 0; i < x.dims.size(); ++i)
+      d.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? 2 : i == 1 || x.dims.size() > 3 ? length : 1);
+    o.input_dims[x.name] = d;
+  }
+  return o;
+}
+
+std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& outputs) {
+  std::optional<Error> first;
+  for (const int64_t size : kProbedSizes) {
+    try {
+      return probe_shapes(g, ParamTable(g), probe_options(g, outputs, size), cpu_evaluator());
+    } catch (const Error& e) {
+      if (e.exit() == Exit::internal || e.exit() == Exit::unsupported) throw;
+      if (!first) first = e;
+    }
+  }
+  throw *first;
+}
+
+// The shapes by which a head finds its place.
+static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
+  std::vector<int> probed = g.outputs;
+  if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
+  require_known_operators(g, probed);
+  h.probe = probe_some_size(g, probed);
+}
+
+// Pooling by the files beside the model; returns the one that says it.
+static std::string follow_sentence_modules(const std::string& model, HeadOptions& h) {
+  const auto said = sentence_pooling(std::filesystem::path(model).parent_path().string());
+  if (!said) return {};
+  h.model_pooling = said->modes;
+  h.normalize = said->normalize;
+  return said->file;
+}
+
+static std::string embedding_line(const RunSpec& spec, const HeadChoice& choice, const std::string& output,
+                                  const std::string& source, const std::string& said_by) {
+  const std::string why = choice.pooling == "none" ? ""
+                          : spec.pooling != "auto" ? " (--pooling)"
+                          : said_by.empty()        ? " (a guess: --pooling chooses another)"
+                                                   : cat(" (", said_by, ")");
+  return cat("head: output '", printable(output), "' on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
+             choice.normalized ? ", normalized" : "", why, "; it has no weights");
+}
+
+Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log) {
+  Shaped out = shape_model(spec, job, model, 0, "embedding");
+  for (const std::string& line : out.lines) log.note(line);
+  return out;
+}
+
+std::vector<std::string> add_sentence_embedding(SourceGraph& g, const std::string& folder) {
+  HeadOptions h;
+  h.kind = "embedding";
+  const std::string said_by = follow_sentence_modules((std::filesystem::path(folder) / "model.onnx").string(), h);
+  if (said_by.empty()) return {};
+  probe_for_head(g, h);
+  const HeadChoice choice = choose_head(g, h);
+  if (!choice.needed) return {};
+  const std::vector<std::string> names = attach_head(g, choice, h);
+  return {cat("output '", names.at(0), "': pooling ", choice.pooling, choice.normalized ? ", normalized" : "", " (",
+              said_by, ")")};
+}
+
+int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
+  if (output < 0) return 0;
+  const SourceValue& x = g.value(output);
+  const size_t rank = task == Task::token ? 3 : task == Task::segmentation ? 4 : 2;
+  Dims d;
+  for (const Dim& dim : x.dims) d.push_back(dim.value);
+  const size_t axis = task == Task::segmentation ? 1 : rank - 1;
+  if (!x.rank_known || (d.size() == rank && d[axis] < 0)) {
+    try {
+      d = probe_some_size(g, {output})[static_cast<size_t>(output)];
+    } catch (const Error&) {  // told where the graph is built
+      d.clear();
+    }
+  }
+  return d.size() == rank && d[axis] > 0 ? d[axis] : 0;
+}
+
+// An output whose name says that it is a representation: whole numbers are no ids of its elements.
+static bool called_embedding(const std::string& name) {
+  const std::string lower = lower_case(name);
+  for (const char* part : {"embed", "hidden", "pool", "feature", "repr", "vector", "latent"}) {
+    if (lower.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+int64_t kept_outputs(const RunSpec& spec, const SourceGraph& g, Task task, const std::vector<int64_t>& likely) {
+  const bool always = spec.head != "auto" && spec.head != "none";
+  if (always || !spec.cut_at.empty() || !spec.head_from.empty()) return 0;
+  const auto counted = [&](int64_t n) { return std::find(likely.begin(), likely.end(), n) != likely.end(); };
+  const int own = own_output(spec, g);
+  const int64_t n = classes_of_output(g, own, task);
+  if (n > 0 && spec.num_labels > 0) return n == spec.num_labels ? n : 0;
+  if (n > 0 && (counted(n) || !spec.output.empty())) return n;
+  if (n > 0 && find_classifier(g, own) && !called_embedding(g.value(own).name)) return n;
+  for (const int v : g.outputs) {
+    const int64_t other = v == own || !spec.output.empty() ? 0 : classes_of_output(g, v, task);
+    if (other > 0 && (spec.num_labels > 0 ? other == spec.num_labels : counted(other))) return other;
+  }
+  return 0;
+}
+
+Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {
+  SourceGraph& g = model.graph;
+  Shaped out;
+  out.head = head_kind(spec, task);
+  int cut = -1;
+  if (!spec.cut_at.empty()) cut = cut_graph(g, spec.cut_at, out.lines);
+  const int64_t asked = spec.num_labels;
+  const int64_t labels = asked > 0                                  ? asked
+                         : out.head == "span"                       ? 2
+                         : out.head == "regression" && classes == 0 ? 1
+                                                                    : classes;
+  const bool always = spec.head != "auto" && out.head != "none";
+  const bool embedding = out.head == "embedding";
+  if (embedding && !spec.output.empty()) {
+    out.outputs = {spec.output};
+    return out;
+  }
+  const bool own = !always && cut < 0 && spec.head_from.empty() && out.head != "span" && !embedding;
+  if (own && use_own(spec, g, out.head, labels, out)) return out;
+  if (out.head == "none") return out;
+
+  HeadOptions h;
+  h.kind = out.head;
+  h.always = always || cut >= 0;
+  h.from = !spec.head_from.empty() || cut < 0 ? spec.head_from : g.values[static_cast<size_t>(cut)].name;
+  h.pooling = spec.pooling;
+  std::string said_by;
+  if (embedding && spec.pooling == "auto") said_by = follow_sentence_modules(spec.model, h);
+  const bool look = job == Job::check && labels == 0;  // the data will say how many
+  h.num_labels = look ? 2 : labels;
+  h.dropout = *spec.dropout;
+  h.seed = static_cast<uint64_t>(spec.seed);
+  probe_for_head(g, h);
+  const HeadChoice choice = choose_head(g, h);
+  if (!choice.needed) {
+    out.outputs = choice.outputs;
+    out.lines.push_back(cat("head: the model's own, ", choice.reason));
+    return out;
+  }
+  if (h.num_labels < 1 && !embedding) {
+    fail(Exit::usage, "E_NUM_LABELS",
+         cat("a new ", out.head, " head needs to know its number of outputs, and the data do not say"),
+         "give it with --num_labels N");
+  }
+  const std::string source = printable(g.shown(choice.source_value));
+  // What only the cut made an output gives way to the head.
+  const bool was_output = cut >= 0 && model_output(*model.doc, g.values[static_cast<size_t>(cut)].name);
+  if (cut >= 0 && choice.source_value == cut && !was_output) std::erase(g.outputs, cut);
+  out.outputs = attach_head(g, choice, h);
+  if (embedding) {
+    out.lines.push_back(embedding_line(spec, choice, out.outputs[0], source, said_by));
+    return out;
+  }
+  out.lines.push_back(
+      cat("head: ", out.head, ", ",
+          look ? std::string("an output for every class") : cat(labels, labels == 1 ? " output" : " outputs"), " on '",
+          source, "' (", choice.reason, "), pooling ", choice.pooling,
+          h.kind == "segmentation" ? std::string() : cat(", dropout ", h.dropout),
+          ", weights normal(0, 0.02) from --seed"));
+  return out;
+}
+
+Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
+  Trainable t;
+  std::vector<std::string> lines;
+  if (*spec.dropout > 0) {
+    DropoutOptions d;
+    d.ratio = *spec.dropout;
+    d.asked = spec.dropout.asked();
+    d.outputs = outputs;
+    t.dropout = insert_dropout(g, d, lines);
+    std::map<std::string, int64_t> places;
+    for (const DropoutSpot& spot : t.dropout)
+      ++places[cat(spot.ratio, " on ", spot.kind == "file" ? "the file's own nodes" : spot.kind)];
+    std::vector<std::string> words;
+    for (const auto& [what, n] : places) words.push_back(cat(what, " (", n, ")"));
+    if (!words.empty()) lines.push_back(cat("dropout: ", join(words, ", ")));
+    for (const std::string& line : describe_dropout(t.dropout)) log.detail(line);
+  }
+  if (!spec.lora.empty()) {
+    LoraOptions l = parse_lora(spec.lora);
+    t.keep_lora = l.keep = spec.lora_export == "keep";
+    l.seed = static_cast<uint64_t>(spec.seed);
+    l.trainable = spec.trainable;
+    t.lora = add_lora(g, l, lines);
+  }
+  for (const std::string& line : lines) log.info(line);
+  return t;
+}
+
+Preparation look_ahead(const RunSpec& spec, Imported model) {
+  Preparation p;
+  if (const OutputLook look = unknown_task(spec, model.graph, true)) {
+    p.lines.push_back(cat("a loss is asked for: ", describe_unknown_task(look)));
+    return p;
+  }
+  try {
+    const Shaped shaped = shape_model(spec, Job::check, model, 0, "classification");
+    p.lines = shaped.lines;
+    DropoutOptions d;
+    d.ratio = *spec.dropout;
+    d.asked = spec.dropout.asked();
+    for (const std::string& name : shaped.outputs) d.outputs.push_back(model.graph.find(name));
+    if (d.outputs.empty()) d.outputs = model.graph.outputs;
+    if (d.ratio > 0) p.dropout = insert_dropout(model.graph, d, p.lines);
+    for (std::string& line : describe_dropout(p.dropout)) p.lines.push_back(std::move(line));
+  } catch (const Error& e) {
+    if (e.exit() == Exit::usage) throw;
+    p.lines.push_back(cat(e.id(), ": ", e.fact()));
+  }
+  return p;
+}
+
+}  // namespace amp

@@ -1,0 +1,51 @@
+#include "run/model/unknown_task.h"
+
+#include "backend/interpreter.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/discover/output_activation.h"
+#include "run/prepare/losses.h"
+
+namespace amp {
+
+namespace {
+// Shapes for two images: of the file's size, else of one that most networks take. Empty: the graph cannot be bound so.
+std::vector<Dims> probed(const SourceGraph& g) {
+  for (const int64_t side : {64, 224, 640}) {
+    try {
+      return probe_shapes(g, ParamTable(g), probe_options(g, g.outputs, side), cpu_evaluator());
+    } catch (const Error& e) {
+      if (e.exit() == Exit::internal) throw;
+    }
+  }
+  return {};
+}
+}  // namespace
+
+const char* const kUnknownTaskHint =
+    "--loss KIND with its targets as tensors (--train FILE.npz) trains it, --output NAME chooses the output; a "
+    "classifier of whole images is put on it by --task classification or --num_labels N, and --head_from TENSOR says "
+    "what it reads; assigning boxes to anchors, as detection needs it, is not built";
+
+OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
+  const bool asked = !asked_losses(spec).parts.empty() || asked_task(spec) != Task::none || !spec.output.empty() ||
+                     spec.head != "auto" || !spec.head_from.empty() || !spec.cut_at.empty() || spec.num_labels > 0;
+  if (asked || own_losses(g).size() == 1) return {};
+  return look_at_task(g, pooled);
+}
+
+OutputLook look_at_task(const SourceGraph& g, bool pooled) { return look_at_outputs(g, probed(g), pooled); }
+
+std::string describe_unknown_task(const OutputLook& look) {
+  return cat("output '", printable(look.output), "' looks like ", look.what, ", not like a classifier's (", look.why,
+             "), and no --loss says how to train it");
+}
+
+void require_known_task(const RunSpec& spec, const SourceGraph& g, DataKind kind, Task task) {
+  const bool whole = kind == DataKind::images && task != Task::segmentation;
+  if (!whole && kind != DataKind::tensors) return;
+  if (const OutputLook look = unknown_task(spec, g, whole))
+    fail(Exit::usage, "E_LOSS_UNKNOWN", describe_unknown_task(look), kUnknownTaskHint);
+}
+
+}  // namespace amp

@@ -1,0 +1,192 @@
+#include "run/prepare/common.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/fs.h"
+#include "base/limits.h"
+#include "base/npz.h"
+#include "base/text.h"
+#include "importer/discover/describe.h"
+#include "importer/surgery/edit.h"
+#include "models/architecture.h"
+#include "run/model/model_file.h"
+#include "run/model/operator_advice.h"
+#include "run/prepare/device.h"
+#include "run/settings/settings.h"
+
+namespace amp {
+
+namespace {
+
+Limits limits_of(const RunSpec& spec) {
+  Limits l;
+  l.graph_nodes = spec.max_graph_nodes;
+  l.activation_bytes = spec.max_activation_bytes;
+  l.constant_bytes = spec.max_constant_bytes;
+  l.in_memory_bytes = spec.in_memory_max_size;
+  return l;
+}
+
+// A batch goes through the model as it is, in the type that dtype names.
+bool computes(Job job) {
+  return job == Job::evaluate || job == Job::predict || job == Job::gradients || job == Job::generate;
+}
+
+// Every line that is worth telling of a model that trains.
+void tell_doubts(const Imported& m, const Log& log) {
+  if (const std::string little = little_trains(m.graph, m.verdicts); !little.empty()) log.warning(printable(little));
+  size_t left = 0;
+  const std::string flags = flags_of_doubt(m.graph, m.verdicts, 12, left);
+  if (flags.empty()) return;
+  log.note(cat("unsure whether these tensors are weights (`check` shows the evidence); to turn the verdict: ",
+               printable(flags), left ? cat(" (and ", left, " more)") : std::string()));
+}
+
+// A name that `create` takes, where a file is wanted.
+void refuse_architecture(const std::string& model) {
+  for (const Architecture* a : architectures()) {
+    if (a->name != model || path_exists(model)) continue;
+    fail(Exit::usage, "E_MODEL_OPEN",
+         cat("there is no file '", model, "'; an architecture is called so, a model is wanted"),
+         cat("`create ", model, " --out ", model, ".onnx` makes one with drawn weights"));
+  }
+}
+
+}  // namespace
+
+Imported open_model(const RunSpec& spec, Job job, const Log& log) {
+  check_settings(spec, job);
+  refuse_architecture(spec.model);
+  set_limits(limits_of(spec));
+  const bool steps = job == Job::train || job == Job::gradients;
+  ImportOptions o;
+  if (steps || job == Job::check || job == Job::plan) {
+    o.tie_weights_auto = spec.tie_weights == "auto";
+    o.split_merged = spec.tie_weights != "file";
+    o.train_quantized = spec.train_quantized;
+    o.straight_through = spec.straight_through;
+    o.gradient_stops = job != Job::plan;
+    o.freeze = spec.freeze;
+    o.trainable = spec.trainable;
+    o.batchnorm_train = steps && spec.batchnorm == "train";
+    o.freeze_layers = spec.freeze_layers;
+    o.find_layers = job == Job::train && (spec.layer_decay != 1 || spec.gradual_unfreezing > 0);
+  }
+  Imported m = import_model(model_file(spec.model, log), o);
+  for (const std::string& note : m.notes) log.note(note);
+  if (job == Job::train) tell_doubts(m, log);
+  return m;
+}
+
+Tensors read_batch(const std::string& path) {
+  Tensors b;
+  for (NamedTensor& t : read_tensor_file(path)) b[t.name] = std::move(t.tensor);
+  return b;
+}
+
+PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& g, const Log& log) {
+  DType low = DType::f32;
+  if (*spec.use_fp16) low = DType::f16;
+  if (*spec.use_bf16) low = DType::bf16;
+  if (computes(job)) {
+    const DType asked = dtype_from_name(spec.dtype);
+    if (is_low(asked)) low = asked;
+  }
+  if (low == DType::f32 && spec.precision_plan.empty()) return decide(g, preset("O0"), DType::f32);
+  if (spec.precision_plan.empty() && *spec.amp_level == "auto") {
+    fail(Exit::usage, "E_AMP_AUTO", "--amp_level auto measures on training data, which this verb does not read",
+         "write the plan with `plan MODEL --calibrate FILE --out plan.json` and give it as --precision_plan plan.json");
+  }
+  const OpList list = load_op_list(!spec.precision_plan.empty() ? spec.precision_plan : *spec.amp_level);
+  const bool type_asked = spec.use_fp16.asked() || spec.use_bf16.asked();
+  if (low == DType::f32 && list.dtype && !type_asked) low = *list.dtype;
+  if (low == DType::f32 && !list.dtype) {
+    if (job == Job::plan) {
+      low = DType::f16;
+    } else {
+      log.warning(
+          cat(printable(list.name), " names no dtype and neither --use_fp16 nor --use_bf16 is given: all stays fp32"));
+    }
+  }
+  PrecisionPlan plan = decide(g, list, low);
+  for (const std::string& w : plan.warnings) log.warning(w);
+  return plan;
+}
+
+PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& g, const Log& log) {
+  const bool asked = *spec.use_fp16 || *spec.use_bf16 || !spec.precision_plan.empty() ||
+                     (job == Job::plan && *spec.amp_level == "auto");
+  return asked ? choose_plan(spec, job, g, log) : decide(g, load_op_list(*spec.amp_level), DType::f16);
+}
+
+bool synchronises(const RunSpec& spec) { return spec.sync_bn && spec.batchnorm == "train" && spec.ranks > 1; }
+
+SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log) {
+  SessionOptions o;
+  if (computes(job) && spec.dtype == "fp64") o.float_type = DType::f64;
+  if (job == Job::train || computes(job)) o.device = &choose_device(spec, o.float_type == DType::f64, log);
+  if (plan.any_low() && o.float_type == DType::f32) {
+    o.low = plan.low;
+    for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
+  }
+  if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.batchnorm == "train";
+  o.sync_batchnorm = job == Job::train && synchronises(spec);
+  o.fusion = spec.fusion;
+  o.log = log;
+  o.remove_padding = spec.remove_padding && !o.sync_batchnorm;  // what decides it looks at one rank's batches
+  o.batchnorm_as_written = job == Job::predict;
+  if (job == Job::train) {
+    o.decay_exclude = spec.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;
+    o.seed = static_cast<uint64_t>(spec.seed);
+  }
+  return o;
+}
+
+namespace {
+// Parameters from which a node can be reached, by shown name.
+std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
+  std::vector<int> from = g.nodes[static_cast<size_t>(node)].inputs;
+  std::erase(from, -1);
+  const std::vector<char> needed = upstream_of(g, from);
+  std::set<std::string> names;
+  for (size_t v = 0; v < needed.size(); ++v) {
+    if (needed[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable)
+      names.insert(g.shown(static_cast<int>(v)));
+  }
+  return names;
+}
+}  // namespace
+
+void require_known_operators(const SourceGraph& g, const std::vector<int>& outputs) {
+  const std::vector<int> unknown = unknown_operators(g, outputs);
+  if (unknown.empty()) return;
+  std::vector<std::string> lines, hints;
+  for (const int n : unknown) {
+    const std::string hint = operator_advice(g, g.nodes[static_cast<size_t>(n)]);
+    if (!hint.empty() && std::find(hints.begin(), hints.end(), hint) == hints.end()) hints.push_back(hint);
+    const auto blocked = blocked_parameters(g, n);
+    std::string line = g.describe_node(n);
+    if (!blocked.empty())
+      line +=
+          cat(" blocks ", blocked.size(), " parameters (", *blocked.begin(), blocked.size() > 1 ? ", ..." : "", ")");
+    lines.push_back(line);
+    if (lines.size() == 20) {
+      lines.push_back(cat("... and ", unknown.size() - 20, " more"));
+      break;
+    }
+  }
+  fail(Exit::unsupported, "E_OP_UNSUPPORTED",
+       cat(unknown.size(), " nodes have an operator that is not supported:\n  ", join(lines, "\n  ")),
+       hints.empty() ? "`check` lists every node; a part that the loss does not need can be left out by --output"
+                     : join(hints, "; "));
+}
+
+void set_threads(const RunSpec& spec) {
+  if (spec.threads > 0) omp_set_num_threads(static_cast<int>(spec.threads));
+}
+
+}  // namespace amp

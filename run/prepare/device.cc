@@ -1,0 +1,74 @@
+#include "run/prepare/device.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "backend/plugin.h"
+#include "base/error.h"
+#include "base/number_text.h"
+#include "base/text.h"
+
+namespace amp {
+
+// This process's place among the ranks of its machine, as launchers tell it.
+static std::optional<int64_t> local_rank() {
+  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    const char* const value = std::getenv(name);
+    if (const auto n = value ? parse_integer(value) : std::nullopt; n && *n >= 0) return *n;
+  }
+  return std::nullopt;
+}
+
+static int gpu_of(const RunSpec& spec) {
+  const int64_t place = local_rank().value_or(0);
+  if (spec.gpus.empty()) {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");  // one: the launcher gave each rank its own
+    return visible && *visible && !std::strchr(visible, ',') ? 0 : static_cast<int>(place);
+  }
+  const std::vector<std::string> gpus = split(spec.gpus, ',');
+  if (gpus.size() > 1 && !local_rank())
+    fail(Exit::usage, "E_RANKS", cat("--gpus ", spec.gpus, ": this computes on one GPU"),
+         cat("--gpus ", gpus[0], "; only training takes several"));
+  if (place >= static_cast<int64_t>(gpus.size()))
+    fail(Exit::usage, "E_RANKS",
+         cat("--gpus ", spec.gpus, " names ", gpus.size(), ", and this rank has place ", place, " on its machine"),
+         "name a GPU for each rank of a machine, or leave --gpus out");
+  return std::stoi(gpus[static_cast<size_t>(place)]);
+}
+
+static std::shared_ptr<Device> open(const RunSpec& spec) {
+  PluginOptions o;
+  o.ordinal = gpu_of(spec);
+  o.tf32 = spec.tf32;
+  if (const char* off = std::getenv("ONNX_AMP_CUDA_GRAPHS"); off && std::string(off) == "0") o.graphs = false;
+  return open_cuda(o);
+}
+
+Device& choose_device(const RunSpec& spec, bool fp64, const Log& log) {
+  const std::string& asked = spec.device;
+  if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
+  if (asked == "cpu" || fp64 || (asked == "auto" && spec.gpus.empty() && !has_cuda_driver())) return cpu_device();
+  // Never destroyed: at exit the CUDA libraries may be gone before us.
+  static auto& device = *new std::shared_ptr<Device>;
+  if (device) return *device;
+  try {
+    device = open(spec);
+  } catch (const Error& e) {
+    if (asked == "cuda" || !spec.gpus.empty() || e.id() != "E_DEVICE_UNAVAILABLE") throw;
+    return cpu_device();
+  }
+  log.info(cat("device: ", device->description()));
+  return *device;
+}
+
+std::optional<PluginMemory> memory_of(const Device& device) {
+  if (&device == &cpu_device()) return {};
+  return load_plugin().memory(device);
+}
+
+int64_t library_bytes(const Device& device, const Graph& g) {
+  return &device == &cpu_device() ? 0 : load_plugin().reserve(g);
+}
+
+}  // namespace amp

@@ -1,0 +1,212 @@
+#include "run/prepare/losses.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/discover/output_activation.h"
+#include "trainer/losses/loss.h"
+#include "trainer/losses/loss_text.h"
+
+namespace amp {
+
+namespace {
+
+// Those of an unknown type count only where none is known to be floating: a classifier's labels may be strings.
+std::vector<std::string> floating_outputs(const SourceGraph& g) {
+  std::vector<std::string> names, untyped;
+  for (const int o : g.outputs) {
+    const SourceValue& v = g.value(o);
+    if (v.kind != SourceKind::temp) continue;
+    if (!v.dtype_known) untyped.push_back(v.name);
+    if (v.dtype_known && is_float(v.dtype)) names.push_back(v.name);
+  }
+  return names.empty() ? untyped : names;
+}
+
+// --output NAME, or A,B where no value has that whole name.
+std::vector<std::string> named_outputs(const RunSpec& spec, const SourceGraph& g) {
+  if (spec.output.empty()) return {};
+  const std::string& text = spec.output;
+  return g.find(text) >= 0 ? std::vector<std::string>{text} : split(text, ',');
+}
+
+std::string own_loss(const SourceGraph& g) {
+  const std::vector<int> found = own_losses(g);
+  if (found.size() == 1) return g.value(found[0]).name;
+  std::vector<std::string> names;
+  for (const int v : found) names.push_back(printable(g.value(v).name));
+  fail(Exit::usage, "E_LOSS_IO",
+       found.empty() ? std::string("the model has no output of one floating element: it computes no loss")
+                     : cat("the model has several scalar outputs: ", join(names, ", ")),
+       "name its loss with --output NAME");
+}
+
+std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph& g) {
+  const LossRule& rule = loss_rule(spec.kind);
+  if (rule.own_output) return {own_loss(g)};
+  std::vector<std::string> names = floating_outputs(g);
+  if (names.empty())
+    fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
+  const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (!rule.default_outputs.empty()) {
+    if (std::all_of(rule.default_outputs.begin(), rule.default_outputs.end(), has)) return rule.default_outputs;
+    if (names.size() == rule.min_outputs) return names;
+    fail(Exit::usage, "E_LOSS_IO", cat("the model has no outputs ", join(rule.default_outputs, " and ")),
+         cat("name the ", rule.min_outputs, " with --output A,B"));
+  }
+  return {has("logits") ? "logits" : names[0]};
+}
+
+// Whether a loss computes on the logits before an ending.
+bool takes(const LossSpec& spec, const std::string& ending) {
+  const LossRule& rule = loss_rule(spec.kind);
+  return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
+}
+
+// --label_smoothing, for the losses that take it and are not given their own.
+void smooth_labels(const RunSpec& spec, Losses& losses) {
+  const double p = spec.label_smoothing;
+  bool taken = p == 0;
+  for (LossSpec& s : losses.parts) {
+    if (p == 0 || !s.has("label_smoothing")) continue;
+    taken = true;
+    if (s.number("label_smoothing") == 0) s.set("label_smoothing", {p});
+  }
+  if (!taken)
+    fail(Exit::usage, "E_LOSS",
+         cat("--label_smoothing ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
+         "leave it out, or train with --loss cross_entropy");
+}
+
+// --teacher without a distill loss of the user's own adds one; kl then means distill.
+void add_teacher(const RunSpec& spec, Losses& losses) {
+  const bool teacher = !spec.teacher.empty();
+  for (LossSpec& s : losses.parts) {
+    if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
+  }
+  if (!teacher) {
+    if (losses.wants_teacher())
+      fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add --teacher FILE (train)");
+    return;
+  }
+  if (losses.wants_teacher()) return;
+  const double w = spec.teacher_weight;
+  for (LossSpec& s : losses.parts) s.weight *= 1 - w;
+  LossSpec s;
+  s.kind = "distill";
+  s.weight = w;
+  s.set("temperature", {spec.temperature});
+  losses.parts.push_back(s);
+}
+
+// What a loss of a gradient is with respect to: the model's only floating input, where the user names none.
+void choose_input(LossSpec& s, const SourceGraph& g) {
+  if (!loss_rule(s.kind).of_gradient) return;
+  std::vector<std::string> inputs, names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter || v.kind == SourceKind::constant) continue;
+    names.push_back(v.name);
+    if (v.kind == SourceKind::input && is_float(v.dtype)) inputs.push_back(v.name);
+  }
+  if (s.input.empty() && inputs.size() == 1) s.input = inputs[0];
+  if (s.input.empty())
+    fail(Exit::usage, "E_LOSS_IO",
+         cat("the loss ", s.kind, " needs a value to differentiate with respect to, and the model has ", inputs.size(),
+             " floating inputs", inputs.empty() ? "" : ": " + printable(join(inputs, ", "))),
+         "name an input, or a value of the model: input=NAME");
+  if (std::find(names.begin(), names.end(), s.input) != names.end()) return;
+  const std::string near = nearest(s.input, names);
+  fail(Exit::usage, "E_LOSS_IO", cat("the loss ", s.kind, ": the model has no value '", printable(s.input), "'"),
+       near.empty() ? "floating inputs: " + join(inputs, ", ") : "did you mean '" + near + "'?");
+}
+
+// Whether a loss's output may be a head's: one, which the model does not compute the loss in.
+bool headed(const LossSpec& s) {
+  const LossRule& rule = loss_rule(s.kind);
+  return !rule.own_output && rule.min_outputs == 1;
+}
+
+}  // namespace
+
+Losses asked_losses(const RunSpec& spec) {
+  std::vector<std::string> texts = *spec.loss;
+  std::erase(texts, "auto");
+  Losses l;
+  l.parts = parse_losses(texts);
+  return l;
+}
+
+Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::string& head, const std::string& automatic) {
+  Losses losses = asked_losses(spec);
+  const std::vector<std::string> named = named_outputs(spec, g);
+  const bool automatic_loss = losses.parts.empty();
+  if (automatic_loss) {
+    LossSpec s;
+    const bool own = automatic.empty() && head.empty() && named.empty() && own_losses(g).size() == 1;
+    if (own || !automatic.empty()) s.kind = own ? "model" : automatic;
+    losses.parts.push_back(s);
+  }
+  add_teacher(spec, losses);
+  for (LossSpec& s : losses.parts) {
+    choose_input(s, g);
+    if (s.outputs.empty())
+      s.outputs = !named.empty()               ? named
+                  : !head.empty() && headed(s) ? std::vector<std::string>{head}
+                                               : default_outputs(s, g);
+    for (const std::string& name : s.outputs) {
+      if (g.find(name) >= 0) continue;
+      std::vector<std::string> names;
+      for (const int o : g.outputs) names.push_back(g.value(o).name);
+      const std::string near = nearest(name, names);
+      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"),
+           near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
+    }
+  }
+  if (automatic_loss && losses.parts[0].kind.rfind("cross_entropy", 0) == 0) {
+    const int output = g.find(losses.parts[0].outputs[0]);
+    const SourceValue& v = g.value(output);
+    const auto end = output_activation(g, output);
+    const bool one = v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1 && automatic == "cross_entropy";
+    if (one || (end && end->op == "Sigmoid")) losses.parts[0].kind = "bce_logits";
+    if (losses.parts[0].kind == "cross_entropy" && ends_in_probabilities(g, output)) losses.parts[0].kind = "nll_probs";
+  }
+  smooth_labels(spec, losses);
+  return losses;
+}
+
+std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses& losses) {
+  std::vector<std::string> notes;
+  for (LossSpec& s : losses.parts) {
+    std::vector<std::string> reads, ops;
+    for (const std::string& name : s.outputs) {
+      const auto end = output_activation(g, g.find(name));
+      if (!s.bypass || !end || !takes(s, end->op)) break;
+      reads.push_back(g.value(end->logits).name);
+      ops.push_back(end->op);
+    }
+    if (reads.size() != s.outputs.size()) continue;
+    s.reads = reads;
+    if (const std::string same = loss_rule(s.kind).on_logits; !same.empty()) s.kind = same;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      notes.push_back(cat("the ", ops[i], " before '", printable(s.outputs[i]), "' is bypassed: ", s.kind,
+                          " takes its logits '", printable(reads[i]), "'; the exported file keeps it"));
+    }
+  }
+  return notes;
+}
+
+void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log) {
+  for (const LossSpec& s : losses.parts) log.info(cat("loss: ", describe(s)));
+  for (const std::string& n : notes) log.info(cat("loss: ", n));
+}
+
+std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
+  std::vector<int> out;
+  for (const std::string& name : losses.outputs()) {
+    if (g.find(name) >= 0) out.push_back(g.find(name));
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,127 @@
+#include "run/prepare/memory.h"
+
+#include <unistd.h>
+
+#include <limits>
+#include <optional>
+
+#include "base/number_text.h"
+#include "base/sysinfo.h"
+#include "base/text.h"
+#include "run/prepare/device.h"
+#include "trainer/compile/memory_estimate.h"
+
+namespace amp {
+
+namespace {
+
+// The longest micro-batch that `size` rows can make.
+Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
+  SamplerOptions first = config.sampler;
+  first.batch_size = size;
+  first.ranks = 1;
+  first.rank = 0;
+  first.order = Order::by_length;
+  Sampler sampler = make_sampler(*data.train, first);
+  return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);
+}
+
+// The bill of a run with another batch size.
+std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options,
+                                               const TrainerConfig& config, const TrainData& data) {
+  return [&g, options, &config, &data](int64_t size) {
+    const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
+    return estimate_memory(
+        g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size), accumulate,
+        [&](const Graph& graph) { return library_bytes(*options.device, graph); }, config.groups,
+        config.gradient_cache ? config.sampler.accumulation * config.sampler.ranks : 0);
+  };
+}
+
+}  // namespace
+
+namespace {
+// On the CPU, where a limit below the machine's memory ends the process without a word (a control group) or at a place
+// of chance (an address space).
+std::optional<int64_t> limited_room() {
+  const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  if (memory_limit_bytes() >= machine) return std::nullopt;
+  return available_memory_bytes();
+}
+}  // namespace
+
+void keep_budget(SessionOptions& options, const RunSpec& spec, const SourceGraph& g, const TrainerConfig& config,
+                 const TrainData& data) {
+  if (spec.gradient_checkpointing) options.activation_budget = 1;
+  const std::optional<int64_t> bytes = parse_integer(spec.memory_budget);
+  if (!bytes) return;
+  SessionOptions free = options;
+  free.activation_budget = 0;
+  const MemoryEstimate whole = bill_of(g, free, config, data)(config.sampler.batch_size);
+  if (!spec.gradient_checkpointing)
+    options.activation_budget = std::max<int64_t>(1, *bytes - (whole.total() - whole.activations));
+  if (whole.total() <= *bytes) return;
+  const auto measure = bill_of(g, options, config, data);
+  const MemoryEstimate least = measure(config.sampler.batch_size);
+  if (least.total() <= *bytes) return;
+  fail(Exit::memory, "E_OOM",
+       cat("--memory_budget of ", with_thousands(*bytes), " B: with all recomputed that can be, training takes ",
+           with_thousands(least.total()), " B: ", least.text()),
+       what_fits(*bytes, config.sampler.batch_size, config.sampler.accumulation, measure));
+}
+
+namespace {
+// From nothing recomputed on, until no less is kept.
+std::vector<std::pair<std::string, int64_t>> choices_of(SessionOptions options, const SourceGraph& g,
+                                                        const TrainerConfig& config, const TrainData& data) {
+  std::vector<std::pair<std::string, int64_t>> out;
+  for (options.activation_budget = std::numeric_limits<int64_t>::max();;) {
+    const MemoryEstimate e = bill_of(g, options, config, data)(config.sampler.batch_size);
+    if (!out.empty() && e.total() >= out.back().second) return out;
+    out.emplace_back(e.recomputed, e.total());
+    options.activation_budget = e.activations - 1;
+  }
+}
+}  // namespace
+
+MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
+                       const TrainData& data) {
+  MemoryBill out;
+  const MemoryEstimate bill = bill_of(g, options, config, data)(config.sampler.batch_size);
+  out.device = options.device->description();
+  out.text = bill.text();
+  out.total = bill.total();
+  out.largest = bill.largest;
+  out.weights = bill.parameters;
+  out.export_check = 2 * bill.parameters;
+  out.choices = choices_of(options, g, config, data);
+  if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {
+    out.device_memory = memory;
+  } else {
+    out.room = limited_room();
+  }
+  return out;
+}
+
+void require_room(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
+                  const TrainData& data) {
+  const std::optional<PluginMemory> memory = memory_of(*options.device);
+  const std::optional<int64_t> room = memory ? memory->free : limited_room();
+  if (!room) return;
+  const auto measure = bill_of(g, options, config, data);
+  require_memory(measure(config.sampler.batch_size), *room, config.sampler.batch_size, config.sampler.accumulation,
+                 measure);
+}
+
+void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config,
+                     const TrainData& data) {
+  const std::optional<PluginMemory> memory = memory_of(*options.device);
+  if (e.id() != "E_OOM" || !memory) throw e;
+  const auto measure = bill_of(g, options, config, data);
+  const MemoryEstimate bill = measure(config.sampler.batch_size);
+  fail(e.exit(), e.id(), cat(e.fact(), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
+       what_fits(memory->free + options.device->memory_in_use(), config.sampler.batch_size, config.sampler.accumulation,
+                 measure));
+}
+
+}  // namespace amp

@@ -1,0 +1,234 @@
+#include "run/prepare/objective.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/discover/output_activation.h"
+#include "run/data/data.h"
+#include "run/model/fixed_shapes.h"
+#include "run/model/model_file.h"
+#include "run/prepare/common.h"
+#include "run/prepare/losses.h"
+#include "run/settings/values.h"
+#include "trainer/losses/loss.h"
+
+namespace amp {
+
+Task asked_task(const RunSpec& spec) { return task_from_name(*spec.task); }
+
+Task sides_task(const RunSpec& spec) {
+  return asked_losses(spec).labels().empty() ? Task::retrieval : Task::regression;
+}
+
+bool lacks_output(const RunSpec& spec) {
+  const Losses losses = asked_losses(spec);
+  const bool named = !losses.parts.empty() && std::all_of(losses.parts.begin(), losses.parts.end(),
+                                                          [](const LossSpec& s) { return !s.outputs.empty(); });
+  return spec.output.empty() && !named;
+}
+
+bool wants_sides(const RunSpec& spec) {
+  const Losses losses = asked_losses(spec);
+  if (losses.parts.empty()) return asked_task(spec) == Task::retrieval;
+  return std::any_of(losses.parts.begin(), losses.parts.end(),
+                     [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
+}
+
+namespace {
+// The loss of a task on this model: one channel is a matter of yes or no.
+std::string loss_of(Task task, const SourceGraph& g) {
+  if (task != Task::segmentation) return default_loss(task);
+  for (const int o : g.outputs) {
+    const SourceValue& v = g.values[static_cast<size_t>(o)];
+    if (v.rank_known && v.dims.size() == 4 && v.dims[1].value == 1) return "bce_logits";
+  }
+  return default_loss(task);
+}
+
+// One probability a row, with a loss that nobody named: a classifier of two classes, not labels of
+// which each may apply.
+bool is_yes_or_no(const RunSpec& spec, const SourceGraph& g, const Losses& losses) {
+  if (!asked_losses(spec).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
+    return false;
+  const SourceValue& v = g.value(g.find(losses.parts[0].outputs.at(0)));
+  return v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1;
+}
+}  // namespace
+
+Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std::string& head, Task task,
+                           const Log& log) {
+  Objective objective;
+  objective.losses = choose_losses(spec, g, head, task == Task::none ? "" : loss_of(task, g));
+  for (LossSpec& s : objective.losses.parts) {
+    const bool thirds = task_of(s) == Task::retrieval && spec.text_columns->size() == 3;
+    if (thirds && s.outputs.size() == 1) s.sides = 3;
+  }
+  tell_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
+  objective.task = asked_task(spec);
+  const auto all_fit = [&] {
+    return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
+                       [&](const LossSpec& s) { return fits(task, s); });
+  };
+  // A loss that was chosen for a classifier of one logit would pass for one of several labels.
+  const bool yes_or_no = task == Task::classification && asked_losses(spec).parts.empty();
+  if (objective.task == Task::none &&
+      (task == Task::token || task == Task::span || task == Task::segmentation || yes_or_no) && all_fit())
+    objective.task = task;
+  if (objective.task == Task::none && task == Task::none && is_yes_or_no(spec, g, objective.losses))
+    objective.task = Task::classification;
+  for (const LossSpec& s : objective.losses.parts) {
+    if (objective.task == Task::none) objective.task = task_of(s);
+    if (!fits(asked_task(spec), s)) {
+      fail(Exit::usage, "E_TASK",
+           cat("--task ", name_of(asked_task(spec)), " and the loss ", s.kind, " do not go together"),
+           "leave one of them out, or choose another");
+    }
+  }
+  for (const std::string& text : spec.require) check_metric(objective.task, gate_of(text).metric, "--require " + text);
+  if (spec.metric_for_best_model != "auto") {
+    check_metric(objective.task, spec.metric_for_best_model, "--metric_for_best_model");
+  }
+  return objective;
+}
+
+// The classes that the output's declared dims give; -1: they do not. For cross-entropy beyond rank 2 the labels' shape
+// decides which dimension it is.
+static int64_t declared_classes(const SourceGraph& g, const LossSpec& s) {
+  const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
+  const ClassAxis axis = loss_rule(s.kind).classes;
+  const size_t rank = v.rank_known ? v.dims.size() : 0;
+  if (axis == ClassAxis::of_tokens && rank == 3) return v.dims[2].value;
+  if ((axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3)) return v.dims[1].value;
+  return -1;
+}
+
+void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
+  for (const LossSpec& s : losses.parts) {
+    if (s.label_name() != "label") continue;
+    if (const int64_t classes = declared_classes(g, s); classes > 1) data.check_label_range(classes, s.ignore_index());
+  }
+}
+
+void check_labels(const Session& session, const Losses& losses, const Dataset& data) {
+  std::vector<LossSpec> open;  // those that the declared dims left unchecked
+  std::copy_if(losses.parts.begin(), losses.parts.end(), std::back_inserter(open), [&](const LossSpec& s) {
+    return loss_rule(s.kind).classes != ClassAxis::none &&
+           (s.label_name() != "label" || declared_classes(session.source(), s) <= 1);
+  });
+  if (open.empty()) return;
+  const int64_t first = 0;
+  const Tensors sample = to_tensors(data.batch({&first, 1}), nullptr);
+  const std::shared_ptr<const Graph> graph = session.forward_graph(values_of(session.source(), losses), sample);
+  for (const LossSpec& s : open) {
+    const auto label = sample.find(s.label_name());
+    const auto out = std::find_if(graph->outputs.begin(), graph->outputs.end(),
+                                  [&](const Graph::Output& o) { return o.name == s.values().front(); });
+    if (label == sample.end() || is_float(label->second.dtype()) || out == graph->outputs.end()) continue;
+    const int64_t classes = class_count(loss_rule(s.kind).classes, graph->value(out->value).dims, label->second.dims());
+    if (classes > 0 && s.label_name() == "label") data.check_label_range(classes, s.ignore_index());
+    if (classes > 0 && s.label_name() != "label") data.check_more_labels(s.label_name(), classes, s.ignore_index());
+  }
+}
+
+int64_t rows_per_item(const Losses& losses) {
+  int64_t rows = 1;
+  for (const LossSpec& s : losses.parts) rows = std::max(rows, rows_together(s));
+  return rows;
+}
+
+void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log) {
+  const bool cosine =
+      std::any_of(losses.parts.begin(), losses.parts.end(), [](const LossSpec& s) { return s.kind == "cosine_mse"; });
+  if (!cosine) return;
+  double low = 0, high = 0;
+  constexpr int64_t kAtOnce = 1024;
+  for (int64_t at = 0; at < data.size(); at += kAtOnce) {
+    std::vector<int64_t> samples(static_cast<size_t>(std::min(kAtOnce, data.size() - at)));
+    std::iota(samples.begin(), samples.end(), at);
+    const HostTensor labels = data.labels_of(samples);
+    if (!labels) return;
+    for (const double v : labels.to_doubles()) {
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+  }
+  if (low >= -1 && high <= 1) return;
+  log.warning(cat("cosine_mse compares cosines, from -1 to 1, with labels from ", low, " to ", high,
+                  ": the loss cannot become 0. Divide the scores by ", std::max(-low, high), " in the data"));
+}
+
+void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {
+  if (data.size() <= 1) return;  // one whole batch
+  for (const LossSpec& s : losses.parts) {
+    const int64_t n = rows_together(s);
+    if (n == 1) continue;
+    if (const int64_t sides = data.rows_per_sample(); sides > 1) {
+      if (sides != n)
+        fail(Exit::usage, "E_PAIRS", cat("the loss ", s.kind, " compares ", n, " texts, ", sides, " columns are given"),
+             cat("name ", n, " columns with --text_columns"));
+      continue;
+    }
+    const std::string rows = cat("the loss ", s.kind, " takes ", n, " rows in turn as one item");
+    if (!data.buckets().empty())
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --image_sizes would part them"), "leave it out");
+    if (shuffled)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),
+           "add --shuffle false, or name an output for each side");
+    if (batch_size == 0)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --in_tokens parts them"),
+           "leave it out: --batch_size counts rows then");
+    if (batch_size % n)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --batch_size ", batch_size, " parts them"),
+           cat("give a multiple of ", n));
+    if (data.size() % n)
+      fail(Exit::data, "E_PAIRS", cat(rows, ", the data has ", data.size()), "the last item is not whole");
+  }
+}
+
+std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses, const Log& log) {
+  if (!losses.wants_teacher()) return nullptr;
+  auto t = std::make_unique<OpenTeacher>();
+  t->model = import_model(model_file(spec.teacher, log));
+  SourceGraph& g = t->model.graph;
+  require_known_operators(g, g.outputs);
+  fix_shapes(g, g.outputs);
+  t->teacher = std::make_unique<Teacher>(
+      g, session_options(spec, Job::train, choose_plan(spec, Job::train, g, log), log), losses);
+  for (size_t i = 0; i < t->teacher->outputs().size(); ++i) {
+    const auto end = output_activation(g, g.find(t->teacher->outputs()[i]));
+    if (!end || end->op == "Sigmoid") continue;
+    t->teacher->read(i, end->logits);
+    log.info(cat("teacher: the ", end->op, " before '", printable(t->teacher->outputs()[i]), "' is bypassed"));
+  }
+  release_parameters(t->model);
+  log.info(cat("teacher: ", spec.teacher, ", ", g.nodes.size(), " nodes, frozen"));
+  return t;
+}
+
+std::vector<InputSpec> OpenTeacher::inputs(const std::vector<InputSpec>& fed) const {
+  std::vector<InputSpec> out;
+  for (InputSpec& i : input_specs(model.graph, teacher->inputs())) {
+    if (std::none_of(fed.begin(), fed.end(), [&](const InputSpec& f) { return f.name == i.name; })) out.push_back(i);
+  }
+  return out;
+}
+
+Gate gate_of(const std::string& text) {
+  const std::optional<Gate> gate = parse_gate(text);
+  if (!gate) fail(Exit::usage, "E_USAGE", cat("'", printable(text), "' is no quality gate"), "write METRIC>=X");
+  return *gate;
+}
+
+void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, const std::string& hint) {
+  for (const std::string& text : gates) {
+    const Gate gate = gate_of(text);
+    const double value = metrics ? metrics->value(gate.metric) : std::nan("");
+    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), hint);
+  }
+}
+
+}  // namespace amp

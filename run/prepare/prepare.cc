@@ -1,0 +1,313 @@
+#include "run/prepare/prepare.h"
+
+#include <algorithm>
+
+#include "backend/interpreter.h"
+#include "base/fs.h"
+#include "base/number_text.h"
+#include "base/text.h"
+#include "data/label_spelling.h"
+#include "data/loader.h"
+#include "run/data/features.h"
+#include "run/data/groups.h"
+#include "run/data/images.h"
+#include "run/data/language_data.h"
+#include "run/data/limits.h"
+#include "run/export/export_record.h"
+#include "run/model/fixed_inputs.h"
+#include "run/model/fixed_shapes.h"
+#include "run/model/model_classes.h"
+#include "run/model/model_file.h"
+#include "run/model/model_metadata.h"
+#include "run/model/unknown_task.h"
+#include "run/prepare/calibrate_plan.h"
+#include "run/prepare/class_weights.h"
+#include "run/prepare/config.h"
+#include "run/prepare/losses.h"
+#include "run/settings/settings.h"
+#include "run/train/finished_run.h"
+#include "run/train/processes.h"
+#include "trainer/loop/resumed_schedule.h"
+
+namespace amp {
+
+namespace {
+
+// What the flags alone contradict, before a folder is looked at or written.
+void require_one_kind(const RunSpec& spec) {
+  if (data_kind(spec, spec.train) != DataKind::tensors && names_features(spec) && !spec.text_columns->empty())
+    fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
+         "name the label of texts with --label_column");
+}
+
+// Labels decide the head, the head decides which inputs the data must feed.
+DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
+  DataFacts f;
+  const DataKind kind = data_kind(spec, spec.train);
+  f.text = kind == DataKind::text;
+  f.images = kind == DataKind::images;
+  f.features = kind == DataKind::features;
+  f.task = asked_task(spec);
+  if (kind == DataKind::tensors) return f;  // outputs are trained as they are
+  if (f.task == Task::none) f.task = task_from_name(spec.head);
+  if (f.features) {
+    auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.train, nullptr, log));
+    spec = with_columns(spec, *table, log);
+    if (f.task == Task::none) f.task = feature_task(spec, *table);
+    labels.texts = feature_labels(spec, *table, f.task);
+    read = std::move(table);
+    return f;
+  }
+  f.sides = f.text && wants_sides(spec);
+  if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
+  labels = read_labels(spec, spec.train, f.task, true);
+  return f;
+}
+
+// Classes of the run that goes on: its weights were trained in that order, whatever the rules are today.
+std::vector<std::string> resumed_classes(const PreparedRun& run) {
+  if (!run.folder || !run.folder->checkpoint() || !path_exists(run.folder->work() + "/" + kExportRecord)) return {};
+  return read_export_record(run.folder->work()).facts.classes.names;
+}
+
+void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
+  const SourceGraph& g = run.graph();
+  Objective& objective = run.ready.objective;
+  DataNeeds needs;
+  needs.training = true;
+  needs.task = run.facts.kind() != DataKind::tensors ? run.ready.task : objective.task;
+  needs.inputs = fed_inputs(g, needed_inputs(g, run.ready.outputs));
+  const LossSpec* const loss = measured_loss(objective);
+  if (run.facts.images && needs.task == Task::segmentation && loss)
+    needs.mask_classes = classes_of_output(g, g.find(loss->outputs.at(0)), needs.task);
+  if (run.facts.images)
+    run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.train), run.host.log);
+  const RunSpec& spec = run.spec;
+  needs.labels = objective.losses.labels();
+  needs.rows_per_item = rows_per_item(objective.losses);
+  needs.classes = run.facts.classes;
+  needs.sides = run.facts.sides;
+  run.teacher = open_teacher(spec, objective.losses, run.host.log);
+  if (run.teacher) {
+    objective.teacher = run.teacher->teacher.get();
+    needs.more_inputs = run.teacher->inputs(input_specs(g, needs.inputs));
+  }
+  if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
+  needs.log = run.host.log;
+  if (run.facts.features) {
+    needs.features = run.features = learn_features(spec, *table, g, needs, run.host.log);
+    needs.table = std::move(table);
+    objective.target = run.features->target_transform;
+    require_outputs(g, objective.losses, needs.classes.names);
+  }
+  run.data.text = run.facts.text;
+  run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
+  if (spec.val_split > 0) run.data.train = with_groups(spec, spec.train, std::move(run.data.train));
+  const auto cut = [&](std::unique_ptr<Dataset>& data, int64_t limit) {
+    const int64_t together = rows_in_turn(objective.losses, *data);
+    data = limited(std::move(data), limit, spec, together);
+  };
+  cut(run.data.train, spec.limit_train);
+  needs.training = false;
+  needs.tell_matches = true;
+  needs.table = nullptr;
+  needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
+  if (!spec.val.empty()) {
+    const RunSpec as_val = validation_spec(spec);
+    run.data.val = with_groups(as_val, spec.val, open_dataset(as_val, spec.val, g, needs, spec.evaluation_rows()));
+  }
+  split_validation(spec, run.data);
+  if (loss)
+    balance_class_weights(objective.losses, *run.data.train,
+                          classes_of_output(g, g.find(loss->values().front()), needs.task), objective.classes,
+                          run.host.log);
+  if (run.data.val) cut(run.data.val, spec.limit_val);
+  check_classes_left(spec, needs.classes.names, run.data, run.host.log);
+}
+
+void check_samples(PreparedRun& run) {
+  const RunSpec& spec = run.spec;
+  const Losses& losses = run.ready.objective.losses;
+  int64_t longest = 0;
+  for (const Dataset* d : {run.data.train.get(), run.data.val.get()}) {
+    if (!d) continue;
+    const bool training = d == run.data.train.get();
+    if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.val, run.host.log);
+    check_labels(run.graph(), losses, *d);
+    if (training) tell_cosine_targets(losses, *d, run.host.log);
+    const int64_t rows = spec.in_tokens ? 0 : spec.batch_size;
+    check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.shuffle);
+    longest = std::max(longest, longest_of(spec, *d));
+  }
+  if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);
+}
+
+PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
+  const RunSpec& spec = run.spec;
+  const SourceGraph& g = run.graph();
+  if (run.aim != Aim::measure_plan && !measures_plan(spec)) return choose_plan(spec, run.job(), g, run.host.log);
+  const std::string earlier = work + "/precision_plan.json";  // of the run that goes on
+  if (run.folder && run.folder->checkpoint() && path_exists(earlier))
+    return decide(g, load_op_list(earlier), *spec.use_bf16 ? DType::bf16 : DType::f16);
+  return calibrate_plan(spec, run.job(), g, run.ready.objective, *run.data.train, run.data.text, run.host.log).plan;
+}
+
+// Of a run that goes on: refused before anything is written.
+void take_up(PreparedRun& run, const Checkpoint& checkpoint) {
+  require_same(checkpoint.hashes, run.config.fixed);
+  run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
+                                         resume_schedule_from_name(run.spec.resume_schedule), run.host.log);
+}
+
+}  // namespace
+
+void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
+  const ParamTable table(g);
+  const auto fits = [&](int64_t s) {
+    try {
+      probe_shapes(g, table, probe_options(g, outputs, s), cpu_evaluator());
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
+  int64_t ok = 3, bad = longest;
+  while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
+  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
+       cat("cut longer texts with --max_seq_len ", ok));
+}
+
+int64_t longest_of(const RunSpec& spec, const Dataset& data) {
+  int64_t n = 0;
+  for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
+  const int64_t padded = (n + spec.pad_to_multiple - 1) / spec.pad_to_multiple * spec.pad_to_multiple;
+  return *spec.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.max_seq_len)) : padded;
+}
+
+ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
+  ReadyModel out;
+  out.model = std::move(model);
+  out.task = facts.task;
+  SourceGraph& g = out.model.graph;
+  ShapeFixing shapes(g);  // before a head is sought, whose place is found by binding the graph
+  shapes.fix(spec.output.empty() || g.find(spec.output) < 0 ? g.outputs : std::vector<int>{g.find(spec.output)});
+  const bool wants_head = facts.text || facts.images || !spec.cut_at.empty() || !spec.head_from.empty();
+  const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());  // its outputs may be one
+  const Shaped shaped = shape_model(spec, job, out.model, classes,
+                                    facts.sides                            ? "embedding"
+                                    : wants_head && !writes_text(out.task) ? name_of(out.task)
+                                                                           : "none");
+  for (const std::string& line : shaped.lines) log.info(line);
+  if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
+  const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
+  out.objective = choose_objective(spec, g, head, out.task, log);
+  out.objective.classes = facts.classes.names;
+  if (const LossSpec* const loss = measured_loss(out.objective); loss && facts.kind() == DataKind::tensors &&
+                                                                 has_named_classes(out.objective.task) &&
+                                                                 spec.head_from.empty() && spec.cut_at.empty())
+    out.objective.classes = named_classes(spec, out.model, out.objective.task, *loss, log).names;
+  out.objective.answers = answer_options(spec);
+  name_class_weights(out.objective.losses, out.objective.classes);
+  out.outputs = values_of(g, out.objective.losses);
+  require_known_operators(g, out.outputs);
+  if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
+  tell_fixed_shapes(shapes.found(), log);
+  tie_rows(spec, g, out.outputs, log);
+  out.trainable = make_trainable(spec, g, out.outputs, log);
+  if (job == Job::train) out.groups = group_parameters(spec, out.model.layers, g);
+  return out;
+}
+
+// The default is for models that know something.
+static void hint_at_rate(const PreparedRun& run) {
+  if (run.aim != Aim::train || run.spec.lr != RunSpec().lr || !never_trained(*run.ready.model.doc)) return;
+  run.host.log.note(cat("the model's weights are drawn, and --lr ", run.spec.lr,
+                        " is for fine-tuning: from nothing 1e-3 and more is usual; --lr_range_test finds a rate"));
+}
+
+static void tell_scaled_rate(const PreparedRun& run) {
+  if (run.aim != Aim::train || run.spec.lr_base_scale == "none") return;
+  run.host.log.note(cat("--lr_base_scale ", run.spec.lr_base_scale, ": the peak rate is ",
+                        number_text(run.config.schedule.lr), ", ", number_text(run.spec.lr), " at ",
+                        run.spec.lr_base_size, " samples a step"));
+}
+
+// A run that begins with another run's model reads texts by that run's tokenizer.
+static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
+  RunSpec spec = with_model_files(given, log);
+  if (spec.train.empty() || data_kind(spec, spec.train) != DataKind::text) return spec;
+  return with_run_tokenizer(std::move(spec), log);
+}
+
+std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
+  RunSpec spec = with_start_token(
+      with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
+  set_threads(spec);
+  asked_losses(spec);
+  asked_groups(spec);
+  require_one_kind(spec);
+  auto run = std::make_unique<PreparedRun>();
+  run->spec = spec;
+  run->host = host;
+  run->aim = aim;
+  Imported model = open_model(spec, run->job(), host.log);
+  if (data_kind(spec, spec.train) == DataKind::tensors)
+    bind_fixed_inputs(model.graph, {spec.train, spec.val}, false, host.log);
+  if (aim == Aim::train && host.ranks->is_root()) {
+    OutputRequest request{spec.output_dir, spec.resume, spec.overwrite, {}};
+    for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
+    run->folder.emplace(std::move(request), host.log);
+  }
+  std::shared_ptr<const FeatureTable> table;  // a table of features, read once
+  DataLabels labels;
+  run->facts = look_at_data(run->spec, table, labels, host.log);
+  for (const std::string& what : suspicious_labels(labels.texts)) host.log.warning(what);
+  require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
+  if (run->facts.kind() != DataKind::tensors && has_named_classes(run->facts.task)) {
+    ClassOrder order =
+        training_classes(run->spec, model, run->facts.task, run->facts.kind(), labels, resumed_classes(*run), host.log);
+    run->facts.classes = std::move(order.classes);
+    run->facts.class_source = order.source;
+  }
+  run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
+  for (RunSpec* s : {&spec, &run->spec})
+    fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.text_columns) : 1,
+                   s == &spec ? host.log : Log());
+  hint_at_rate(*run);
+  open_data(*run, std::move(table));
+  check_samples(*run);
+  const std::string work = run->folder ? run->folder->work() : spec.output_dir;
+  run->plan = plan_of(*run, work);
+  if (padding_counts(run->graph(), run->ready.objective.losses, spec.batchnorm == "train")) {
+    run->data.whole_batches = true;
+    host.log.note("the last batch of an epoch is left out where it is short: its padding would count");
+  }
+  run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
+  tell_scaled_rate(*run);
+  run->config.groups = [groups = run->ready.groups](FlatLayout& layout) { apply_groups(groups, layout); };
+  if (host.ranks->size() > 1) {
+    run->config.ranks = host.ranks;
+    run->config.sampler.rank = host.ranks->rank();
+    share_start(*run);
+  }
+  const std::optional<Checkpoint>& from = run->folder ? run->folder->checkpoint() : run->checkpoint;
+  if (from) take_up(*run, *from);
+  run->config.output_dir = work;
+  run->config.log = host.log;
+  run->config.on_progress = host.progress;
+  run->config.doing = host.doing;
+  return run;
+}
+
+Tensors first_batch(PreparedRun& run) {
+  SamplerOptions first = run.config.sampler;
+  first.ranks = 1;
+  first.rank = 0;
+  first.order = Order::by_length;
+  Sampler sampler = make_sampler(*run.data.train, first);
+  const LoadedWindow window = load_window(*run.data.train, sampler.next());
+  return to_tensors(window.batches.at(0), run.ready.objective.teacher);
+}
+
+}  // namespace amp

@@ -1,0 +1,60 @@
+#include "run/report/growing_lines.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace amp {
+
+void GrowingLines::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;  // not there yet
+  struct stat s {};
+  if (::fstat(fd, &s) == 0 && (s.st_ino != inode_ || s.st_size < offset_)) {
+    inode_ = s.st_ino;
+    offset_ = 0;
+  }
+  if (offset_ == 0) begin();
+  std::string rest;
+  std::array<char, 65536> block;
+  while (true) {
+    const ssize_t n = ::pread(fd, block.data(), block.size(), offset_ + static_cast<int64_t>(rest.size()));
+    if (n <= 0) break;
+    rest.append(block.data(), static_cast<size_t>(n));
+    size_t from = 0;
+    for (size_t end; (end = rest.find('\n', from)) != std::string::npos; from = end + 1) {
+      const nlohmann::json j = nlohmann::json::parse(rest.begin() + static_cast<std::ptrdiff_t>(from),
+                                                     rest.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+      if (j.is_object()) line(j);
+    }
+    rest.erase(0, from);
+    offset_ += static_cast<int64_t>(from);
+  }
+  ::close(fd);
+}
+
+void Thinned::add(nlohmann::json line, bool keep) {
+  const bool kept = keep && kept_ < most_;
+  kept_ += kept;
+  if (kept || seen_ % stride_ == 0) lines_.push_back({seen_, kept, line});
+  last_ = std::move(line);
+  ++seen_;
+  if (lines_.size() - kept_ > most_) thin();
+}
+
+void Thinned::thin() {
+  stride_ *= 2;
+  std::erase_if(lines_, [&](const Line& l) { return !l.kept && l.number % stride_ != 0; });
+}
+
+std::vector<nlohmann::json> Thinned::lines() const {
+  std::vector<nlohmann::json> out;
+  for (const Line& l : lines_) out.push_back(l.json);
+  if (seen_ > 0 && lines_.back().number != seen_ - 1) out.push_back(last_);
+  return out;
+}
+
+}  // namespace amp

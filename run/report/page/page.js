@@ -1,0 +1,232 @@
+// The report itself: DATA is {"runs": [..], "running", "updated"} (run/report/report_data.h).
+const BEST_FIRST = ["accuracy", "macro_f1", "miou", "exact_match", "span_f1", "rmse", "pearson", "perplexity", "loss"];
+const flat = m => Object.entries(m || {}).filter(([k, v]) => isNum(v) && k !== "samples");
+const lastOf = list => list[list.length - 1];
+let DATA = JSON.parse(document.getElementById("data").textContent);
+
+// The names of runs behind what their folders have in common.
+function names(runs) {
+  const parts = runs.map(r => r.name.split("/"));
+  let same = 0;
+  while (runs.length > 1 && parts.every(p => p.length > same + 1 && p[same] === parts[0][same])) ++same;
+  return parts.map(p => p.slice(same).join("/"));
+}
+function toldMetrics(run, end) {
+  const told = (run.told_metrics || []).filter(k => isNum(end[k]));
+  return told.length ? told : BEST_FIRST.filter(k => isNum(end[k])).slice(0, 2);
+}
+// What the last evaluation said: of the exported file, or while the run goes on of the weights so far.
+const endOf = r => r.run.final_metrics || lastOf(r.evals) || {};
+
+function head(runs, one) {
+  const r = runs[0], info = r.run, end = endOf(r), s = info.steps || {}, t = info.timing || {};
+  document.title = one ? "Report: " + r.name : "Report: " + runs.length + " runs";
+  document.getElementById("title").textContent = one ? r.name : names(runs).join(" · ");
+  const state = document.getElementById("state"), about = document.getElementById("about"), facts = document.getElementById("facts");
+  facts.textContent = state.textContent = about.textContent = "";
+  if (!one) { about.textContent = `${runs.length} runs compared`; return; }
+  const [word, cls] = info.finished ? ["finished", "good"] : DATA.running ? ["running", "on"] : ["not finished", "bad"];
+  state.textContent = word; state.className = cls;
+  const model = String((info.config || {}).model || "");
+  about.textContent = [model, info.finished ? info.finished_at : "", String(info.version || "").trim()].filter(x => x).join(" · ");
+  const skipped = r.skipped_count, applied = info.finished ? s.applied : r.count - skipped, loss = lastOf(r.steps.loss.filter(isNum));
+  const list = [["steps applied", short(applied)], ["steps skipped", short(skipped), skipped ? "bad" : ""]];
+  for (const k of toldMetrics(info, end).slice(0, 3)) list.push([k, short(end[k])]);
+  list.push(["last training loss", short(loss)], ["samples a second", short(info.finished ? t.samples_per_s : lastOf(r.steps.samples_per_s.filter(isNum)))]);
+  if (info.finished) list.push(["training time", time(t.train_seconds)]);
+  list.push(["peak memory", bytes(info.finished ? info.peak_memory_bytes : lastOf(r.steps.memory.filter(isNum)))], ["computes in", (info.precision || {}).dtype || "-"]);
+  if (s.best >= 0 && info.finished) list.push(["best step", short(s.best)]);
+  for (const [k, v, c] of list) { const f = el("div", undefined, "fact"); f.append(el("b", v, c || ""), el("span", k)); facts.append(f); }
+}
+
+function curves(runs, one) {
+  const label = names(runs), first = runs[0], loss = [];
+  const points = r => [...(r.run.initial_metrics ? [Object.assign({ step: 0 }, r.run.initial_metrics)] : []), ...r.evals];
+  runs.forEach((r, i) => {
+    loss.push({ name: "loss of each step", color: color(i), x: r.steps.step, y: r.steps.loss, faint: true });
+    loss.push({ name: one ? "training loss, smoothed" : label[i], color: color(i), x: r.steps.step, y: smooth(r.steps.loss) });
+    if (one && r.evals.length) loss.push({ name: "evaluation loss", color: color(1), dots: true, x: points(r).map(e => e.step), y: points(r).map(e => e.loss) });
+  });
+  chart("Loss", loss, { wide: true, clip: true, note: "by step" });
+  if (one && first.lr_range) {
+    const r = first.lr_range, x = (r.lr || []).map(Math.log10);
+    chart("Loss by learning rate", [{ name: "loss of each step", color: color(0), x, y: r.loss || [], faint: true },
+      { name: "smoothed", color: color(0), x, y: r.smoothed_loss || [] }], { wide: true, clip: true, note: "across: log10 of the rate" });
+    const why = { valley: "two thirds down the longest descent: the usual choice", steep: "where the loss falls fastest", minimum_tenth: "a tenth of the rate of the lowest loss" };
+    table(section("Suggested rates", true), ["--lr", "why"], Object.entries(r.suggested || {}).map(([k, v]) => [short(v), why[k] || k]), true);
+  }
+  const evaluated = [...new Set(runs.flatMap(r => r.evals.flatMap(e => Object.keys(e).filter(k => isNum(e[k])))))].filter(k => !["step", "epoch", "samples", "loss", "best"].includes(k));
+  const told = runs.flatMap(r => toldMetrics(r.run, endOf(r)));
+  evaluated.sort((a, b) => told.includes(b) - told.includes(a));
+  for (const key of evaluated.slice(0, 4))
+    chart(key, runs.map((r, i) => ({ name: one ? "evaluation" : label[i], color: color(i), dots: true, x: points(r).map(e => e.step), y: points(r).map(e => e[key]) })), { note: "evaluation" });
+  const each = (title, key, opts = {}, unit = 1) => chart(title, runs.map((r, i) => ({ name: one ? title.toLowerCase() : label[i], color: color(i), x: r.steps.step,
+    y: (r.steps[key] || []).map(v => isNum(v) ? v / unit : null) })), Object.assign(opts, { marks: one && opts.skips ? first.skipped : [] }));
+  each("Learning rate", "lr", { zero: true });
+  each("Gradient norm", "grad_norm", { clip: true, zero: true });
+  if (runs.some(r => new Set(r.steps.loss_scale).size > 1 || r.skipped_count || r.steps.loss_scale[0] > 1))
+    each("Loss scale", "loss_scale", { log: true, steps: true, skips: true, note: runs.map((r, i) => `${one ? "" : label[i] + ": "}${short(r.skipped_count)} skipped`).join(", ") });
+  each("Samples a second", "samples_per_s", { zero: true, clip: true });
+  each("Memory", "memory", { zero: true, note: "peak, MiB" }, 2 ** 20);
+}
+
+function metrics(runs, one) {
+  const label = names(runs), r = runs[0], end = endOf(r);
+  if (one) {
+    if (!flat(end).length) return;
+    const before = r.run.initial_metrics || {};
+    table(section("Evaluation", false, r.run.final_metrics ? "before training, and of model.onnx" : "before training, and the last one"), ["metric", "before", "after"],
+      flat(end).filter(([k]) => k !== "step" && k !== "epoch").map(([k, v]) => [k, before[k], v]), false, "full");
+    if (end.per_class) table(section("By class"), ["class", "precision", "recall", "f1", "rows"], Object.entries(end.per_class).map(([k, v]) => [k, v.precision, v.recall, v.f1, v.support]), false, "full");
+    matrix(end.confusion_matrix, r.run.labels || []);
+    return;
+  }
+  const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => k !== "step" && k !== "epoch");
+  const ratio = (v, of) => isNum(v) && isNum(of) && of > 0 ? ` (${(v / of).toFixed(2)})` : "";
+  const row = (name, get, show) => [name, ...runs.map((x, i) => { const v = get(x.run); return show(v) + (i ? ratio(v, get(runs[0].run)) : ""); })];
+  const memory = x => ((x.device_memory || {}).peak_memory_bytes || x.peak_memory_bytes);
+  const rows = [["computes in", ...runs.map(x => (x.run.precision || {}).dtype)],
+    row("training time", x => (x.timing || {}).train_seconds, time), row("samples a second", x => (x.timing || {}).samples_per_s, short), row("peak memory", memory, bytes),
+    ["steps applied", ...runs.map(x => (x.run.steps || {}).applied)], ["steps skipped", ...runs.map(x => x.skipped_count)], ...keys.map(k => [k, ...runs.map(x => endOf(x)[k])])];
+  table(section("At the end", true, "in parentheses: multiples of the first run's"), ["", ...label], rows);
+}
+function matrix(counts, labels) {
+  if (!Array.isArray(counts) || counts.length > 40 || !counts.every(Array.isArray)) return;
+  const s = section("Confusion matrix", false, "rows: labels, columns: predictions"), box = el("div", undefined, "scroll"), t = el("table", undefined, "matrix"), h = el("tr");
+  h.append(el("th"));
+  counts.forEach((_, j) => h.append(el("th", String(labels[j] === undefined ? j : labels[j]))));
+  t.append(h);
+  counts.forEach((row, i) => {
+    const tr = el("tr"), sum = row.reduce((a, b) => a + (isNum(b) ? b : 0), 0) || 1;
+    tr.append(el("th", String(labels[i] === undefined ? i : labels[i])));
+    row.forEach((v, j) => { const td = el("td", short(v), i === j ? "hit" : ""); if (isNum(v)) td.style.background = `rgba(var(--heat), ${(0.75 * v / sum).toFixed(3)})`; tr.append(td); });
+    t.append(tr);
+  });
+  box.append(t); s.append(box);
+}
+
+const isPicture = x => typeof x === "string" && x.startsWith("data:image/png;base64,");
+function image(source, cls, alt) { const i = el("img", undefined, cls || ""); i.alt = alt; i.src = source; return i; }
+function worst(samples) {
+  const list = samples.worst || [];
+  if (!list.length || isPicture(list[0].predicted_mask)) return;
+  const box = el("div", undefined, "samples");
+  const kinds = { regression: ["distance", "label", "predicted"], retrieval: ["rank", "wanted", "nearest"], language: ["loss", "costliest token", "predicted"] };
+  const [error, wanted, said] = kinds[samples.task === "seq2seq" ? "language" : samples.task] || ["loss", "label", "predicted"];
+  section("Worst errors", true, `of the evaluation at step ${short(samples.step)}, the largest ${error} first`).append(box);
+  for (const x of list) {
+    const card = el("div", undefined, "sample"), words = el("div"), verdict = el("div", undefined, "verdict");
+    if (isPicture(x.picture)) card.append(image(x.picture, "picture", "the sample"));
+    verdict.append(wanted + " ", el("b", x.label === "" ? "none" : x.label, "good"), `, ${said} `, el("b", x.predicted === "" ? "none" : x.predicted, "bad"));
+    if (isNum(x.probability)) verdict.append(el("span", ` with ${(100 * x.probability).toFixed(1)} %`, "soft"));
+    words.append(verdict);
+    for (const [name, text] of Array.isArray(x.text) ? x.text : Object.entries(x.text || {})) {
+      if (name === "file") continue;
+      const t = el("div", undefined, "text");
+      if ((x.text.length || 0) !== 1) t.append(el("span", name + ": ", "soft"));
+      t.append(String(text));
+      words.append(t);
+    }
+    words.append(el("div", `${x.where} · ${error} ${short(x.error)}`, "where"));
+    card.append(words); box.append(card);
+  }
+}
+function overlays(samples) {
+  const part = (title, list, note) => {
+    list = (list || []).filter(x => isPicture(x.predicted_mask));
+    if (!list.length) return;
+    const s = section(title, true, note), legend = el("div", undefined, "legend"), box = el("div", undefined, "masks");
+    for (const c of samples.classes || []) { const i = el("span"), k = el("span", undefined, "key"); k.style.background = c.colour; i.append(k, c.name); legend.append(i); }
+    s.append(legend, box);
+    for (const x of list) {
+      const f = el("figure"), layers = el("div", undefined, "layers");
+      for (const [name, mask] of [["picture", null], ["label", x.label_mask], ["prediction", x.predicted_mask]]) {
+        const d = el("div"), stack = el("div");
+        stack.append(image(x.picture, "", name));
+        if (mask) stack.append(image(mask, "", name));
+        d.append(stack, el("span", name)); layers.append(d);
+      }
+      f.append(layers, el("figcaption", `${x.where} · ${(100 * x.error).toFixed(1)} % of the pixels wrong`)); box.append(f);
+    }
+  };
+  part("Predictions", samples.always, `the first samples, at step ${short(samples.step)}`);
+  part("Worst predictions", samples.worst, "the largest share of wrong pixels first");
+}
+
+function plan(p) {
+  if (!p || !(p.operators || []).length) return;
+  const types = [...new Set(p.operators.flatMap(o => Object.keys(o.types || {})))].sort(), s = section("Precision plan", false, `nodes by the type they compute in`);
+  table(s, ["operator", ...types, "class"], p.operators.map(o => [o.op, ...types.map(t => o.types[t]), el("td", Object.keys(o.classes || {}).join(", "), "num")]), false, "full");
+  const c = p.cost || {};
+  s.append(el("p", `${short(p.no_arithmetic)} nodes more are without floating arithmetic.` + (c.casts > 0 ? ` A micro-batch casts ${short(c.casts)} times (${bytes(c.cast_bytes)}), weights ${short(c.weight_casts)} times.` : "") + " precision_plan.json has every node and its rule.", "soft"));
+  for (const w of p.warnings || []) s.append(el("p", String(w), "bad"));
+}
+function shellWord(x) { x = String(x); return /^[A-Za-z0-9_@%+=:,.\/-]+$/.test(x) ? x : "'" + x.replaceAll("'", "'\\''") + "'"; }
+function command(run) {
+  const config = run.config || {}, out = ["onnx-amp-finetune " + shellWord(config.model || "MODEL.onnx")];
+  for (const k of Object.keys(run.sources || {})) {
+    const v = config[k];
+    if (["model", "output_dir"].includes(k) || v === undefined || ["default", "derived", "plan"].includes(run.sources[k])) continue;
+    if (typeof v === "boolean") out.push(v ? "--" + k : "--no_" + k);
+    else for (const x of Array.isArray(v) ? v : [v]) out.push(`--${k} ${shellWord(x)}`);
+  }
+  return [...out, "--output_dir NEW_FOLDER"].join(" \\\n  ");
+}
+function settings(runs, one) {
+  const label = names(runs), show = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
+  if (!one) {
+    const all = [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => new Set(runs.map(r => show((r.run.config || {})[k]))).size > 1 && k !== "output_dir");
+    const s = section("Settings that differ", true);
+    if (all.length) table(s, ["setting", ...label], all.map(k => [k, ...runs.map(r => show((r.run.config || {})[k]))]), true); else s.append(el("p", "None.", "soft"));
+  }
+  runs.forEach((r, i) => {
+    const config = r.run.config || {}, sources = r.run.sources || {}, d = el("details");
+    const asked = Object.keys(config).filter(k => k in sources && sources[k] !== "default");
+    if (one) table(section("Settings", true, "what was asked for"), ["setting", "value", "from"], asked.map(k => [k, show(config[k]), sources[k]]), true);
+    const again = section(one ? "Again" : "Again: " + label[i], true, "the same run into another folder, from where it was started");
+    d.append(el("summary", "all settings, and the run's record"), el("pre", JSON.stringify(r.run, null, 1)));
+    again.append(el("pre", command(r.run), "copy"), el("p", "or, with every setting as it was:", "soft"), el("pre", `onnx-amp-finetune --config ${shellWord(r.name + "/run.json")} --output_dir NEW_FOLDER`, "copy"), d);
+  });
+}
+
+function render() {
+  const runs = DATA.runs, one = runs.length === 1, open = [...main.querySelectorAll("details")].map(d => d.open), at = window.scrollY;
+  main.style.minHeight = main.offsetHeight + "px";  // the page keeps its place while it is made anew
+  main.textContent = "";
+  head(runs, one);
+  if (!one) metrics(runs, one);
+  curves(runs, one);
+  if (one) {
+    metrics(runs, one);
+    plan(runs[0].plan);
+    if (runs[0].samples) { worst(runs[0].samples); overlays(runs[0].samples); }
+  }
+  settings(runs, one);
+  main.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || false; });
+  main.style.minHeight = "";
+  window.scrollTo(0, at);
+}
+
+// A page that a server shows asks it for what is new; one that was opened as a file is loaded again while its run goes on.
+let failures = 0;
+function foot(text) { document.getElementById("foot").textContent = text; }
+async function ask() {
+  try {
+    const answer = await fetch("report.json", { cache: "no-store" });
+    if (!answer.ok) throw new Error(answer.status);
+    const text = await answer.text();
+    failures = 0;
+    DATA = JSON.parse(text);
+    render();
+    foot("Live: renewed every 2 seconds.");
+  } catch (e) {
+    if (++failures > 3) { DATA.running = false; head(DATA.runs, true); foot("The run has ended, or cannot be reached any more: report.html in its folder has all."); return; }
+  }
+  setTimeout(ask, 2000);
+}
+render();
+let width = window.innerWidth;
+window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; render(); } });
+if (DATA.running && location.protocol.startsWith("http")) setTimeout(ask, 2000);
+else if (DATA.running && Date.now() / 1000 - DATA.updated < 900) { foot("The run goes on: this page is loaded again every 15 seconds."); setTimeout(() => location.reload(), 15000); }
+else if (DATA.running) foot("Written while the run went on, " + new Date(DATA.updated * 1000).toLocaleString() + ".");

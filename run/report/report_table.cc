@@ -1,0 +1,109 @@
+// report_table() of report_page.h.
+#include <algorithm>
+#include <filesystem>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/text.h"
+#include "run/report/report_page.h"
+
+namespace amp {
+namespace {
+
+using nlohmann::json;
+using TableRow = std::vector<std::string>;
+
+std::string number(const json& v, int digits) {
+  if (!v.is_number()) return "-";
+  std::ostringstream out;
+  out << std::setprecision(digits) << v.get<double>();
+  return out.str();
+}
+
+const json& at(const json& from, const std::string& path) {
+  static const json missing;
+  const json::json_pointer p(path);
+  return from.contains(p) ? from.at(p) : missing;
+}
+
+// "92.1 s", and behind the first run "62.3 s (0.68)"
+std::string beside_first(const json& value, const json& first, double unit, const std::string& name) {
+  if (!value.is_number()) return "-";
+  std::ostringstream out;
+  const double v = value.get<double>();
+  out << std::fixed << std::setprecision(v / unit < 100 ? 1 : 0) << v / unit << ' ' << name;
+  if (&value != &first && first.is_number() && first.get<double>() > 0)
+    out << " (" << std::setprecision(2) << v / first.get<double>() << ')';
+  return out.str();
+}
+
+// The folders' names behind all that they have in common.
+std::vector<std::string> short_names(const std::vector<std::string>& folders) {
+  std::vector<std::string> names;
+  for (const std::string& f : folders) {
+    std::filesystem::path p = std::filesystem::path(f).lexically_normal();
+    names.push_back((p.has_filename() ? p : p.parent_path()).string());
+  }
+  const std::string& first = names.front();
+  size_t common = 0;
+  for (size_t i = 0; names.size() > 1 && i < first.size(); ++i) {
+    if (!std::all_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return n.compare(0, i, first, 0, i) == 0; }))
+      break;
+    if (i > 0 && first[i - 1] == '/') common = i;
+  }
+  for (std::string& n : names) n.erase(0, common);
+  return names;
+}
+
+std::string aligned(const std::vector<TableRow>& rows) {
+  std::string out;
+  for (const TableRow& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) {
+      size_t width = 0;
+      for (const TableRow& r : rows) width = std::max(width, r[c].size());
+      const std::string room(width - row[c].size(), ' ');
+      out += c == 0 ? row[c] + room : "  " + room + row[c];
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_table(const std::vector<std::string>& run_folders) {
+  std::vector<json> runs;
+  for (const std::string& folder : run_folders) runs.push_back(run_record(folder));
+  const std::vector<std::string> names = short_names(run_folders);
+  std::vector<std::string> metrics;
+  for (const json& run : runs) {
+    for (const json& m : at(run, "/told_metrics")) {
+      if (m.is_string() && std::find(metrics.begin(), metrics.end(), m.get<std::string>()) == metrics.end())
+        metrics.push_back(m);
+    }
+  }
+  std::vector<TableRow> rows{{"run", "computes in", "time", "peak memory", "skipped steps"}};
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (i == 0) rows[0].push_back(metrics[i] + " before");
+    rows[0].push_back(metrics[i]);
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const json& dtype = at(runs[i], "/precision/dtype");
+    const std::string memory =
+        runs[i].contains("device_memory") ? "/device_memory/peak_memory_bytes" : "/peak_memory_bytes";
+    TableRow row{names[i], dtype.is_string() ? dtype.get<std::string>() : "-",
+                 beside_first(at(runs[i], "/timing/train_seconds"), at(runs[0], "/timing/train_seconds"), 1, "s"),
+                 beside_first(at(runs[i], memory), at(runs[0], memory), 1 << 20, "MiB"),
+                 number(at(runs[i], "/steps/skipped"), 12)};
+    for (size_t m = 0; m < metrics.size(); ++m) {
+      if (m == 0) row.push_back(number(at(runs[i], "/initial_metrics/" + metrics[m]), 5));
+      row.push_back(number(at(runs[i], "/final_metrics/" + metrics[m]), 5));
+    }
+    rows.push_back(std::move(row));
+  }
+  return aligned(rows);
+}
+
+}  // namespace amp

@@ -1,0 +1,63 @@
+// run/settings: the rows of all settings, a file for a few groups each (docs/adding_a_setting.md). This file: the words
+// in which they are written.
+//
+// A name is ours; also() holds what users of Hugging Face, PaddlePaddle (LARK), timm, Apex and GradScaler write for the
+// same thing. A default is its member's (run/spec/spec.h): Hugging Face's, unless the help says why not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "run/settings/setting.h"
+
+namespace amp {
+
+inline constexpr JobSet kTrain = jobs(Job::train);
+inline constexpr JobSet kExport = jobs(Job::train, Job::write);
+inline constexpr JobSet kData = jobs(Job::train, Job::evaluate, Job::predict);
+inline constexpr JobSet kFeed = kData | jobs(Job::plan);  // read data; plan does to calibrate
+inline constexpr JobSet kText = kFeed | jobs(Job::tokenize);
+inline constexpr JobSet kTokenizer = kText | jobs(Job::generate);
+inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gradients);  // build the training graph
+inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);                       // build any graph
+inline constexpr JobSet kPlanned = kRun | jobs(Job::write);                                // under a precision plan
+
+inline Setting setting(std::string_view name, Member member, std::string_view help) { return {name, member, help}; }
+
+// Each group's rows, in the order in which people are shown them.
+std::vector<Setting> model_settings();
+std::vector<Setting> data_settings();
+std::vector<Setting> image_settings();
+std::vector<Setting> feature_settings();
+std::vector<Setting> precision_settings();
+std::vector<Setting> scaling_settings();
+std::vector<Setting> optimizer_settings();
+std::vector<Setting> schedule_settings();
+std::vector<Setting> evaluation_settings();
+std::vector<Setting> checkpoint_settings();
+std::vector<Setting> export_settings();
+std::vector<Setting> run_settings();
+
+// What settings may be that other tables decide.
+std::vector<std::string_view> optimizer_choices();
+std::vector<std::string_view> schedule_choices();
+std::vector<std::string_view> metric_choices();
+
+// Canonical forms of values that have a syntax of their own.
+std::optional<std::string> normal_loss_scale(std::string_view text);  // "dynamic" (0 too), or a number above 0
+std::optional<std::string> normal_bytes(std::string_view text);       // "2GiB", "500 MB", "1048576": bytes
+std::optional<std::string> normal_delimiter(std::string_view text);   // "auto", or one byte; "tab", "\t", "comma" ...
+std::optional<std::string> normal_steps(std::string_view text);
+std::optional<std::string> normal_gate(std::string_view text);
+std::optional<std::string> normal_decay(std::string_view text);       // [0, 1)
+std::optional<std::string> normal_weights(std::string_view text);     // last, best, ema, ema:DECAY
+std::optional<std::string> normal_gpus(std::string_view text);        // numbers, each once: 0,2
+std::optional<std::string> normal_port(std::string_view text);        // off, or 0 to 65535
+std::optional<std::string> normal_max_length(std::string_view text);  // 0 (no limit), or 2 and more
+std::optional<std::string> normal_image_size(std::string_view text);  // HEIGHTxWIDTH
+std::optional<std::string> normal_transforms(
+    std::string_view text);  // "auto", or a pipeline as Pipeline::text() has it
+
+}  // namespace amp

@@ -1,0 +1,214 @@
+#include "run/settings/settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+
+#include "backend/update.h"
+#include "backend/update_rules.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/number_text.h"
+#include "base/text.h"
+#include "data/text_file.h"
+#include "data/tokenizer.h"
+#include "importer/read/import.h"
+#include "run/data/data.h"
+#include "run/data/features.h"
+#include "run/settings/rows/rows.h"
+
+namespace amp {
+
+namespace {
+
+template <class T>
+struct IsDefault : std::false_type {};
+template <class T>
+struct IsDefault<Default<T>> : std::true_type {};
+
+std::vector<Setting> make_settings() {
+  std::vector<Setting> all;
+  const auto add = [&](SettingGroup group, std::vector<Setting> rows) {
+    for (Setting& s : rows) {
+      s.group = group;
+      all.push_back(std::move(s));
+    }
+  };
+  add(SettingGroup::model, model_settings());
+  add(SettingGroup::data, data_settings());
+  add(SettingGroup::data, image_settings());
+  add(SettingGroup::data, feature_settings());
+  add(SettingGroup::precision, precision_settings());
+  add(SettingGroup::scaling, scaling_settings());
+  add(SettingGroup::optimizer, optimizer_settings());
+  add(SettingGroup::schedule, schedule_settings());
+  add(SettingGroup::evaluation, evaluation_settings());
+  add(SettingGroup::checkpoints, checkpoint_settings());
+  add(SettingGroup::exporting, export_settings());
+  add(SettingGroup::run, run_settings());
+  return all;
+}
+
+std::optional<SettingValue> read_texts(const SettingValue& like, const std::vector<std::string>& texts) {
+  if (std::holds_alternative<std::vector<std::string>>(like)) return texts;
+  if (texts.size() != 1) return std::nullopt;
+  if (std::holds_alternative<std::string>(like)) return texts[0];
+  const auto as_value = [](const auto& v) { return v ? std::optional<SettingValue>(*v) : std::nullopt; };
+  if (std::holds_alternative<bool>(like)) return as_value(parse_bool(texts[0]));
+  if (std::holds_alternative<int64_t>(like)) return as_value(parse_integer(texts[0]));
+  return as_value(parse_number(texts[0]));
+}
+
+nlohmann::json to_json(const SettingValue& v) {
+  if (const auto* d = std::get_if<double>(&v)) {
+    if (std::isinf(*d)) return number_text(*d);
+    if (*d == std::floor(*d) && std::abs(*d) < 1e15) return static_cast<int64_t>(*d);
+    return *d;
+  }
+  return std::visit([](const auto& x) { return nlohmann::json(x); }, v);
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  static const std::vector<Setting> all = make_settings();
+  return all;
+}
+
+const Setting* find_setting(std::string_view name) {
+  const std::span<const Setting> all = settings();
+  const auto it = std::find_if(all.begin(), all.end(), [&](const Setting& s) { return s.name == name; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+const Setting& setting_named(std::string_view name) {
+  const Setting* const s = find_setting(name);
+  if (!s) bug(cat("no setting is called '", name, "'"));
+  return *s;
+}
+
+SettingValue value_of(const RunSpec& spec, const Setting& setting) {
+  return std::visit(
+      [&](auto member) -> SettingValue {
+        if constexpr (IsDefault<std::remove_cvref_t<decltype(spec.*member)>>::value) {
+          return *(spec.*member);
+        } else {
+          return spec.*member;
+        }
+      },
+      setting.member);
+}
+
+bool asked_for(const RunSpec& spec, const Setting& setting) {
+  return std::visit(
+      [&](auto member) {
+        if constexpr (IsDefault<std::remove_cvref_t<decltype(spec.*member)>>::value) {
+          return (spec.*member).asked();
+        } else {
+          return true;
+        }
+      },
+      setting.member);
+}
+
+void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked) {
+  std::visit(
+      [&](auto member) {
+        using M = std::remove_cvref_t<decltype(spec.*member)>;
+        if constexpr (IsDefault<M>::value) {
+          using T = std::remove_cvref_t<decltype(*(spec.*member))>;
+          const T* v = std::get_if<T>(&value);
+          if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
+          if (asked) {
+            spec.*member = *v;
+          } else {
+            (spec.*member).suggest(*v);
+          }
+        } else {
+          const M* v = std::get_if<M>(&value);
+          if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
+          spec.*member = *v;
+        }
+      },
+      setting.member);
+}
+
+bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts) {
+  if (asked_for(spec, setting)) return false;
+  const std::optional<SettingValue> v = read_texts(value_of(spec, setting), texts);
+  if (!v) return false;
+  set_value(spec, setting, *v, false);
+  return true;
+}
+
+void check_settings(const RunSpec& spec, Job job) {
+  for (const Setting& s : settings()) {
+    if (has(s.jobs, job)) check_value(s, value_of(spec, s));
+  }
+}
+
+// In the record what it lacks of the settings that a resumed run must have alike.
+static void record_settings(const RunSpec& spec, std::map<std::string, std::string>& record) {
+  for (const Setting& s : settings()) {
+    if (has(s.jobs, Job::train) && s.resume == Resume::same)
+      record.emplace(std::string(s.name), value_text(value_of(spec, s)));
+  }
+}
+
+void add_new_settings(std::map<std::string, std::string>& record) { record_settings(RunSpec(), record); }
+
+std::map<std::string, std::string> resume_record(const RunSpec& spec) {
+  std::map<std::string, std::string> out;
+  record_settings(spec, out);
+  // Who shares a micro-batch may change, as long as it is as large as before.
+  out["batch_size"] = cat(spec.batch_size * spec.ranks);
+  for (const auto& [name, path] : input_files(spec)) {
+    if (name == "model") {
+      out[name] = model_sha256(path);
+      continue;
+    }
+    const FileSum sum = is_dir(path) ? sum_of_folder(path) : sum_of_file(path);
+    std::string& text = out[name];  // of several files one after the other
+    text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Setting& s : settings()) {
+    if (s.resume != Resume::same_content) continue;
+    const std::string path = value_text(value_of(spec, s));
+    if (path.empty()) continue;
+    const bool data = s.name == "train" || s.name == "val" || s.name.ends_with("_labels") || s.name.ends_with("_masks");
+    const bool folder = s.name == "tokenizer" && std::filesystem::is_directory(path);
+    for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
+      out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
+  }
+  for (const std::string& file : join_files(spec)) out.emplace_back("join", file);
+  if (spec.tokenizer.empty() && spec.vocab.empty() &&
+      data_kind(spec, spec.train) == DataKind::text) {  // what lies beside the model
+    if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
+  }
+  return out;
+}
+
+bool optimizer_reads(const std::string& optimizer, std::string_view setting) {
+  const std::vector<RuleKey> keys = rule_keys(optimizer);
+  return std::any_of(keys.begin(), keys.end(), [&](const RuleKey& k) { return k.flag == setting; });
+}
+
+std::string settings_json(const RunSpec& spec) {
+  nlohmann::json j = nlohmann::json::object();
+  for (const Setting& s : settings()) {
+    const SettingValue v = value_of(spec, s);
+    if (has(s.jobs, Job::train) && s.recorded && !is_empty(v)) j[std::string(s.name)] = to_json(v);
+  }
+  // A path may hold bytes that are not UTF-8.
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace amp

@@ -1,4 +1,0 @@
-// Signals, for programs that train: what the trainer has for them.
-#pragma once
-
-#include "trainer/stop.h"

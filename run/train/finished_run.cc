@@ -1,0 +1,81 @@
+#include "run/train/finished_run.h"
+
+#include <filesystem>
+
+#include "base/checksum.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "run/data/data.h"
+#include "run/data/features.h"
+#include "run/export/export_record.h"
+#include "run/model/model_file.h"
+
+namespace amp {
+
+namespace {
+// Of the run in that folder, if there is one that can be read.
+void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
+  if (!path_exists(folder + "/" + kExportRecord)) return;
+  try {
+    const RunSpec trained = read_export_record(folder).spec;
+    const std::string& path = trained.tokenizer.empty() ? trained.vocab : trained.tokenizer;
+    if (path.empty() || !path_exists(path)) return;
+    (trained.tokenizer.empty() ? spec.vocab : spec.tokenizer) = path;
+    if (spec.chat_template.empty() && path_exists(trained.chat_template)) spec.chat_template = trained.chat_template;
+    log.info(cat("tokenizer of the run: ", printable(path)));
+  } catch (const Error& e) {
+    log.detail(cat("the run's record is not read: ", e.fact()));
+  }
+}
+
+// Files joined to the table that the run was trained on, where they are still there.
+void take_joins(RunSpec& spec, const std::string& folder) {
+  if (!path_exists(folder + "/" + kExportRecord)) return;
+  try {
+    const RunSpec trained = read_export_record(folder).spec;
+    for (const std::string& file : join_files(trained)) {
+      if (!path_exists(file)) return;
+    }
+    spec.join.suggest(*trained.join);
+  } catch (const Error&) {  // told by take_tokenizer, or when the model needs them
+  }
+}
+}  // namespace
+
+namespace {
+std::string folder_of(const RunSpec& spec) {
+  const std::string folder = std::filesystem::path(spec.model).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+}  // namespace
+
+RunSpec with_run_tokenizer(RunSpec spec, const Log& log) {
+  if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder_of(spec), log);
+  return spec;
+}
+
+RunSpec with_run(RunSpec spec, const Log& log) {
+  spec = with_run_tokenizer(with_model_files(std::move(spec), log), log);
+  take_joins(spec, folder_of(spec));
+  return spec;
+}
+
+std::string tokenizer_sum(const RunSpec& spec) {
+  std::string path = tokenizer_path(spec);
+  if (is_dir(path)) path = find_tokenizer(path);
+  if (path.empty()) return {};
+  const FileSum sum = sum_of_file(path);
+  return sum.error ? std::string() : cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
+}
+
+void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log) {
+  const auto trained = record.preprocessing.find("tokenizer_sum");
+  if (trained == record.preprocessing.end() || trained->second.size() != 1 || tokenizer_path(spec).empty()) return;
+  const std::string now = tokenizer_sum(spec);
+  if (now != trained->second[0])
+    log.warning(cat("W_TOKENIZER: '", printable(tokenizer_path(spec)), "' has ", now,
+                    ", the tokenizer that the model was trained with ", printable(trained->second[0]),
+                    ": is it the same vocabulary?"));
+}
+
+}  // namespace amp

@@ -1,0 +1,127 @@
+#include "run/train/process_ranks.h"
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/temporary.h"
+#include "run/train/stop.h"
+#include "trainer/comm/local_rendezvous.h"
+#include "trainer/comm/mpi.h"
+#include "trainer/comm/sockets.h"
+#include "trainer/comm/tcp.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kAnswerSeconds = 5;  // in addition to the heartbeat
+
+using Tell = std::function<void(const Error&)>;
+
+// The threads that compute may wait for what never comes: nothing but the process's end stops them.
+void leave(const Error& e) {
+  remove_temporaries();
+  ::_exit(static_cast<int>(e.exit()));
+}
+
+// Until the ranks are connected, they wait for each other without an end where one is gone, or stopped, and its
+// launcher lets the others be.
+class StartLimit {
+ public:
+  StartLimit(double seconds, const char* id, const Tell& tell)
+      : thread_([this, seconds, id, &tell] {
+          std::unique_lock lock(mutex_);
+          if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
+          const Error e(
+              Exit::distributed, id, cat("the ranks did not find each other within ", seconds, " s"),
+              "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
+          tell(e);
+          leave(e);
+        }) {}
+  StartLimit(const StartLimit&) = delete;
+  StartLimit& operator=(const StartLimit&) = delete;
+  ~StartLimit() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    ended_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace
+
+int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
+
+bool launched() { return started_by_mpi() || tcp_endpoint(); }
+
+Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
+  const double connect_timeout = 20 * heartbeat, heartbeat_timeout = heartbeat + kAnswerSeconds;
+  const bool mpi = started_by_mpi() && !started_by_torchrun();
+  const auto watched = [&](bool leads) {
+    return FailureDetector::OnLost{tell, leave, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
+  };
+  if (!mpi) {
+    const std::optional<TcpEndpoint> place = tcp_endpoint();
+    if (!place) return;
+    tcp_ = connect_tcp(*place, connect_timeout, heartbeat);  // names the missing ranks after connect_timeout
+    ranks_ = tcp_.get();
+  } else if (const std::optional<LocalEndpoint> place = local_endpoint()) {
+    failure_detector_.emplace(rendezvous_on_this_machine(*place, heartbeat_timeout), place->rank, heartbeat,
+                              watched(place->rank == 0));
+    ImmediateStop::launched();
+  }
+  if (mpi) {
+    const StartLimit limit(connect_timeout, "E_MPI", tell);
+    ranks_ = &start_mpi();
+  }
+  if (ranks_->size() == 1) return;
+  if (!failure_detector_) {
+    const StartLimit limit(2 * heartbeat_timeout, "E_RANKS", tell);
+    failure_detector_.emplace(*ranks_, heartbeat, watched(ranks_->is_root()));
+    ImmediateStop::launched();
+  }
+  ranks_->when_lost([this, tell](const Error& e) {
+    failed(e);
+    tell(e);
+    leave(e);
+  });
+}
+
+Processes::~Processes() = default;
+
+void Processes::doing(int64_t step, const char* phase) {
+  if (failure_detector_) failure_detector_->doing(step, phase);
+}
+
+void Processes::failed(const std::exception& e) {
+  if (!failure_detector_) return;
+  const auto* const known = dynamic_cast<const Error*>(&e);
+  // Where a message was lost first, the channel is about to say who is gone and why, and to end this process.
+  if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::seconds(2));
+  failure_detector_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
+}
+
+void Processes::end() {
+  const auto part = [this] {
+    if (failure_detector_) failure_detector_->end();
+  };
+  if (!tcp_) return end_mpi(part);
+  tcp_->barrier();
+  part();
+}
+
+}  // namespace amp

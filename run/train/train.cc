@@ -1,0 +1,316 @@
+#include "run/train/train.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "importer/read/import.h"
+#include "run/evaluate/exported_metrics.h"
+#include "run/export/export_check.h"
+#include "run/export/export_record.h"
+#include "run/export/weights.h"
+#include "run/model/model_metadata.h"
+#include "run/model/require_trained.h"
+#include "run/prepare/device.h"
+#include "run/prepare/memory.h"
+#include "run/report/report_page.h"
+#include "run/train/average_statistics.h"
+#include "run/train/averages.h"
+#include "run/train/replicas.h"
+#include "run/train/run_watch.h"
+#include "run/train/sum_trace.h"
+#include "trainer/compile/flat_views.h"
+#include "trainer/compile/update_profile.h"
+
+namespace amp {
+
+namespace {
+
+struct Training {
+  PreparedRun& run;
+  SessionOptions options;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Trainer> trainer;
+  TrainReport report;
+  std::unique_ptr<RunWatch> watch = nullptr;
+  bool export_agreed = false;  // try_export's
+
+  const std::string& work() const { return run.folder->work(); }
+};
+
+// Memory that runs out: with what would have fitted.
+template <class F>
+auto with_advice(Training& t, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    fail_for_memory(e, t.run.graph(), t.options, t.run.config, t.run.data);
+  }
+}
+
+void write_report(const Training& t, const std::string& dir, bool finished) {
+  write_run(t.run.spec, dir, t.run.ready.model, t.run.plan, t.run.config, t.report.result, t.report.facts, t.run.facts,
+            finished);
+}
+
+void profile(Training& t, const Tensors& batch) {
+  const Losses& losses = t.run.config.objective.losses;
+  with_advice(t, [&] {
+    tell_profile(profile_operators(*t.session, losses, batch, 5), t.run.host.log);
+    t.report.facts.update = profile_update(*t.session, t.run.config.optimizer, losses, 50);
+  });
+  if (t.report.facts.update) tell_profile(*t.report.facts.update, t.run.host.log);
+}
+
+// The last step before anything is written, and the first files of the run.
+void begin(Training& t) {
+  PreparedRun& run = t.run;
+  keep_budget(t.options, run.spec, run.graph(), run.config, run.data);
+  require_room(t.options, run.graph(), run.config, run.data);
+  t.session = with_advice(t, [&] { return std::make_unique<Session>(run.graph(), t.options); });
+  apply_groups(run.ready.groups, t.session->layout());
+  const Tensors batch = first_batch(run);
+  const Losses& losses = run.config.objective.losses;
+  with_advice(t, [&] { t.session->prepare(losses, batch); });
+  if (run.config.max_steps > 0) require_trained(*t.session);
+  for (const Dataset* d : {run.data.train.get(), run.data.val.get()}) {
+    if (d) check_labels(*t.session, losses, *d);
+  }
+  run.folder->begin();
+  write_plan(t.work(), run.graph(), run.plan,
+             measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
+  write_export_record(t.work(), run, *t.session);
+  require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
+  const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;  // by threads: run/train/replicas.cc
+  if (!shared) release_parameters(run.ready.model);
+  t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
+  if (run.spec.profile) profile(t, batch);
+  describe_start(*t.session, run.plan, run.config, run.data.train->size(), batch_rows(losses, batch));
+  tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
+  t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
+  write_report(t, t.work(), false);
+  t.watch = std::make_unique<RunWatch>(run, t.work());
+}
+
+// True: to its end. The signals are caught as long as this lasts.
+bool run_steps(Training& t) {
+  PreparedRun& run = t.run;
+  const StopSignals stop(run.host.stop_signals);
+  Replicas replicas(run, t.options, stop);
+  run.folder->forget_checkpoint();
+  t.report.result = with_advice(t, [&] {
+    return replicas.train(*t.session, [&](std::unique_ptr<Trainer> first) -> Trainer& {
+      t.trainer = std::move(first);
+      return *t.trainer;
+    });
+  });
+  t.report.facts.device_memory = memory_of(*t.options.device);  // before the model is exported and checked
+  t.report.saved = t.report.result.saved;
+  if (!t.report.result.stopped && !stop.requested()) return true;
+  t.report.stopped = true;
+  t.report.signal = t.report.result.stopped ? t.report.result.signal : stop.signal();
+  if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is a result, and has no checkpoint
+    t.report.stopped = false;
+    t.run.host.log.warning(cat("W_LR_RANGE: --max_minutes ended the search after ", t.report.result.steps, " of ",
+                               t.run.spec.lr_range_test, " steps"));
+    return true;
+  }
+  t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "--max_minutes";
+  if (t.report.saved) {
+    write_report(t, t.work(), false);
+    t.watch->stopped();
+  }
+  return false;
+}
+
+// Prints a note where the last weights are exported and an earlier evaluation was better.
+void tell_better_step(const Training& t) {
+  const RunSpec& spec = t.run.spec;
+  const TrainResult& r = t.report.result;
+  if (spec.export_weights != "last" || r.best_step < 0 || !r.last) return;
+  const std::string& metric = t.run.config.best_metric;
+  const double last = r.last->value(metric);
+  if (last == r.best_value) return;
+  t.run.host.log.note(cat("the last weights are exported (", metric, " ", last, "); those of step ", r.best_step,
+                          " were better (", r.best_value, "): ",
+                          spec.save_strategy == "no" ? std::string("--export_weights best keeps them")
+                                                     : cat("`export ", printable(spec.output_dir),
+                                                           " --export_weights best --out best.onnx` writes them")));
+}
+
+// The weights that are asked for in the place of the last ones.
+void choose_weights(Training& t) {
+  const std::string& which = t.run.spec.export_weights;
+  const bool averaged = names_average(which);
+  TrainResult& result = t.report.result;
+  HostTensor params = t.session->host_params();
+  if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
+    const Checkpoint best = load_checkpoint(checkpoint_path(t.work() + "/checkpoints", result.best_step));
+    copy_views(t.session->moving(), "param", best.tensors, params.as_mutable<float>());
+  } else if (averaged) {
+    const HostTensor ema = t.trainer->average(average_named(t.run.spec, which));
+    // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers
+    // so).
+    for (const Chunk& c : t.session->layout().chunks()) {
+      if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
+    }
+  } else if (const HostTensor evaluated = t.trainer->evaluated()) {
+    t.session->set_params(evaluated);  // where it was evaluated: what is known of it holds
+    return;
+  } else {
+    return;
+  }
+  t.session->set_params(params);
+  result.last.reset();
+  if (!averaged || t.run.config.optimizer.swa_start < 0) return;
+  if (const int64_t n = average_statistics(*t.session, t.run.config, *t.run.data.train); n > 0)
+    t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
+}
+
+// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32, and a file that
+// the ONNX checker refuses is kept: no model is lost.
+void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
+  const PreparedRun& run = t.run;
+  const bool stepped = t.report.result.steps > 0;
+  std::map<std::string, std::string> metadata;
+  if (stepped || run.facts.kind() != DataKind::tensors)
+    metadata = model_record(run);  // untrained, the file stays as it is
+  try {
+    export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log);
+  } catch (const Error& e) {
+    if (e.exit() == Exit::storage || e.exit() == Exit::memory) throw;
+    if (e.id() == "E_EXPORT_CHECK") {
+      run.host.log.warning(cat("W_EXPORT_CHECK: the model is written nevertheless: ", e.fact()));
+      export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log, true);
+      return;
+    }
+    const std::string types = run.spec.export_types();
+    if (types == "fp32") throw;
+    run.host.log.warning(cat("W_EXPORT_PRECISION: the trained model cannot be written in ",
+                             types == "file" ? "the file's own types" : types, ", it is written in fp32: ", e.fact()));
+    RunSpec wide = run.spec;
+    wide.export_precision = "fp32";
+    export_weights(wide, run.ready, run.plan, weights, metadata, path, run.host.log);
+  }
+}
+
+// The checkpoint has the weights when there is no memory for the file.
+void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
+  const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output_dir,
+                               " --out model.onnx` writes the model where there is more memory");
+  try {
+    write_model(t, weights, path);
+  } catch (const Error& e) {
+    if (e.exit() != Exit::memory) throw;
+    fail(e.exit(), e.id(), cat("the model could not be written: ", e.fact()), hint);
+  } catch (const std::bad_alloc&) {
+    fail(Exit::memory, "E_OOM", "the model could not be written: out of memory", hint);
+  }
+}
+
+void finish(Training& t) {
+  PreparedRun& run = t.run;
+  TrainReport& report = t.report;
+  tell_better_step(t);
+  choose_weights(t);
+  t.trainer.reset();
+  const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
+  ExportReference reference;
+  const bool comparable =
+      run.spec.verify_export && warn_of_failure(run.host.log, "the written model will not be compared", [&] {
+        reference = export_reference(*t.session, run.config.objective.losses, export_batch(run));
+      });
+  {
+    const std::vector<TrainedTensor> weights = trained_tensors(*t.session);
+    t.session.reset();  // gradients and activations: the file needs their memory
+    write_or_say_how(t, weights, path);
+  }
+  ExportCheck checked;
+  if (comparable) checked = check_export(run, reference, path, t.export_agreed);
+  report.facts.export_difference = checked.difference;
+  const bool same_arithmetic =
+      !run.plan.any_low() && *run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;
+  if (run.data.val && !same_arithmetic) {
+    report.facts.as_trained = report.result.last;
+    t.session.reset();  // the file's memory is its own
+    warn_of_failure(
+        run.host.log, "metrics are those of the trained weights, the written file's were not computed", [&] {
+          report.result.last =
+              evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
+        });
+    t.watch->evaluated(report.result.steps);
+  }
+  for (const std::string& text : {not_finite_losses_text(report.facts, report.result.steps),
+                                  report.result.last ? report.result.last->not_finite_text() : std::string()}) {
+    if (!text.empty()) run.host.log.warning(text);
+  }
+  write_report(t, staged, true);
+  report.model = run.spec.output_dir + "/model.onnx";
+  if (checked.error && run.folder->replaces())  // the run that is there is better than one that differs
+    throw checked.error->at(cat("in ", path, ", which did not take the old run's place"));
+  run.folder->publish();
+  t.watch->finished(run.spec.output_dir);
+  report.page = run.spec.output_dir + "/" + kReportFile;
+  if (checked.error) throw checked.error->at(cat("in ", report.model, ", which is written nevertheless"));
+}
+
+// The curve and what it says of the rate; the weights that it left behind are worth nothing.
+void finish_range(Training& t) {
+  PreparedRun& run = t.run;
+  t.trainer.reset();
+  const std::string staged = run.folder->finish_path();
+  FileWriter curve(t.work() + "/" + kLrRangeFile);
+  curve.write(t.report.lr_range->json());
+  curve.commit();
+  write_report(t, staged, true);
+  run.folder->publish();
+  t.watch->finished(run.spec.output_dir);
+  t.report.page = run.spec.output_dir + "/" + kReportFile;
+}
+
+// Of a process that is not the first one: that one has the folder, and tells.
+TrainReport follow(Training& t) {
+  const StopSignals stop(t.run.host.stop_signals);
+  TrainReport& report = t.report;
+  report.result = Replicas(t.run, t.options, stop).follow();
+  report.saved = report.result.saved;
+  report.stopped = report.result.stopped || stop.requested();
+  report.signal = report.result.stopped ? report.result.signal : stop.signal();
+  if (report.saved) ImmediateStop::durable();
+  return std::move(report);
+}
+
+}  // namespace
+
+TrainReport train(PreparedRun& run) {
+  check(run.aim == Aim::train && (run.folder || !run.host.ranks->is_root()),
+        "train() of a run that was prepared for something else");
+  Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
+  if (run.spec.lr_range_test > 0) {
+    t.report.lr_range.emplace(run.spec.lr_range_test);
+    run.config.enough = [&t] { return t.report.lr_range->over(); };
+  }
+  SumTrace sums;
+  run.config.on_step = [&](const StepResult& s) {
+    if (!run.spec.grad_reduce_trace.empty()) sums.see(s);
+    if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
+      run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step + 1, " is ", s.loss, " (said once)"));
+    if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
+    // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
+    if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
+  };
+  if (!run.host.ranks->is_root()) return follow(t);
+  begin(t);
+  if (run_steps(t)) {
+    if (run.host.doing) run.host.doing(t.report.result.steps, "export");
+    if (t.report.saved) ImmediateStop::durable();
+    t.report.lr_range ? finish_range(t) : finish(t);
+  }
+  if (!run.spec.grad_reduce_trace.empty()) sums.write(run.spec.grad_reduce_trace);
+  run.config.on_step = nullptr;
+  run.config.enough = nullptr;
+  return std::move(t.report);
+}
+
+}  // namespace amp

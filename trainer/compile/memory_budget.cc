@@ -1,0 +1,90 @@
+#include "trainer/compile/memory_budget.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "backend/program_plan.h"
+#include "base/text.h"
+#include "ops/passes/recompute.h"
+#include "trainer/compile/graph_compiler.h"
+
+namespace amp {
+
+namespace {
+
+int32_t backward_of(const Graph& train) {
+  std::vector<ValueId> seeds;
+  for (size_t term = 0;; ++term) {
+    const ValueId seed = train.input(seed_input(term));
+    if (!seed) return backward_begin(train, seeds);
+    seeds.push_back(seed);
+  }
+}
+
+RecomputeChoice choice_of(const std::string& name, const Graph& train, int32_t backward, const Dropped& dropped,
+                          const ProgramOptions& options) {
+  RecomputeChoice out{name, 0, recompute(train, backward, dropped)};
+  out.bytes = plan_program(out.graph, options).arena_bytes;
+  return out;
+}
+
+// What costs no product of matrices.
+RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOptions& options) {
+  return choice_of("norms and elementwise operators recomputed", train, backward, drop_cheap(train, backward), options);
+}
+
+// Calls see(choice) for each, until it says that it has seen enough.
+void each_choice(const Graph& train, const ProgramOptions& options, const std::function<bool(RecomputeChoice&&)>& see) {
+  int64_t least = plan_program(train, options).arena_bytes;
+  if (see({"nothing recomputed", least, train})) return;
+  const int32_t backward = backward_of(train);
+  const auto enough = [&](RecomputeChoice&& choice) {
+    if (choice.bytes >= least) return false;
+    least = choice.bytes;
+    if (const double share = products_again(choice.graph); share > 0)
+      choice.name += cat(" (", std::lround(100 * share), " % of the forward products again)");
+    return see(std::move(choice));
+  };
+  if (enough(cheapest(train, backward, options))) return;
+  for (const int segments : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+    if (enough(choice_of(cat("recomputed in ", segments, " segments"), train, backward,
+                         drop_segments(train, backward, segments), options)))
+      return;
+  }
+}
+
+}  // namespace
+
+std::vector<RecomputeChoice> recompute_choices(const Graph& train, const ProgramOptions& options) {
+  std::vector<RecomputeChoice> out;
+  each_choice(train, options, [&](RecomputeChoice&& c) {
+    out.push_back(std::move(c));
+    return false;
+  });
+  return out;
+}
+
+std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options) {
+  constexpr int64_t kShare = 20, kLeast = int64_t{8} << 20;
+  for (int32_t v = 0; v < train.n_values(); ++v) {  // products of 16-bit floats take half the time, norms do not
+    if (is_low(train.value(ValueId{v}).dtype)) return {};
+  }
+  const int64_t all = plan_program(train, options).arena_bytes;
+  if (all < kLeast) return {};
+  RecomputeChoice out = cheapest(train, backward_of(train), options);
+  if (all - out.bytes < std::max(kLeast, all / kShare)) return {};
+  return out;
+}
+
+RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& options, int64_t bytes) {
+  std::optional<RecomputeChoice> last;
+  each_choice(train, options, [&](RecomputeChoice&& c) {
+    last = std::move(c);
+    return last->bytes <= bytes;
+  });
+  return std::move(*last);
+}
+
+}  // namespace amp

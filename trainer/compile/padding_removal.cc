@@ -1,0 +1,115 @@
+#include "trainer/compile/padding_removal.h"
+
+#include <algorithm>
+
+#include "backend/interpreter.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "graph/passes.h"
+#include "trainer/compile/gradient_penalty.h"
+#include "trainer/compile/host_terms.h"
+
+namespace amp {
+
+const PaddingPlan& PaddingRemoval::plan(const GraphRequest& r) {
+  const auto [at, fresh] = plans_.try_emplace(GraphKey(r));
+  PaddingPlan& plan = at->second;
+  if (!fresh) return plan;
+  plan = plan_padding(compiler_.compose(r), *r.losses, cpu_evaluator());
+  if (!plan.seen_by.empty() && !said_why_) {
+    said_why_ = true;
+    log_.note(cat("padding is computed too: ", plan.seen_by, " sees it"));
+  }
+  return plan;
+}
+
+std::optional<Packing> PaddingRemoval::packing(const GraphRequest& r, bool compare) {
+  if (!enabled_ || guard_.off() || (r.losses && penalizes_gradients(*r.losses))) return std::nullopt;
+  const PaddingPlan& plan = this->plan(r);
+  std::optional<Packing> p = packing_of(plan, r.batch, cpu_evaluator());
+  if (p && compare && r.form == GraphForm::train && guard_.due(state_)) {
+    if (guard_.on_verdict(this->compare(*r.losses, few_rows(*r.losses, r.batch, r.batch.at(plan.mask.input))))) {
+      log_.warning(
+          "W_PADDING: without padding the gradients are others: padding is computed from here on (--remove_padding "
+          "false does so from the start)");
+      return std::nullopt;
+    }
+  }
+  return p;
+}
+
+std::shared_ptr<Graph> PaddingRemoval::compose(const GraphRequest& r, const Packing* packing) {
+  if (!packing) return compiler_.compose(r);
+  const PaddingPlan& plan = this->plan(r);
+  return std::make_shared<Graph>(
+      remove_padding(*plan.graph, plan.mask, packing->tokens, plan.ignored, cpu_evaluator()).graph);
+}
+
+PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensors& batch) {
+  const GraphRequest r{GraphForm::train, &losses, {}, batch};
+  try {
+    const std::optional<Packing> p = packing_of(plan(r), batch, cpu_evaluator());
+    if (!p) return PaddingGuard::Verdict::says_nothing;
+    return PaddingGuard::compare(losses_and_gradients(r, nullptr), losses_and_gradients(r, &*p), low_precision());
+  } catch (const Error&) {  // a model of one batch size
+    return PaddingGuard::Verdict::says_nothing;
+  }
+}
+
+bool PaddingRemoval::low_precision() const {
+  const std::vector<DType>& compute = compiler_.options().compute;
+  return std::any_of(compute.begin(), compute.end(), is_low);
+}
+
+bool PaddingRemoval::agrees(const GraphRequest& r, const Run& run) {
+  if (!guard_.due_evaluation() || !guard_.on_evaluation(compare(r, run))) return true;
+  log_.warning(
+      "W_PADDING: without padding losses or outputs are others: padding is computed from here on (--remove_padding "
+      "false does so from the start)");
+  return false;
+}
+
+PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& run) {
+  const std::string& mask = plan(r).mask.input;
+  const Tensors rows = few_rows(*r.losses, r.batch, r.batch.at(mask));
+  const GraphRequest few{r.form, r.losses, r.outputs, rows};
+  try {
+    const PaddingPlan& plan = this->plan(few);
+    const std::optional<Packing> p = packing_of(plan, rows, cpu_evaluator());
+    if (!p) return PaddingGuard::Verdict::says_nothing;
+    const std::vector<int64_t> offsets = p->inputs.at("padding.offsets").to_ints();
+    std::vector<int64_t> lengths;
+    for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
+    return PaddingGuard::compare(run(few, nullptr), run(few, &*p), plan.tokens, lengths, low_precision());
+  } catch (const Error&) {  // a model of one batch size
+    return PaddingGuard::Verdict::says_nothing;
+  }
+}
+
+// Gradients of small parameters, biases and norms throughout the model, leave as outputs: nothing of the run's is
+// written.
+LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, const Packing* packing) {
+  constexpr int64_t kLargest = 1 << 16;
+  const std::shared_ptr<Graph> graph = compiler_.finish(compose(r, packing), r);
+  std::vector<std::string> names;
+  for (const Graph::ParamGrad& g : graph->param_grads) {
+    if (numel(graph->value(g.value).dims) > kLargest) continue;
+    names.push_back(cat("gradient.", g.slot));
+    graph->outputs.push_back({names.back(), g.value});
+  }
+  graph->param_grads.clear();
+  ProgramOptions o = programs_.options(r.form, false);
+  o.grads.clear();
+  BucketProgram program(std::make_shared<Graph>(prune(*graph)), o, r.batch, packing);
+  program.feed(r.batch, packing);
+  LossWindow window(*r.losses);
+  window.count(r.batch);
+  const GraphOptions& g = compiler_.options();
+  HostTerms terms(*o.device, window.seeds(g.low == DType::f16 && !g.compute.empty() ? 1024 : 1));
+  program.launch(terms);
+  LossesAndGradients result{terms.sums(), {}};
+  for (const std::string& name : names) result.gradients.push_back(program.program().read(name));
+  return result;
+}
+
+}  // namespace amp

@@ -1,0 +1,114 @@
+#include "trainer/compile/program_cache.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "backend/memory_phase.h"
+#include "base/text.h"
+#include "graph/limits.h"
+#include "trainer/compile/memory_budget.h"
+
+namespace amp {
+
+Bucket bucket_of(const Tensors& batch) {
+  Bucket out;
+  for (const auto& [name, t] : batch) out.emplace_back(name, t.dtype(), t.dims());
+  return out;
+}
+
+std::string shapes_of(const Tensors& batch) {
+  std::vector<std::string> words;
+  for (const auto& [name, t] : batch) words.push_back(cat(printable(name), ' ', to_string(t.dims())));
+  return join(words, ", ");
+}
+
+static const char* name_of(GraphForm form) {
+  switch (form) {
+    case GraphForm::train:
+      return "training";
+    case GraphForm::hessian:
+      return "Hessian-vector product";
+    case GraphForm::diagonal:
+      return "Hessian's diagonal";
+    case GraphForm::drawn:
+      return "gradients on drawn labels";
+    case GraphForm::cached_train:
+      return "training with cached gradients";
+    case GraphForm::cached_forward:
+      return "forward pass for the gradient cache";
+    case GraphForm::eval:
+      return "evaluation";
+    case GraphForm::eval_full:
+      break;
+  }
+  return "evaluation in fp32";
+}
+
+// Before any of it is touched.
+static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& batch) {
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, t] : batch) shapes[name] = t.dims();
+  const int64_t limit = activation_limit(g, shapes);
+  if (p.arena_bytes() > limit)
+    refuse_bytes(cat("tensors that live at the same time have ", p.arena_bytes(), " bytes"), limit);
+}
+
+ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
+  const bool train = differentiates(form);
+  ProgramOptions o;
+  o.device = &params_.device();
+  o.arena = arena_.get();
+  o.cache = &params_.copies();
+  o.state = &state_;
+  o.accumulate = accumulate;
+  o.gradients_are_scratch = form == GraphForm::train && params_.device().traits().lends_gradients;
+  const std::vector<Chunk>& chunks = params_.layout().chunks();
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const int slot = static_cast<int>(i);
+    const auto staged = params_.staged().find(slot);
+    o.params.push_back(train && staged != params_.staged().end() ? staged->second : params_.weight(slot));
+    o.grads.push_back(!train || chunks[i].frozen  ? Tensor{}
+                      : estimates_curvature(form) ? params_.curvature(slot)
+                                                  : params_.gradient(slot));
+  }
+  return o;
+}
+
+BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
+                                 const std::function<std::shared_ptr<Graph>()>& composed) {
+  const Packing* packing = kind.packing;
+  auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0}];
+  if (slot) return *slot;
+  const auto started = std::chrono::steady_clock::now();
+  std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
+  if (kind.fused) compiler_.fuse(*graph);
+  if (r.form == GraphForm::cached_forward) compiler_.drop_backward(*graph, r);
+  params_.reach(*graph);
+  if (estimates_curvature(r.form)) {
+    params_.need_curvature();
+  } else if (differentiates(r.form)) {
+    params_.need_grads();
+  }
+  const int64_t budget = compiler_.options().activation_budget;
+  const bool trains = r.form == GraphForm::train || r.form == GraphForm::cached_train;
+  if (trains && (budget > 0 || params_.device().traits().recomputes_freely)) {
+    const ProgramOptions with = options(r.form, kind.accumulate);
+    std::optional<RecomputeChoice> choice =
+        budget > 0 ? recompute_within(*graph, with, budget) : recompute_freely(*graph, with);
+    recomputed_ = choice ? std::move(choice->name) : "";
+    if (choice) graph = std::make_shared<Graph>(std::move(choice->graph));
+  }
+  auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
+    return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
+  });
+  refuse_large(made->program(), compiler_.source(), r.batch);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
+  log_.detail(cat(
+      "compiled: ", name_of(r.form), " of ", shapes_of(r.batch), packing ? cat(" as ", packing->tokens, " tokens") : "",
+      ", ", graph->n_nodes(), " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
+      trains && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ", std::llround(took.count()), " ms"));
+  slot = std::move(made);
+  return *slot;
+}
+
+}  // namespace amp

@@ -1,0 +1,236 @@
+#include "trainer/loop/checkpoint.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/safetensors.h"
+#include "base/temporary.h"
+#include "base/text.h"
+#include "trainer/loop/manifest.h"
+
+namespace amp {
+
+namespace {
+constexpr const char* kPrefix = "checkpoint-";
+constexpr const char* kAside = ".tmp-";
+constexpr const char* kState = "state.safetensors";
+constexpr const char* kManifest = "manifest.json";
+
+// "checkpoint-120" -> 120; anything else: none.
+std::optional<int64_t> step_of(const std::string& name) {
+  const std::string prefix = kPrefix;
+  if (name.compare(0, prefix.size(), prefix) != 0) return {};
+  const std::string digits = name.substr(prefix.size());
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) return {};
+  if (digits.size() > 1 && digits[0] == '0') return {};
+  return std::stoll(digits);
+}
+
+std::string aside_path(const std::string& dir, int64_t step) {
+  return cat(checkpoint_path(dir, step), kAside, ::getpid());
+}
+
+Manifest::File write_state(const std::string& folder, const Checkpoint& c) {
+  std::vector<NamedTensor> tensors;
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : c.tensors) {
+    tensors.push_back({name, tensor});
+    bytes += tensor.bytes() + static_cast<int64_t>(name.size()) + 100;  // 100: its line in the header
+  }
+  NewFile file(folder + "/" + kState, bytes);
+  Crc32c crc;
+  write_safetensors(
+      [&](const void* p, int64_t n) {
+        crc.update(p, n);
+        file.write(p, n);
+      },
+      tensors);
+  file.finish();
+  return {kState, file.size(), crc.hex()};
+}
+
+void write_folder(const std::string& folder, const Checkpoint& c) {
+  if (::mkdir(folder.c_str(), 0777) != 0) storage_error("cannot create folder", folder, errno);
+  Manifest m;
+  m.step = c.step;
+  m.state = c.state;
+  m.hashes = c.hashes;
+  m.files.push_back(write_state(folder, c));
+  const std::string text = render_manifest(m);
+  NewFile file(folder + "/" + kManifest, static_cast<int64_t>(text.size()));
+  file.write(text.data(), static_cast<int64_t>(text.size()));
+  file.finish();
+  sync_dir(folder);
+}
+
+void prune(const std::string& dir, int64_t saved, const SaveOptions& o) {
+  if (o.save_total_limit <= 0) return;
+  std::vector<int64_t> present = list_checkpoints(dir), removable;
+  for (const int64_t s : present) {
+    if (s != saved && s != o.best_step) removable.push_back(s);
+  }
+  std::stable_partition(removable.begin(), removable.end(), [&](int64_t s) { return s > saved; });
+  const int64_t excess = static_cast<int64_t>(present.size()) - o.save_total_limit;
+  removable.resize(static_cast<size_t>(std::clamp<int64_t>(excess, 0, static_cast<int64_t>(removable.size()))));
+  if (removable.empty()) return;
+  try {
+    verify_checkpoint(checkpoint_path(dir, saved));
+  } catch (const Error& e) {
+    fail(Exit::storage, "E_WRITE", cat("the checkpoint just written does not read back: ", e.fact()),
+         "earlier checkpoints are kept; suspect the disk or the network file system");
+  }
+  for (const int64_t s : removable) {
+    // Renamed first, so that a crash amid the removal leaves no visible half.
+    const std::string aside = aside_path(dir, s);
+    remove_tree(aside);
+    rename_dir(checkpoint_path(dir, s), aside);
+    remove_tree(aside);
+  }
+}
+
+Manifest read_manifest(const std::string& path) {
+  const std::string file = path + "/" + kManifest;
+  if (!is_dir(path) || !path_exists(file)) {
+    fail(Exit::checkpoint, "E_CKPT_MISSING",
+         cat("'", printable(path), "' ", is_dir(path) ? "holds no manifest.json" : "is no folder"),
+         "name a checkpoint-N folder that a run of this program finished writing");
+  }
+  return parse_manifest(read_file(file, Exit::checkpoint).text());
+}
+
+[[noreturn]] void torn(const Manifest::File& f, const std::string& fact) {
+  fail(Exit::checkpoint, "E_CKPT_TORN", cat("file '", printable(f.name), "' ", fact),
+       "the checkpoint is incomplete: resume from another one");
+}
+
+void compare(const Manifest::File& f, int64_t size, const std::string& crc) {
+  if (size != f.size) torn(f, cat("has ", size, " bytes, ", f.size, " were written"));
+  if (crc != f.crc32c) {
+    fail(Exit::checkpoint, "E_CKPT_CHECKSUM",
+         cat("file '", printable(f.name), "' has the checksum ", crc, ", ", f.crc32c, " was written"),
+         "its bytes have changed since: resume from another checkpoint, and suspect the disk");
+  }
+}
+
+void verify_file(const std::string& path, const Manifest::File& f) {
+  const FileSum sum = sum_of_file(path + "/" + f.name);
+  if (sum.error) torn(f, sum.error == ENOENT ? "is missing" : cat("cannot be read: ", std::strerror(sum.error)));
+  compare(f, sum.size, sum.crc32c);
+}
+}  // namespace
+
+std::string checkpoint_path(const std::string& dir, int64_t step) { return cat(dir, "/", kPrefix, step); }
+
+std::vector<int64_t> list_checkpoints(const std::string& dir) {
+  std::vector<int64_t> steps;
+  for (const std::string& name : list_dir(dir)) {
+    if (const auto step = step_of(name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void clean_checkpoints(const std::string& dir) {
+  for (const std::string& name : list_dir(dir)) {
+    const size_t at = name.find(kAside);
+    if (at != std::string::npos && step_of(name.substr(0, at))) remove_tree(dir + "/" + name);
+  }
+}
+
+std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const SaveOptions& options) {
+  const std::string path = checkpoint_path(dir, c.step), aside = aside_path(dir, c.step);
+  try {
+    ensure_dir(dir);
+    remove_tree(aside);
+    const TemporaryPath folder(aside), state(aside + "/" + kState), manifest(aside + "/" + kManifest);
+    try {
+      write_folder(aside, c);
+      rename_dir(aside, path);
+    } catch (...) {
+      try {
+        remove_tree(aside);
+      } catch (const Error&) {  // the first failure is the one to tell
+      }
+      throw;
+    }
+    remove_tree(aside);  // the checkpoint of the same step that this one replaced
+    prune(dir, c.step, options);
+  } catch (Error& e) {
+    throw e.at(cat("while saving checkpoint ", c.step, " in '", printable(dir), "'"));
+  }
+  return path;
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  try {
+    Manifest m = read_manifest(path);
+    Checkpoint c;
+    for (const Manifest::File& f : m.files) {
+      const std::string file = path + "/" + f.name;
+      if (!path_exists(file)) torn(f, "is missing");
+      const FileBytes bytes = read_file(file, Exit::checkpoint);
+      compare(f, bytes.size, crc32c(bytes.bytes.get(), bytes.size));
+      if (f.name != kState) continue;
+      for (NamedTensor& t : parse_safetensors(bytes, Exit::checkpoint).tensors) {
+        c.tensors.emplace(std::move(t.name), std::move(t.tensor));
+      }
+    }
+    c.step = m.step;
+    c.state = std::move(m.state);
+    c.hashes = std::move(m.hashes);
+    return c;
+  } catch (Error& e) {
+    throw e.at(cat("in checkpoint '", printable(path), "'"));
+  }
+}
+
+void verify_checkpoint(const std::string& path) {
+  try {
+    for (const Manifest::File& f : read_manifest(path).files) verify_file(path, f);
+  } catch (Error& e) {
+    throw e.at(cat("in checkpoint '", printable(path), "'"));
+  }
+}
+
+Latest find_latest(const std::string& dir) {
+  Latest out;
+  const std::vector<int64_t> steps = list_checkpoints(dir);
+  for (auto it = steps.rbegin(); it != steps.rend() && out.path.empty(); ++it) {
+    const std::string path = checkpoint_path(dir, *it);
+    try {
+      out.checkpoint = load_checkpoint(path);
+      out.path = path;
+    } catch (const Error& e) {
+      if (e.exit() != Exit::checkpoint) throw;
+      out.skipped.push_back(cat(path, ": ", e.fact()));
+    }
+  }
+  return out;
+}
+
+void require_same(const std::map<std::string, std::string>& saved, const std::map<std::string, std::string>& now) {
+  std::string differences;
+  for (const auto& [key, value] : now) {
+    const auto it = saved.find(key);
+    const std::string was = it == saved.end() ? "absent" : it->second;
+    if (was != value) differences += cat(differences.empty() ? "" : "; ", key, " was ", was, ", is ", value);
+  }
+  for (const auto& [key, value] : saved) {
+    if (!now.count(key)) differences += cat(differences.empty() ? "" : "; ", key, " was ", value, ", is absent");
+  }
+  if (!differences.empty()) {
+    fail(Exit::checkpoint, "E_CKPT_MISMATCH",
+         cat("the checkpoint was written by another run: ", printable(differences)),
+         "resume with what it was written with, or start afresh");
+  }
+}
+
+}  // namespace amp

@@ -1,0 +1,105 @@
+#include "trainer/loop/resumed_schedule.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+
+struct Begun {
+  ScheduleConfig schedule;
+  int64_t max_steps = 0, applied = 0;
+};
+
+Begun begun(const ScheduleConfig& asked, const Checkpoint& c) {
+  Begun b{asked};
+  try {
+    const nlohmann::json state = nlohmann::json::parse(c.state), &s = state.at("schedule");
+    b.applied = state.at("applied_steps").get<int64_t>();
+    b.max_steps = s.at("max_steps").get<int64_t>();
+    b.schedule.begin = s.at("begin").get<int64_t>();
+    b.schedule.total_steps = s.at("steps").get<int64_t>();
+    b.schedule.hold = s.at("hold").get<bool>();
+  } catch (const nlohmann::json::exception& e) {
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  }
+  return b;
+}
+
+// Of every step that both have.
+bool same_rates(const ScheduleConfig& a, const ScheduleConfig& b) {
+  const Schedule x(a), y(b);
+  for (int64_t k = a.begin; k < a.begin + std::min(a.total_steps, b.total_steps); ++k) {
+    if (x.lr(k) != y.lr(k)) return false;
+  }
+  return true;
+}
+
+ScheduleConfig unchanged(const Begun& b, const ScheduleConfig& asked) {
+  ScheduleConfig longer = b.schedule;
+  if (longer.hold) return longer;
+  longer.total_steps += asked.total_steps - b.max_steps;
+  if (same_rates(b.schedule, longer)) return longer;
+  fail(Exit::checkpoint, "E_CKPT_SCHEDULE",
+       cat("the run was to have ", b.max_steps, " steps, now ", asked.total_steps,
+           ", and the learning rates of --lr_scheduler ", asked.kind, " depend on their number"),
+       cat("say what becomes of them: --resume_schedule stretch (as if ", asked.total_steps,
+           " steps had been asked for from the beginning), --resume_schedule restart (a new schedule over the steps "
+           "that are left) or --resume_schedule hold (as before, then the last rate)"));
+}
+
+ScheduleConfig changed(const Begun& b, const ScheduleConfig& asked, int64_t done, ResumeSchedule how) {
+  ScheduleConfig next = asked;
+  switch (how) {
+    case ResumeSchedule::automatic:
+      return unchanged(b, asked);
+    case ResumeSchedule::stretch:
+      break;
+    case ResumeSchedule::restart:
+      next.begin = b.applied;
+      next.total_steps -= done;
+      break;
+    case ResumeSchedule::hold:
+      next = b.schedule;
+      next.hold = true;
+      break;
+  }
+  return next;
+}
+
+}  // namespace
+
+ResumeSchedule resume_schedule_from_name(const std::string& name) {
+  if (name == "stretch") return ResumeSchedule::stretch;
+  if (name == "restart") return ResumeSchedule::restart;
+  if (name == "hold") return ResumeSchedule::hold;
+  if (name == "auto") return ResumeSchedule::automatic;
+  fail(Exit::usage, "E_FLAG_VALUE", cat("--resume_schedule: unknown value '", printable(name), "'"),
+       "one of: auto, stretch, restart, hold");
+}
+
+ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& c, ResumeSchedule how, const Log& log) {
+  const Begun b = begun(asked, c);
+  const int64_t now = asked.total_steps;
+  if (now < c.step) {
+    fail(Exit::checkpoint, "E_CKPT_STEPS",
+         cat("the checkpoint has ", c.step, " steps already, ", now, " are asked for"),
+         "ask for more by --max_steps or --epochs, name an earlier checkpoint with --resume, or write this one's model "
+         "with `export`");
+  }
+  if (now == b.max_steps || now == c.step) return b.schedule;  // the latter: no step is left
+  const ScheduleConfig next = changed(b, asked, c.step, how);
+  log.note(cat("the run was to have ", b.max_steps, " steps, now ", now));
+  return next;
+}
+
+std::string schedule_record(const ScheduleConfig& s, int64_t max_steps) {
+  return nlohmann::json{{"max_steps", max_steps}, {"begin", s.begin}, {"steps", s.total_steps}, {"hold", s.hold}}
+      .dump();
+}
+
+}  // namespace amp

@@ -1,0 +1,177 @@
+#include "trainer/loop/stop.h"
+
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "base/error.h"
+#include "base/temporary.h"
+
+namespace amp {
+
+namespace {
+// A handler reaches nothing but globals; what it calls must be async-signal-safe: lock-free atomics, clock_gettime,
+// _exit.
+std::atomic<int> first_signal{0};
+std::atomic<long> first_time{0};
+std::atomic<bool> installed{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<long>::is_always_lock_free);
+
+long milliseconds() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<long>(t.tv_sec) * 1000 + t.tv_nsec / 1000000;
+}
+
+extern "C" void amp_on_stop_signal(int number) {
+  const int kept = errno;
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, number)) {
+    first_time = milliseconds();
+  } else if (milliseconds() - first_time >= StopSignals::kEchoMilliseconds) {
+    remove_temporaries();
+    say_stopped(number, false);
+    ::_exit(128 + number);
+  }
+  errno = kept;
+}
+
+std::atomic<bool> all_durable{false}, one_of_several{false};
+std::atomic<int> immediate{0};
+
+constexpr long kLaunchedMicroseconds = 300'000;  // OpenMPI kills what is there a second later
+
+extern "C" void amp_on_immediate_stop(int number) {
+  if (number != SIGALRM && one_of_several.exchange(false)) {
+    immediate = number;
+    const itimerval once = {{0, 0}, {0, kLaunchedMicroseconds}};
+    if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // comes back as SIGALRM
+  }
+  if (number == SIGALRM) number = immediate;
+  ImmediateStop::obey(number, false);
+}
+
+bool ignored(int number) {
+  struct sigaction now = {};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// Text put together without memory of the heap.
+struct Line {
+  char text[768];
+  size_t size = 0;
+  void add(const char* s) {
+    for (; *s && size < sizeof text; ++s) text[size++] = *s;
+  }
+  void add(int n) {
+    char digits[12];
+    int i = 0;
+    do digits[i++] = static_cast<char>('0' + n % 10);
+    while (n /= 10);
+    while (i > 0 && size < sizeof text) text[size++] = digits[--i];
+  }
+};
+
+const char* signal_word(int number) {
+  return number == 0         ? "--max_minutes"
+         : number == SIGINT  ? "SIGINT"
+         : number == SIGTERM ? "SIGTERM"
+         : number == SIGHUP  ? "SIGHUP"
+                             : "a signal";
+}
+}  // namespace
+
+int stopped_exit(int signal, bool durable) {
+  return durable || signal == 0 ? static_cast<int>(Exit::stopped) : 128 + signal;
+}
+
+void say_stopped(int signal, bool durable) {
+  const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
+  const char* const hint = durable ? "continue with --resume auto"
+                                   : "start again; what was written before, earlier checkpoints too, is untouched";
+  Line line;
+  line.add("\nerror: stopped by ");
+  line.add(signal_word(signal));
+  line.add(fact);
+  line.add("\n  hint: ");
+  line.add(hint);
+  line.add("\n");
+  const size_t for_people = line.size;
+  line.add("{\"id\":\"E_STOPPED\",\"exit\":");
+  line.add(stopped_exit(signal, durable));
+  line.add(",\"error\":\"stopped by ");
+  line.add(signal_word(signal));
+  line.add(fact);
+  line.add("\",\"where\":\"\",\"hint\":\"");
+  line.add(hint);
+  line.add("\"}\n");
+  // The JSON line is for programs: a terminal shows people the text only.
+  if (::write(STDERR_FILENO, line.text, ::isatty(STDERR_FILENO) ? for_people : line.size) < 0)
+    return;  // nobody listens
+}
+
+ImmediateStop::ImmediateStop() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = amp_on_immediate_stop;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&action.sa_mask, s);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!ignored(s)) ::sigaction(s, &action, nullptr);
+  }
+}
+
+void ImmediateStop::launched() {
+  struct sigaction action = {};
+  action.sa_handler = amp_on_immediate_stop;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGALRM, &action, nullptr);
+  one_of_several = true;
+}
+
+int ImmediateStop::asked() { return immediate; }
+
+void ImmediateStop::obey(int signal, bool quietly) {
+  const bool durable = all_durable;
+  remove_temporaries();
+  if (!quietly) say_stopped(signal, durable);
+  ::_exit(stopped_exit(signal, durable));
+}
+
+void ImmediateStop::durable() { all_durable = true; }
+
+StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)) {
+  check(!installed.exchange(true), "StopSignals: there is one already");
+  first_signal = 0;
+  struct sigaction action = {};
+  action.sa_handler = amp_on_stop_signal;
+  action.sa_flags = SA_RESTART;  // a save in progress goes on undisturbed
+  ::sigemptyset(&action.sa_mask);
+  for (const int s : signals_) ::sigaddset(&action.sa_mask, s);
+  signals_.erase(std::remove_if(signals_.begin(), signals_.end(), ignored), signals_.end());
+  for (const int s : signals_) {
+    former_.emplace_back();
+    check(::sigaction(s, &action, &former_.back()) == 0, "StopSignals: a signal cannot be handled");
+  }
+}
+
+StopSignals::~StopSignals() {
+  for (size_t i = 0; i < former_.size(); ++i) ::sigaction(signals_[i], &former_[i], nullptr);
+  installed = false;
+}
+
+int StopSignals::signal() const { return first_signal.load(); }
+
+std::string signal_name(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  return abbreviation ? cat("SIG", abbreviation) : "";
+}
+
+}  // namespace amp

@@ -1,0 +1,156 @@
+// The trainer's checkpoints: what of a run is in them, and how it goes on from one.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/steady_seconds.h"
+#include "base/sysinfo.h"
+#include "trainer/compile/first_nonfinite.h"
+#include "trainer/compile/flat_views.h"
+#include "trainer/loop/resumed_schedule.h"
+#include "trainer/loop/trainer.h"
+
+namespace amp {
+
+namespace {
+// A number that JSON has no word for was written as null.
+double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
+
+HostTensor copy_of(const HostTensor& t) {
+  HostTensor copy = HostTensor::empty(t.dtype(), t.dims());
+  std::memcpy(copy.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
+  return copy;
+}
+}  // namespace
+
+Checkpoint Trainer::checkpoint(const SamplerState& next) const {
+  const HostTensor elsewhere = evaluated(), params = elsewhere ? elsewhere : session_.host_params();
+  const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
+  if (!broken.empty())
+    fail(Exit::numerical, "E_NONFINITE_WEIGHT",
+         cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
+  Checkpoint c;
+  c.step = step_;
+  c.tensors = engine_.state();
+  add_views(session_.moving(), "param", params, c.tensors);
+  c.hashes = config_.fixed;
+  const ScaleState s = engine_.scale();
+  nlohmann::json state = {{"applied_steps", engine_.applied_steps()},
+                          {"scaler",
+                           {{"scale", s.scale},
+                            {"growth_tracker", s.growth_tracker},
+                            {"hysteresis_left", s.hysteresis_left},
+                            {"consecutive_skips", s.consecutive_skips},
+                            {"total_skips", s.total_skips}}},
+                          {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
+                          {"schedule", nlohmann::json::parse(schedule_record(config_.schedule, config_.max_steps))},
+                          {"evaluation_due", evaluation_due_},
+                          {"best", {{"value", best_.value}, {"step", best_.step}, {"evals_since", best_.evals_since}}}};
+  if (const std::vector<double> facts = engine_.facts(); !facts.empty()) state["facts"] = facts;
+  if (session_.padding_guard().off()) state["padding_removal"] = "off";
+  if (plateau_) {
+    const Plateau::State& p = plateau_->state();
+    state["plateau"] = {
+        {"best", p.best}, {"seen", p.seen}, {"bad", p.bad}, {"cooldown", p.cooldown}, {"scale", p.scale}};
+  }
+  if (initial_) {
+    state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
+  }
+  c.state = state.dump();
+  return c;
+}
+
+void Trainer::save(const SamplerState& next) {
+  if (saved_step_ == step_ || !config_.saves) return;
+  doing("saving a checkpoint");
+  engine_.gather();
+  if (ranks_.is_root()) {
+    if (held_ && held_->step == step_) held_.reset();
+    write_held();  // before this one: checkpoints are pruned in the order of their steps
+    write(checkpoint(next));
+    engine_.release();
+  }
+  saved_step_ = step_;
+}
+
+void Trainer::write(const Checkpoint& c) {
+  const double began = steady_seconds();
+  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_.step});
+  budget_.spend(steady_seconds() - began);
+}
+
+bool Trainer::affordable() { return on_any(ranks_.is_root() && budget_.affords(steady_seconds() - began_)); }
+
+bool Trainer::save_due(bool epoch_end) {
+  if (config_.save_strategy == SaveStrategy::none) return false;
+  if (config_.save_steps > 0 && step_ % config_.save_steps == 0) return true;
+  if (!epoch_end || step_ >= config_.max_steps) return epoch_end;  // the last step's checkpoint is always written
+  if (config_.save_strategy == SaveStrategy::automatic) return affordable();
+  return config_.save_strategy == SaveStrategy::epoch;
+}
+
+bool Trainer::hold_best(const SamplerState& next) {
+  if (!config_.saves || config_.save_strategy != SaveStrategy::automatic || affordable()) return false;
+  engine_.gather();
+  bool no_room = false;
+  if (ranks_.is_root()) {
+    Checkpoint c = checkpoint(next);
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();
+    no_room = bytes > available_memory_bytes() / 4;  // the rest is for evaluation and export
+    if (!no_room) {
+      for (auto& [name, tensor] : c.tensors) tensor = copy_of(tensor);
+      held_ = std::move(c);
+    }
+    engine_.release();
+  }
+  return !on_any(no_room);
+}
+
+void Trainer::write_held() {
+  if (!held_) return;
+  const Checkpoint c = std::move(*held_);
+  held_.reset();
+  write(c);
+}
+
+void Trainer::resume(const Checkpoint& c) {
+  require_same(c.hashes, config_.fixed);
+  try {
+    const nlohmann::json state = nlohmann::json::parse(c.state);
+    HostTensor params = session_.host_params();
+    copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(params.mutable_data()));
+    session_.set_params(params);
+    const auto& s = state.at("scaler");
+    engine_.load(
+        c.tensors, state.at("applied_steps").get<int64_t>(),
+        {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
+         s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()},
+        state.value("facts", std::vector<double>{}));
+    next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
+    const auto& best = state.at("best");
+    best_ = {best.at("value").get<double>(), best.at("step").get<int64_t>(), best.at("evals_since").get<int64_t>()};
+    if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
+    evaluation_due_ = state.value("evaluation_due", false);
+    if (plateau_) {
+      const auto& p = state.at("plateau");
+      plateau_->restore({p.at("best").get<double>(), p.at("seen").get<bool>(), p.at("bad").get<int64_t>(),
+                         p.at("cooldown").get<int64_t>(), p.at("scale").get<double>()});
+      engine_.set_lr_scale(plateau_->scale());
+    }
+    if (const auto it = state.find("initial"); it != state.end()) {
+      Metrics m;
+      m.loss = number(it->at("loss"));
+      m.samples = it->at("samples").get<int64_t>();
+      for (const auto& v : it->at("values")) m.values.emplace_back(v.at(0).get<std::string>(), number(v.at(1)));
+      initial_ = m;
+    }
+  } catch (const nlohmann::json::exception& e) {
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  }
+  step_ = saved_step_ = c.step;
+  if (evaluation_due_) saved_step_ = -1;  // its checkpoint is written again, with what the evaluation finds
+}
+
+}  // namespace amp

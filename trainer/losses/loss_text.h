@@ -1,0 +1,23 @@
+// Losses as the user writes them.
+//   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5     a word without '=' begins a loss, the others are its
+//   parameters;
+//                                                                 several values: class_weights=1:2:0.5, or by class
+//                                                                 name: spam=2:ham=1; class_weights=balanced
+//   cross_entropy,gradient_penalty(x)=10                          a loss of a gradient: input=x,weight=10
+//   [{"kind": "mse", "output": "y", "weight": 0.5}]               JSON, one object or an array of them
+//   losses.json                                                   a file of such JSON
+// Errors: Exit::usage, E_LOSS, naming kind and parameter, with the nearest name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/losses/losses.h"
+
+namespace amp {
+
+std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts);
+std::string loss_json(const LossSpec& spec);  // kind, outputs and what is not a default: parse_losses reads it back
+std::string describe(const LossSpec& spec);   // for people: "0.5 x mse of 'y' against 'target'"
+
+}  // namespace amp

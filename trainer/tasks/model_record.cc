@@ -1,0 +1,80 @@
+#include "trainer/tasks/model_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "trainer/losses/loss.h"
+#include "trainer/losses/loss_text.h"
+
+namespace amp {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string dump(const Json& j) { return j.empty() ? "" : j.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json losses_json(std::vector<LossSpec> losses) {
+  const size_t all = losses.size();
+  std::erase_if(losses, [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
+  if (losses.size() == 1 && all > 1) losses[0].weight = 1;  // the teacher's share is gone
+  Json out = Json::array();
+  for (const LossSpec& s : losses) out.push_back(Json::parse(loss_json(s)));
+  return out;
+}
+
+// f of the entry's JSON; nothing where it is none, or of another form.
+template <class F>
+void read(const std::string& text, F&& f) {
+  if (text.empty()) return;
+  try {
+    f(Json::parse(text));
+  } catch (const Json::exception&) {  // another program's
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> to_metadata(const ModelRecord& r) {
+  Json preprocessing = Json::object(), ranges = Json::object();
+  for (const auto& [flag, texts] : r.preprocessing)
+    preprocessing[flag] = texts.size() == 1 ? Json(texts[0]) : Json(texts);
+  for (const auto& [name, range] : r.ranges)
+    ranges[name] = {{"type", range.whole ? "integer" : "float"}, {"low", range.low}, {"high", range.high}};
+  return {{"task", r.task == Task::none ? "" : name_of(r.task)},
+          {"labels", dump(Json(r.labels))},
+          {"loss", dump(losses_json(r.losses))},
+          {"preprocessing", dump(preprocessing)},
+          {"features", r.features},
+          {"input_ranges", dump(ranges)}};
+}
+
+ModelRecord from_metadata(const std::function<std::string(const std::string&)>& entry) {
+  ModelRecord r;
+  r.task = task_from_name(entry("task"));
+  read(entry("labels"), [&](const Json& j) { r.labels = j.get<std::vector<std::string>>(); });
+  read(entry("loss"), [&](const Json& j) {
+    if (j.is_array()) r.losses = parse_losses({j.dump()});
+  });
+  read(entry("preprocessing"), [&](const Json& j) {
+    std::map<std::string, std::vector<std::string>> flags;
+    for (const auto& [flag, value] : j.items()) {
+      flags[flag] =
+          value.is_array() ? value.get<std::vector<std::string>>() : std::vector<std::string>{value.get<std::string>()};
+    }
+    r.preprocessing = std::move(flags);
+  });
+  read(entry("features"), [&](const Json& j) {
+    if (j.is_object() && j.contains("continuous")) r.features = entry("features");
+  });
+  read(entry("input_ranges"), [&](const Json& j) {
+    InputRanges ranges;
+    for (const auto& [name, x] : j.items())
+      ranges[name] = {x.at("type") == "integer", x.at("low").get<double>(), x.at("high").get<double>()};
+    r.ranges = std::move(ranges);
+  });
+  return r;
+}
+
+}  // namespace amp
