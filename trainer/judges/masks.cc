@@ -8,17 +8,17 @@ namespace amp {
 
 namespace {
 
-struct Place {
+struct PixelError {
   int64_t classes, height, width;
 };
 
-std::optional<Place> place_of(const JudgedRow& r) {
+std::optional<PixelError> place_of(const JudgedRow& r) {
   const Dims& d = r.outputs[0].dims();
   if (d.size() != 4 || r.label.numel() != d[0] * d[2] * d[3]) return std::nullopt;
-  return Place{d[1], d[2], d[3]};
+  return PixelError{d[1], d[2], d[3]};
 }
 
-Mask label_mask(const JudgedRow& r, const Place& at) {
+Mask label_mask(const JudgedRow& r, const PixelError& at) {
   Mask out(at.width, at.height, 1);
   const std::vector<double> label = labels_of(r);
   std::transform(label.begin(), label.end(), out.data.begin(),
@@ -32,7 +32,7 @@ class MasksJudge final : public Judge {
       : yes_(loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f) {}
 
   double error(const JudgedRow& r) const override {
-    const std::optional<Place> at = place_of(r);
+    const std::optional<PixelError> at = place_of(r);
     if (!at) return kNone;
     const Mask want = label_mask(r, *at), got = predicted_mask(r, *at);
     int64_t wrong = 0, all = 0;
@@ -51,7 +51,7 @@ class MasksJudge final : public Judge {
   bool shows(const JudgedRow& r) const override { return place_of(r).has_value(); }
 
  private:
-  Mask predicted_mask(const JudgedRow& r, const Place& at) const {
+  Mask predicted_mask(const JudgedRow& r, const PixelError& at) const {
     const std::span<const float> x = values_of(r);
     Mask out(at.width, at.height, 1);
     const auto pixels = out.data.size();
