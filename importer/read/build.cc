@@ -1,3 +1,5 @@
+// Passes that follow SourceBuilder: Identity aliases of constants are resolved and constant fills become tensors.
+// drop_nodes() renumbers all values, so every per-value table of Built must be mapped there.
 #include "importer/read/build.h"
 
 #include <set>
@@ -62,12 +64,12 @@ void drop_nodes(Built& built, const std::vector<char>& gone) {
   built = std::move(out);
 }
 
-// What a constant tensor may have been merged with: fresh scales, biases and statistics.
+// True for tensors that an exporter may have merged with equal ones: newly initialized scales, biases and statistics.
 bool constant_valued(const HostTensor& t) {
   return t && is_float(t.dtype()) && t.numel() > 0 && TensorValues(t).constant_valued();
 }
 
-// The value becomes a constant with the same tensor.
+// Turns value v into a constant that shares the tensor of value `of`.
 void make_copy(Built& built, int of, int v) {
   const SourceValue& from = built.graph.values[static_cast<size_t>(of)];
   SourceValue& to = built.graph.values[static_cast<size_t>(v)];

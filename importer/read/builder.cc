@@ -1,3 +1,6 @@
+// SourceBuilder: the walk over the file's nodes, and the creation of values. Function calls and constant Ifs are
+// inlined by inline.cc, operators without lowering by functions.cc; names and attributes are in builder_names.cc.
+// Unsupported element types are collected during the walk and reported in one error at the end.
 #include "importer/read/builder.h"
 
 #include <algorithm>
@@ -164,7 +167,7 @@ int SourceBuilder::add_constant(Scope& scope, const std::string& name, HostTenso
   const bool main = scope.graph == top_.graph;
   const auto slot = slots_.find(place);
   if (main && slot != slots_.end()) {
-    // A function called twice holds its constants once: they stay one weight.
+    // The constants of a function that is called twice remain one weight.
     if (const auto it = by_slot_.find(slot->second); it != by_slot_.end()) return scope.values[name] = it->second;
   }
   if (!main && slot != slots_.end() && data && is_float(data.dtype()) && scope.standard.empty())
@@ -286,7 +289,7 @@ void SourceBuilder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTa
   n.version = version == scope.opsets->end() ? 1 : version->second;
   for (const std::string& i : node.input()) n.inputs.push_back(i.empty() ? -1 : need(scope, i));
   n.attrs = convert(scope, attrs);
-  // What its graphs read from outside becomes inputs too, behind its own: whoever follows inputs then sees all.
+  // Captured values become inputs of the node, after its declared inputs, so that code that follows inputs sees all.
   std::vector<std::string> captured = captures(n);
   std::sort(captured.begin(), captured.end());
   captured.erase(std::unique(captured.begin(), captured.end()), captured.end());

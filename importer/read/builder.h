@@ -1,4 +1,4 @@
-// The walk behind build_source(); see importer/read/build.h.
+// SourceBuilder converts the graph of an onnx::ModelProto for build_source(); see importer/read/build.h.
 #pragma once
 
 #include <deque>
@@ -23,17 +23,17 @@ Opsets opsets_of(const Imports& imports) {
   return out;
 }
 
-// Where names are looked up: the graph, a function body, a branch or a body.
+// A namespace in which names are looked up: the top-level graph, a function body, a branch or a loop body.
 struct Scope {
-  Scope* outer = nullptr;                // lexically around it; none for the graph and for functions
-  SourceGraph* graph = nullptr;          // where its nodes go
+  Scope* outer = nullptr;                // the enclosing scope; null for the top-level graph and for functions
+  SourceGraph* graph = nullptr;          // receives this scope's nodes
   const AttrTable* arguments = nullptr;  // attributes of the function call
   const Opsets* opsets = nullptr;
-  std::string prefix;                           // functions: put before names made inside
+  std::string prefix;                           // functions: prefix of the names created inside
   std::string module;                           // module path of the calling node
-  std::string standard;                         // the operator whose definition in the ONNX standard this is inside of
-  std::map<std::string, int> bound;             // name inside -> value of the caller that it is to become
-  std::set<std::string> results;                // outputs of the If around an inlined branch: not visible in it
+  std::string standard;                         // the ONNX operator whose decomposition is being inlined, or empty
+  std::map<std::string, int> bound;             // output name inside -> value of the caller that it becomes
+  std::set<std::string> results;                // outputs of the If whose branch is inlined; not visible in the branch
   std::unordered_map<std::string, int> values;  // -1: a function input that the call leaves out
 };
 
@@ -54,7 +54,8 @@ class SourceBuilder {
   void add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
   void add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs,
                 bool standard);
-  // The body by which ONNX defines the operator, when it has one and no lowering; adds default attributes. Else null.
+  // Returns the function by which ONNX defines the operator, if it has one and ops/ has no lowering; else null. Adds
+  // the attributes' defaults to attrs.
   const onnx::FunctionProto* standard_body(Scope& scope, const onnx::NodeProto& node, AttrTable& attrs);
   std::vector<onnx::TypeProto> input_types(Scope& scope, const onnx::NodeProto& node);
   std::optional<DType> element_type(const SourceGraph& graph, int value);
@@ -67,7 +68,8 @@ class SourceBuilder {
   int need(Scope& scope, const std::string& name);  // E_DANGLING
   int declare(Scope& scope, const std::string& name);
   int add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place);
-  // A floating tensor of a branch or body: held by the top graph, where it can be trained, and captured from there.
+  // Adds a floating-point tensor of a branch or loop body to the top-level graph, where it can be trained, and captures
+  // it from there.
   int hoist(Scope& scope, const std::string& name, HostTensor data, int slot);
   const HostTensor* constant_behind(const SourceGraph& graph, int value) const;
   HostTensor payload(const onnx::TensorProto& t, const std::string& what);
@@ -89,25 +91,25 @@ class SourceBuilder {
   std::unordered_map<const void*, int> slots_;                     // TensorProto or AttributeProto -> slot
   std::unordered_map<int, int> by_slot_;                           // slot -> value of the top SourceGraph
   std::unordered_map<std::string, const onnx::TypeProto*> hints_;  // value_info
-  std::set<std::string> reserved_, reserved_nodes_;                // names that the top graph of the file uses
+  std::set<std::string> reserved_, reserved_nodes_;                // names used in the file's top-level graph
   std::map<const SourceGraph*, std::set<std::string>> node_names_;
-  std::map<std::string, std::string> unsupported_;  // what -> its type: told all at once
+  std::map<std::string, std::string> unsupported_;  // value -> its type; all are reported in one error
   int64_t nodes_ = 0;
 
-  struct Types {  // element types of a graph's values as far as known, and how many of its nodes were looked at
+  struct Types {  // element types of a graph's values, as far as known, and how many of its nodes have been processed
     std::vector<std::optional<DType>> of;
     size_t nodes = 0;
   };
   std::map<const SourceGraph*, Types> types_;
-  std::deque<onnx::FunctionProto> standard_bodies_;  // built for one node each; attributes and tensors are pointed to
+  std::deque<onnx::FunctionProto> standard_bodies_;  // one per inlined node; attributes and tensors point into them
   std::set<std::string> expanded_;
-  std::vector<SourceGraph*> bodies_;  // graphs inside nodes that are being built, the outermost first
+  std::vector<SourceGraph*> bodies_;  // graphs of nodes under construction, outermost first
 };
 
-// Replaces uses of Identity(constant) by the constant and drops values and nodes that only named it.
+// Replaces uses of Identity(constant) by the constant and removes nodes and values that are then unused.
 void resolve_identities(Built& built);
 
-// Removes nodes (1: gone) and the temps that they make; everything else keeps its order.
+// Removes the nodes whose entry in `gone` is 1, and the temps that they produce. The order of the rest is kept.
 void drop_nodes(Built& built, const std::vector<char>& gone);
 
 }  // namespace amp

@@ -1,4 +1,5 @@
-// SourceBuilder: names of what is inlined, and attributes.
+// SourceBuilder: unique names for inlined nodes and values, and the conversion of attributes. Names of the file's
+// top-level graph are kept; other names get the prefix of their call and a number where they collide.
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/read/builder.h"
@@ -93,7 +94,7 @@ Attrs SourceBuilder::convert(Scope& scope, const AttrTable& table) {
       case A::UNDEFINED:
         fail(Exit::model, "E_ATTR", cat("attribute '", printable(name), "' has no type"));
       default:
-        break;  // type_proto, sparse_tensor, lists of tensors or graphs: no operator of ours has any
+        break;  // type_proto, sparse_tensor, lists of tensors or graphs: no supported operator uses them
     }
   }
   return out;

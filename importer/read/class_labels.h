@@ -1,5 +1,5 @@
-// Class labels that a graph itself holds: the attributes of ai.onnx.ml operators, and the table from which scikit-
-// learn's converters take the label that they output.
+// Class labels that a model file stores: attributes of ai.onnx.ml operators, and the label table that scikit-learn's
+// converter (skl2onnx) writes.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace amp {
 
 struct ModelDoc;
 
-// By class id; numbers as text. Empty when the graph holds none, or several lists that differ.
+// Labels in the order of class ids; numbers as text. Empty if the graph has none, or several lists that differ.
 std::vector<std::string> class_labels(const ModelDoc& doc);
 
 }  // namespace amp

@@ -1,8 +1,8 @@
-// ModelDoc: the parsed file and where in it each SourceValue's payload lies.
+// ModelDoc: the parsed file, and the place of each SourceValue's payload in it.
 //
 // A slot is a place that holds tensor data: a TensorProto (initializer or tensor attribute) or a FLOAT/FLOATS
-// attribute. Slots are numbered in the order in which for_each_slot meets them, which depends on the structure
-// only, so a number names the same place in a copy of the proto.
+// attribute. Slots are numbered in the order of for_each_slot(). The order depends on the structure only, so a number
+// refers to the same place in a copy of the proto.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -28,22 +28,23 @@ struct ModelDoc {
   std::string path;
   std::shared_ptr<onnx::ModelProto> proto;  // HostTensors of the SourceGraph view its payloads
   std::map<int, HostTensor> external;       // slot -> payload, for tensors kept outside the .onnx file
-  std::map<int, HostTensor> large;          // slot -> payload, for large initializers: taken out of `proto`
+  std::map<int, HostTensor> large;          // slot -> payload, for large initializers: moved out of `proto`
   std::vector<int> slot_of;                 // SourceValue -> slot, -1 when it has no payload in the file
   std::vector<char> visible;                // SourceValue -> its name is a value of the file's top-level graph
   struct Reader {
     std::string output;  // first output of a node in the file's top-level graph
     int input;           // which of its inputs
   };
-  // A SourceValue that shares a tensor of the file with others and may part from it: export writes it as an initializer
-  // of its own once the two differ. An Identity that makes it goes; readers read the new initializer.
+  // A SourceValue that shares a tensor of the file with others and may differ from it after training. Export then
+  // writes it as a separate initializer, removes the Identity that produced it and connects its readers to the new
+  // initializer.
   struct Separated {
     int of = -1;  // the SourceValue that the file's tensor belongs to
     std::vector<Reader> readers;
   };
   std::map<int, Separated> separated;
   std::vector<std::string> names;  // SourceValue -> its name in the file; surgery may rename the value
-  int values = 0;                  // of the SourceGraph as imported; what is beyond was added by surgery
+  int values = 0;                  // number of values of the SourceGraph as imported; later ones were added by surgery
 };
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// External data of ONNX: openat() with O_NOFOLLOW per path component, and checks of offset and length before reading.
+// The files come from untrusted sources: keep path_parts() strict, and refuse everything that is not a regular file.
 #include "importer/read/external.h"
 
 #include <fcntl.h>
@@ -32,7 +34,7 @@ int64_t parse_number(const std::string& key, const std::string& text) {
   return value;
 }
 
-// The components of a location, or E_EXT_PATH.
+// The components of a location. Fails with E_EXT_PATH.
 std::vector<std::string> path_parts(const std::string& location) {
   const auto refuse = [&](const char* why) {
     fail(Exit::model, "E_EXT_PATH", cat("external data location '", printable(location), "' ", why),
@@ -64,7 +66,7 @@ const char* kind_of(mode_t mode) {
 
 ExternalData::ExternalData(const std::string& model_path) {
   namespace fs = std::filesystem;
-  constexpr int kMaxLinks = 40;  // the kernel's own limit
+  constexpr int kMaxLinks = 40;  // the Linux kernel's limit
   fs::path file = model_path;
   for (int links = 0; links <= kMaxLinks; ++links) {
     std::error_code error;

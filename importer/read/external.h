@@ -1,8 +1,9 @@
-// Reads tensors that are stored outside the .onnx file. Locations are relative and have no "..". A location is looked
-// for beside the path that was given, then beside each file that this path links to: a Hugging Face cache keeps
-// snapshots/<commit>/model.onnx and model.onnx_data as symbolic links into blobs/. Only regular files beneath one of
-// these folders are opened. A symbolic link is resolved first and its target must lie beneath them, too; the target is
-// then opened component by component with O_NOFOLLOW, so nothing can be swapped in between check and use.
+// Reads tensors that are stored outside the .onnx file. A location is a relative path without "..". It is searched for
+// in the folder of the given path, then in the folder of each file that this path links to: a Hugging Face cache stores
+// snapshots/<commit>/model.onnx and model.onnx_data as symbolic links into blobs/. Only regular files inside one of
+// these folders are opened. A symbolic link is resolved first, and its target must be inside one of them too. The
+// target is opened component by component with O_NOFOLLOW, so that a file replaced between check and use is not
+// followed.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -22,8 +23,8 @@ class ExternalData {
   ExternalData(const ExternalData&) = delete;
   ExternalData& operator=(const ExternalData&) = delete;
 
-  // Exit::model E_EXT_PATH, E_EXT_KIND, E_EXT_MISSING, E_EXT_RANGE, E_EXT_KEY, E_EXT_CHANGED, E_EXT_FILES.
-  // dtype_of must know the tensor's type.
+  // Reads one tensor; its type must be one that dtype_of() or has_four_bits() accepts.
+  // Errors: Exit::model E_EXT_PATH, E_EXT_KIND, E_EXT_MISSING, E_EXT_RANGE, E_EXT_KEY, E_EXT_CHANGED, E_EXT_FILES.
   HostTensor read(const onnx::TensorProto& t);
 
   const std::vector<std::string>& notes() const { return notes_; }
@@ -36,14 +37,14 @@ class ExternalData {
   void open(const std::string& location);
   // Opens root/parts without following links. Returns the descriptor, or -1 and errno.
   int open_beneath(Root& root, const std::vector<std::string>& parts) const;
-  // Opens the target of root/parts, a path with symbolic links, where it lies beneath a root; else -1.
+  // Opens the target of root/location, a path with symbolic links, if the target is inside a root; else returns -1.
   int open_link_target(const Root& root, const std::string& location);
 
   [[noreturn]] void refuse_location(const std::string& location, int why) const;  // E_EXT_MISSING, E_EXT_KIND
 
   std::vector<Root> roots_;
   std::set<std::string> locations_;
-  std::string open_location_;  // the one file kept open
+  std::string open_location_;  // only one file is kept open
   int fd_ = -1;
   int64_t size_ = 0;
   std::vector<std::string> notes_;

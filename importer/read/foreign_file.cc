@@ -1,7 +1,7 @@
-// Signatures of the formats of other frameworks. Sources: PyTorch's serialization notes (zip archives with data.pkl,
-// code/ for TorchScript, the pickled magic number of files before 1.6), the flatbuffers identifiers of TensorFlow Lite,
-// ONNX Runtime and ExecuTorch, GGUF's and HDF5's specifications, TensorRT's plan header, and the .proto files of Core
-// ML, TensorFlow and PaddlePaddle, whose field numbers and strings tell them from ONNX.
+// Recognizes files of other frameworks by their signatures. Sources: PyTorch's serialization notes (zip archives with
+// data.pkl, code/ for TorchScript, the pickled magic number of files before 1.6), the flatbuffers identifiers of
+// TensorFlow Lite, ONNX Runtime and ExecuTorch, the specifications of GGUF and HDF5, TensorRT's plan header, and the
+// .proto files of Core ML, TensorFlow and PaddlePaddle, whose field numbers and strings distinguish them from ONNX.
 #include "importer/read/foreign_file.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ uint64_t little(std::string_view bytes, size_t at, size_t size) {
   return v;
 }
 
-// The file as a word of a command.
+// The path as a quoted argument of a command.
 std::string word(const std::string& path) { return cat("'", printable(path), "'"); }
 
 ForeignFile trees(const std::string& library) {
@@ -137,7 +137,7 @@ std::optional<ForeignFile> of_pickle(const std::string& path, std::string_view h
   return ForeignFile{"a Python pickle", "load it in Python and export the model to ONNX", true};
 }
 
-// Numbers of the fields of a protobuf message, as far as the bytes go; none when they are no such message.
+// Field numbers of a protobuf message, as far as the bytes go. Empty if the bytes are not a protobuf message.
 std::set<uint64_t> top_fields(std::string_view bytes) {
   std::set<uint64_t> out;
   const auto varint = [&](size_t& at, uint64_t& v) {
@@ -168,7 +168,7 @@ std::set<uint64_t> top_fields(std::string_view bytes) {
   return out;
 }
 
-// Messages of other frameworks, which a parser of ONNX may even accept.
+// Recognizes protobuf messages of other frameworks. The ONNX parser accepts some of them.
 std::optional<ForeignFile> of_protobuf(std::string_view head) {
   const std::set<uint64_t> fields = top_fields(head);
   const auto holds = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };

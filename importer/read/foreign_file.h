@@ -1,4 +1,4 @@
-// What a file is that is no ONNX model, by its content, and what to do with it.
+// Recognizes files that are not ONNX models by their content, and gives advice on each kind.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace amp {
 
 struct ForeignFile {
   std::string kind;       // "a safetensors file"
-  std::string advice;     // what to do with it; names it by `path`
-  bool is_model = false;  // of another framework, rather than data or a text
+  std::string advice;     // the next step for the user; mentions the file as `path`
+  bool is_model = false;  // true for a model of another framework, false for data or text
 };
 
-// path: how the file is called in the advice. head: its first bytes, 64 KiB are enough. entries: names in the file when
-// it is a zip archive.
+// path: the name used in the advice. head: the file's first bytes (64 KiB suffice). entries: names in the file, if it
+// is a zip archive.
 std::optional<ForeignFile> recognize(const std::string& path, std::string_view head,
                                      const std::vector<std::string>& entries = {});
 
-// The same of an open file or of a path; nullopt when it cannot be read, too.
+// As recognize(), for an open file or a path. Also returns nullopt if the file cannot be read.
 std::optional<ForeignFile> recognize_file(const std::string& path, int fd, int64_t size);
 std::optional<ForeignFile> recognize_file(const std::string& path);
 
-// Names of a zip archive's entries, from its central directory; none where that cannot be read.
+// Names of a zip archive's entries, from its central directory. Empty if it cannot be read.
 std::vector<std::string> zip_entries(int fd, int64_t size);
 
 }  // namespace amp

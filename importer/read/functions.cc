@@ -1,4 +1,6 @@
-// SourceBuilder: operators that nothing here lowers, but that the ONNX standard defines by other operators.
+// SourceBuilder: inlines operators that ops/ does not lower but that the ONNX standard defines by a function of other
+// operators. Context-dependent functions are built by the ONNX library from the input types, so element_type() infers
+// types as far as schemas determine them.
 #include <onnx/defs/schema.h>
 
 #include "base/error.h"
@@ -12,7 +14,7 @@ namespace {
 
 using Parameters = std::vector<onnx::OpSchema::FormalParameter>;
 
-// The parameter of a position: the last one of a variadic list stands for all that follow.
+// The formal parameter at position i. The last parameter of a variadic list covers all further positions.
 const onnx::OpSchema::FormalParameter* parameter(const Parameters& list, size_t i) {
   if (i < list.size()) return &list[i];
   return !list.empty() && list.back().GetOption() == onnx::OpSchema::Variadic ? &list.back() : nullptr;
@@ -24,7 +26,7 @@ std::optional<DType> only_type(const onnx::OpSchema::FormalParameter& p) {
   return t.has_tensor_type() ? dtype_of(t.tensor_type().elem_type()) : std::nullopt;
 }
 
-// The element type of output o by the operator's schema and the types of the inputs.
+// The element type of output o, from the operator's schema and the input types.
 std::optional<DType> output_type(const SourceNode& n, size_t o, const std::vector<std::optional<DType>>& types) {
   const auto input = [&](size_t i) -> std::optional<DType> {
     return i < n.inputs.size() && n.inputs[i] >= 0 ? types[static_cast<size_t>(n.inputs[i])] : std::nullopt;
@@ -49,7 +51,7 @@ std::optional<DType> output_type(const SourceNode& n, size_t o, const std::vecto
 
 }  // namespace
 
-// Nodes are in topological order, so that one pass over those added since the last call is enough.
+// Nodes are in topological order, so one pass over the nodes added since the last call is enough.
 std::optional<DType> SourceBuilder::element_type(const SourceGraph& g, int value) {
   Types& t = types_[&g];
   for (size_t v = t.of.size(); v < g.values.size(); ++v) {
@@ -67,7 +69,7 @@ std::optional<DType> SourceBuilder::element_type(const SourceGraph& g, int value
   return t.of[static_cast<size_t>(value)];
 }
 
-// The types that the body of a context-dependent function is built for; no type where none is known.
+// Input types for a context-dependent function; an entry without a type where none is known.
 std::vector<onnx::TypeProto> SourceBuilder::input_types(Scope& scope, const onnx::NodeProto& node) {
   std::vector<onnx::TypeProto> types;
   for (const std::string& name : node.input()) {
@@ -98,7 +100,7 @@ const onnx::FunctionProto* SourceBuilder::standard_body(Scope& scope, const onnx
   if (!schema) return nullptr;
   const onnx::FunctionProto* body = schema->HasFunction() ? schema->GetFunction(version) : nullptr;
   if (!body && schema->HasContextDependentFunction()) {
-    // The builders of the ONNX library take it that the node is complete and typed.
+    // The ONNX library's builders require that the node is complete and typed.
     for (const auto& [name, a] : schema->attributes()) {
       if (a.required && !attrs.count(name)) return nullptr;
     }

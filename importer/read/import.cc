@@ -1,3 +1,6 @@
+// import_model(): reads the file, builds the SourceGraph, then runs the passes that find weights. The passes run in a
+// fixed order: later ones read parameters, names and ties that earlier ones set. release_parameters() frees
+// initializers one by one, which is why large ones get separate memory blocks.
 #include "importer/read/import.h"
 
 #include <malloc.h>
@@ -44,7 +47,7 @@ void read_external(ModelDoc& doc, std::vector<std::string>& notes) {
   notes.insert(notes.end(), data.notes().begin(), data.notes().end());
 }
 
-// Large initializers get memory of their own, which can be freed one by one.
+// Moves large initializers into separate memory blocks, which can be freed one by one.
 void take_large(ModelDoc& doc, SourceGraph& g) {
   constexpr size_t kLarge = 64 << 10;
   std::map<const void*, std::vector<SourceValue*>> by_payload;
@@ -58,7 +61,8 @@ void take_large(ModelDoc& doc, SourceGraph& g) {
     const auto views = by_payload.find(slot.tensor->raw_data().data());
     if (views == by_payload.end()) return;
     const auto payload = std::make_shared<std::string>();
-    slot.tensor->mutable_raw_data()->swap(*payload);  // which leaves the bytes where they are
+    // swap keeps the address of the bytes, so that other views stay valid
+    slot.tensor->mutable_raw_data()->swap(*payload);
     for (SourceValue* v : views->second)
       v->data = HostTensor(v->data.dtype(), v->data.dims(), payload, payload->data());
     doc.large[number] = views->second.front()->data;
@@ -86,7 +90,7 @@ std::string some_nodes(const SourceGraph& g, const std::vector<int>& nodes) {
   return join(shown, ", ") + (nodes.size() > kShown ? cat(" and ", nodes.size() - kShown, " more") : std::string());
 }
 
-// Inputs that no node reads, beside others of their type and rank.
+// Inputs that no node reads although another input of the same type and rank is read: an exporter merged them.
 std::vector<int> merged_inputs(const SourceGraph& g) {
   const std::vector<std::vector<int>> consumers = g.consumers();
   const auto read = [&](int v) { return !consumers[static_cast<size_t>(v)].empty(); };
@@ -105,7 +109,7 @@ std::vector<int> merged_inputs(const SourceGraph& g) {
   return out;
 }
 
-// What the file says about training, and weights that cannot be trained from.
+// Adds notes about training-mode nodes in the file and about weights that contain non-finite values.
 void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
   std::vector<int> norms, dropouts;
   const std::vector<int> over_rows = batch_statistics(g);
@@ -206,7 +210,8 @@ void release_parameters(Imported& model) {
     const int slot = doc.slot_of[static_cast<size_t>(i)];
     if (slot < 0) continue;
     by_slot[slot].push_back(&v);
-    const bool exact = is_float(v.data.dtype()) && v.data.dtype() != DType::f64;  // in a Session's fp32
+    // a Session holds the value exactly in fp32
+    const bool exact = is_float(v.data.dtype()) && v.data.dtype() != DType::f64;
     if (v.kind != SourceKind::parameter || !exact || doc.separated.count(i)) kept.insert(slot);
   }
   for (auto* payloads : {&doc.large, &doc.external}) {
@@ -216,7 +221,7 @@ void release_parameters(Imported& model) {
       for (SourceValue* v : by_slot[slot]) v->data = v->data.released();
     }
   }
-  malloc_trim(0);  // glibc keeps what is freed between other blocks
+  malloc_trim(0);  // returns to the system the pages that glibc keeps between blocks in use
 }
 
 std::string model_sha256(const std::string& path) { return file_sha256(path); }

@@ -1,8 +1,8 @@
-// importer: ONNX file -> SourceGraph, and trained weights back into the file. The only room that sees protobuf; this
-// header does not.
+// Imports an ONNX file as a SourceGraph. importer/ is the only module that includes protobuf headers; this header does
+// not.
 //
-// Errors: Exit::usage E_MODEL_OPEN (no such file), E_GLOB (a glob that matches nothing); Exit::model for files that
-// are not ONNX, damaged or unsafe; Exit::unsupported for valid files whose element types or versions are not ours.
+// Errors: Exit::usage E_MODEL_OPEN (no such file), E_GLOB (a glob that matches nothing); Exit::model for files that are
+// not ONNX, damaged or unsafe; Exit::unsupported for valid files whose element types or versions are not supported.
 #pragma once
 
 #include <memory>
@@ -15,36 +15,38 @@
 
 namespace amp {
 
-struct ModelDoc;  // the file as read (importer/read/doc.h): what export_model patches
+struct ModelDoc;  // the parsed file (importer/read/doc.h), which export_model() patches
 
 struct ImportOptions {
-  bool tie_weights_auto = true;  // equal-valued matrices, transposed copies included, are one weight
+  bool tie_weights_auto = true;  // matrices of equal values, or of transposed equal values, are one weight
   bool split_merged =
       true;  // a constant-valued tensor of several modules is a weight of each (importer/discover/merged.h)
-  // Globs over whole names: the file's or the alias. `trainable` wins over `freeze`, so that
-  // freeze={"*"}, trainable={"classifier*"} trains the classifier. A pattern with wildcards never turns one-element
-  // constants or running statistics into parameters; an exact name does.
+  // Globs that match whole names: the file's name or the alias. `trainable` wins over `freeze`, so that freeze={"*"},
+  // trainable={"classifier*"} trains the classifier. A pattern with wildcards does not turn one-element constants or
+  // running statistics into parameters; an exact name does.
   std::vector<std::string> freeze, trainable;
-  bool batchnorm_train = false;  // running statistics of BatchNormalization are state that training moves
-  bool train_quantized = false;  // integer weights of DequantizeLinear train (importer/quantized/quantized_weights.h)
+  bool batchnorm_train = false;  // running statistics of BatchNormalization are updated by training
+  // integer weights of DequantizeLinear are trained (importer/quantized/quantized_weights.h)
+  bool train_quantized = false;
   bool straight_through = true;  // x + (f(x) - x) has the gradient of x (importer/quantized/straight_through.h)
-  bool gradient_stops = false;   // name in the notes where gradients stop
-  int64_t freeze_layers = -1;    // importer/discover/layers.h; -1: none, 0: what lies before the first layer
-  bool find_layers = false;      // importer/discover/layer_depths.h
+  bool gradient_stops = false;   // add notes that name the nodes where gradients stop
+  // number of frozen layers (importer/discover/layers.h); -1: none, 0: only what precedes the first layer
+  int64_t freeze_layers = -1;
+  bool find_layers = false;  // importer/discover/layer_depths.h
 };
 
 struct Imported {
   SourceGraph graph;
   std::shared_ptr<ModelDoc> doc;
-  std::vector<std::string> notes;  // worth telling the user, each one line
-  std::vector<Verdict> verdicts;   // per value as imported: why it is, or is not, a weight
+  std::vector<std::string> notes;  // messages for the user, one line each
+  std::vector<Verdict> verdicts;   // per value as imported: why it is a weight or not
   LayerDepths layers;              // empty unless asked for
 };
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});
 
-// Frees the memory of large parameters, once a Session (trainer/compile/session.h) holds their values: their tensors in the
-// SourceGraph keep type and dims alone. export_model() takes such values from `trained`, so all must be among these.
+// Frees the memory of large parameters after a Session (trainer/compile/session.h) has copied them. Their tensors in
+// the SourceGraph keep only type and dims. export_model() then requires all of these values in `trained`.
 void release_parameters(Imported& model);
 
 // A metadata_props entry of the file; empty when there is none.

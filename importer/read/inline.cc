@@ -1,4 +1,5 @@
-// SourceBuilder: function calls and branches that become part of the graph around them.
+// SourceBuilder: inlines function calls and branches into the surrounding graph. A call gets a separate Scope whose
+// outputs are bound to the caller's values. Recursion and depth of calls are limited, because the file may be hostile.
 #include <algorithm>
 
 #include "base/error.h"
@@ -19,7 +20,7 @@ bool visible_around(const Scope& scope, const std::string& name) {
   return false;
 }
 
-// Whether a node or an output of the graph, or a graph inside of it, reads the name.
+// True if a node, a nested graph or an output of the graph reads the name.
 bool reads(const onnx::GraphProto& graph, const std::string& name) {
   for (const auto& n : graph.node()) {
     if (std::find(n.input().begin(), n.input().end(), name) != n.input().end() || captured_names(n).count(name))
@@ -30,10 +31,9 @@ bool reads(const onnx::GraphProto& graph, const std::string& name) {
 
 }  // namespace
 
-// ONNX forbids that a value in a branch or body has the name of a value outside. Engines disagree about what such a
-// name means: onnxruntime refuses nodes, and reads the inner or the outer tensor for initializers depending on its
-// level of optimization; onnx.reference reads the outer one. Inputs of a body are the inner value in onnxruntime, as
-// here.
+// ONNX forbids that a value in a branch or body has the name of an outer value, and engines disagree about such names.
+// onnxruntime refuses nodes; for initializers it reads the inner or the outer tensor depending on its optimization
+// level. onnx.reference reads the outer one. A body's input shadows the outer value, here as in onnxruntime.
 void SourceBuilder::refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const {
   const auto refuse = [&](const std::string& name, const std::string& what) {
     fail(Exit::model, "E_SSA",
@@ -127,7 +127,7 @@ bool SourceBuilder::add_branch(Scope& scope, const onnx::NodeProto& node, const 
   return true;
 }
 
-// What the body merely passed on (an input, a constant) still has to appear under the caller's name.
+// Body outputs that are only passed through (an input or a constant) get an Identity with the caller's name.
 void SourceBuilder::finish_inlined(Scope& inner, const std::string& node_name) {
   for (const auto& [name, target] : inner.bound) {
     const int v = need(inner, name);

@@ -1,3 +1,5 @@
+// load_proto(): parses the file with protobuf and checks versions. A file that protobuf rejects is read a second time
+// to find the reason: a file of another framework (foreign_file.h), or the position of the fault (wire.h).
 #include "importer/read/load.h"
 
 #include <fcntl.h>
@@ -33,7 +35,7 @@ void refuse_foreign(const std::string& path, int fd, int64_t size) {
        cat("not an ONNX model: this looks like ", f->kind), f->advice);
 }
 
-// Reads the file again, this time to explain why it is no model.
+// Reads the file again to explain why it is not a model.
 [[noreturn]] void explain(const std::string& path, int fd, int64_t size) {
   refuse_foreign(path, fd, size);
   std::string bytes(static_cast<size_t>(size), '\0');
@@ -67,8 +69,8 @@ void check_versions(const onnx::ModelProto& m) {
          cat("the model's IR version is ", m.ir_version(), ", the newest known is ", int{onnx::Version::IR_VERSION}),
          "export it again for an older ONNX version");
   }
-  // A set that is imported more than once (skl2onnx writes such files) counts as its last entry says: onnxruntime's
-  // rule.
+  // An operator set that is imported more than once (skl2onnx writes such files) has the version of its last entry, as
+  // in onnxruntime.
   std::optional<int64_t> standard;
   for (const auto& o : m.opset_import()) {
     if (o.domain().empty() || o.domain() == "ai.onnx") standard = o.version();

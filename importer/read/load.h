@@ -1,5 +1,5 @@
-// Reads an ONNX file into a ModelProto and checks what must hold before its graph is looked at: that it is a
-// protobuf, that it has a graph, an IR version and operator sets this program knows.
+// Reads an ONNX file into a ModelProto and checks what the importer relies on: the file is a protobuf with a graph, and
+// its IR version and operator sets are supported.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -11,10 +11,10 @@ namespace amp {
 
 constexpr int64_t kOldestOpset = 7;
 
-// Exit::usage E_MODEL_OPEN; Exit::model E_ONNX_EMPTY, E_ONNX_LFS, E_ONNX_NOT_PROTO, E_ONNX_TRUNCATED, E_ONNX_WIRE,
-// E_ONNX_DEPTH, E_ONNX_2GB, E_ONNX_GRAPH; Exit::unsupported E_IR_VERSION, E_OPSET.
+// Errors: Exit::usage E_MODEL_OPEN; Exit::model E_ONNX_EMPTY, E_ONNX_LFS, E_ONNX_NOT_PROTO, E_ONNX_TRUNCATED,
+// E_ONNX_WIRE, E_ONNX_DEPTH, E_ONNX_2GB, E_ONNX_GRAPH; Exit::unsupported E_IR_VERSION, E_OPSET.
 std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path);
 
-int64_t newest_opset();  // of the ai.onnx domain, in the ONNX library we are linked with
+int64_t newest_opset();  // of the ai.onnx domain, in the linked ONNX library
 
 }  // namespace amp

@@ -33,7 +33,7 @@ size_t utf8_fault(const std::string& s) {
   return std::string::npos;
 }
 
-// "['', 'bert', 'bert.encoder', 'linear']" -> the last but one: the innermost module.
+// The innermost module is the last but one entry: "['', 'bert', 'bert.encoder', 'linear']" -> "bert.encoder".
 std::string innermost_scope(const std::string& list) {
   std::vector<std::string> items;
   for (size_t at = list.find('\''); at != std::string::npos; at = list.find('\'', at + 1)) {

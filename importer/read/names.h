@@ -1,4 +1,4 @@
-// Names in files: which are refused, and the module path that exporters leave in node names and metadata.
+// Names in model files: validation, and the module path that exporters write into node names and metadata.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Exit::model E_NAME (empty, control characters, more than 4096 bytes), E_UTF8.
+// Errors: Exit::model E_NAME (empty, control characters, more than 4096 bytes), E_UTF8.
 void check_name(const std::string& name, const char* what);
 
 // The module that a node was exported from: "encoder.layer.0.attention.self.query" from the name

@@ -1,4 +1,4 @@
-// A node against what the ONNX standard says of its operator: how many inputs and outputs, which attributes.
+// Checks a node against the ONNX schema of its operator: number of inputs and outputs, and attributes.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -7,8 +7,9 @@
 
 namespace amp {
 
-// attrs: the node's, those of the calling function put in. Exit::model; operators that the standard does not know are
-// not checked. Types and ranks are known when shapes are bound: graph/signature.h.
+// attrs: the node's attributes, with references to the calling function's attributes resolved. Fails with Exit::model
+// E_ATTR. Operators without a schema are not checked. Types and ranks are checked when shapes are bound
+// (graph/signature.h).
 void check_schema(const onnx::NodeProto& node, const AttrTable& attrs, const Opsets& opsets);
 
 }  // namespace amp

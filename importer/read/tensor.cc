@@ -1,3 +1,6 @@
+// TensorProto <-> HostTensor. ONNX stores a payload as raw_data or in a typed field that depends on the element type:
+// 16-bit floats and small integers are stored in int32_data, u32 in uint64_data. Files are untrusted: count and size
+// are checked before use.
 #include "importer/read/tensor.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@ namespace {
 using T = onnx::TensorProto;
 constexpr int64_t kMaxRank = 64;
 
-// Which typed field ONNX prescribes for an element type, and how many entries it holds.
+// The number of entries in the typed field that ONNX prescribes for an element type.
 int typed_entries(const T& t, DType d) {
   switch (d) {
     case DType::f32:
@@ -60,7 +63,7 @@ HostTensor decode_typed(const T& t, DType d, Dims dims) {
     default:
       break;
   }
-  // int32_data: the low bytes of each entry (the bit pattern for the 16-bit floats). Little endian.
+  // int32_data holds one element per entry, in its low bytes (little endian); for 16-bit floats the bit pattern.
   const size_t size = static_cast<size_t>(size_of(d));
   for (int i = 0; i < t.int32_data_size(); ++i) {
     int32_t entry = t.int32_data(i);

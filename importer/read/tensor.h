@@ -1,5 +1,5 @@
-// onnx::TensorProto <-> HostTensor. Payloads in raw_data are viewed, not copied; typed fields are decoded.
-// Every size is checked against the bytes that are really there before anything is allocated.
+// Converts between onnx::TensorProto and HostTensor. Payloads in raw_data are viewed, not copied; typed fields are
+// decoded. Every size is checked against the bytes that are present before memory is allocated.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -12,18 +12,19 @@
 
 namespace amp {
 
-std::optional<DType> dtype_of(int onnx_type);  // nullopt: valid or not, no type of ours
+std::optional<DType> dtype_of(int onnx_type);  // nullopt if the type is invalid or not supported
 int onnx_type_of(DType t);
 std::string onnx_type_name(int onnx_type);  // "FLOAT8E4M3FN", or the number
 
-// Dims of a tensor: Exit::model E_DIM_NEG, E_DIM_OVERFLOW, E_RANK.
+// Dims of a tensor. Errors: Exit::model E_DIM_NEG, E_DIM_OVERFLOW, E_RANK.
 Dims checked_dims(const onnx::TensorProto& t, DType dtype);
 
-// The value of a tensor stored in the file itself (data_location DEFAULT). dtype_of must know its type.
-// Exit::model E_TENSOR_FIELDS, E_TENSOR_SIZE and those of checked_dims.
+// The value of a tensor stored in the file itself (data_location DEFAULT), of a type that dtype_of() accepts. The
+// result may be a view that shares ownership of `owner`. Errors: Exit::model E_TENSOR_FIELDS, E_TENSOR_SIZE and those
+// of checked_dims().
 HostTensor decode(const onnx::TensorProto& t, std::shared_ptr<const void> owner);
 
-// Replaces the payload by v, keeping the field style (raw or typed) of what was there. v must have t's type and dims.
+// Replaces the payload by v and keeps its field style (raw or typed). v must have t's type and dims.
 void store(const HostTensor& v, onnx::TensorProto& t);
 
 // A new raw tensor.

@@ -1,4 +1,4 @@
-// A tensor in a file of its own (a serialized TensorProto, .pb): the form of ONNX's test data.
+// Reads a tensor from a file that holds one serialized TensorProto (.pb), the format of ONNX's test data.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Exit::usage E_TENSOR_FILE: cannot be read; Exit::model E_TENSOR_FILE: no TensorProto; Exit::unsupported
-// E_TENSOR_TYPE: an element type that is none of ours.
+// Errors: Exit::usage E_TENSOR_FILE (cannot be opened); Exit::model E_TENSOR_FILE (not a TensorProto);
+// Exit::unsupported E_TENSOR_TYPE (element type not supported).
 HostTensor read_tensor_file(const std::string& path);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// A scanner of the protobuf wire format with the field numbers of onnx.proto. It runs only after the parser has failed,
+// to report the offset and the path of the first fault. It is iterative, so that deep nesting cannot overflow the
+// stack.
 #include "importer/read/wire.h"
 
 #include <algorithm>
@@ -19,7 +22,7 @@ struct Field {
   Message message = kOther;
 };
 
-// Field numbers of onnx.proto. Messages that are not listed are not entered.
+// Field numbers of onnx.proto. The scanner does not enter messages that are not listed.
 const std::map<std::pair<Message, uint64_t>, Field>& fields() {
   static const std::map<std::pair<Message, uint64_t>, Field> table = {
       {{kModel, 1}, {"ir_version"}},
@@ -66,15 +69,15 @@ const std::map<std::pair<Message, uint64_t>, Field>& fields() {
   return table;
 }
 
-// A message being read: its end as the file's lengths claim, which may lie beyond the file.
+// A message being read. Its end is computed from the lengths in the file and may be beyond the file's end.
 struct Frame {
   Message message;
   uint64_t end;
   std::string name;
-  std::map<uint64_t, int> seen;  // field number -> how many so far, for the index in a path
+  std::map<uint64_t, int> seen;  // field number -> number of occurrences, for the index in a path
 };
 
-// -1: the bytes end; -2: longer than ten bytes.
+// Returns -1 if the bytes end, -2 if the varint is longer than ten bytes.
 int read_varint(std::string_view bytes, size_t& at, uint64_t& value) {
   value = 0;
   for (int i = 0; i < 10; ++i) {

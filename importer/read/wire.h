@@ -1,4 +1,4 @@
-// Finds where and why bytes are not a well-formed ONNX protobuf, after the parser has refused them.
+// Finds where and why bytes are not a well-formed ONNX protobuf, after the parser has rejected them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace amp {
 
 struct WireFault {
   enum Kind { none, truncated, malformed, too_deep } kind = none;
-  size_t offset = 0;   // of the field that is wrong
+  size_t offset = 0;   // of the malformed field
   std::string path;    // "graph.initializer[3].raw_data"
   std::string detail;  // "needs 1536 bytes, 20 are left"
 };
