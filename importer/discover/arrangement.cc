@@ -1,6 +1,6 @@
-// A permutation test. Rows are divided by their largest magnitude first. A run is k neighbors of a line; runs that are
-// equal up to sign and direction count as one. Weights have as many distinct runs as their lines have in random order,
-// filters and transforms have far fewer. k is chosen so that random order rarely repeats a run.
+// A permutation test. Each row is divided by its largest magnitude. A run is k neighboring elements of a line; runs
+// that are equal up to sign and direction count as one. In weights, lines have as many distinct runs as after
+// shuffling; filters and transforms have far fewer. k is chosen so that shuffled lines rarely repeat a run.
 #include "importer/discover/arrangement.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ constexpr size_t kFewestRuns = 8, kLongestRun = 12;
 
 using Line = std::vector<int>;  // levels: 0 for zero, else the rank of the magnitude with the value's sign
 
-// A row's largest magnitude, from at most 256 of its elements: a scale that a quantizer gave the row drops out. Short
-// rows (coordinates, 3x3 kernels) have none of their own.
+// The largest magnitude of a row, from at most 256 of its elements; dividing by it removes a quantizer's scale per row.
+// Short rows (coordinates, 3x3 kernels) have no such scale.
 double row_scale(const TensorValues& v, int64_t row, int64_t length) {
   if (length < 8) return 1;
   double most = 0;
@@ -30,11 +30,11 @@ double row_scale(const TensorValues& v, int64_t row, int64_t length) {
   return most > 0 ? most : 1;
 }
 
-// Lines of `length` elements `step` apart; at most kMostElements elements, evenly spread over all lines.
+// Lines of `length` elements, `step` apart; at most kMostElements elements, spread evenly over all lines.
 std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length, int64_t between, int64_t step) {
   const int64_t most = std::max<int64_t>(1, kMostElements / length), skip = std::max<int64_t>(1, count / most);
   const int64_t used = std::min(length, kMostElements);
-  std::vector<double> scales;  // along a column one for each row
+  std::vector<double> scales;  // for columns: one per row
   for (int64_t i = 0; i < used && step > 1; ++i) scales.push_back(row_scale(v, i, step));
   std::vector<std::vector<double>> taken;
   std::vector<double> magnitudes;
@@ -49,7 +49,7 @@ std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length,
   }
   std::sort(magnitudes.begin(), magnitudes.end());
   const double zero = 1e-7 * magnitudes.back();
-  std::vector<double> levels;  // the least magnitude of each
+  std::vector<double> levels;  // the smallest magnitude of each level
   double last = 0;
   for (const double m : magnitudes) {
     if (m > zero && m - last > 1e-6 * m) levels.push_back(m);
@@ -66,7 +66,7 @@ std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length,
   return out;
 }
 
-// A hash of the least of a run, its mirror image and their negatives.
+// A hash of the smallest among a run, its mirror image and their negatives.
 uint64_t canonical_run(const int* run, size_t k) {
   std::array<int, kLongestRun> best = {}, next = {};
   for (int form = 0; form < 4; ++form) {
@@ -95,7 +95,7 @@ Runs runs_of(const std::vector<Line>& lines, size_t k) {
   return {all, static_cast<size_t>(std::unique(seen.begin(), seen.end()) - seen.begin())};
 }
 
-// Every line in random order, always the same one (Fisher and Yates; a linear congruential generator).
+// Shuffles each line with a fixed seed (Fisher-Yates, linear congruential generator), so that results are reproducible.
 std::vector<Line> shuffled(std::vector<Line> lines) {
   uint64_t state = 88172645463325252u;
   for (Line& line : lines) {
@@ -108,7 +108,7 @@ std::vector<Line> shuffled(std::vector<Line> lines) {
 }
 
 bool recurring(const std::vector<Line>& lines) {
-  double levels = 0;  // of a line, on average
+  double levels = 0;  // levels of a line, on average
   size_t elements = 0;
   for (const Line& line : lines) {
     levels += static_cast<double>(std::set<int>(line.begin(), line.end()).size()) / static_cast<double>(lines.size());

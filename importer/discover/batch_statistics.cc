@@ -14,8 +14,7 @@ const SourceNode* producer(const SourceGraph& g, int v) {
   return p < 0 ? nullptr : &g.nodes[static_cast<size_t>(p)];
 }
 
-// The mean of its first input over axis 0, and over other axes; a mean over everything is a number, not a statistic of
-// channels.
+// True for the mean of the first input over axis 0, possibly with other axes.
 bool mean_over_batch(const SourceGraph& g, const SourceNode& n) {
   if (n.op != "ReduceMean" || !n.domain.empty() || n.inputs.empty()) return false;
   std::vector<int64_t> axes = n.attrs.ints("axes", {});

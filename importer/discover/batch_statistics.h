@@ -1,4 +1,4 @@
-// Normalizations by statistics over the batch that are a part of the model itself.
+// Finds normalizations in the model that compute their statistics from the batch.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Indices of such nodes: BatchNormalization nodes whose mean is computed from an input of the model, and differences
-// x - ReduceMean(x) over the first axis of such an x (axis 0 is the batch's). PyTorch's exporters write these for
+// Node indices: BatchNormalization nodes whose mean depends on a model input, and differences x - ReduceMean(x) over
+// axis 0 (the batch) for an x that depends on a model input. PyTorch's exporters write these for
 // track_running_stats=False.
 std::vector<int> batch_statistics(const SourceGraph& g);
 

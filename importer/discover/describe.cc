@@ -1,3 +1,6 @@
+// Renders verdicts: the table and the JSON lines of `check`, and suggestions of flags. Tensors that a flag decided are
+// not reported as doubtful. The output goes to shells and logs, so names from the file are passed through printable()
+// or shell_quoted().
 #include "importer/discover/describe.h"
 
 #include <algorithm>
@@ -13,14 +16,14 @@
 namespace amp {
 namespace {
 
-constexpr size_t kConstants = 20;  // in the text
+constexpr size_t kConstants = 20;  // shown in the text
 
 bool floating(const SourceValue& v) {
   const bool kept = v.kind == SourceKind::parameter || v.kind == SourceKind::constant;
   return kept && v.data && is_float(v.data.dtype());
 }
 
-// Values that surgery added have none.
+// Values that surgery added have no verdict; they get an empty one.
 const Verdict& verdict_of(const std::vector<Verdict>& verdicts, size_t i) {
   static const Verdict none;
   return i < verdicts.size() ? verdicts[i] : none;
@@ -34,7 +37,7 @@ bool in_doubt(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t
   return floating(g.values[i]) && !by_flag(g.values[i]) && verdict_of(verdicts, i).unsure();
 }
 
-// Doubtful ones first, the most doubtful at the head; then parameters, then constants, in the file's order.
+// Doubtful ones first, least certain at the top; then parameters, then constants, in file order.
 std::vector<size_t> in_order(const SourceGraph& g, const std::vector<Verdict>& verdicts) {
   std::vector<size_t> order;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -76,7 +79,7 @@ std::string percent(const Verdict& v) {
   return cat(std::min(99, static_cast<int>(std::lround(100 * v.confidence()))), " %");
 }
 
-// For a shell: in single quotes unless all characters are harmless.
+// Quotes a name for a shell: in single quotes, unless all characters are harmless.
 std::string shell_quoted(const std::string& name) {
   const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '/' || c == ':' || c == '-';
@@ -165,7 +168,8 @@ std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verd
   std::vector<size_t> constants;
   for (size_t i = 0; i < g.values.size(); ++i) {
     const SourceValue& v = g.values[i];
-    // Statistics, quantisers and what no output needs are no candidates; what a flag froze was asked for.
+    // Statistics, quantizers and tensors that no output needs are not candidates. Tensors frozen by a flag are
+    // intended.
     if (!floating(v) || by_flag(v) || v.data.numel() < kLarge || verdict_of(verdicts, i).log_odds() <= -12) continue;
     if (v.kind == SourceKind::constant && verdict_of(verdicts, i).evidence.empty()) continue;
     all += v.data.numel();

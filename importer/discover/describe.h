@@ -1,4 +1,4 @@
-// The table that `check` prints: every floating tensor with what was decided about it and why.
+// The table that `check` prints: each floating-point tensor, the verdict and the reasons.
 #pragma once
 
 #include <string>
@@ -9,22 +9,23 @@
 
 namespace amp {
 
-// Every floating tensor with its verdict: those in doubt first, then parameters, then constants (the first ones of more
-// than one element). "encoder.layer.0.query.weight  [384,384]  147,456  yes  99 %  weight: input 1 of MatMul '...';
-// evidence: named after a module (+4), ..."; a total last.
+// One row per tensor: doubtful ones first, then parameters, then the first constants of more than one element; a total
+// last. Example: "encoder.layer.0.query.weight  [384,384]  147,456  yes  99 %  weight: input 1 of MatMul '...';
+// evidence: named after a module (+4), ...".
 std::string describe_tensors(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 
-// One JSON object a line: name, alias, dtype, dims, count, parameter, trainable, tied_to, tied_transposed, reason,
-// confidence (null: not in question), unsure, evidence [{text, weight}]. Of parameters, or of all floating tensors.
+// One JSON object per line, for parameters or for all floating-point tensors: name, alias, dtype, dims, count,
+// parameter, trainable, tied_to, tied_transposed, reason, confidence (null if no evidence was weighed), unsure,
+// evidence [{text, weight}].
 std::string describe_parameters_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 
-// The tensors whose verdict is unsure and that no flag decided, with the flags that turn it, ready for a command line:
-// "--freeze a.b --trainable c". At most `most`; `left` gets the number of those left out. Empty: sure of all.
+// Flags that reverse the unsure verdicts that no flag has decided, ready for a command line: "--freeze a.b --trainable
+// c". At most `most` flags; `left` receives the number of omitted ones. Empty if all verdicts are sure.
 std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left);
 
-// Less than half of the elements of the large floating tensors train, by the discovery's verdict and not by a flag:
-// "only 480 of 42,000 elements ... train; to train the largest of the others: --trainable a --trainable b". Else empty.
+// A warning if discovery, and not a flag, leaves less than half of the elements of the large floating-point tensors
+// trainable: "only 480 of 42,000 elements ...; to train them: --trainable a --trainable b". Otherwise empty.
 std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verdicts);
 
 struct ParameterCount {

@@ -1,3 +1,6 @@
+// Two passes. The first finds clear weights: large unstructured tensors that products, convolutions or lookups read.
+// The second weighs every constant; how much a name or a container counts depends on how rare it is among the clear
+// weights.
 #include "importer/discover/discover.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@
 namespace amp {
 namespace {
 
-// Products, convolutions, recurrent cells and lookups, on either side: where a model's large weights are.
+// Products, convolutions, recurrent cells and lookups, on either side: the positions of a model's large weights.
 bool large_weight_use(const Use& u) {
   const char* role = weight_role(u.at(), u.site_input);
   if (!role || one_of(role, {"bias", "factor", "slope", "peephole"})) return false;
@@ -50,17 +53,16 @@ std::string module_of_name(const std::string& name) {
   return without_digits(dot == std::string::npos ? "" : name.substr(0, dot));
 }
 
-// What a file's clear weights have in common: large tensors of unstructured values that products, convolutions or
-// lookups read. Values and structure make them weights; how the file names and stores them is what its other weights
-// are judged by.
+// Properties of the file's clear weights: large tensors of unstructured values that products, convolutions or lookups
+// read. Position and values identify them; the names and containers of the other weights are judged by theirs.
 struct ClearWeights {
   std::vector<char> is;      // per value
   bool any_learned = false;  // a weight of any size has unstructured values that are not short decimals
   bool biases_learned = false, tensorflow = false;  // a bias has such values; a weight is named after a variable
   int all = 0, named = 0, made_up = 0, in_nodes = 0, raw = 0;
-  std::set<std::string> modules, ends;  // of their names, digits left out
+  std::set<std::string> modules, ends;  // of their names, without digits
 
-  // How much a container or a kind of name says: nothing where at least a quarter of the clear weights have it.
+  // Weight of a container or a kind of name as evidence: zero if at least a quarter of the clear weights have it.
   double rarity(int of_them) const { return all == 0 ? 1 : std::max(0.0, 1 - 4.0 * of_them / all); }
 };
 
@@ -84,8 +86,8 @@ class Discovery {
   const TensorRecord& record(int v) const { return record_.of[static_cast<size_t>(v)]; }
   bool clear(int v) const { return clear_.is[static_cast<size_t>(v)] != 0; }
 
-  // A dotted name is a module path where PyTorch wrote it, and elsewhere where clear weights share its module or the
-  // last component: exporters count their own tensors with dots as well.
+  // A dotted name is a module path if PyTorch wrote it. In other files it must share its module or last component with
+  // a clear weight, because exporters also number their own tensors with dots.
   bool module_path(const std::string& name) const {
     if (naming_of(name) != Naming::module) return false;
     if (record_.torch || clear_.all == 0 || name.find("ReadVariableOp") != std::string::npos) return true;
@@ -94,14 +96,14 @@ class Discovery {
            clear_.ends.count(without_digits(last_component(name)));
   }
 
-  // PyTorch names every initializer after the module that holds it, one held by the model itself has no dot.
+  // PyTorch names every initializer after the module that holds it; one held by the model itself has no dot.
   Naming own_naming(int v) const {
     const TensorRecord& r = record(v);
     if (!r.initializer) return Naming::made_up;
     Naming best = Naming::made_up;
     for (const std::string& name : r.names) {
       const Naming n = naming_of(name);
-      // TorchScript's exporter keeps a word like "mean"; names that end in a number are made up by both exporters.
+      // TorchScript's exporter keeps a word like "mean"; both exporters generate names that end in a number.
       const bool word = n == Naming::none || (!record_.lists_parameters && plain_word(name));
       if (module_path(name) || (word && record_.torch)) return Naming::module;
       // In TensorFlow's files a name with slashes is a variable's or an operator's; only variables are weights.
@@ -147,7 +149,7 @@ class Discovery {
     }
   }
 
-  // At least a fifth of the initializers in weights' positions have names that come from modules.
+  // True if at least a fifth of the initializers in weights' positions have names that come from modules.
   bool weights_have_names() const {
     int named = 0, all = 0;
     for (size_t i = 0; i < g_.values.size(); ++i) {
@@ -168,7 +170,7 @@ class Discovery {
   void decide(int v, Verdict& verdict) {
     SourceValue& value = g_.values[static_cast<size_t>(v)];
     const HostTensor& data = value.data;
-    if (!value.reason.empty()) return;  // decided when it was read
+    if (!value.reason.empty()) return;  // decided while the file was read
     if (!data) {
       value.reason = "constant: its type has no arithmetic";
       return;
@@ -219,14 +221,14 @@ class Discovery {
     return out;
   }
 
-  // Values that are joined with the rows of a batch and stored once for each: a row by itself shows what they are.
+  // For values that are joined with the rows of a batch and stored once per row: one row represents them.
   HostTensor one_copy(int v, const std::vector<Use>& uses) const {
     const HostTensor& data = g_.value(v).data;
     const auto own_rows = [&](const Use& u) {
       return large_weight_use(u) && !u.through_concat && (data.rank() < 3 || u.at().op != "MatMul");
     };
     if (data.rank() < 2 || std::any_of(uses.begin(), uses.end(), own_rows)) return data;
-    if (record(v).kind != Recorded::folded && !TensorValues(data).distinct(1).empty()) return data;  // a first state
+    if (record(v).kind != Recorded::folded && !TensorValues(data).distinct(1).empty()) return data;  // an initial state
     for (const int input : g_.inputs) {
       const std::vector<Dim>& d = g_.value(input).dims;
       const int64_t rows = d.empty() ? 0 : d[0].value;
@@ -245,7 +247,7 @@ class Discovery {
     });
   }
 
-  // Biases and norms begin as zeros and ones.
+  // Biases and norms are initialized to zeros and ones.
   static bool starts_regular(const std::vector<Use>& uses) {
     return std::any_of(uses.begin(), uses.end(), [](const Use& u) {
       const char* role = weight_role(u.at(), u.site_input);
@@ -255,7 +257,7 @@ class Discovery {
     });
   }
 
-  // What exporter and name say. The naming decides how much position and values count.
+  // Evidence from exporter metadata and name. The returned naming decides how much position and values count.
   Naming name_evidence(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const {
     const TensorRecord& r = record(v);
     switch (r.kind) {
@@ -269,7 +271,7 @@ class Discovery {
         out.push_back({cat("the exporter computed it from parameter '", printable(r.from), "'"), 6});
         return Naming::folded;
       case Recorded::computed:
-        // A weight times what a norm folds into it is computed from what was computed before.
+        // A weight multiplied by a norm that is folded into it is computed from constants that were computed before.
         out.push_back(
             {r.from_buffers ? "the exporter computed it from buffers" : "the exporter computed it from constants",
              !r.from_buffers && computed_weight(v, uses) ? -2.0 : -8.0});
@@ -295,7 +297,7 @@ class Discovery {
     return naming;
   }
 
-  // A made-up name or a Constant node counts by how rare it is among the clear weights, and less for one of them.
+  // A generated name or a Constant node counts by its rarity among the clear weights, and less if v is one of them.
   Naming made_up_evidence(int v, std::vector<Evidence>& out) const {
     if (!clear(v) && optimizer_result(v)) {
       out.push_back({"an optimizer computed it from the file's tensors", 0});
@@ -313,8 +315,8 @@ class Discovery {
     return rarity > 0 ? Naming::made_up : Naming::none;
   }
 
-  // "/block/Exp_output_0": onnxsim and onnxslim name results after the node that they ran. What is without structure
-  // was computed from a parameter, or from a buffer without structure; Python's own numbers never become nodes.
+  // onnxsim and onnxslim name results after the node that they evaluated ("/block/Exp_output_0"). An unstructured
+  // result was computed from a parameter or an unstructured buffer; Python's own numbers do not become nodes.
   bool optimizer_result(int v) const {
     const HostTensor& data = g_.value(v).data;
     const std::string& name = record(v).names.front();
@@ -324,7 +326,7 @@ class Discovery {
     return data.numel() == 1 ? !from_formula(data) : unstructured(data, 4);
   }
 
-  // In the place of a large weight or of its bias, with values of no structure.
+  // True in the position of a large weight or of its bias, with unstructured values.
   bool computed_weight(int v, const std::vector<Use>& uses) const {
     if (clear(v)) return true;
     const SourceValue& value = g_.values[static_cast<size_t>(v)];
@@ -334,14 +336,14 @@ class Discovery {
     return bias && value.data.numel() >= 2 && !fixed_pattern(value.data);
   }
 
-  // The name among the merged ones that speaks most for a parameter.
+  // Adds the evidence of the name, among merged names, that indicates a parameter most strongly.
   void usual(const TensorRecord& r, const std::vector<Use>& uses, double factor, std::vector<Evidence>& out) const {
     const bool table = std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.at().op == "Gather"; });
     std::optional<Evidence> best;
     bool silent = false;
     for (const std::string& name : r.names) {
       auto e = usual_name(name);
-      if (last_component(name) == "weights" && !table) e.reset();  // of a sum; position tables are looked up
+      if (last_component(name) == "weights" && !table) e.reset();  // weights of a sum; position tables are looked up
       if (scaler(name)) e = Evidence{"a mean is beside it: a scaler", -5};
       if (spectral_vector(name)) e = Evidence{"the vector of a spectral norm", -8};
       if (frozen_norm(name)) e = Evidence{"its module computes with running statistics: a frozen norm", -4};
@@ -351,7 +353,7 @@ class Discovery {
     if (best && !(best->weight < 0 && silent)) out.push_back({best->text, best->weight * factor});
   }
 
-  // "bn.weight" beside "bn.running_var", which no BatchNormalization reads: a norm spelled out by its author.
+  // "bn.weight" next to "bn.running_var" that no BatchNormalization reads: an unfused norm in the model's code.
   bool frozen_norm(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos) return false;
@@ -362,7 +364,7 @@ class Discovery {
            std::none_of(uses.begin(), uses.end(), [](const Use& u) { return u.at().op == "BatchNormalization"; });
   }
 
-  // "conv.weight_u" beside "conv.weight_orig", and what the newer parametrization calls its vectors.
+  // "conv.weight_u" next to "conv.weight_orig", and the vectors of the newer torch parametrization.
   bool spectral_vector(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos) return false;
@@ -371,7 +373,7 @@ class Discovery {
     return name.find("parametrizations.") != std::string::npos && (last == "_u" || last == "_v");
   }
 
-  // "scaler.scale" beside "scaler.mean".
+  // "scaler.scale" next to "scaler.mean".
   bool scaler(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos) return false;

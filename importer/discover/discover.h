@@ -1,8 +1,8 @@
-// Which constants are weights. No single rule holds for files that nobody prepared, so evidence is weighed: what the
-// exporter recorded, the tensor's name, the positions it takes, whether a gradient reaches it, what its values look
-// like. Each piece is a log-odds; the sign of their sum is the verdict, its size the confidence. docs/weights.md has
-// the table. Where names say nothing (hand-made files, other frameworks, optimised files) position decides, with the
-// values against masks and position tables only.
+// Decides which constants are weights. No single rule covers arbitrary files, so evidence is weighed: the exporter's
+// metadata, the tensor's name, its positions in the graph, whether a gradient reaches it, and its values. Each piece of
+// evidence is a log-odds; the sign of the sum is the verdict, its magnitude the confidence. docs/weights.md lists the
+// weights. Where names carry no information (hand-made files, other frameworks, optimized files), position decides;
+// values then only count against masks and position tables.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@
 
 namespace amp {
 
-// Turns constants into parameters and gives every constant and parameter its reason. One verdict per value; those
-// without evidence were not in question.
+// Turns constants into parameters and sets the reason of every constant and parameter. Returns one verdict per value; a
+// verdict without evidence means that the value was not considered.
 std::vector<Verdict> discover_parameters(SourceGraph& g, const ExporterRecord& record);
 
 }  // namespace amp

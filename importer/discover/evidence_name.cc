@@ -1,3 +1,5 @@
+// Evidence from names. The tables list name stems of operators (PyTorch's exporters name results after them), words in
+// names of buffers, and names of parameters in PyTorch, TensorFlow and PaddlePaddle. docs/weights.md shows the weights.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -22,7 +24,7 @@ std::string without_number(const std::string& name) {
   return bar != std::string::npos && all_digits(std::string_view(name).substr(bar + 1)) ? name.substr(0, bar) : name;
 }
 
-// Names of the tensors that exporters compute, after the operator that made them.
+// Stems of the names that exporters give to computed tensors, after the operator.
 bool operator_name(const std::string& name) {
   static const std::set<std::string> stems = {"val",
                                               "arange",
@@ -133,8 +135,8 @@ bool operator_name(const std::string& name) {
   return stems.count(lower(without_number(name))) != 0;
 }
 
-// Words that the last component of a buffer's name holds. They are matched in the last component only: a module may
-// well be called after what it computes ("adaptive_bins_layer.conv.weight").
+// Words in the last component of a buffer's name. Other components are not searched: a module may be named after its
+// result ("adaptive_bins_layer.conv.weight").
 constexpr std::array kBufferWords = {"inv_freq",
                                      "running_mean",
                                      "running_var",
@@ -187,7 +189,7 @@ constexpr std::array kBufferWords = {"inv_freq",
                                      "cached",
                                      "avg",
                                      "ema"};
-// As the whole last component.
+// Buffers' names that must match the whole last component.
 constexpr std::array kBufferEnds = {
     "pe",        "mask",        "mean",       "std",    "var",       "variance",    "cos",     "sin",     "freqs",
     "grid",      "coords",      "bands",      "window", "slopes",    "weights",     "pos_enc", "coord",   "basis",
@@ -268,8 +270,8 @@ std::vector<std::string> components(const std::string& name) {
   return parts;
 }
 
-// "helper.constant.3", "auto.cast.1": a counter behind what an exporter calls its own tensors. An element of a
-// ParameterList ("scales.3") has the list's name there.
+// "helper.constant.3", "auto.cast.1": an exporter's tensor followed by a counter. For an element of a ParameterList
+// ("scales.3") the list's name precedes the number instead.
 bool counted(const std::string& name) {
   static const std::set<std::string> words = {"cast", "helper", "auto", "tmp", "temp", "fill", "node", "literal"};
   const std::vector<std::string> parts = components(name);
@@ -278,7 +280,7 @@ bool counted(const std::string& name) {
   return operator_name(before) || words.count(before) != 0;
 }
 
-// `word` in `text`, from and to a word's border.
+// True if `text` contains `word` between underscores or ends.
 bool holds_word(const std::string& text, const std::string& word) {
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const size_t end = at + word.size();
@@ -291,12 +293,12 @@ bool holds_word(const std::string& text, const std::string& word) {
 
 Naming naming_of(const std::string& name) {
   if (name.rfind("onnx::", 0) == 0) return Naming::folded;
-  // TensorFlow's graphs read every variable by such a node; tf2onnx names the tensor after it.
+  // A TensorFlow graph reads every variable by such a node; tf2onnx names the tensor after it.
   if (name.find("ReadVariableOp") != std::string::npos) return Naming::module;
   if (all_digits(name) || name.find("Constant") != std::string::npos || name.find("const_") != std::string::npos)
     return Naming::made_up;
   if (name.rfind("arith.constant", 0) == 0 || name.rfind("tfl.pseudo", 0) == 0) return Naming::made_up;  // TFLite
-  const std::string stem = without_number(name);  // the output of a node that an optimizer computed
+  const std::string stem = without_number(name);  // "NODE_output_0": a node that an optimizer evaluated
   if (stem.size() > 7 && stem.compare(stem.size() - 7, 7, "_output") == 0) return Naming::made_up;
   if (name.find('.') != std::string::npos && name[0] != '/') return counted(name) ? Naming::made_up : Naming::module;
   if (name.find('/') != std::string::npos) return Naming::none;
@@ -305,7 +307,7 @@ Naming naming_of(const std::string& name) {
 
 std::string last_component(const std::string& name) {
   std::vector<std::string> parts = components(name);
-  while (parts.size() > 1 && all_digits(parts.back())) parts.pop_back();  // of a ParameterList
+  while (parts.size() > 1 && all_digits(parts.back())) parts.pop_back();  // index in a ParameterList
   std::string last = parts.back();
   if (const size_t colon = last.find(':'); colon != std::string::npos) last.erase(colon);
   return last;
@@ -321,7 +323,8 @@ std::optional<Evidence> usual_name(const std::string& name) {
   const bool constant = last.size() > 6 && last.compare(last.size() - 6, 6, "_const") == 0;
   if (holds(kBufferEnds, last) || constant || (bare != last && holds(kBufferEnds, bare)))
     return Evidence{cat("buffers are called '", last, "'"), -5};
-  if (last == "a_log") return Evidence{"parameters are called 'a_log'", 5};  // starts as the logarithms of 1, 2, ...
+  // initialized to the logarithms of 1, 2, ...
+  if (last == "a_log") return Evidence{"parameters are called 'a_log'", 5};
   const bool recurrent = last.rfind("weight_", 0) == 0 || last.rfind("bias_", 0) == 0;
   if (holds(kParameterEnds, last) || recurrent) return Evidence{cat("parameters are called '", last, "'"), 3};
   return {};

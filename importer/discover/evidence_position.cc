@@ -1,3 +1,5 @@
+// Evidence from positions: the operator that reads a tensor, whether a gradient reaches it, and patterns of frozen
+// norms, rotary frequencies and standardized inputs. Patterns of several nodes are in evidence_role.cc.
 #include "importer/discover/evidence_position.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@ namespace {
 
 using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
 
-// The node whose result the other operand of a two-operand node is, seen through views that keep every element.
+// The node that computes the other operand of a two-operand node. Views that keep every element are skipped.
 const SourceNode* other_producer(const Use& u) {
   const SourceNode& n = u.at();
   if (n.inputs.size() != 2) return nullptr;
@@ -31,7 +33,7 @@ const SourceNode* other_producer(const Use& u) {
   return nullptr;
 }
 
-// x / sqrt(mean(x * x) + eps) and the like: does a root of a mean divide there?
+// True if a division by a root of a mean is found, as in x / sqrt(mean(x * x) + eps).
 bool normalised(const SourceGraph& g, const SourceNode* n) {
   if (!n) return false;
   if (one_of(n->op, {"InstanceNormalization", "MeanVarianceNormalization", "LpNormalization"})) return true;
@@ -56,7 +58,7 @@ bool normalised(const SourceGraph& g, const SourceNode* n) {
   });
 }
 
-// An operator's scale or zero point of quantised values: input numbers by operator.
+// True for a scale or zero point of quantized values; input numbers by operator.
 bool quantizer_input(const SourceNode& n, int input) {
   const std::string& op = n.op;
   if (op == "DequantizeLinear" || op == "QuantizeLinear") return input >= 1;
@@ -73,7 +75,7 @@ bool quantizer_input(const SourceNode& n, int input) {
                                             : op == "QGemm" && input != 6;
 }
 
-// Also where the scales of integer products are multiplied together, as dynamic quantisation writes them.
+// Also true where the scales of integer products are multiplied, as dynamic quantization writes them.
 bool quantizer_parameter(const Use& u) {
   if (quantizer_input(u.at(), u.site_input)) return true;
   if (u.at().op != "Mul") return false;
@@ -90,7 +92,7 @@ bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 
 
 }  // namespace
 
-// Mul behind a normalisation, or Add behind such a Mul.
+// Mul after a normalization, or Add after such a Mul.
 bool after_norm(const Use& u) {
   const SourceNode* p = other_producer(u);
   if (u.at().op == "Mul") return normalised(*u.graph, p);
@@ -127,7 +129,7 @@ Evidence position(const Use& u, Naming naming) {
 }
 
 Evidence one_element(const Use& u, const HostTensor& data, Naming naming) {
-  // A bias of a module has at least one dim: converters fill the input of a Gemm.
+  // A module's bias has at least one dim. Converters fill the bias input of a Gemm with a scalar.
   if (data.rank() == 0 && u.at().op == "Gemm" && u.site_input == 2) return {"a number in the place of a bias", -9};
   if (from_formula(data)) return {"one element", Weights{-0.5, -1, -5, -7}[static_cast<size_t>(naming)]};
   return {"one element, a number that no formula gives", Weights{0.5, 0, -1, -2.5}[static_cast<size_t>(naming)]};
@@ -171,7 +173,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData) || quantizer_parameter(u); }))
     return {{"scale or zero point of a quantiser", -12}};
   out.push_back(position(main, naming));
-  // A width or a temperature divides, is squared or exponentiated: values without structure are half of a weight.
+  // A width or a temperature divides, is squared or exponentiated: unstructured values halve the evidence.
   if (!weight_role(main.at(), main.site_input) && unstructured(data, 6)) out.back().weight /= 2;
   if (!reached_[static_cast<size_t>(v)])
     out.push_back({"it reaches outputs through indices and conditions only",
@@ -180,7 +182,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (const double w = outside_of_layers(v, main, naming); w != 0)
     out.push_back({"a larger module computes this itself: a raw parameter or a buffer", w});
   weigh_roles(v, uses, out);
-  // A folded BatchNormalization leaves a learned bias beside any matrix.
+  // A folded BatchNormalization leaves a learned bias next to any matrix.
   if (naming == Naming::module && fixed_product(v, uses))
     out.push_back({"the bias of a product with a fixed matrix", -9});
   if (all([&](const Use& u) { return dummy_norm(u); }))
@@ -205,7 +207,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   return out;
 }
 
-// Conv, then Mul and Add with constants of [1,C,1,1], and nothing else reads what is between.
+// Conv, then Mul and Add with constants of [1,C,1,1], without other readers of the intermediate values.
 bool PositionEvidence::frozen_norm(const Use& u) const {
   if (u.graph != &g_ || (u.at().op != "Mul" && u.at().op != "Add")) return false;
   const auto only_user = [&](int v) -> const SourceNode* {
@@ -228,10 +230,11 @@ bool PositionEvidence::frozen_norm(const Use& u) const {
   });
 }
 
-// What a gradient can reach from a graph output. One that ends in ArgMax or the like counts from the value before it.
+// Marks values that a gradient from a graph output reaches. If an output ends in ArgMax or similar, the value before it
+// counts as the output.
 void PositionEvidence::find_reached() {
   reached_.assign(g_.values.size(), 0);
-  std::vector<char> end(g_.values.size());  // an output, or rearranged into one
+  std::vector<char> end(g_.values.size());  // an output, or a value rearranged into one
   for (const int o : g_.outputs) reached_[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   for (size_t k = g_.nodes.size(); k-- > 0;) {
     const SourceNode& n = g_.nodes[k];
@@ -251,7 +254,7 @@ void PositionEvidence::find_reached() {
   }
 }
 
-// Where tensors of [1,C,1,1] take part in other arithmetic too, a layer of the model's own holds them.
+// If tensors of [1,C,1,1] occur in other arithmetic too, they belong to a layer of the model.
 void PositionEvidence::find_frozen_norms() {
   frozen_norms_ = true;
   for (size_t v = 0; v < g_.values.size() && frozen_norms_; ++v) {
@@ -272,14 +275,15 @@ bool PositionEvidence::one_element_weight(const HostTensor& data, const std::vec
     const SourceNode& n = u.at();
     if (!weight_role(n, u.site_input)) return false;
     if (u.through_concat) return true;
-    // A scalar there fills the place of a bias: a module's has as many dims as outputs.
+    // A scalar there fills the place of a bias; a module's bias has one element per output.
     if (one_of(n.op, {"Gemm", "Conv", "ConvTranspose"})) return u.site_input == 2 && data.rank() >= 1;
     return n.op == "MatMul" || n.op == "PRelu" || (data.rank() >= 1 && after_product(u));
   });
 }
 
-// Frequencies: multiplied by something made of positions (no floating input, no embedding) and then Cos or Sin. Those
-// in no order at all that are multiplied element by element were trained (state spaces); a matrix of them was drawn.
+// Frequencies: multiplied by values derived from positions (no floating-point input, no embedding), then Cos or Sin.
+// Unordered frequencies that are multiplied element by element were trained (state spaces); an unordered matrix was
+// sampled at random.
 bool PositionEvidence::rotary(int v) const {
   const HostTensor& data = value(v).data;
   if (data.numel() < 2) return false;
@@ -307,13 +311,13 @@ bool PositionEvidence::rotary(int v) const {
   return false;
 }
 
-// Adding a vector of zeros or multiplying by ones standardizes nothing: a fresh layer does it.
+// Adding zeros or multiplying by ones does not standardize: a newly initialized layer does the same.
 bool PositionEvidence::changes_nothing(const std::string& op, int v) const {
   if (value(v).data.numel() < 2) return false;
   return ((op == "Add" || op == "Sub") && all_equal(g_, v, 0)) || ((op == "Mul" || op == "Div") && all_equal(g_, v, 1));
 }
 
-// What depends on a floating graph input or on an embedding.
+// Marks values that depend on a floating-point graph input or on an embedding.
 void PositionEvidence::find_data() {
   carries_data_.assign(g_.values.size(), 0);
   for (const int v : g_.inputs)
@@ -345,12 +349,12 @@ bool PositionEvidence::all_equal(const SourceGraph& g, int v, double want) const
   return std::all_of(all.begin(), all.end(), [&](double x) { return x == want; });
 }
 
-// The inner step of a decomposed GroupNorm, or of a standardised convolution weight: a norm with scale 1 and bias 0.
+// The inner step of a decomposed GroupNorm, or of a standardized convolution weight: a norm with scale 1 and bias 0.
 bool PositionEvidence::dummy_norm(const Use& u) const {
   const SourceNode& n = u.at();
   if (n.op == "InstanceNormalization" && n.inputs.size() == 3)
     return all_equal(*u.graph, n.inputs[1], 1) && all_equal(*u.graph, n.inputs[2], 0);
-  // A weight is normalised, not data: the norm's own scale and bias are no weights of a module.
+  // Here a weight is normalized, not data; the norm's scale and bias are not a module's weights.
   return n.op == "BatchNormalization" && n.inputs.size() == 5 && constant(n.inputs[0]) && u.graph == &g_ &&
          u.site_input > 0 && all_equal(g_, n.inputs[1], 1) && all_equal(g_, n.inputs[2], 0);
 }
@@ -378,8 +382,8 @@ void PositionEvidence::find_input_like() {
   }
 }
 
-// Add and Mul of a whole matrix is rather a position table, so there only vectors count. What widens the input is no
-// standardisation either: distances to prototypes subtract a table from every row.
+// Only vectors count for Add and Mul, because a matrix is more likely a position table. An operation that widens the
+// input does not standardize it: distances to prototypes subtract a table from every row.
 bool PositionEvidence::standardises(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_) return false;
   const SourceNode& n = u.at();

@@ -1,4 +1,4 @@
-// What the positions of a tensor in the graph say about it.
+// Evidence from a tensor's positions in the graph.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,21 @@
 namespace amp {
 
 bool after_product(const Use& u);  // added to the result of a MatMul, Gemm or convolution
-bool after_norm(const Use& u);     // scale or shift of a normalisation that is spelled out
+bool after_norm(const Use& u);     // scale or shift of an unfused normalization
 
 class PositionEvidence {
  public:
   explicit PositionEvidence(const SourceGraph& g);
 
   std::vector<Use> uses(int value) const { return uses_behind_views(g_, consumers_, live_, value); }
-  // The first use in a weight's position, else the first use.
+  // The first use in a weight's position; if there is none, the first use.
   static const Use& main_use(const std::vector<Use>& uses);
   static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"
-  // `learned`: the file holds weights without structure; structure is then remarkable. `raw_is_usual`: many of its
-  // weights are read by raw products.
+  // `learned`: the file holds weights without structure, so structure is significant. `raw_is_usual`: raw products read
+  // many of the file's weights.
   void set_file(bool learned, bool raw_is_usual) { learned_ = learned, raw_is_usual_ = raw_is_usual; }
-  bool raw_product(const Use& u) const;  // of a larger module's own, without a bias
-  // A gradient reaches it from an output, and no structure around it says that it is fixed.
+  bool raw_product(const Use& u) const;  // a product without bias, computed directly by a larger module
+  // True if a gradient reaches the value from an output and no pattern around it shows that it is fixed.
   bool learnable(int value) const;
   std::vector<Evidence> weigh(int value, const std::vector<Use>& uses, Naming naming) const;
 
@@ -48,7 +48,7 @@ class PositionEvidence {
   void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
   bool unstandardises(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
-  double fourier_features(int v) const;  // 0: it is none, else the evidence's weight
+  double fourier_features(int v) const;  // the evidence's weight; 0 if it is not such a projection
   bool codebook(int v) const;
   bool random_phase(int v) const;
   bool lerp_center(int v) const;
@@ -59,7 +59,7 @@ class PositionEvidence {
   bool scaler(int v, const std::vector<Use>& uses) const;
   bool input_norm(const Use& u, const HostTensor& data) const;
   bool without_bias(const SourceNode& product) const;
-  double outside_of_layers(int v, const Use& u, Naming naming) const;  // 0: a layer's own, else the evidence's weight
+  double outside_of_layers(int v, const Use& u, Naming naming) const;  // the evidence's weight; 0 if a layer holds it
   bool fixed_product(int v, const std::vector<Use>& uses) const;
   void find_data();
   void find_reached();
@@ -71,9 +71,9 @@ class PositionEvidence {
   const std::vector<char> live_;
   const TorchScopes scopes_;
   std::vector<char> carries_data_, reached_;
-  std::vector<char> input_like_;  // a graph input, rearranged or standardised by constants
+  std::vector<char> input_like_;  // a graph input, rearranged or standardized by constants
   bool learned_ = false, raw_is_usual_ = false;
-  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add could be a frozen norm's
+  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add may be a frozen norm's
 };
 
 }  // namespace amp

@@ -1,5 +1,6 @@
-// Roles that a tensor plays in a pattern of several nodes: the vectors of a spectral norm's power iteration, random
-// Fourier features, codebooks, scalers of targets.
+// Evidence from patterns of several nodes: power iteration of a spectral norm, random Fourier features, codebooks,
+// scalers of inputs and targets. Each test follows readers or producers for a few steps, and fails if another node
+// reads a value in between.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +18,7 @@ int64_t wide_dims(const HostTensor& t) {
   return std::count_if(t.dims().begin(), t.dims().end(), [](int64_t d) { return d != 1; });
 }
 
-// At least 16 values that fill 0 to 2 pi.
+// True for at least 16 values that fill the interval from 0 to 2 pi.
 bool full_turn(const HostTensor& t) {
   if (!t || !is_float(t.dtype()) || t.numel() < 16 || t.numel() > (1 << 20) || wide_dims(t) > 1) return false;
   const std::vector<double> x = t.to_doubles();
@@ -49,7 +50,7 @@ bool PositionEvidence::learnable(int v) const {
   return !std::all_of(all.begin(), all.end(), [](const Use& u) { return blocks_gradient(u.at(), u.site_input); });
 }
 
-// sigma = u . (W v), W / sigma: a vector that meets weights only, in products, and whose result only divides what is
+// sigma = u . (W v), W / sigma: a vector that is only multiplied by weights, and whose result only divides values
 // computed from weights.
 bool PositionEvidence::power_iteration(int v) const {
   if (value(v).data.numel() < 2 || wide_dims(value(v).data) > 1) return false;
@@ -80,8 +81,7 @@ bool PositionEvidence::power_iteration(int v) const {
   return multiplied && divides;
 }
 
-// A wave that convolutions or products read as their weights, times other tensors of the file: a bank of filters that
-// is computed from its frequencies.
+// True if convolutions or products use the wave as their weight: a filter bank computed from its frequencies.
 bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
   std::set<int> seen(wave.outputs.begin(), wave.outputs.end());
   std::vector<int> open(wave.outputs.begin(), wave.outputs.end());
@@ -103,8 +103,8 @@ bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
   return kernel;
 }
 
-// cos(x W + b), or cos and sin of it. Sin alone is an activation (SIREN). Coordinates, or phases drawn from a full
-// turn, make it a projection that was drawn and kept.
+// cos(x W + b), or cos and sin of it. Sin without Cos is an activation (SIREN). Coordinates, or phases from a full
+// turn, show that the projection was sampled once and kept.
 double PositionEvidence::fourier_features(int v) const {
   if (wide_dims(value(v).data) < 2) return 0;
   std::set<int> seen = {v};
@@ -120,7 +120,7 @@ double PositionEvidence::fourier_features(int v) const {
       cosine = cosine || n.op == "Cos";
       sine = sine || n.op == "Sin";
       const bool multiplies = one_of(n.op, {"MatMul", "Gemm"});
-      if (multiplies && product) continue;  // another layer
+      if (multiplies && product) continue;  // a further layer
       if (!multiplies && !rearranges(n, input) && !one_of(n.op, {"Add", "Mul"})) continue;
       if (one_of(n.op, {"Add", "Mul"}) &&
           !std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && constant(i); }))
@@ -158,8 +158,8 @@ bool PositionEvidence::random_phase(int v) const {
   });
 }
 
-// center + psi * (x - center): the truncation of a latent code. Training moves no such center by its gradient, since it
-// is nearly taken back. Layers that undo themselves add first and subtract later.
+// center + psi * (x - center): the truncation of a latent code. Its gradient nearly cancels, so it is not trained.
+// Layers that undo themselves add first and subtract later.
 bool PositionEvidence::lerp_center(int v) const {
   if (wide_dims(value(v).data) > 1) return false;
   int subtracted = -1, added = -1;
@@ -189,8 +189,8 @@ bool PositionEvidence::without_bias(const SourceNode& product) const {
   return true;
 }
 
-// (x - mean) W, where nothing is added to the product and x - mean is not divided by a deviation; also x W for a graph
-// input x and orthogonal lines of W.
+// (x - mean) W without a bias, where x - mean is not divided by a deviation; also x W for a graph input x and a W with
+// orthogonal lines.
 bool PositionEvidence::whitening(int v, const std::vector<Use>& uses) const {
   return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
     const SourceNode& n = u.at();
@@ -231,7 +231,7 @@ bool PositionEvidence::whitening_mean(int v, const std::vector<Use>& uses) const
          });
 }
 
-// (input - mean) / deviation, and y * deviation + mean at another place: inputs and targets have the same unit.
+// (input - mean) / deviation, and y * deviation + mean elsewhere: inputs and targets have the same unit.
 bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
   const HostTensor& data = value(v).data;
   if (wide_dims(data) > 1) return false;
@@ -247,8 +247,8 @@ bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
   return applied && undone;
 }
 
-// x * a + b of a graph input by vectors that nobody typed in: a BatchNormalization that an exporter spelled out.
-// Scalers subtract and divide.
+// x * a + b of a graph input, by vectors that were not typed in: a BatchNormalization that an exporter decomposed.
+// Scalers subtract and divide instead.
 bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_ || data.numel() < 2 || wide_dims(data) != 1 || printed_decimals(data)) return false;
   const auto affine = [&](const SourceNode& n, const char* op) {
@@ -265,8 +265,8 @@ bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
          });
 }
 
-// A product with data that a larger module computes outside of its layers, without a bias. The last product of a model
-// is a head.
+// A product with data, without a bias, that a larger module computes outside of its layers. The last product of a model
+// is excluded: it is a head.
 bool PositionEvidence::raw_product(const Use& u) const {
   const SourceNode& n = u.at();
   if (u.graph != &g_ || u.site_input > 1 || !one_of(n.op, {"MatMul", "Gemm", "Conv", "ConvTranspose"})) return false;
@@ -275,8 +275,8 @@ bool PositionEvidence::raw_product(const Use& u) const {
   return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
 }
 
-// Raw parameters and raw buffers of a module look alike: those that are parameters usually have a parameter's name.
-// Where many of the file's weights are raw, its author writes layers so.
+// Raw parameters and raw buffers of a module look alike; raw parameters usually have a parameter's name. If many of the
+// file's weights are raw, this is the author's style and is not evidence.
 double PositionEvidence::outside_of_layers(int v, const Use& u, Naming naming) const {
   const bool folded = naming == Naming::folded;
   if ((naming != Naming::module && !folded) || raw_is_usual_ || !reached_[static_cast<size_t>(v)]) return 0;
@@ -286,7 +286,7 @@ double PositionEvidence::outside_of_layers(int v, const Use& u, Naming naming) c
   return after_product(u) ? (folded ? -4 : -3) : 0;
 }
 
-// The bias of a convolution or product whose matrix has the structure of a constant. A constant bias says nothing.
+// The bias of a convolution or product whose matrix has the structure of a constant. A constant bias is not evidence.
 bool PositionEvidence::fixed_product(int v, const std::vector<Use>& uses) const {
   if (!learned_ || value(v).data.numel() < 2 || TensorValues(value(v).data).constant_valued()) return false;
   return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
@@ -298,7 +298,7 @@ bool PositionEvidence::fixed_product(int v, const std::vector<Use>& uses) const 
   });
 }
 
-// A table that a product compares with data, and whose row is looked up by the place of the best.
+// A table that a product compares with data, and from which the best-matching row is then looked up.
 bool PositionEvidence::codebook(int v) const {
   bool looked_up = false, compared = false;
   for (const Use& u : uses(v)) {
@@ -320,7 +320,7 @@ bool PositionEvidence::codebook(int v) const {
   return looked_up && compared;
 }
 
-// y * scale + mean behind the last layer's bias: targets were standardised. Both steps must be there.
+// y * scale + mean after the last layer's bias: targets were standardized. Both steps must be present.
 bool PositionEvidence::unstandardises(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_ || wide_dims(data) > 1) return false;
   const auto affine = [&](const SourceNode& n, const char* op) {
@@ -348,7 +348,7 @@ bool PositionEvidence::unstandardises(const Use& u, const HostTensor& data) cons
     out = node(next[0]).outputs[0];
   }
   if (std::find(g_.outputs.begin(), g_.outputs.end(), out) == g_.outputs.end()) return false;
-  // What is scaled is a layer's result with its own bias; right behind a norm scale and shift are the norm's.
+  // Requires that a layer's result with its bias is scaled; after a norm, scale and shift belong to the norm.
   for (const int i : scale->inputs) {
     const int p = i < 0 ? -1 : value(i).producer;
     if (p < 0) continue;

@@ -1,5 +1,5 @@
-// Roles of tensors that a file stores beside the weight they belong to, or without values of their own: quantized
-// copies of a weight, and class or prompt tokens of zeros.
+// Evidence for tensors that a file stores in addition to their weight, or with placeholder values: quantized copies of
+// a weight, and class or prompt tokens of zeros.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-// x * scale == y to rounding, scale broadcast to x (null: 1).
+// True if x * scale equals y up to rounding; scale is broadcast to x (null: 1).
 bool scaled_equal(const HostTensor& x, const HostTensor* scale, const HostTensor& y) {
   if (x.dims() != y.dims() || (scale && scale->rank() > x.rank())) return false;
   const TensorValues xs(x), ys(y), ss(scale ? *scale : x);
@@ -40,7 +40,7 @@ bool scaled_equal(const HostTensor& x, const HostTensor* scale, const HostTensor
 
 }  // namespace
 
-// c = w / s in w + (round(c) - c) s and the like: the graph rounds it, and holds w and s too.
+// c = w / s, as in w + (round(c) - c) s: the graph rounds c, and also holds w and s.
 bool PositionEvidence::rounded_copy(int v) const {
   bool rounds = false;
   std::vector<int> open = {v}, scales, weights;
@@ -72,8 +72,8 @@ bool PositionEvidence::rounded_copy(int v) const {
   });
 }
 
-// Concat(v, tokens) + positions: a class or prompt token [.., n, H], which may be zeros still. A first state of zeros
-// is joined to data as well, but no table covers its places.
+// Concat(v, tokens) + positions: a class or prompt token [.., n, H], which may still be zeros. An initial state of
+// zeros is concatenated with data as well, but is not covered by a position table.
 bool PositionEvidence::joined_token(int v) const {
   const Dims& own = value(v).data.dims();
   if (own.size() < 2 || own.back() < 2) return false;

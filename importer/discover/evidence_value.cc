@@ -1,3 +1,5 @@
+// Evidence from values: tests for masks, ramps, geometric series, sinusoids, grids and the patterns of
+// fixed_pattern.cc. The weight of a finding depends on the Naming and on the ValueContext. Large tensors are sampled.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +21,7 @@ using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, n
 
 constexpr int64_t kRows = 64, kColumns = 16;
 
-// x[i+1] - x[i] is always the same: arange, linspace.
+// x[i+1] - x[i] is constant: arange, linspace.
 bool arithmetic(const std::function<double(int64_t)>& x, int64_t n) {
   if (n < 4 || x(1) == x(0)) return false;
   const double step = (x(n - 1) - x(0)) / static_cast<double>(n - 1);
@@ -30,7 +32,7 @@ bool arithmetic(const std::function<double(int64_t)>& x, int64_t n) {
   return true;
 }
 
-// x[i+1] / x[i] is always the same: slopes of ALiBi, inverse frequencies.
+// x[i+1] / x[i] is constant: slopes of ALiBi, inverse frequencies.
 bool geometric(const std::function<double(int64_t)>& x, int64_t n) {
   if (n < 4 || x(0) == 0) return false;
   const double ratio = x(1) / x(0);
@@ -41,7 +43,7 @@ bool geometric(const std::function<double(int64_t)>& x, int64_t n) {
   return true;
 }
 
-// x[i+1] + x[i-1] = c x[i]: samples of one sinusoid, also of a ramp or a constant; the sinusoid only when told so.
+// x[i+1] + x[i-1] = c x[i] holds for samples of one sinusoid, and also for a ramp or a constant.
 enum class Wave { none, flat, ramp, sinusoid };
 Wave wave(const std::function<double(int64_t)>& x, int64_t n) {
   double top = 0, bottom = 0, largest = 0;
@@ -62,7 +64,7 @@ Wave wave(const std::function<double(int64_t)>& x, int64_t n) {
   return same ? Wave::flat : std::fabs(c - 2) < 1e-6 ? Wave::ramp : Wave::sinusoid;
 }
 
-// What every row, or every column, of a matrix is, when all are waves.
+// The kind of all rows, or of all columns, of a matrix if all are waves.
 Wave waves(const TensorValues& v) {
   if (!v.matrix()) return Wave::none;
   const int64_t rows = v.wide()[0], columns = v.wide()[1];
@@ -100,7 +102,7 @@ bool symmetric(const TensorValues& v) {
   return true;
 }
 
-// The columns of a table repeat their values exactly, as coordinates of a grid do. Learned numbers of 32 bits do not.
+// The columns of a table repeat their values exactly, as coordinates of a grid do. Learned 32-bit numbers do not.
 bool repeats(const TensorValues& v, const HostTensor& t) {
   if (size_of(t.dtype()) < 4 || v.wide().size() < 2) return false;
   const int64_t columns = v.wide().back(), rows = v.size() / columns;
@@ -127,8 +129,8 @@ bool irregular(const TensorValues& v) {
   return static_cast<int64_t>(seen.size()) * 10 >= looked * 9 || (v.size() >= kFewestArranged && !arranged(v));
 }
 
-// A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a
-// shape. Neither a whole number nor one over it is taken for one: parameters begin at such (-10, 0.1).
+// A square or fourth root of a whole number or its reciprocal, as attention computes its scale from a shape. Whole
+// numbers and their reciprocals are excluded, because parameters are initialized to such values (-10, 0.1).
 bool root_of_whole(double x) {
   if (!(x > 0) || x == std::floor(x) || std::fabs(1 / x - std::round(1 / x)) <= 1e-6 / x) return false;
   const double square = x * x, fourth = square * square;
@@ -156,7 +158,7 @@ class Look {
       return weigh("whole numbers only", {-2, -3, -3, 0});
     if (repeats(v_, data_)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
     if (symmetric(v_)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
-    // What was learned, or drawn to be, does not repeat; under a made-up name that is all there is to go by.
+    // Learned or randomly initialized values do not repeat; under a generated name this is the only evidence.
     if (v_.size() >= 4 && irregular(v_)) return weigh("no regularity in its values", {0.5, 0.5, 1.5, 0.5});
     return {};
   }
@@ -167,7 +169,7 @@ class Look {
   std::optional<Evidence> constant_valued(double x) const {
     if (x == 0 && data_.rank() >= 3 && data_.dims()[0] > 1 && v_.wide().size() >= 2)
       return weigh("all zeros, a batch of them: a first state", {0, -9, -9, 0});
-    // Zero biases beside trained ones: a converter filled the input of an operator.
+    // Zero biases next to trained ones: a converter filled the input of an operator.
     if (context_.product_bias && context_.biases_learned && v_.size() >= 2) {
       if (x == 0) return weigh("all zeros, other biases are not", {0, -1, -5, -3});
       if (std::fabs(x) <= 1e-4) return weigh("an epsilon", {-6, -6, -6, -6});
@@ -203,7 +205,8 @@ class Look {
     return weigh("two values only", {-1, -2, -2, 0});
   }
 
-  // Signs in no order, times a scale that training left: not 1, nor one over a whole number or its root.
+  // Signs in random order, times a scale that training produced: not 1, nor the reciprocal of a whole number or its
+  // root.
   bool binary_weights(double scale) const {
     const double inverse = 1 / (scale * scale);
     return std::fabs(inverse - std::round(inverse)) > 1e-5 * inverse && v_.size() >= kFewestArranged && !arranged(v_);
@@ -219,7 +222,7 @@ class Look {
     if (v_.wide().size() != 1) return {};
     if (arithmetic(element, v_.size())) {
       if (!in_product) return weigh("equal steps", {-2.5, -6, -4, -1});
-      // Even where an exporter lists it as a parameter: the expectation over bins of a detector's distances.
+      // Applies even if the exporter lists it as a parameter: a detector's expectation over distance bins.
       const bool whole = v_.at(0) == std::floor(v_.at(0)) && std::fabs(v_.at(1) - v_.at(0)) == 1;
       return weigh("equal steps, in a weight's place", {whole ? -20.0 : -10.0, -10, -10, -9});
     }
@@ -227,7 +230,7 @@ class Look {
     return {};
   }
 
-  // Only beside weights that have no structure: in files written by hand all values are round.
+  // Only if other weights have no structure: in files written by hand all values are round.
   std::optional<Evidence> pattern() const {
     if (!context_.learned) return {};
     const auto found = fixed_pattern(data_);
@@ -245,8 +248,8 @@ class Look {
     return weigh(found->text, {-5, -6, -5, -5});
   }
 
-  // The distinct values in order have gaps of all sizes, as drawn numbers do. A function of distance is spaced evenly,
-  // or closer and closer.
+  // True if the gaps between sorted distinct values have all sizes, as in random numbers. A function of distance has
+  // even or steadily shrinking gaps.
   bool gathered() const {
     std::set<double> seen;
     for (int64_t i = 0; i < v_.size() && seen.size() < 4096; ++i) seen.insert(v_.at(i));

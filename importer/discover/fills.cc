@@ -1,3 +1,5 @@
+// Replaces ConstantOfShape nodes in weight positions by constants. Only fills with constant dims and a visible name are
+// replaced, because export must be able to write the trained value as an initializer.
 #include "importer/discover/fills.h"
 
 #include <algorithm>
@@ -16,12 +18,12 @@ constexpr int64_t kLargest = int64_t{64} << 20, kTotal = int64_t{1} << 30;
 
 bool weight_position(const SourceNode& n, int input) {
   const char* role = weight_role(n, input);
-  // Sums, products and lookups are made of fills in ordinary shape arithmetic too.
+  // Ordinary shape arithmetic also uses fills in sums, products and lookups.
   const bool weak = n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Sum" || n.op.rfind("Gather", 0) == 0;
   return role && !weak;
 }
 
-// The dims that the node's input spells; empty when they are not constant, not positive or of no use.
+// The dims in the node's input; empty if they are not constant, not positive or of another form.
 Dims fill_dims(const SourceGraph& g, const SourceNode& n) {
   const int shape = n.inputs.size() == 1 ? n.inputs[0] : -1;
   if (shape < 0 || g.values[static_cast<size_t>(shape)].kind != SourceKind::constant) return {};

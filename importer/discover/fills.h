@@ -1,7 +1,7 @@
-// Weights that a file makes by ConstantOfShape: models stripped of their trained values keep them so. Those that stand
-// in a weight position of a matrix product, convolution, norm or recurrent layer become constants with a value, so that
-// they can be trained; others stay nodes, to be folded where they are used. Fills above 64 MiB (1 GiB in all) are left
-// alone, with a note.
+// Weights that a file creates by ConstantOfShape, as models stripped of their trained values do. A fill in a weight
+// position of a matrix product, convolution, norm or recurrent layer becomes a constant, so that it can be trained.
+// Other fills remain nodes and are folded where they are used. A fill above 64 MiB (1 GiB in total) remains a node,
+// with a note.
 #pragma once
 
 #include "importer/read/build.h"

@@ -1,18 +1,18 @@
-// The detectors behind fixed_pattern(). Each states a property that holds exactly, up to rounding to 32 bits, in the
-// constants that it is meant for, and has probability near zero in random values:
+// Detectors of fixed_pattern(). Each tests a property that holds exactly, up to rounding to 32 bits, in the constants
+// that it is designed for, and has a probability near zero in random values:
 //
-//   repeats       magnitudes recur in a regular order (importer/discover/arrangement.h): blur, Sobel, Haar and mirrored wavelet
-//                 filters, DCT, Hadamard, copied channels
-//   filter bank   no negative value, every line has one run of non-zero values: mel and triangular filters
-//   shares        no negative value, all lines have the same sum: smoothing kernels, row-normalised adjacency
+//   repeats       magnitudes recur in a regular order (importer/discover/arrangement.h): blur, Sobel, Haar,
+//                 mirrored wavelet filters, DCT, Hadamard, copied channels
+//   filter bank   no negative value; every line has one run of non-zero values: mel and triangular filters
+//   shares        no negative value; all lines have the same sum: smoothing kernels, row-normalized adjacency
 //   graph matrix  symmetric: adjacency, Laplacian, Gram matrix
-//   waves         every line obeys one linear recurrence of low order: (windowed) Fourier bases, windows, Gabor filters
+//   waves         every line follows one linear recurrence of low order: (windowed) Fourier bases, Gabor filters
 //   polynomials   every line is a polynomial of its index: trend bases
 //   separable     square kernels of rank one or two: Gaussian and Gabor kernels
 //   diagonal      one entry in each row and column of a square matrix
 //   round         decimals of few digits: color matrices, means and deviations that were typed in
 //   typed         in vectors: the same, and roots, reciprocals and logarithms of whole numbers
-//   orthogonal    the lines are orthogonal: principal components; orthogonal initializers make such weights too
+//   orthogonal    orthogonal lines: principal components; orthogonal initializers produce such weights too
 #include "importer/discover/fixed_pattern.h"
 
 #include <array>
@@ -24,7 +24,7 @@
 namespace amp {
 namespace {
 
-// Reads one line of a tensor that is seen as rows of the last dimension, or as columns across them.
+// Access to the lines of a tensor: rows of the last dimension, or columns across them.
 struct Lines {
   const TensorValues& v;
   int64_t count, length, between, step;
@@ -38,7 +38,7 @@ struct Lines {
     const int64_t n = v.wide().empty() ? 1 : v.wide().front();
     return {v, v.size() / n, n, 1, v.size() / n};
   }
-  // At most `most` lines, spread evenly.
+  // True if `holds` is true for at most `most` lines, spread evenly.
   template <class Holds>
   bool all(int64_t most, const Holds& holds) const {
     const int64_t skip = std::max<int64_t>(1, count / most);
@@ -49,7 +49,7 @@ struct Lines {
   }
 };
 
-// A sample of at most 4096 elements; an odd step meets all columns of a table.
+// A sample of at most 4096 elements. The step is odd, so that all columns of a table are sampled.
 std::vector<double> sample_of(const TensorValues& v) {
   std::vector<double> out;
   const int64_t step = v.sample_step() | 1;
@@ -57,7 +57,7 @@ std::vector<double> sample_of(const TensorValues& v) {
   return out;
 }
 
-// How many magnitudes differ by more than rounding.
+// The number of magnitudes that differ by more than rounding.
 size_t distinct_magnitudes(const std::vector<double>& values, size_t& nonzero) {
   std::vector<double> m;
   double largest = 0;
@@ -72,14 +72,14 @@ size_t distinct_magnitudes(const std::vector<double>& values, size_t& nonzero) {
   return distinct;
 }
 
-// Fewer than seven tenths of the magnitudes differ.
+// True if fewer than seven tenths of the magnitudes differ.
 bool few_magnitudes(const std::vector<double>& values) {
   size_t nonzero = 0;
   const size_t distinct = distinct_magnitudes(values, nonzero);
   return nonzero >= 4 && distinct * 10 <= nonzero * 7;
 }
 
-// Weights that were rounded to few levels, or to 16 bits: dense, and without order.
+// True for weights that were rounded to few levels or to 16 bits: dense and unordered.
 bool few_levels_without_order(const TensorValues& v, const std::vector<double>& values) {
   if (v.size() < kFewestArranged) return false;
   const auto zeros = std::count(values.begin(), values.end(), 0.0);
@@ -101,7 +101,7 @@ bool filter_bank(const Lines& lines, const std::vector<double>& values) {
   });
 }
 
-// No negative value, and every line sums to the same.
+// True if no value is negative and all lines have the same sum.
 bool shares(const Lines& lines) {
   if (lines.count < 2 || lines.length < 3) return false;
   double want = 0;
@@ -137,8 +137,8 @@ bool symmetric_matrix(const TensorValues& v) {
   return true;
 }
 
-// Does a linear recurrence of low order leave nothing of the line? Least squares by the normal equations with a small
-// ridge, since pure sinusoids make them singular. Random values leave about a half.
+// True if a linear recurrence of low order explains the whole line. Least squares by the normal equations with a small
+// ridge, because pure sinusoids make them singular. Random values leave a residual of about a half.
 bool predictable(const Lines& lines, int64_t line) {
   constexpr int64_t kMost = 512;
   constexpr int kOrder = 10;
@@ -146,7 +146,7 @@ bool predictable(const Lines& lines, int64_t line) {
   while (first < n && lines.at(line, first) == 0) ++first;
   while (n > first && lines.at(line, n - 1) == 0) --n;
   n = std::min(n - first, kMost);
-  if (n == 0) return true;  // a line of zeros says nothing
+  if (n == 0) return true;  // a line of zeros is compatible with any recurrence
   if (n < 12) return false;
   const auto x = [&](int64_t i) { return lines.at(line, first + i); };
   const int p = static_cast<int>(std::min<int64_t>(kOrder, n / 4));
@@ -162,7 +162,7 @@ bool predictable(const Lines& lines, int64_t line) {
   if (!std::isfinite(energy)) return false;
   if (energy == 0) return true;
   for (int i = 0; i < p; ++i) a[size_t(i)][size_t(i)] += 1e-10 * energy + 1e-30;
-  for (int k = 0; k < p; ++k) {  // Gauss-Jordan; positive definite, so no pivoting
+  for (int k = 0; k < p; ++k) {  // Gauss-Jordan; the matrix is positive definite, so pivoting is not needed
     const double pivot = a[size_t(k)][size_t(k)];
     for (int j = k; j <= p; ++j) a[size_t(k)][size_t(j)] /= pivot;
     for (int i = 0; i < p; ++i) {
@@ -183,7 +183,7 @@ bool waves_along(const Lines& lines) {
   return lines.length >= 12 && lines.all(16, [&](int64_t l) { return predictable(lines, l); });
 }
 
-// Square kernels whose rank is at most two.
+// True for square kernels of rank two or less.
 bool separable(const TensorValues& v) {
   const auto n = v.wide().empty() ? 0 : v.wide().back();
   if (!kernel(v) || n < 5 || n > 64) return false;
@@ -193,7 +193,7 @@ bool separable(const TensorValues& v) {
     double largest = 0;
     for (int64_t i = 0; i < n * n; ++i) largest = std::max(largest, std::fabs(m[size_t(i)] = all.at(l, i)));
     if (largest == 0) return true;
-    for (int rank = 0; rank < 2; ++rank) {  // takes the largest element's row and column out
+    for (int rank = 0; rank < 2; ++rank) {  // subtract the rank-1 part given by the largest element's row and column
       const auto top =
           std::max_element(m.begin(), m.end(), [](double a, double b) { return std::fabs(a) < std::fabs(b); });
       const int64_t r = (top - m.begin()) / n, c = (top - m.begin()) % n;
@@ -209,11 +209,11 @@ bool separable(const TensorValues& v) {
   });
 }
 
-// How far the rounding to 32 bits moves a decimal, in units of its last place.
+// The change of a decimal by rounding to 32 bits, in units of its last place.
 double decimal_rounding(double x, double unit) { return 1.2e-7 * std::fabs(x) * unit + 1e-9; }
 
-// All values are decimals of at most `digits` places: what was typed in. A random float passes with a probability of
-// about 1e-7 * 10^digits.
+// True if all values are decimals of at most `digits` places, as typed numbers are. A random float passes with a
+// probability of about 1e-7 * 10^digits.
 bool round_decimals(const std::vector<double>& values, int digits) {
   const double unit = std::pow(10.0, digits);
   return std::all_of(values.begin(), values.end(), [&](double x) {
@@ -221,8 +221,8 @@ bool round_decimals(const std::vector<double>& values, int digits) {
   });
 }
 
-// The same for as many digits as the values need, where all of them together pass by chance with a probability below
-// 1e-9.
+// As round_decimals(), with as many digits as the values need; the values must pass by chance with a probability below
+// 1e-9 in total.
 bool typed_decimals(const std::vector<double>& values) {
   for (int digits = 0; digits <= 7; ++digits) {
     if (!round_decimals(values, digits)) continue;
@@ -233,7 +233,7 @@ bool typed_decimals(const std::vector<double>& values) {
   return false;
 }
 
-// Roots, reciprocals or logarithms of whole numbers: lengths, counts, frequencies of classes.
+// True for roots, reciprocals or logarithms of whole numbers: lengths, counts, class frequencies.
 bool images_of_whole_numbers(const std::vector<double>& values) {
   constexpr std::array<double (*)(double), 3> inverse = {[](double x) { return x * x; }, [](double x) { return 1 / x; },
                                                          [](double x) { return std::exp(std::min(x, 16.0)); }};
@@ -248,7 +248,7 @@ bool images_of_whole_numbers(const std::vector<double>& values) {
   });
 }
 
-// A square matrix with one entry in each row and column: a diagonal or a permutation with scales.
+// A square matrix with one entry in each row and column: a diagonal matrix or a scaled permutation.
 bool one_entry_a_line(const TensorValues& v) {
   if (!v.matrix() || v.wide()[0] != v.wide()[1] || v.wide()[0] < 3) return false;
   const int64_t n = v.wide()[0];
@@ -264,8 +264,9 @@ bool one_entry_a_line(const TensorValues& v) {
   return static_cast<int64_t>(columns.size()) == n;
 }
 
-// Every line is a polynomial of its index, of a degree that leaves an equation over: trend bases, Vandermonde matrices.
-// Differences of order degree + 1 vanish. Random values pass one equation with a probability of about 1e-5.
+// True if every line is a polynomial of its index with a degree low enough to leave equations to test: trend bases,
+// Vandermonde matrices. Differences of order degree + 1 vanish. Random values pass one equation with a probability of
+// about 1e-5.
 bool polynomial_lines(const Lines& lines) {
   constexpr int64_t kLongest = 32;
   const int64_t n = std::min(lines.length, kLongest);
@@ -355,7 +356,7 @@ bool printed_decimals(const HostTensor& data) {
   for (int64_t i = 0; i < std::min(v.size(), kMostLooked); ++i) {
     const double x = v.at(i);
     if (x == 0) continue;
-    const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));  // of the sixth digit, inverse
+    const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));  // 1 / unit of the sixth digit
     if (!(std::fabs(x * unit - std::round(x * unit)) <= decimal_rounding(x, unit))) return false;
   }
   return true;
@@ -368,7 +369,7 @@ bool unstructured(const HostTensor& data, int64_t fewest) {
   const std::vector<double> values = sample_of(v);
   const size_t distinct = distinct_magnitudes(values, nonzero);
   if (nonzero * 10 < values.size() * 5) return false;
-  // Few levels in no order are rounded weights.
+  // Few levels in random order are rounded weights.
   if (distinct * 10 < nonzero * 9 && (v.size() < kFewestArranged || arranged(v))) return false;
   const auto pattern = fixed_pattern(data);
   return !pattern || !pattern->certain;

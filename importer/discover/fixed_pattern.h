@@ -1,5 +1,5 @@
-// Structure in a tensor's values that training does not produce: filter banks, transforms, graph matrices, tables that
-// somebody wrote down. Learned and freshly drawn values of 32 bits have none of it.
+// Structure in a tensor's values that training does not produce: filter banks, transforms, graph matrices, hand-written
+// tables. Learned and randomly initialized 32-bit values do not have it.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,20 @@ namespace amp {
 
 struct FixedPattern {
   const char* text;
-  bool certain;             // else fresh or hand-written parameters have it too now and then
-  bool repetition = false;  // of values: a learned table that was looked up has it too
+  bool certain;             // otherwise newly initialized or hand-written parameters may have it too
+  bool repetition = false;  // of values; a learned table that was looked up has it too
   bool typed = false;       // short decimals, or roots, logarithms and reciprocals of whole numbers
 };
 
-// For tensors with more than two distinct values, or with two of opposite sign.
+// Requires more than two distinct values, or two of opposite sign.
 std::optional<FixedPattern> fixed_pattern(const HostTensor& data);
 
-// At least `fewest` elements, nine tenths of a sample distinct, and no pattern: what training or an initializer leaves.
+// True if there are at least `fewest` elements, nine tenths of a sample are distinct, and no pattern is found: the
+// values come from training or from an initializer.
 bool unstructured(const HostTensor& data, int64_t fewest);
 
-// A sample of the elements have at most six significant decimal digits: somebody wrote them, or a program printed
-// weights as text ("%g"). A trained element of 32 bits looks so with a probability of about 0.1.
+// True if each element of a sample has at most six significant decimal digits: typed by hand or printed by a program
+// ("%g"). A trained 32-bit element passes with a probability of about 0.1.
 bool printed_decimals(const HostTensor& data);
 
 }  // namespace amp

@@ -26,7 +26,7 @@ bool small_fraction(double x) {
   return false;
 }
 
-// Constants of SELU, and of the approximations of erf and GELU.
+// Constants of SELU, and of approximations of erf and GELU.
 constexpr std::array kKnown = {1.6732632423543772, 1.0507009873554805, 1.7580993408473766, 0.3275911,  0.254829592,
                                0.284496736,        1.421413741,        1.453152027,        1.061405429};
 

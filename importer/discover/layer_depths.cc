@@ -1,3 +1,6 @@
+// For each stack, two passes over the graph give each value the last layer that it depends on, and mark what the layers
+// depend on. A parameter outside of layers gets its depth from the nodes in which it first meets input data
+// ("entries").
 #include "importer/discover/layer_depths.h"
 
 #include <algorithm>
@@ -75,14 +78,14 @@ class Depths {
       Stack s;
       s.name = name;
       for (auto& [number, blocks] : stages) {
-        if (blocks.size() > 1) blocks.erase(-1);  // what a stage holds beside its blocks
+        if (blocks.size() > 1) blocks.erase(-1);  // parameters of a stage outside of its blocks
         for (const int64_t b : blocks) s.layers.emplace_back(number, b);
       }
       stacks_.push_back(std::move(s));
     }
   }
 
-  // Values that depend on what is fed, not on parameters and constants alone.
+  // Marks values that depend on a graph input, not only on parameters and constants.
   void find_fed() {
     fed_.assign(g_.values.size(), 0);
     for (size_t v = 0; v < g_.values.size(); ++v) fed_[v] = g_.values[v].kind == SourceKind::input;
@@ -97,7 +100,7 @@ class Depths {
 
   void follow(Stack& s) {
     s.highest.assign(g_.values.size(), -1);
-    std::vector<int> at;  // what nodes compute that read a layer's parameters
+    std::vector<int> at;  // outputs of nodes that read a layer's parameters
     for (const auto& [v, n] : names_) {
       if (n.stack != s.name || s.index({n.number, n.block}) < 0) continue;
       s.highest[static_cast<size_t>(v)] = s.index({n.number, n.block});
@@ -119,7 +122,7 @@ class Depths {
     s.upstream = upstream_of(g_, at);
   }
 
-  // The nodes in which a parameter meets what is fed, behind whatever is made of it alone.
+  // The nodes in which the parameter, or a value computed only from it, is combined with input data.
   std::vector<int> entries(int parameter) const {
     std::vector<int> out;
     std::set<int> seen{parameter};
@@ -138,7 +141,7 @@ class Depths {
     return out;
   }
 
-  // The last layer below every place where the parameter is used.
+  // The last layer that precedes every use of the parameter.
   int level(const Stack& s, const std::vector<int>& nodes) const {
     int lowest = s.size() - 1;
     for (const int n : nodes) {
@@ -160,7 +163,7 @@ class Depths {
     return depth_outside(v);
   }
 
-  // Of a stage but of none of its blocks.
+  // For a parameter of a stage that belongs to none of its blocks.
   int depth_in_stage(const Stack& s, int v, int64_t stage) const {
     int first = s.size(), last = -1;
     for (int i = 0; i < s.size(); ++i) {
@@ -173,8 +176,8 @@ class Depths {
 
   int depth_outside(int v) const {
     const std::vector<int> nodes = entries(v);
-    int behind = 0, before = 0;  // 0: not
-    const Stack* end = nullptr;  // behind whose last layer it lies
+    int behind = 0, before = 0;  // 0: not after, or not before, any stack
+    const Stack* end = nullptr;  // the stack after whose last layer the parameter is used
     for (const Stack& s : stacks_) {
       const int l = level(s, nodes);
       if (l >= 0 && (behind == 0 || s.size() - l < behind)) {
@@ -187,7 +190,7 @@ class Depths {
     return behind > 1 || before > 0 || normalises(v, *end) ? behind : 0;
   }
 
-  // "vit.layernorm.weight" is the normalisation of "vit.encoder.layer"; "head.norm.weight", "fc_norm.weight" of none.
+  // "vit.layernorm.weight" normalizes "vit.encoder.layer"; "head.norm.weight" and "fc_norm.weight" normalize no stack.
   bool normalises(int v, const Stack& s) const {
     static const std::regex norm("(norm|ln|layer_?norm|rms_?norm|final_(layer_?)?norm|post_layer_?norm)[^.]*",
                                  std::regex::icase);

@@ -1,3 +1,5 @@
+// Parses numbered layers from names with regular expressions. freeze_layers() then freezes the chosen layers and, by a
+// walk upstream of their outputs, the parameters outside of layers that they depend on.
 #include "importer/discover/layers.h"
 
 #include <algorithm>
@@ -36,10 +38,10 @@ void keep_encoder(Stacks& stacks) {
       "freeze by name: --freeze GLOB");
 }
 
-using Layer = std::pair<std::string, int64_t>;  // its stack, its number
+using Layer = std::pair<std::string, int64_t>;  // stack, number
 
 struct FirstLayers {
-  std::set<Layer> frozen, first;  // the count to freeze of each stack; the first of each
+  std::set<Layer> frozen, first;  // layers to freeze; the first layer of each stack
 };
 
 FirstLayers first_layers(const Stacks& stacks, int64_t count, std::vector<std::string>& lines) {
@@ -61,7 +63,7 @@ FirstLayers first_layers(const Stacks& stacks, int64_t count, std::vector<std::s
   return out;
 }
 
-// Freezes the tensors behind these parameters, copies with their masters, but what the globs keep trainable.
+// Freezes these parameters and their ties, except those that the globs keep trainable.
 void freeze_parameters(SourceGraph& g, const std::set<int>& chosen, const std::vector<int>& parameters, int64_t count,
                        const std::vector<std::string>& trainable, std::vector<std::string>& lines) {
   const auto master = [&](int i) {
@@ -94,7 +96,7 @@ static bool short_number(const std::string& s) {
   return !s.empty() && s.size() <= 6 && s.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Module path of a name. In scopes a module list's own name stands before its members': "blocks/blocks.0".
+// The components of a module path. In scopes the name of a module list precedes its members: "blocks/blocks.0".
 static std::vector<std::string> components_of(const std::string& name) {
   std::vector<std::string> out;
   std::string part;
@@ -110,11 +112,11 @@ static std::vector<std::string> components_of(const std::string& name) {
   return out;
 }
 
-// The number of a layer, as a component of its own ("layer.3") or the end of one ("layer3", "encoder_layer_3_fc").
+// A layer number, as a separate component ("layer.3") or inside one ("layer3", "encoder_layer_3_fc").
 struct Numbered {
   std::string word;  // "encoder_layer"
   int64_t number = -1;
-  size_t next = 0;  // the component behind it
+  size_t next = 0;  // index of the next component
 };
 static std::optional<Numbered> numbered_at(const std::vector<std::string>& parts, size_t i) {
   static const std::regex word(R"(h|[A-Za-z_]*(?:layers?|blocks?|stages?|groups?|features))");
@@ -187,7 +189,7 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
   std::vector<std::string> lines;
   const FirstLayers layers_at = first_layers(stacks, count, lines);
   std::set<int> chosen;
-  std::vector<int> reached;  // what the frozen layers (with count 0 the first) compute
+  std::vector<int> reached;  // outputs of the frozen layers (with count 0: of the first layers)
   for (const auto& [p, l] : layers) {
     const bool frozen = layers_at.frozen.count({l.stack, l.number}) != 0;
     if (frozen) chosen.insert(p);

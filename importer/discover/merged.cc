@@ -1,3 +1,5 @@
+// Groups the uses of a constant-valued tensor by module path and gives every module but the owner a copy. Calls of one
+// module that exporters number ("norm", "norm_1") are recognized, so that a module that runs several times stays one.
 #include "importer/discover/merged.h"
 
 #include <algorithm>
@@ -21,13 +23,14 @@ class MergedTensors {
   }
 
   void run() {
-    for (const auto& [copy, of] : built_.copies) doc_.separated[copy].of = of;  // an Identity keeps the name
+    // created from an Identity, whose name it keeps
+    for (const auto& [copy, of] : built_.copies) doc_.separated[copy].of = of;
     const size_t values = g_.values.size();
     for (size_t v = 0; v < values; ++v) split(static_cast<int>(v));
   }
 
  private:
-  // The uses by module, or nothing when they cannot be told apart or rewired in the file.
+  // The uses by module; empty if they cannot be distinguished or rewired in the file.
   std::map<std::string, std::vector<SharedUse>> modules_of(int v) const {
     std::map<std::string, std::vector<SharedUse>> out;
     int previous = -1;
@@ -55,8 +58,8 @@ class MergedTensors {
     return cat(scope, input == 3 ? ".running_mean" : ".running_var");
   }
 
-  // Exporters number the calls of a module that runs several times: "norm_1" is a call of "norm" unless values are
-  // named after "norm_1". "norm" must itself run, or values must be named after it.
+  // Exporters number the calls of a module: "norm_1" is a call of "norm" unless values are named after "norm_1". There
+  // must also be a scope "norm" or values named after it.
   std::string called_once(const std::string& scope) const {
     const size_t dot = scope.rfind('.'), bar = scope.rfind('_');
     if (bar == std::string::npos || (dot != std::string::npos && bar < dot) || bar + 1 == scope.size()) return scope;
@@ -84,7 +87,7 @@ class MergedTensors {
     }
   }
 
-  // Who keeps the file's tensor: the module that it is named after, else the first that is no statistic.
+  // The module that keeps the file's tensor: the one in the tensor's name, else the first that is not a statistic.
   static std::string owner(const std::string& name, const std::map<std::string, std::vector<SharedUse>>& modules) {
     const size_t dot = name.rfind('.');
     const std::string stem = dot == std::string::npos ? "" : name.substr(0, dot);
@@ -140,7 +143,7 @@ int separate_value(Built& built, ModelDoc& doc, int v, const std::string& name, 
   built.slot_of.push_back(-1);
   built.visible.push_back(1);
   ModelDoc::Separated& separated = doc.separated[copy];
-  separated.of = v;  // what its readers read in the file
+  separated.of = v;  // the value that its readers use in the file
   for (const SharedUse& use : uses) {
     SourceNode& node = g.nodes[static_cast<size_t>(use.node)];
     node.inputs[static_cast<size_t>(use.input)] = copy;

@@ -1,3 +1,5 @@
+// Follows an output backward through Identity and Cast to its activation. The meaning of Softmax's axis changed in
+// opset 13, which over_classes() accounts for.
 #include "importer/discover/output_activation.h"
 
 #include <algorithm>
@@ -9,7 +11,7 @@ namespace amp {
 namespace {
 
 bool floating_cast(const SourceNode& n) {
-  const int64_t to = n.attrs.i("to", 0);  // ONNX's numbers of float, float16, double, bfloat16
+  const int64_t to = n.attrs.i("to", 0);  // TensorProto values of float, float16, double, bfloat16
   return n.op == "Cast" && (to == 1 || to == 10 || to == 11 || to == 16);
 }
 
@@ -23,7 +25,7 @@ bool over_classes(const SourceGraph& g, const SourceNode& n) {
                                        : -1;
   if (rank < 0) return false;
   if (axis == rank - 1) return true;
-  // Before opset 13 everything from the axis on is one class dimension.
+  // Before opset 13 Softmax flattens all dims from the axis on into one class dimension.
   return n.version >= 13 && (axis == 1 || axis == 1 - rank);
 }
 
@@ -32,7 +34,7 @@ const SourceNode* producer_of(const SourceGraph& g, int value) {
   return p < 0 ? nullptr : &g.nodes[static_cast<size_t>(p)];
 }
 
-// Sub(1, p), p being `positive`.
+// True for Sub(1, p), where p is `positive`.
 bool is_opposite(const SourceGraph& g, int value, int positive) {
   const SourceNode* n = producer_of(g, value);
   if (!n || !n->domain.empty() || n->op != "Sub" || n->inputs.size() != 2 || n->inputs[1] != positive) return false;

@@ -1,4 +1,4 @@
-// How a model ends: the activation after its logits, and the loss that it computes itself.
+// The end of a model: the activation after its logits, and a loss that the model computes itself.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace amp {
 
-// A Softmax or LogSoftmax over the classes (the last axis, or axis 1 of [B, C, ...]), or a Sigmoid, that makes a value;
-// Identity and floating Casts after it are looked through.
+// A Softmax or LogSoftmax over the classes (the last axis, or axis 1 of [B, C, ...]) or a Sigmoid that produces a
+// value. Identity nodes and floating-point Casts after it are skipped.
 struct OutputActivation {
   std::string op;   // "Softmax", "LogSoftmax", "Sigmoid"
-  int logits = -1;  // what it reads
+  int logits = -1;  // the activation's input
 };
 std::optional<OutputActivation> output_activation(const SourceGraph& graph, int value);
 
-// Whether the value (B, C) holds probabilities of classes that no activation above makes: rows that
-// a Normalizer divided by their sum, 1 - p beside p, or the output of a LinearClassifier
-// (ai.onnx.ml). scikit-learn's models are exported so.
+// True if the value (B, C) holds class probabilities that output_activation() does not find: rows that a Normalizer
+// divided by their sum, the pair of 1 - p and p, or the output of a LinearClassifier (ai.onnx.ml). scikit-learn's
+// models are exported in these forms.
 bool ends_in_probabilities(const SourceGraph& graph, int value);
 
-// Floating outputs of one element that depend on a trainable parameter, by their declared shape; where some are called
-// loss (or end so: "lm_loss"), only these.
+// Floating-point outputs that depend on a trainable parameter and have one element by their declared shape. If some are
+// named loss (or end in it: "lm_loss"), only these.
 std::vector<int> own_losses(const SourceGraph& graph);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Follows each output backward to the nodes that compute it (EndingFinder): a convolution or linear map indicates
+// predictions, a normalization, activation or residual sum indicates features. Rank, names and the number of joined
+// branches then give the kind of output.
 #include "importer/discover/output_look.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@
 namespace amp {
 namespace {
 
-// Lower-case words of a name: "pred_boxes.2" -> pred, boxes.
+// The words of a name in lower case: "pred_boxes.2" -> pred, boxes.
 std::set<std::string> words_of(const std::string& name) {
   std::set<std::string> out;
   std::string word;
@@ -65,18 +68,18 @@ bool named_features(const std::string& name) {
   });
 }
 
-// The ending of a value, found backwards: what makes it, and what lies between.
+// The end of the computation of a value: the nodes that compute it, and the operations after them.
 struct Ending {
-  std::vector<int> roots;    // nodes that make it: convolutions, linear maps, or whatever features end in
-  bool features = false;     // a root that predictions do not end in
+  std::vector<int> roots;    // nodes that compute it: convolutions, linear maps, or the last node of features
+  bool features = false;     // a root is of a kind that predictions do not end in
   bool probability = false;  // a Sigmoid or Softmax on the way
-  bool arithmetic = false;   // products and sums of several predictions, as boxes are decoded
+  bool arithmetic = false;   // products and sums of several predictions, as in box decoding
   size_t joined = 0;         // branches of the widest Concat on the way
 };
 
 class EndingFinder {
  public:
-  // active: values computed from an input and a weight, by more than a shape.
+  // active: marks values that depend on an input and on a weight, other than through a shape.
   EndingFinder(const SourceGraph& g, const std::vector<char>& active) : g_(g), active_(active) {}
 
   Ending find(int v) {
@@ -87,7 +90,7 @@ class EndingFinder {
   }
 
  private:
-  // Arithmetic on one prediction, and moves of its elements.
+  // Operators that compute on one prediction or move its elements.
   static bool passes(const SourceNode& n) {
     static const std::set<std::string> ops = {"Reshape",   "Transpose", "Flatten",      "Squeeze",
                                               "Unsqueeze", "Identity",  "Cast",         "Slice",
@@ -122,8 +125,8 @@ class EndingFinder {
     if (n->op == "Concat") e.joined = std::max(e.joined, in.size());
     const bool arithmetic = one_of(n->op, {"Mul", "Add", "Sub", "Div"});
     if (arithmetic && in.size() == 2) {
-      // x * sigmoid(x) is an activation, x * gate a gate, x + f(x) a residual sum; boxes are made of sums and products
-      // of what is predicted.
+      // x * sigmoid(x) is an activation, x * gate a gate, x + f(x) a residual sum. Boxes are sums and products of
+      // predicted values.
       const bool gate = n->op == "Mul" && ends_in_gate(in[0]) != ends_in_gate(in[1]);
       if (gate || (n->op == "Add" && !is_decoded(in[0]) && !is_decoded(in[1]))) {
         e.features = true;
@@ -141,7 +144,7 @@ class EndingFinder {
     for (const int i : in) follow(i, e, seen);
   }
 
-  // Clip as the activation of a layer (ReLU6), not as a bound of boxes.
+  // True for a Clip that is a layer's activation (ReLU6), not a bound of boxes.
   bool activates(const SourceNode& n) const {
     const SourceNode* before = n.op == "Clip" ? producer(n.inputs.at(0)) : nullptr;
     return before && one_of(before->op, {"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"});
@@ -155,8 +158,8 @@ class EndingFinder {
     return w && w.rank() > 1 && w.dims()[0] < 8 && w.dims()[1] > 1;
   }
 
-  // A part of what a convolution or linear map makes, or a difference or product with what is no weight's work (grid
-  // points, strides).
+  // True for a part of a prediction, or for a difference or product with values that are not predicted (grid points,
+  // strides).
   bool is_decoded(int v) const {
     const SourceNode* n = producer(v);
     return n && one_of(n->op, {"Slice", "Split", "Gather", "Sub", "Exp", "Sigmoid", "Softmax"});
@@ -166,7 +169,7 @@ class EndingFinder {
   const std::vector<char>& active_;
 };
 
-// Values that both a graph input and a parameter reach other than through a shape.
+// Marks values that both a graph input and a parameter reach other than through a shape.
 std::vector<char> active_values(const SourceGraph& g) {
   constexpr char kFed = 1, kWeighted = 2;
   std::vector<char> reached(g.values.size());
@@ -194,7 +197,7 @@ class Looker {
   OutputLook look() const {
     if (!reads_images()) return {};
     std::vector<int> outputs;
-    bool own_answer = false;  // one value per class for an image
+    bool own_answer = false;  // one value per class and image
     for (const int v : g_.outputs) {
       const SourceValue& x = g_.value(v);
       if (x.kind != SourceKind::temp || (x.dtype_known && !is_float(x.dtype)) || !active_[static_cast<size_t>(v)])
@@ -214,7 +217,7 @@ class Looker {
       ++maps;
       heights.insert(dim(v, 2));
     }
-    if (!pooled_ && heights.size() < 2) maps = 0;  // several maps of one size: tasks beside each other
+    if (!pooled_ && heights.size() < 2) maps = 0;  // several maps of one size are separate tasks
     for (const int v : outputs) {
       OutputLook found = rank(v) == 3   ? sequence(v)
                          : rank(v) == 4 ? map(v, maps)
@@ -258,13 +261,13 @@ class Looker {
     return std::all_of(e.roots.begin(), e.roots.end(),
                        [&](int n) { return node(n).op == "Conv" || node(n).op == "ConvTranspose"; });
   }
-  // Channels that the ending's only convolution makes; -1: unknown.
+  // Output channels of the ending's only convolution; -1 if unknown.
   int64_t channels(const Ending& e) const {
     if (e.roots.size() != 1 || node(e.roots[0]).op != "Conv" || node(e.roots[0]).inputs.size() < 2) return -1;
     const int w = node(e.roots[0]).inputs[1];
     return w >= 0 && g_.value(w).data ? g_.value(w).data.dims().at(0) : -1;
   }
-  // Widths of layers are multiples of 8, numbers of classes and coordinates seldom are.
+  // Widths of layers are multiples of 8; numbers of classes and coordinates seldom are.
   static bool width_of_layer(int64_t c) { return c >= 16 && c % 8 == 0; }
 
   // [B, N, C] or [B, C, N].
@@ -275,7 +278,7 @@ class Looker {
     if (e.features && !e.probability && !e.arithmetic) return {};
     if (e.roots.empty() || (named_features(name) && !e.probability)) return {};
     const bool steps = !e.features && !convolves(e) && e.roots.size() == 1;
-    if (!pooled_ && e.joined < 2 && !e.arithmetic) return {};  // labels of every place may be meant
+    if (!pooled_ && e.joined < 2 && !e.arithmetic) return {};  // labels at every position may be intended
     if (steps)
       return {name, "scores at every step of a sequence (OCR, CTC) or for every query of a detector",
               "a linear map without a normalization makes them"};
@@ -289,14 +292,14 @@ class Looker {
     return {name, "boxes or anchors of a detector", "it is the reshaped map of a convolution that predicts"};
   }
 
-  // [B, anchors, H, W, values], as YOLO's heads are written.
+  // [B, anchors, H, W, values], as in YOLO's heads.
   OutputLook cells(int v) const {
     const Ending e = ending(v);
     if (e.features || e.roots.empty() || !convolves(e)) return {};
     return {g_.value(v).name, "boxes or anchors of a detector", "a convolution predicts several values at every place"};
   }
 
-  // [B, C, H, W]. maps: how many outputs are predicted maps.
+  // [B, C, H, W]. maps: the number of outputs that are predicted maps.
   OutputLook map(int v, size_t maps) const {
     const std::string& name = g_.value(v).name;
     const Ending e = ending(v);
@@ -312,7 +315,7 @@ class Looker {
                 " at every place")};
   }
 
-  // At least a quarter of the image's height.
+  // True if the map has at least a quarter of the image's height.
   bool dense(int v) const {
     for (const int i : g_.inputs) {
       if (g_.value(i).rank_known && g_.value(i).dims.size() == 4 && dim(i, 2) > 8) return dim(v, 2) * 4 >= dim(i, 2);

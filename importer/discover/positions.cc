@@ -1,3 +1,6 @@
+// WeightPath follows a value breadth-first through views and into nested graphs. Inputs of Loop and Scan that stay the
+// same in every iteration are followed as well. The tables of operators (views, roles, inputs without gradient) must
+// match the operators that ops/ supports.
 #include "importer/discover/positions.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@
 namespace amp {
 namespace {
 
-// Operators that only optimised files carry.
+// Operators of com.microsoft, which only optimized files contain.
 const char* contrib_role(const std::string& op, int input) {
   const auto role = [&](int weight, int bias) { return input == weight ? "weight" : input == bias ? "bias" : nullptr; };
   if (op == "FusedMatMul" || op == "TransposeMatMul") return input <= 1 ? "weight" : nullptr;
@@ -31,7 +34,7 @@ const char* contrib_role(const std::string& op, int input) {
   if (op == "EmbedLayerNormalization") return input >= 2 && input <= 4 ? "table" : role(5, 6);
   return nullptr;
 }
-// What the node's graphs call the outer value that its input brings in; empty for its own inputs.
+// The name that the node's graphs use for this captured input; empty for a declared input.
 std::string captured_name(const SourceNode& n, int input) {
   const auto it = n.attrs.items().find(kCaptures);
   if (it == n.attrs.items().end()) return "";
@@ -106,7 +109,7 @@ std::vector<char> live_nodes(const SourceGraph& g) {
 
 namespace {
 
-// The walk behind uses_behind_views.
+// The breadth-first search of uses_behind_views().
 class WeightPath {
  public:
   WeightPath(const SourceGraph& g, const std::vector<std::vector<int>>& consumers, const std::vector<char>& live)
@@ -161,13 +164,13 @@ class WeightPath {
     if (at < 0 || body.values[static_cast<size_t>(at)].producer >= 0) return;
     const std::set<int> reached = inside(step, user, input, body, at);
     const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
-    if (n.op != "If") return;  // a branch's outputs are the node's, in order
+    if (n.op != "If") return;  // a branch's outputs are the node's outputs, in order
     for (size_t i = 0; i < n.outputs.size() && i < body.outputs.size(); ++i) {
       if (reached.count(body.outputs[i])) reach(n.outputs[i], {n.outputs[i], step.concat, joined(step.views, "If")});
     }
   }
 
-  // Collects the uses of value `at` of a body. Returns what the walk reached there.
+  // Collects the uses of value `at` of a nested graph. Returns the values that were reached there.
   std::set<int> inside(const Step& step, int user, int input, const SourceGraph& body, int at) {
     const auto consumers = body.consumers();
     const auto live = live_nodes(body);
@@ -183,8 +186,8 @@ class WeightPath {
     return walk.reached();
   }
 
-  // A Loop's or Scan's input that every iteration reads unchanged: tf2onnx passes the weights of a recurrent cell so, a
-  // Scan slices stacked weights. An input that the iterations replace is a state, which is no weight's position.
+  // An input of Loop or Scan that every iteration reads unchanged. tf2onnx passes the weights of a recurrent cell this
+  // way, and a Scan slices stacked weights. An input that iterations replace is a state, not a weight.
   bool loop_invariant(const Step& step, int user, int input) {
     const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
     const std::vector<const SourceGraph*> bodies = graphs_of(n);
@@ -214,7 +217,7 @@ class WeightPath {
     return true;
   }
 
-  // The value that a chain of Identity nodes passes on.
+  // The input of a chain of Identity nodes that ends in v.
   static int same_value(const SourceGraph& g, int v) {
     while (v >= 0) {
       const int p = g.values[static_cast<size_t>(v)].producer;

@@ -1,3 +1,6 @@
+// Aliases from module paths, ties of equal tensors, and the globs of --trainable and --freeze. Tied tensors share a
+// master, the first in file order; freezing is decided per master. Ties compare bytes, so candidates are first grouped
+// by type, size and sorted dims.
 #include "importer/discover/select.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@
 namespace amp {
 namespace {
 
-// Names that exporters make up: "461", "onnx::Gemm_12", "val_72", "/layer/Constant_output_0".
+// Names that exporters generate: "461", "onnx::Gemm_12", "val_72", "/layer/Constant_output_0".
 bool made_up(const std::string& name) {
   if (name.rfind("onnx::", 0) == 0 || name.find("Constant") != std::string::npos || all_digits(name)) return true;
   if (name.find('.') != std::string::npos || name.find('/') != std::string::npos) return false;
@@ -55,7 +58,7 @@ bool varied(const HostTensor& t) {
   });
 }
 
-// As matrices, dims of 1 before.
+// Compares as matrices; leading dims must be 1.
 bool is_transpose(const HostTensor& a, const HostTensor& b) {
   const size_t rank = a.dims().size();
   if (rank < 2 || b.dims().size() != rank) return false;
@@ -73,7 +76,7 @@ bool floating_constant(const SourceValue& v) {
   return kept && v.data && is_float(v.data.dtype()) && v.reason.rfind("constant: part of the definition", 0) != 0;
 }
 
-// Those that begin as the glob does, for as long as any does: at most three.
+// At most three names with the longest common prefix with the glob, of at least three characters.
 std::vector<std::string> beginning_alike(const std::string& glob, std::vector<std::string> names) {
   for (size_t n = std::min(glob.size(), glob.find_first_of("*?[")); n >= 3; --n) {
     std::vector<std::string> alike;
@@ -86,8 +89,8 @@ std::vector<std::string> beginning_alike(const std::string& glob, std::vector<st
   return {};
 }
 
-// Node scopes may start with a wrapper that weight names lack ("/model/bert/..." against "bert...."): the leading parts
-// without which some other parameter lies in the module are dropped.
+// Node scopes may start with a wrapper that weight names lack ("/model/bert/..." and "bert...."). Drops up to two
+// leading parts until another parameter is found in the module.
 std::string as_weights_are_named(const SourceGraph& g, const std::string& module) {
   std::string path = module;
   for (int dropped = 0; dropped <= 2; ++dropped) {

@@ -1,4 +1,4 @@
-// What follows discovery: readable names, the user's globs, ties.
+// Steps after discovery: readable names, the user's globs, tied weights.
 #pragma once
 
 #include <string>
@@ -10,25 +10,26 @@
 
 namespace amp {
 
-// Whether a glob names a value, by its own name or its alias. A name with characters of a pattern matches itself too.
+// True if the glob matches the value's name or its alias. A name that contains glob characters also matches itself.
 bool names_value(const std::string& glob, const SourceValue& v);
-// E_GLOB: a glob that matches nothing, with the parameters whose names are nearest.
+// Fails with E_GLOB for a glob that matches nothing; the message lists the parameters with the nearest names.
 [[noreturn]] void fail_unmatched(const SourceGraph& g, const std::string& flag, const std::string& glob);
 
-// Aliases for parameters whose own name the exporter lost ("onnx::MatMul_470", "val_72", "461"), from the module of
-// the node that uses them. scopes: per node, importer/read/build.h. An alias is no other value's name or alias.
+// Sets aliases of parameters whose name the exporter lost ("onnx::MatMul_470", "val_72", "461"), derived from the
+// module of the node that uses them. scopes: per node, as in importer/read/build.h. Aliases are unique among names and
+// aliases.
 void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes);
 
-// Sets tied_to / tied_transposed: matrices (rank >= 2) of the same element type with the same bytes, or in 2-D with the
-// bytes of the transpose, and more than two distinct values. The first in file order holds the master.
+// Sets tied_to and tied_transposed for matrices (rank >= 2) of the same element type with identical bytes, or in 2-D
+// with the bytes of the transpose, and more than two distinct values. The first in file order is the master.
 void tie_parameters(SourceGraph& g);
-// Views of one parameter that the exporter stored as tensors of their own, in other dims, are tied as its record says.
-// A part of a parameter that is in the file as well is named in the notes: it trains apart.
+// Ties views of one parameter that the exporter stored as separate tensors with other dims, according to the record. A
+// part of a parameter that the file also stores separately is reported in the notes: it is trained separately.
 void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::string>& notes);
 
-// --trainable: turns constants into parameters (E_TRAINABLE when the type cannot be trained).
+// --trainable: turns constants into parameters. Fails with E_TRAINABLE if the type cannot be trained.
 void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs);
-// --freeze, and --trainable again as its exception. Ties are one weight: freezing a copy freezes it.
+// --freeze, with --trainable as its exceptions. Tied weights freeze together.
 void apply_freeze(SourceGraph& g, const ImportOptions& options);
 
 }  // namespace amp

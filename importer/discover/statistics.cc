@@ -1,3 +1,5 @@
+// Groups BatchNormalization nodes by scale, bias, mean and variance (one group is one module). A statistic that only
+// its module reads is marked in place, others get a copy (merged.h).
 #include "importer/discover/statistics.h"
 
 #include <algorithm>
@@ -47,10 +49,10 @@ class Statistics {
     state(v, what);
   }
 
-  // Every use of v is this one input of this one module.
+  // True if this input of this module is the only use of v.
   bool alone(const std::vector<int>& module, int v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) == g_.outputs.end() &&
-           consumers_[static_cast<size_t>(v)] == module;  // both ascending; a node that reads it twice is there twice
+           consumers_[static_cast<size_t>(v)] == module;  // both ascending; a node that reads v twice occurs twice
   }
 
   void state(int v, const std::string& reason) {

@@ -1,11 +1,10 @@
-// Running statistics of BatchNormalization under --batchnorm train: found and, where the file lets them share a tensor
-// with something else, given a value of their own.
+// Finds the running statistics of BatchNormalization for --batchnorm train and gives each its own tensor where
+// necessary.
 //
-// Exporters merge equal tensors: in a fresh network every running mean is one zero vector, which may be a bias too. A
-// statistic therefore keeps its tensor only when no other node reads it, or when all who read it are
-// BatchNormalizations with the same scale, bias, mean and variance: one module applied several times, whose statistics
-// move with each application. Otherwise it becomes a copy, which export writes as a new initializer if training moved
-// it.
+// Exporters merge equal tensors: in an untrained network all running means are one zero vector, which may also be a
+// bias. A statistic keeps its tensor only if no other node reads it, or if all readers are BatchNormalizations with the
+// same scale, bias, mean and variance (one module applied several times, whose statistics are updated by each
+// application). Otherwise it becomes a copy, which export writes as a new initializer if training changed it.
 #pragma once
 
 #include <string>
@@ -16,8 +15,8 @@
 
 namespace amp {
 
-// Marks them in built.graph (kind parameter, not trainable). Statistics that are no constants, or cannot be
-// separated (inside a local function or branch), stay fixed: a note each.
+// Marks the statistics in built.graph (kind parameter, not trainable). A statistic that is not a constant, or that
+// cannot be separated (inside a local function or branch), stays fixed, with a note.
 void find_statistics(Built& built, ModelDoc& doc);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// The elements of a floating tensor as doubles, for the detectors that look at values. Tables of weights may be large:
-// what has to look at all elements stops at the first that decides, the rest samples.
+// The elements of a floating-point tensor as doubles, for detectors that examine values. Tables may be large: a test of
+// all elements stops at the first that decides it, other tests use a sample.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +50,8 @@ class TensorValues {
     return found;
   }
 
-  // All equal, or of two values only: fresh scales, biases and statistics. Short learned vectors have two values as
-  // well.
+  // True if all elements are equal, or if there are only two values: newly initialized scales, biases and statistics.
+  // Below 8 elements two values are not accepted, since short learned vectors have them as well.
   bool constant_valued() const { return !distinct(size() < 8 ? 1 : 2).empty(); }
 
   bool sampled(const std::function<bool(double)>& holds) const {

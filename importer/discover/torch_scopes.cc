@@ -5,14 +5,14 @@
 namespace amp {
 namespace {
 
-// "/block/fc/MatMul" -> "/block/fc"; "" for the model's own nodes and for names without a path.
+// "/block/fc/MatMul" -> "/block/fc"; "" for nodes of the model itself. Returns false for names without a path.
 bool path_of(const SourceNode& n, std::string& scope) {
   if (n.name.empty() || n.name[0] != '/') return false;
   scope = n.name.substr(0, n.name.rfind('/'));
   return true;
 }
 
-// What the one product of a layer is exported with: its bias, and nodes that move elements. An embedding has no more.
+// Operators that are exported with the one product of a layer: its bias, and nodes that move elements.
 bool beside_a_product(const SourceNode& n) {
   return one_of(n.op, {"Add", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Cast", "Identity", "Pad", "Slice",
                        "Shape", "Gather", "Concat", "Constant", "QuantizeLinear", "DequantizeLinear"});

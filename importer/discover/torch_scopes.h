@@ -1,4 +1,4 @@
-// The module that a node of a TorchScript export belongs to, which the path in its name gives: "/block/fc/MatMul".
+// The modules of a TorchScript export, from the paths in node names: "/block/fc/MatMul".
 #pragma once
 
 #include <map>
@@ -8,18 +8,18 @@
 
 namespace amp {
 
-// Distinguishes the products, convolutions and lookups of layers (nn.Linear, nn.Conv2d, nn.Embedding) from those that a
-// larger module computes in its own forward. The tensor that such a node reads is a raw parameter or a buffer: a random
-// projection, a basis. The file does not say which.
+// Distinguishes products, convolutions and lookups of layers (nn.Linear, nn.Conv2d, nn.Embedding) from those that a
+// larger module computes in its own forward(). The latter read a raw parameter or a buffer (a random projection, a
+// basis); the file does not record which.
 class TorchScopes {
  public:
   explicit TorchScopes(const SourceGraph& g);
 
-  // The node's name has a module path, and the nodes of that module are more than one layer.
+  // True if the node's name has a module path and that module contains more than one layer's nodes.
   bool raw(const SourceNode& n) const;
 
  private:
-  std::map<std::string, int> work_;  // per scope, nested ones included: nodes other than biases and views
+  std::map<std::string, int> work_;  // per scope, including nested scopes: number of nodes other than biases and views
 };
 
 }  // namespace amp

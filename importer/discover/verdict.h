@@ -1,4 +1,4 @@
-// Why a floating tensor is held to be a weight, or a constant: pieces of evidence, each with a weight.
+// The verdict on a floating-point tensor, weight or constant: a list of evidence, each with a weight.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ struct Evidence {
 };
 
 struct Verdict {
-  std::vector<Evidence> evidence;  // empty: nothing was weighed (other types, tensors that no output needs)
+  std::vector<Evidence> evidence;  // empty if not considered (other types, tensors that no output needs)
 
   double log_odds() const;
   bool weight() const { return log_odds() > 0; }
-  double confidence() const;  // 0.5 .. 1: the probability of the verdict by its evidence
+  double confidence() const;  // 0.5 .. 1: the probability of the verdict given its evidence
   bool unsure() const;        // below 90 %
-  std::string text() const;   // "name of a module's parameter (+4), ..."; the strongest first
+  std::string text() const;   // "name of a module's parameter (+4), ...", strongest first
 };
 
 }  // namespace amp
