@@ -1,3 +1,5 @@
+// Walks from each Round upward to a product with a constant (and a Clip before it) and downward to the product with the
+// scale. If a scale and a Clip are found, all nodes of the chain are marked.
 #include "importer/quantized/fake_quant.h"
 
 #include <algorithm>
@@ -9,7 +11,7 @@ namespace amp {
 namespace {
 
 struct Link {
-  int node, data;  // data: which input
+  int node, data;  // data: index of the data input
 };
 
 class FakeQuantFinder {
@@ -27,7 +29,7 @@ class FakeQuantFinder {
  private:
   SourceNode& node(int n) { return g_.nodes[static_cast<size_t>(n)]; }
 
-  // A constant, rearranged or cast.
+  // True for a constant, possibly rearranged or cast.
   bool fixed(int v) const {
     for (int steps = 0; v >= 0 && steps < 8; ++steps) {
       const SourceValue& x = g_.values[static_cast<size_t>(v)];
@@ -54,7 +56,7 @@ class FakeQuantFinder {
     return n.inputs.size() > 1 || n.attrs.has("min") || n.attrs.has("max");
   }
   bool scales(const SourceNode& n) const { return n.op == "Mul" || n.op == "Div"; }
-  // The input that data flows through in arithmetic with a constant; -1: it is none.
+  // The data input of an arithmetic operation with a constant; -1 if it is not one.
   int data_input(const SourceNode& n) const {
     if (!n.domain.empty() || n.inputs.size() != 2 || !(scales(n) || n.op == "Add" || n.op == "Sub")) return -1;
     const bool first = fixed(n.inputs[0]), second = fixed(n.inputs[1]);
@@ -67,7 +69,7 @@ class FakeQuantFinder {
   bool quantiser(int round) {
     std::vector<Link> chain{{round, 0}};
     bool scaled = false, clipped = false;
-    for (int v = node(round).inputs.at(0); v >= 0;) {  // upwards, to the product with a constant and a Clip before it
+    for (int v = node(round).inputs.at(0); v >= 0;) {  // up to the product with a constant and a Clip before it
       const int p = g_.values[static_cast<size_t>(v)].producer;
       if (p < 0) break;
       const SourceNode& n = node(p);
@@ -79,7 +81,7 @@ class FakeQuantFinder {
       clipped = clipped || clip;
       v = n.inputs[static_cast<size_t>(data)];
     }
-    for (int v = node(round).outputs.at(0); v >= 0;) {  // downwards, to the product with the scale
+    for (int v = node(round).outputs.at(0); v >= 0;) {  // down to the product with the scale
       const auto& users = consumers_[static_cast<size_t>(v)];
       if (users.size() != 1) break;
       const SourceNode& n = node(users[0]);

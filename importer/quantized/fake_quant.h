@@ -1,11 +1,12 @@
-// Quantisers spelled out: exports of quantisation-aware training (Brevitas, DoReFa, LSQ) round weights and activations
-// by
+// Finds unfused quantizers. Exports of quantization-aware training (Brevitas, DoReFa, LSQ) round weights and
+// activations by
 //
-//   x / scale [+ zero] -> Round -> Clip(low, high) [- zero] [* scale]      or      Clip -> * n -> Round -> / n
+//     x / scale [+ zero] -> Round -> Clip(low, high) [- zero] [* scale]      or      Clip -> * n -> Round -> / n
 //
-// A Round between a product with a constant and a Clip by constants, in either order, is one. The derivative of
-// rounding is zero, so that nothing would train behind it; these networks were trained straight through (dx = dy at the
-// Round, the Clip still cuts off), and train so here, as QuantizeLinear does. Any other Round keeps its derivative.
+// A Round between a product with a constant and a Clip by constants, in either order, is such a quantizer. The
+// derivative of rounding is zero, so nothing before it would be trained. These networks were trained with a
+// straight-through estimator (dx = dy at the Round; the Clip still clips), and this program does the same, as for
+// QuantizeLinear. Any other Round keeps its derivative.
 #pragma once
 
 #include "graph/quantiser.h"
@@ -13,7 +14,7 @@
 
 namespace amp {
 
-// Marks them (graph/quantiser.h), and says how many in the notes.
+// Marks the quantizers (graph/quantiser.h) and adds a note with their number.
 void find_quantisers(Built&);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Inserts master -> QuantizeLinear before DequantizeLinear; DequantizeLinear nodes with the same scale share one.
+// Integer range and rounding (to nearest even) must equal those of the QuantizeLinear kernel, because the export must
+// contain the integers of the last step.
 #include "importer/quantized/quantized_weights.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@
 namespace amp {
 namespace {
 
-// On the QuantizeLinear of a master: the integer tensor of the file that it stands for.
+// Attribute of a master's QuantizeLinear: the file's integer tensor that the master replaces.
 constexpr const char* kStandsFor = "stands_for";
 
 const HostTensor* constant(const SourceGraph& g, const SourceNode& n, size_t input) {
@@ -34,10 +37,10 @@ std::pair<double, double> range_of(DType t) {
   }
 }
 
-// Which element of scale and zero point belongs to an element of x: per tensor, per axis or blocked (opset 21).
+// Maps an element of x to its element of scale and zero point: per tensor, per axis or blocked (opset 21).
 class ScaleIndex {
  public:
-  // Nothing where the shapes do not fit: the operator's lowering says what is wrong.
+  // Returns nothing if the shapes do not match; the operator's lowering reports the error.
   static std::optional<ScaleIndex> make(const Dims& x, const Dims& scale, const Attrs& a) {
     ScaleIndex s;
     if (numel(scale) == 1) return s;
@@ -72,7 +75,7 @@ class Masters {
   void run() {
     std::vector<SourceNode> nodes;
     std::vector<std::string> scopes;
-    std::map<int, int> node_of;  // integer tensor -> its QuantizeLinear, in `nodes`
+    std::map<int, int> node_of;  // integer tensor -> index of its QuantizeLinear in `nodes`
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       SourceNode n = std::move(g_.nodes[i]);
       if (n.op == "DequantizeLinear" && constant(g_, n, 0) && !is_float(constant(g_, n, 0)->dtype())) {
@@ -125,7 +128,7 @@ class Masters {
     return g_.add_value(std::move(v));
   }
 
-  // The zero point's input may be missing: zero.
+  // A missing zero point means zero.
   bool same_scale(const SourceNode& q, const SourceNode& n) const {
     const bool zero = n.inputs.size() > 2 && n.inputs[2] >= 0;
     return q.inputs[1] == n.inputs[1] && (zero ? q.inputs[2] == n.inputs[2] : q.attrs.has("no_zero_point")) &&

@@ -1,5 +1,5 @@
-// Searches go backward from a value through its producers. A path differs from a dependency: it passes no input that
-// blocks gradients (importer/discover/positions.h).
+// All searches go backward from a value through its producers. "Reaches by gradient" skips inputs that block gradients
+// (importer/discover/positions.h); a dependency does not. gradient_stops() searches forward from unreached weights.
 #include "importer/quantized/straight_through.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace amp {
 namespace {
 
-// TopK's indices, the places of MaxPool's maxima.
+// TopK's indices, and the positions of MaxPool's maxima.
 bool is_index_output(const SourceNode& n, int value) {
   return (n.op == "TopK" || n.op == "MaxPool" || n.op == "Unique") && n.outputs[0] != value;
 }
@@ -37,7 +37,7 @@ class Finder {
 
  private:
   SourceNode& node(int n) { return g_.nodes[static_cast<size_t>(n)]; }
-  // Exporters write detach() as nothing or as Identity.
+  // Skips Identity: exporters drop detach() or write it as Identity.
   int same(int v) const {
     while (v >= 0 && g_.value(v).producer >= 0) {
       const SourceNode& n = g_.nodes[static_cast<size_t>(g_.value(v).producer)];
@@ -48,7 +48,7 @@ class Finder {
   }
   const std::vector<int>& users(int v) const { return consumers_[static_cast<size_t>(v)]; }
 
-  // Users of v, Identity nodes between.
+  // Users of v; Identity nodes are skipped.
   std::vector<int> users_behind_identity(int v) const {
     std::vector<int> out, open{v};
     while (!open.empty()) {
@@ -98,7 +98,7 @@ class Finder {
     found_.push_back(cat("'", printable(node(n).name), "' (", by < 0 ? "?" : printable(node(by).name), ")"));
   }
 
-  // f depends on x, and no gradient passes from it to x.
+  // True if f depends on x and no gradient passes from f to x.
   bool estimates(int f, int x) const { return reaches(f, x, false) && !reaches(f, x, true); }
   bool reaches(int from, int to, bool by_gradient) const {
     std::vector<int> open{from};
@@ -123,7 +123,7 @@ class Finder {
   std::vector<std::string> found_;
 };
 
-// Through what rearranges a scale.
+// Skips nodes that rearrange a scale.
 int scale_source(const SourceGraph& g, int v) {
   for (int steps = 0; v >= 0 && steps < 8; ++steps) {
     const int p = g.value(v).producer;
@@ -136,7 +136,7 @@ int scale_source(const SourceGraph& g, int v) {
   return v;
 }
 
-// A dynamic scale, an integer product as a floating number, or a product with such.
+// True for a dynamic scale, an integer product converted to floating point, or a product with one of these.
 bool is_dynamic(const SourceGraph& g, int v) {
   v = scale_source(g, v);
   const int p = v < 0 ? -1 : g.value(v).producer;
@@ -149,7 +149,7 @@ bool is_dynamic(const SourceGraph& g, int v) {
 
 constexpr int64_t kLargeWeight = 64;
 
-// What trains, or would if a gradient reached it.
+// True for values that are trained, or would be if a gradient reached them.
 bool is_weight(const SourceGraph& g, int v, const std::vector<std::vector<int>>& consumers) {
   const SourceValue& x = g.value(v);
   if (x.kind == SourceKind::parameter) return x.trainable;
@@ -161,8 +161,8 @@ bool is_weight(const SourceGraph& g, int v, const std::vector<std::vector<int>>&
   });
 }
 
-// Rounding of a trained tensor that other nodes read, too. An exporter that folded w / s into a constant leaves such a
-// file: the tensor is no weight then, and w trains without being quantized anew.
+// Reports a trained tensor that is rounded and also read by other nodes. Such a file results if an exporter folded w /
+// s into a constant: the tensor is not a weight then, and w is trained without being quantized again.
 void add_steps_of(const SourceGraph& g, int v, const std::vector<int>& users, const std::vector<char>& live,
                   std::vector<std::string>& lines) {
   const auto is = [&](int user, const auto& what) {
@@ -208,7 +208,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
   const std::vector<std::vector<int>> consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
   std::vector<char> reached(g.values.size(), 0);  // by a gradient
-  // An output, or rearranged into one: a gradient begins before an ArgMax that ends the graph.
+  // A graph output, or a value rearranged into one: a gradient starts before an ArgMax that ends the graph.
   std::vector<char> end(g.values.size(), 0);
   for (const int o : g.outputs) reached[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   for (size_t k = g.nodes.size(); k-- > 0;) {
@@ -223,7 +223,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
       }
     }
   }
-  // Forward from each weight that is not reached, to the nodes behind which values are.
+  // Search forward from each unreached weight to the nodes whose outputs are reached.
   std::map<int, std::vector<std::string>> stops;
   for (size_t v = 0; v < g.values.size(); ++v) {
     if (reached[v] || !is_weight(g, static_cast<int>(v), consumers)) continue;

@@ -1,12 +1,12 @@
-// Straight-through estimators as exporters write them, and nodes at which gradients stop.
+// Straight-through estimators in the forms that exporters write, and nodes at which gradients stop.
 //
-// PyTorch's x + (f(x) - x).detach(), with f rounding, taking a sign, or choosing one of several (hard Gumbel softmax,
-// finite scalar and vector quantizers), loses its detach() in an inference file: x cancels out, f has no gradient, and
-// nothing before it would train. The form is recognized where no gradient passes from f(x) to x but f(x) depends on x;
-// its gradient is then that of x alone (Bengio et al., "Estimating or Propagating Gradients Through Stochastic
-// Neurons", 2013). Spellings: x + (f - x), x - (x - f), (f + x) - x.
+// PyTorch's x + (f(x) - x).detach(), with an f that rounds, takes a sign or selects (hard Gumbel softmax, finite scalar
+// and vector quantizers), loses its detach() in an inference file. Then x cancels out, f has no gradient, and nothing
+// before it would be trained. The form is recognized if f(x) depends on x but no gradient passes from f(x) to x; its
+// gradient is then that of x (Bengio et al., "Estimating or Propagating Gradients Through Stochastic Neurons", 2013).
+// Forms: x + (f - x), x - (x - f), (f + x) - x.
 //
-// Files that onnxruntime quantized dynamically (DynamicQuantizeLinear, MatMulInteger, a Mul by both scales) train
+// Files that onnxruntime quantized dynamically (DynamicQuantizeLinear, MatMulInteger, a Mul by both scales) are trained
 // straight through as well (ops/composed/quantize.h); their scales are constants.
 #pragma once
 
@@ -18,13 +18,13 @@
 
 namespace amp {
 
-// Marks the forms (graph/quantiser.h: kDetached), and names them in the notes.
+// Marks the forms (graph/quantiser.h: kDetached) and names them in the notes.
 void find_straight_through(Built&);
 // Marks the products with scales of dynamically quantized tensors (kQuantiserData).
 void find_dynamic_scales(SourceGraph&);
 
-// Where gradients stop: lines for people, one a node, that name the weights which get no gradient because of it. Call
-// it once parameters are known.
+// Messages for the user, one per node at which gradients stop, with the weights that get no gradient because of it.
+// Requires that parameters are known.
 std::vector<std::string> gradient_stops(const SourceGraph&);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Writes the nodes and values that surgery added to the SourceGraph into the file's ModelProto. Names must be unique in
+// the whole file, including nested graphs. If an added value took over the name of a value of the file, the file's
+// producer gets a new output name, so that all readers get the added value.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -101,15 +104,16 @@ class Appender {
   static bool left_out(const SourceNode& n) { return n.place == Place::training; }
   static bool exported(const SourceNode& n) { return n.place == Place::added; }
 
-  // A value that a training node replaces has the file's name only inside the SourceGraph.
+  // In the file, a value that a training node replaces has its original name; its new name exists only in the
+  // SourceGraph.
   std::string name_in_file(int v) const {
     while (passed_.count(v)) v = passed_.at(v);
     if (const auto it = names_.find(v); it != names_.end()) return it->second;
     return v < doc_.values && doc_.visible[static_cast<size_t>(v)] ? doc_.names[static_cast<size_t>(v)] : std::string();
   }
 
-  // An added value that took over the name of a value of the file: the file's node makes it under another name, so that
-  // every reader, branches included, gets the added one.
+  // For an added value that took over the name of a value of the file: renames the output of the file's node, so that
+  // every reader, including nested graphs, gets the added value.
   void free_name(const std::string& name) {
     const auto it = std::find(doc_.names.begin(), doc_.names.end(), name);
     if (it == doc_.names.end()) return;
@@ -144,7 +148,7 @@ class Appender {
     return name;
   }
 
-  // A copy of a tensor that the file shares: written, and read by its nodes, only if it is no copy any more.
+  // Writes a copy of a shared tensor as a separate initializer and connects its readers, if training made it differ.
   void add_separated(int index, const ModelDoc::Separated& s, const std::map<int, HostTensor>& values) {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
     const SourceValue& shared = graph_.values[static_cast<size_t>(s.of)];
@@ -163,7 +167,7 @@ class Appender {
     }
   }
 
-  // As it is to be stored. A value that is not trained has the file's, which a released tensor still has as well.
+  // The value as it is stored. A value that is not trained has the file's bytes, which are not released.
   HostTensor new_value(int index, const std::map<int, HostTensor>& values) const {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
     const auto trained = values.find(index);
@@ -184,7 +188,7 @@ class Appender {
   void add_initializer(const HostTensor& data, const std::string& name) {
     *proto_.mutable_graph()->add_initializer() = encode(data, name);
     if (proto_.ir_version() >= 4) return;
-    std::vector<Dim> dims;  // before IR 4 initializers must be graph inputs as well
+    std::vector<Dim> dims;  // before IR version 4 initializers must also be graph inputs
     for (const int64_t d : data.dims()) dims.push_back({d, ""});
     set_type(*proto_.mutable_graph()->add_input(), name, data.dtype(), dims);
   }
@@ -198,7 +202,7 @@ class Appender {
     add_initializer(trained == values.end() ? v.data : narrow(trained->second, v.data.dtype(), name), name);
   }
 
-  // The name in the file of a value that the head reads.
+  // The name in the file of a value that an added node reads.
   std::string name_of_value(int v) const {
     while (passed_.count(v)) v = passed_.at(v);
     if (const auto it = names_.find(v); it != names_.end()) return it->second;
@@ -253,9 +257,9 @@ class Appender {
   const ModelDoc& doc_;
   const SourceGraph& graph_;
   std::set<std::string> taken_;
-  std::set<int> used_;                // by appended nodes
-  std::map<int, std::string> names_;  // appended values
-  std::map<int, int> passed_;         // output of a node that is left out -> its first input
+  std::set<int> used_;                // values that added nodes read
+  std::map<int, std::string> names_;  // names of added values
+  std::map<int, int> passed_;         // output of an omitted node -> its first input
   std::map<int, std::string> moved_;  // values of the file that are renamed in it
 };
 

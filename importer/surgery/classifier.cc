@@ -1,3 +1,5 @@
+// Walks backward from an output to the last linear map. Weight and bias must be untied parameters that nothing else
+// reads, because resizing them would change other parts of the model.
 #include "importer/surgery/classifier.h"
 
 #include <algorithm>
@@ -48,8 +50,8 @@ class ClassifierFinder {
   }
   size_t uses(int v) const { return consumers_[static_cast<size_t>(v)].size(); }
 
-  // The untied parameter behind Identity, Cast and 2-D Transposes that nothing else reads; axis: flipped by a
-  // Transpose.
+  // The untied parameter at the end of a chain of Identity, Cast and 2-D Transpose that nothing else reads. A Transpose
+  // flips `axis`.
   int parameter(int v, int64_t& axis) const {
     while (v >= 0 && uses(v) == 1) {
       const SourceValue& x = g_.values[static_cast<size_t>(v)];
@@ -132,7 +134,7 @@ std::vector<std::string> resize_classifier(SourceGraph& g, const Classifier& c, 
     if (classes.value == c.labels) {
       classes.value = labels;
     } else if (classes.value >= 0) {
-      x.rank_known = false;  // elsewhere: no statement is better than a wrong one
+      x.rank_known = false;  // unknown elsewhere; no declared shape is better than a wrong one
     }
   }
   return lines;

@@ -1,3 +1,5 @@
+// Removes the part of a SourceGraph after a value. Values keep their indices (the document refers to them); those of
+// removed nodes lose their producer and are renamed, so that a new head may use their names.
 #include "importer/surgery/cut.h"
 
 #include <algorithm>
@@ -30,7 +32,7 @@ int find_cut(const SourceGraph& g, const std::string& name) {
   return v;
 }
 
-// Weights that nothing reads any more become constants; a copy that stays gets a master that stays.
+// Weights that nothing reads become constants. A tied copy that remains gets a master that remains.
 size_t drop_weights(SourceGraph& g, const std::vector<char>& used_before, const std::vector<char>& used) {
   size_t weights = 0;
   for (size_t v = 0; v < g.values.size(); ++v) {
@@ -92,7 +94,7 @@ int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>&
       if (v < 0) continue;
       SourceValue& x = g.values[static_cast<size_t>(v)];
       x.producer = -1;
-      g.rename(v, g.fresh_name(x.name + "/cut"));  // its name is free for what takes its place
+      g.rename(v, g.fresh_name(x.name + "/cut"));  // frees the name
     }
   }
   g.nodes = std::move(kept);

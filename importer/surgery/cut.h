@@ -1,4 +1,4 @@
-// --cut_at: what follows a node or tensor is dropped from the graph that is trained and exported.
+// --cut_at: removes everything after a node or tensor from the graph that is trained and exported.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace amp {
 
-// `name`: a value, or a node (its first output). Graph outputs that depend on it go, it becomes one itself; nodes that
-// only served those outputs are removed and their weights are parameters no longer. Adds lines for people; returns the
-// value. Exit::usage E_CUT: no such name (with the nearest), or nothing computes it.
+// `name`: a value, or a node (its first output). The value becomes a graph output; outputs that depend on it are
+// removed, with the nodes that only they need, and the weights of these nodes are no longer parameters. Adds messages
+// for the user; returns the value. Errors: Exit::usage E_CUT: no such name (with the nearest), or no node computes it.
 int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>& lines);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Pattern matching on the SourceGraph. The first pass finds attention probabilities; if there are none, nothing is
+// inserted. Then come residual branches, the starts of residual streams, and classifiers. Edges are collected first and
+// inserted afterwards, because insertion changes the readers that the patterns examine.
 #include "importer/surgery/dropout.h"
 
 #include <algorithm>
@@ -49,7 +52,7 @@ class Inserter {
   struct Edge {
     const char* kind;
     int value;
-    int reader;  // the one node that reads the dropped value; -1: all
+    int reader;  // the only node that reads the dropped value; -1: all readers
   };
   static std::vector<int> parameters(const SourceGraph& g) {
     std::vector<int> out;
@@ -107,7 +110,7 @@ class Inserter {
     return any;
   }
 
-  // RotaryEmbedding, or rotate_half: Concat(Neg(Slice(x)), Slice(x)).
+  // True for RotaryEmbedding, or rotate_half: Concat(Neg(Slice(x)), Slice(x)).
   bool rotary() const {
     for (const SourceNode& n : g_.nodes) {
       if (!live(n)) continue;
@@ -122,7 +125,7 @@ class Inserter {
     return false;
   }
 
-  // Do the scores come from a product of two activations? Through what scales, masks and rearranges them.
+  // True if the scores come from a product of two activations. Nodes that scale, mask or rearrange are skipped.
   bool product_behind(int v) const {
     static const std::set<std::string> pass = {"Add",  "Sub",     "Mul",       "Div",     "Where",
                                                "Cast", "Reshape", "Transpose", "Max",     "Min",
@@ -144,7 +147,7 @@ class Inserter {
     return false;
   }
 
-  // The edge into the product with V.
+  // Finds the edge into the product with V.
   void follow_probabilities(int v) {
     for (int steps = 0; steps < 6; ++steps) {
       int next = -1;
@@ -177,7 +180,7 @@ class Inserter {
     }
   }
 
-  // The output of the linear map behind v, through views, window shifts and a layer scale; -1: none.
+  // The output of the linear map that v comes from, through views, window shifts and a layer scale; -1 if none.
   int linear_behind(int v, int* data = nullptr) const {
     for (int steps = 0; steps < 16; ++steps) {
       const SourceNode* n = producer(v);
@@ -207,7 +210,7 @@ class Inserter {
     }
     return -1;
   }
-  // Concat of Slices of one value: the value.
+  // For a Concat of Slices of one value: that value; else -1.
   int shifted(const SourceNode& n) const {
     int whole = -1;
     for (const int v : n.inputs) {
@@ -242,7 +245,7 @@ class Inserter {
     return v;
   }
 
-  // Streams that no other sum feeds begin with the embeddings.
+  // A stream that no other residual sum feeds starts with the embeddings.
   void embeddings() {
     std::set<int> roots;
     for (const int stream : streams_) {
@@ -274,8 +277,8 @@ class Inserter {
       if (!c || c->image || vocabularies.count(c->labels) || !done.insert(c->node).second) continue;
       const int x = g_.nodes[static_cast<size_t>(c->node)].inputs.at(0);
       const SourceNode* p = producer(x);
-      if (!p || p->op == "Dropout" || !activation(x)) continue;  // a new head brings its own
-      if (!table_behind(x)) continue;                            // vision transformers have none here
+      if (!p || p->op == "Dropout" || !activation(x)) continue;  // a new head has its own dropout
+      if (!table_behind(x)) continue;                            // vision transformers have no dropout here
       edges_.push_back({"head", x, c->node});
     }
   }

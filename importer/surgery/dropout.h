@@ -1,15 +1,16 @@
-// Dropout where the architecture had it. Inference exports lost it; these places are recognised in the SourceGraph, and
-// a Dropout node of Place::training is put there (attribute `site`: it acts while training, and is never exported).
+// Restores the dropout of the architecture. Inference exports removed it. Its places are recognized in the SourceGraph,
+// and a Dropout node of Place::training is inserted (attribute `site`: it is active during training and is not
+// exported).
 //
-//   attention  probabilities: behind a Softmax over a product of two activations (NaN guards and views passed), before
-//              the product with V; Attention operators get it as an attribute
-//   residual   a linear map's output (behind it only views and a layer scale) that is added to what it was computed
-//   from embeddings where a residual stream begins: the embeddings' norm, or their sum; before a projection of them
-//   head       what the classifier of an output reads in a model of tokens, unless it is a language model's
+//    attention  probabilities: after a Softmax over a product of two activations (NaN guards and views are skipped),
+//               before the product with V; Attention operators get it as an attribute
+//    residual   a linear map's output (followed only by views and a layer scale) that is added to its input
+//    embeddings the start of a residual stream: the embeddings' norm, or their sum; before a projection of them
+//    head       the input of an output's classifier in a model of tokens, unless it is a language model's
 //
-// Only models with attention get any. A file that has Dropout nodes says itself where: then these act, with the file's
-// ratio or --dropout's when it names none, and nothing is inserted. Models with rotary positions (llama, qwen,
-// modernbert) were trained without dropout: there it is inserted only when asked for.
+// Only models with attention get dropout. If a file has Dropout nodes, these are activated instead, with the file's
+// ratio or, without one, --dropout's; nothing is inserted. Models with rotary positions (llama, qwen, modernbert) were
+// trained without dropout: they get it only on request.
 #pragma once
 
 #include <string>
@@ -22,7 +23,7 @@ namespace amp {
 struct DropoutOptions {
   double ratio = 0.1;        // > 0
   bool asked = false;        // --dropout was given
-  std::vector<int> outputs;  // what is trained: nodes that these do not need are left alone
+  std::vector<int> outputs;  // the trained outputs; nodes that these do not need are not changed
 };
 
 struct DropoutSpot {
@@ -31,10 +32,10 @@ struct DropoutSpot {
   double ratio = 0;
 };
 
-// Sorted by kind, then in the order of the graph. notes: lines for people.
+// Sorted by kind, then in graph order. notes: messages for the user.
 std::vector<DropoutSpot> insert_dropout(SourceGraph& g, const DropoutOptions& options, std::vector<std::string>& notes);
 
-// "dropout 0.1 on attention: 3 ('/a/Softmax', ...)", a line a kind and ratio.
+// "dropout 0.1 on attention: 3 ('/a/Softmax', ...)", one line per kind and ratio.
 std::vector<std::string> describe_dropout(const std::vector<DropoutSpot>& spots);
 
 }  // namespace amp

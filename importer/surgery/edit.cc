@@ -1,3 +1,5 @@
+// GraphEditor, and traversals of a SourceGraph that include captured values of nested graphs. normal_tensor() and
+// uniform_tensor() draw from Philox by element index, so that results do not depend on threads or order.
 #include "importer/surgery/edit.h"
 
 #include <cmath>
@@ -99,7 +101,7 @@ void sort_nodes(SourceGraph& g) {
   std::vector<char> state(g.nodes.size());  // 1: its producers are being placed, 2: placed
   std::vector<int> order;
   order.reserve(g.nodes.size());
-  // An added node depends on few others that are not placed yet: the recursion is as deep as an edit is long.
+  // Recursion depth is bounded by the length of an edit: an added node depends on few unplaced nodes.
   const std::function<void(int)> place = [&](int n) {
     if (n < 0 || state[static_cast<size_t>(n)]) return;
     state[static_cast<size_t>(n)] = 1;

@@ -1,5 +1,5 @@
-// Editing a SourceGraph: what heads, dropout and adapters are built with. New nodes go to the end of the list;
-// sort_nodes() puts each before the first node that reads it once an edit is complete.
+// Editing of a SourceGraph, used for heads, dropout and adapters. New nodes are appended; after an edit, sort_nodes()
+// moves each before the first node that reads it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace amp {
 
 class GraphEditor {
  public:
-  // place: of the nodes that it adds.
+  // place: the Place of nodes that the editor adds.
   explicit GraphEditor(SourceGraph& g, Place place = Place::added);
 
   SourceGraph& graph;
@@ -19,7 +19,7 @@ class GraphEditor {
 
   int constant(const std::string& name, HostTensor t);
   int parameter(const std::string& name, HostTensor t, const std::string& reason);  // trainable
-  // One output of type t, called `name` (made unique); the node's name is "/name". Returns the output.
+  // Adds a node with one output of type t, named `name` (made unique); the node's name is "/name". Returns the output.
   int node(const std::string& op, const std::string& name, std::vector<int> in, Attrs attrs = {}, DType t = DType::f32);
 
   int cast(const std::string& name, int x, DType to);
@@ -28,7 +28,7 @@ class GraphEditor {
   int reduce_sum(const std::string& name, int x, int64_t axis);                       // without keepdims
   int reduce_mean(const std::string& name, int x, const std::vector<int64_t>& axes);  // without keepdims
 
-  // `to` takes the place of `from`: for all its readers but node `except`, among the graph outputs, and its name.
+  // `to` takes the place of `from`: in all readers except node `except`, among the graph outputs, and in its name.
   void replace(int from, int to, int except);
 
  private:
@@ -39,19 +39,19 @@ class GraphEditor {
 
 void sort_nodes(SourceGraph& g);
 
-// A value behind views that leave its elements and their number alone: Identity, Cast, Reshape, Flatten, Squeeze,
-// Unsqueeze, and Transpose when `transposes`.
+// True for views that keep all elements: Identity, Cast, Reshape, Flatten, Squeeze, Unsqueeze, and Transpose if
+// `transposes`.
 bool is_plain_view(const SourceNode& n, bool transposes);
 
-// Per value: lies on a path from one of `from`.
+// Per value: 1 if it depends on one of `from`.
 std::vector<char> downstream_of(const SourceGraph& g, const std::vector<int>& from);
-// Per value: one of `to` depends on it.
+// Per value: 1 if one of `to` depends on it.
 std::vector<char> upstream_of(const SourceGraph& g, const std::vector<int>& to);
 
-// Normal(0, deviation) by Box-Muller, and Uniform(-bound, bound), from Philox under a stream of its own.
+// Normal(0, deviation) by Box-Muller, and Uniform(-bound, bound), from Philox with the given stream.
 HostTensor normal_tensor(Dims dims, double deviation, uint64_t seed, uint64_t stream);
 HostTensor uniform_tensor(Dims dims, double bound, uint64_t seed, uint64_t stream);
 
-uint32_t name_hash(const std::string& name);  // FNV-1a: streams and dropout sites
+uint32_t name_hash(const std::string& name);  // FNV-1a, for streams and dropout sites
 
 }  // namespace amp

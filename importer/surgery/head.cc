@@ -1,3 +1,6 @@
+// choose_head() selects the value that the head reads from probed shapes of the outputs (a batch of 2 rows with 3
+// tokens, so that the rank identifies the kind). attach_head() then adds pooling, dropout (training only) and a linear
+// map or convolution.
 #include "importer/surgery/head.h"
 
 #include <algorithm>
@@ -32,7 +35,7 @@ bool pooled(const std::string& kind) {
   return kind == "classification" || kind == "regression" || kind == "multilabel" || kind == "embedding";
 }
 
-// Does an output of these dims give one value per class where the kind wants them?
+// True if an output of these dims has one value per class at the position that the kind needs.
 bool fits(const std::string& kind, const Dims& d, int64_t labels) {
   if (kind == "token") return d.size() == 3 && d[2] == labels;
   if (kind == "segmentation") return d.size() == 4 && d[1] == labels;
@@ -40,7 +43,7 @@ bool fits(const std::string& kind, const Dims& d, int64_t labels) {
   return pooled(kind) && d.size() == 2 && d[1] == labels;
 }
 
-// The ranks that a kind of head reads, the best first.
+// The ranks that a kind of head reads, in order of preference.
 std::vector<size_t> ranks(const HeadOptions& o) {
   if (o.kind == "token" || o.kind == "span") return {3};
   if (o.kind == "segmentation") return {4};
@@ -48,15 +51,15 @@ std::vector<size_t> ranks(const HeadOptions& o) {
   return o.pooling == "auto" ? std::vector<size_t>{2, 3, 4} : std::vector<size_t>{3, 2, 4};
 }
 
-// The model's own embedding [B, H]: an output of that name; one of any name but logits where there are no hidden states
-// to pool.
+// The model's own embedding [B, H]: an output of that name, or, if there are no hidden states to pool, one of any name
+// except logits.
 bool own_embedding(const SourceGraph& g, const HeadOptions& o, HeadChoice& c) {
   const auto rank = [&](int v) {
     return static_cast<size_t>(v) < o.probe.size() ? o.probe[static_cast<size_t>(v)].size() : 0;
   };
   const bool hidden = std::any_of(g.outputs.begin(), g.outputs.end(),
                                   [&](int v) { return rank(v) == 3 && depends_on_parameters(g, v); });
-  if (hidden && o.pooling != "auto") return false;  // asked for another than the model's own
+  if (hidden && o.pooling != "auto") return false;  // another pooling than the model's own was requested
   for (const int v : g.outputs) {
     const std::string& name = g.values[static_cast<size_t>(v)].name;
     const bool named = name.find("embedding") != std::string::npos || name.find("embeds") != std::string::npos;
@@ -208,7 +211,7 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
     x = training.node("Dropout", "head/dropout", {x}, {{"ratio", o.dropout}, {"site", int64_t{0x68656164}}});
   }
 
-  const bool rows = read.size() == 3 && c.pooling == "none";  // MatMul: a weight [H, N]; else [N, H]
+  const bool rows = read.size() == 3 && c.pooling == "none";  // MatMul with a weight [H, N]; otherwise Gemm with [N, H]
   const Dims shape = image ? Dims{labels, width, 1, 1} : rows ? Dims{width, labels} : Dims{labels, width};
   const int w = e.parameter("classifier.weight", normal_tensor(shape, 0.02, o.seed, 0x68656164u), "new head");
   const int b = e.parameter("classifier.bias", HostTensor::zeros(DType::f32, {labels}), "new head");

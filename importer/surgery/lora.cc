@@ -1,3 +1,5 @@
+// LoRA on a SourceGraph. LoraFinder lists weights that only linear maps of one orientation and type read. Adapters are
+// nodes of Place::training if they are merged on export, else of Place::added. merge_lora() sums in double.
 #include "importer/surgery/lora.h"
 
 #include <algorithm>
@@ -15,13 +17,13 @@ bool matches(const std::string& glob, const SourceValue& v) {
   return glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
 }
 
-// A linear map's use of a weight.
+// One use of a weight by a linear map.
 struct Linear {
   int node = -1;
   int weight = -1;
   bool transposed = false;  // the weight is stored [out, in]
   double factor = 1;        // Gemm's alpha
-  DType type = DType::f32;  // of the map's arithmetic: the weight's, or what it is cast to
+  DType type = DType::f32;  // of the map's arithmetic: the weight's type, or the type that it is cast to
 };
 
 class LoraFinder {
@@ -48,11 +50,12 @@ class LoraFinder {
   }
 
  private:
-  // False when something that is no linear map reads v.
+  // Returns false if a node that is not a linear map reads v.
   bool follow(int v, bool transposed, DType type, std::vector<Linear>& uses) const {
     for (const int c : consumers_[static_cast<size_t>(v)]) {
       const SourceNode& n = g_.nodes[static_cast<size_t>(c)];
-      const bool fused = n.domain == "com.microsoft" && n.op == "FusedMatMul";  // FusedGemm ends in an activation
+      // FusedGemm is excluded: it ends in an activation
+      const bool fused = n.domain == "com.microsoft" && n.op == "FusedMatMul";
       const bool linear = fused || (n.domain.empty() && (n.op == "MatMul" || n.op == "Gemm"));
       if ((!n.domain.empty() && !fused) || n.inputs.size() < (linear ? 2u : 1u)) return false;
       if (linear) {
@@ -138,7 +141,7 @@ HostTensor transposed(const HostTensor& t) {
   return out;
 }
 
-// w + scale a b, summed in double; w is [in, out], or [out, in] when flipped.
+// w + scale a b, summed in double. w is [in, out], or [out, in] if flipped.
 HostTensor sum(const HostTensor& w, const HostTensor& a, const HostTensor& b, double scale, bool flipped) {
   const int64_t in = a.dims()[0], r = a.dims()[1], n = b.dims()[1];
   HostTensor out = HostTensor::empty(DType::f32, w.dims());
@@ -227,7 +230,7 @@ std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& o, std::vec
 
 std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<LoraAdapter>& adapters,
                                       std::vector<TrainedTensor> trained) {
-  std::map<int, HostTensor> base;  // before anything is merged
+  std::map<int, HostTensor> base;  // before merging
   std::map<int, size_t> at;
   for (size_t i = 0; i < trained.size(); ++i) {
     at[trained[i].source_value] = i;
@@ -250,7 +253,7 @@ std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<Lo
   std::map<int, HostTensor> merged;
   for (const LoraAdapter& l : adapters) {
     merged[l.weight] = sum(unmerged(l.weight), base.at(l.a), base.at(l.b), l.scale, l.transposed);
-    // What is tied to it was one weight with it while training, and is not any more.
+    // Tensors tied to the weight shared it during training; after merging they differ and are written separately.
     for (size_t v = 0; v < g.values.size(); ++v) {
       if (g.values[v].kind == SourceKind::parameter && g.values[v].tied_to == l.weight)
         set(static_cast<int>(v), unmerged(static_cast<int>(v)));

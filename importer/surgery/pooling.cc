@@ -1,3 +1,5 @@
+// Builds the ONNX nodes of each pooling mode. Without a mask input, mean, max, cls and last use all positions. Formulas
+// and constants follow sentence-transformers, including the clamp of the token count.
 #include "importer/surgery/pooling.h"
 
 #include <vector>
@@ -9,7 +11,7 @@ namespace amp {
 
 namespace {
 
-constexpr float kBelowAll = -6e4f;  // finite in fp16, too: stands where padding must not be the largest
+constexpr float kBelowAll = -6e4f;  // finite in fp16 too; replaces padded positions before the maximum
 
 class Pooler {
  public:
@@ -50,14 +52,14 @@ class Pooler {
     if (mask_ < 0) mask_ = e_.unsqueeze("head/mask", mask2(), 2);
     return mask_;
   }
-  int numbers() {  // [B, S]: the tokens are 1, 2, ..., padding is 0
+  int numbers() {  // [B, S]: tokens are 1, 2, ...; padding is 0
     const int axis = e_.constant("head/axis", HostTensor::scalar<int64_t>(1));
     return e_.node("Mul", "head/numbers", {e_.node("CumSum", "head/places", {mask2(), axis}), mask2()});
   }
   int weights() { return e_.unsqueeze("head/weights", numbers(), 2); }
 
   int sum(int weights) { return e_.reduce_sum("head/sum", e_.node("Mul", "head/masked", {x_, weights}), 1); }
-  // The weighted sum by the sum of the weights, an empty row by `least`.
+  // The weighted sum divided by the sum of the weights; `least` avoids division by zero in an empty row.
   int divided(const std::string& name, int weights, const std::string& least_name, float least) {
     const int count = e_.reduce_sum("head/count", weights, 1);
     return e_.node("Div", name, {sum(weights), e_.node("Max", "head/tokens", {count, scalar(least_name, least)})});
@@ -83,13 +85,13 @@ class Pooler {
     return reduce_max("head/max", e_.node("Where", "head/unpadded", {seen, x_, scalar("head/below", kBelowAll)}),
                       false);
   }
-  int last() {  // the token of the largest number
+  int last() {  // the token with the largest number
     const int n = numbers();
     const int is_last =
         e_.node("Equal", "head/is_last", {n, reduce_max("head/last_number", n, true)}, {}, DType::boolean);
     const int chosen = e_.node(
         "Mul", "head/chosen",
-        {e_.node("Cast", "head/last_float", {is_last}, {{"to", int64_t{1}}}), mask2()});  // of an empty row none
+        {e_.node("Cast", "head/last_float", {is_last}, {{"to", int64_t{1}}}), mask2()});  // none in an empty row
     return sum(e_.unsqueeze("head/last_mask", chosen, 2));
   }
 
@@ -108,7 +110,7 @@ int pool_hidden_states(GraphEditor& e, int hidden, const std::string& modes) {
 int normalize_rows(GraphEditor& e, int x) {
   const int squares = e.node("Mul", "head/squares", {x, x});
   const int sum = e.unsqueeze("head/square_sum", e.reduce_sum("head/squares_sum", squares, 1), 1);
-  const int least = e.constant("head/least_length", HostTensor::scalar<float>(1e-12f));  // as torch's normalize
+  const int least = e.constant("head/least_length", HostTensor::scalar<float>(1e-12f));  // as in torch's normalize()
   const int length = e.node("Max", "head/length", {e.node("Sqrt", "head/root_of_squares", {sum}), least});
   return e.node("Div", "head/normalized", {x, length});
 }

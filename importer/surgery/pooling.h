@@ -1,4 +1,4 @@
-// Pooling: hidden states [B, S, H] as one vector a row, by the formulas of sentence-transformers' models.Pooling.
+// Pools hidden states [B, S, H] to one vector per row, by the formulas of sentence-transformers' models.Pooling.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace amp {
 
-// modes: one of cls, mean, max, mean_sqrt_len, weighted_mean, last; or several, "cls+mean", side by side. Padding is
-// what attention_mask (input_mask) says; without such an input all places count. Returns a value [B, H * modes].
+// modes: one of cls, mean, max, mean_sqrt_len, weighted_mean, last; or several, "cls+mean", which are concatenated.
+// attention_mask (or input_mask) marks padding; without such an input all positions count. Returns a value
+// [B, H * modes].
 int pool_hidden_states(GraphEditor& e, int hidden, const std::string& modes);
 
 int normalize_rows(GraphEditor& e, int x);  // each row to length 1

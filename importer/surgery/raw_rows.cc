@@ -1,3 +1,6 @@
+// Prepends the fitted preprocessing of a table to a model. The model's inputs are renamed, so that a column may have an
+// input's name. Numbers are computed in double and cast to float last, as in training. Needs opset 9 (Where, IsNaN) and
+// ai.onnx.ml 2 (LabelEncoder with separate keys and values).
 #include "importer/surgery/raw_rows.h"
 
 #include <onnx/onnx_pb.h>
@@ -59,7 +62,7 @@ class Writer {
 
  private:
   struct Made {
-    std::string value, missing;  // codes as int64, or numbers as float; indicators as float
+    std::string value, missing;  // value: codes as int64, or numbers as float; missing: indicators as float
   };
 
   std::string fresh(std::string name) {
@@ -67,7 +70,7 @@ class Writer {
     return name;
   }
 
-  // The model's input is an input no longer, and its name is free for a column.
+  // Removes the model's input from the graph's inputs, so that a column can have its name.
   void free_input(const std::string& name) {
     auto& inputs = *g_.mutable_input();
     const auto at = std::find_if(inputs.begin(), inputs.end(), [&](const auto& v) { return v.name() == name; });
@@ -184,7 +187,7 @@ class Writer {
     attribute(n, "axis", 1);
   }
 
-  // The output keeps its name; what the model computes gets another.
+  // The output keeps its name; the value that the model computes is renamed.
   void bring_back() {
     const std::string inner = fresh(rows_.output + "_transformed");
     for (NodeProto& n : *g_.mutable_node()) {
@@ -209,8 +212,8 @@ class Writer {
   std::set<std::string> taken_;
   std::map<std::string, int> types_;
   std::map<std::string, bool> flat_;
-  std::map<std::string, std::string> fed_;  // the model's input: what feeds it
-  std::vector<Made> made_;                  // by column
+  std::map<std::string, std::string> fed_;  // model input -> the value that feeds it
+  std::vector<Made> made_;                  // per column
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+// Removes parts of the file that a cut SourceGraph no longer has: outputs, then every node and initializer that is not
+// needed. Shapes that depend on a resized weight are removed or updated, because ONNX's checker would reject them.
 #include <set>
 
 #include "importer/read/order.h"
@@ -9,7 +11,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// Keeps the elements of a repeated field that `keep` says; nothing is moved when all stay.
+// Keeps the elements for which `keep` is true; nothing is moved if all are kept.
 template <class Field, class Keep>
 bool filter(Field& field, const Keep& keep) {
   int to = 0;
@@ -23,13 +25,13 @@ bool filter(Field& field, const Keep& keep) {
   return changed;
 }
 
-// The names that values have in the file: of its own values, and of those that took over the name of one that is left.
+// The names of values in the file, including those of removed values that other values took over.
 Names names_of(const SourceGraph& g, const ModelDoc& doc, const std::vector<int>& values) {
   std::map<std::string, int> known;
   for (int v = 0; v < doc.values; ++v) known[doc.names[static_cast<size_t>(v)]] = v;
   Names names;
   for (int v : values) {
-    // Behind nodes that only training has, the file's own value.
+    // Nodes that exist only in training are skipped, up to a value of the file.
     while (v >= doc.values) {
       const int p = g.values[static_cast<size_t>(v)].producer;
       if (p < 0 || g.nodes[static_cast<size_t>(p)].place != Place::training) break;
@@ -45,7 +47,7 @@ Names names_of(const SourceGraph& g, const ModelDoc& doc, const std::vector<int>
   return names;
 }
 
-// Everything that neither a graph output nor an added node needs.
+// Removes everything that neither a graph output nor an added node needs.
 void prune(Patched& patched, const Names& wanted) {
   onnx::GraphProto& graph = *patched.proto.mutable_graph();
   Names needed = wanted;
@@ -74,7 +76,8 @@ void prune(Patched& patched, const Names& wanted) {
   }
   filter(*graph.mutable_node(), [&](const onnx::NodeProto& n) { return live.count(&n) != 0; });
   filter(*graph.mutable_initializer(), [&](const onnx::TensorProto& t) { return needed.count(t.name()) != 0; });
-  // Data inputs stay, needed or not: callers feed them by name. Weights that are listed as inputs go with the weight.
+  // Data inputs are kept even if unused, because callers feed them by name. A weight that is also an input is removed
+  // with it.
   filter(*graph.mutable_input(),
          [&](const onnx::ValueInfoProto& i) { return !initializers.count(i.name()) || needed.count(i.name()) != 0; });
   filter(*graph.mutable_value_info(), [&](const onnx::ValueInfoProto& i) { return needed.count(i.name()) != 0; });

@@ -19,7 +19,7 @@ int64_t classes_of(const SourceNode& zip_map) {
   return numbers.empty() ? -1 : std::ssize(numbers);
 }
 
-// A ZipMap reads float32 rows, a number for each class.
+// Declares the type of a ZipMap's input: float32 rows with one number per class.
 void declare(SourceValue& v, int64_t classes) {
   if (!v.dtype_known) v.dtype = DType::f32;
   v.dtype_known = true;

@@ -1,13 +1,13 @@
-// ZipMap: skl2onnx ends a classifier in a list of dictionaries, {class: probability}, made of a
-// tensor of probabilities. The tensor takes its place among the graph's outputs, as a list has no
-// gradient; the file keeps the node.
+// ZipMap: skl2onnx ends a classifier with a node that converts a tensor of probabilities to a list of dictionaries,
+// {class: probability}. The tensor replaces the list among the graph's outputs, because a list has no gradient. The
+// file keeps the node.
 #pragma once
 
 #include "importer/read/build.h"
 
 namespace amp {
 
-// Notes each output whose tensor is read instead.
+// Adds a note for each output that is replaced.
 void read_before_zip_maps(Built& built);
 
 }  // namespace amp

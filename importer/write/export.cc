@@ -1,3 +1,6 @@
+// Steps of an export: spread ties, patch payloads, remove what was cut, append what surgery added, convert types,
+// write, check, rename. The checker runs on the written result; a complaint is an error unless the imported file causes
+// one too. Memory matters: payloads are moved, not copied, and shapes are inferred in place.
 #include "importer/write/export.h"
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -27,8 +30,8 @@
 namespace amp {
 namespace {
 
-// Lets protobuf write into a FileWriter. No exception may pass through protobuf, whose destructors flush: the first
-// one is kept.
+// Adapts FileWriter to protobuf. An exception must not pass through protobuf, whose destructors flush, so the first one
+// is stored.
 class FileSink : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileSink(FileWriter& file) : file_(file) {}
@@ -62,7 +65,7 @@ void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
   check(ok, "export: the model could not be serialized");
 }
 
-// Why the ONNX checker refuses a model; empty when it does not.
+// The ONNX checker's complaint about a model; empty if it accepts the model.
 std::string complaint_of(const std::function<void()>& check) {
   try {
     check();
@@ -74,8 +77,8 @@ std::string complaint_of(const std::function<void()>& check) {
 std::string checker_says(const std::string& path) {
   return complaint_of([&] { onnx::checker::check_model(path, /*full_check=*/true); });
 }
-// The full check of a model in memory infers shapes in a copy of it, weights included. This one infers them in place:
-// `proto` gains value_info. Its options are those of onnx::checker::check_model: types too, all errors thrown.
+// check_model's full check infers shapes in a copy of the model, including weights. Here they are inferred in place,
+// and `proto` gains value_info. Options as in onnx::checker::check_model: types are checked and all errors are thrown.
 std::string checker_says(onnx::ModelProto& proto) {
   return complaint_of([&] {
     onnx::checker::check_model(proto, /*full_check=*/false);
@@ -84,14 +87,14 @@ std::string checker_says(onnx::ModelProto& proto) {
   });
 }
 
-// Of the file that was imported.
+// Checks the imported file.
 std::string checker_says(const ModelDoc& doc) {
   if (!doc.path.empty()) return checker_says(doc.path);
   onnx::ModelProto copy = *doc.proto;
   return checker_says(copy);
 }
 
-// A folder beside a file that is to appear together with another one; gone with the object.
+// A temporary folder for files that must appear together; removed with the object.
 class Aside {
  public:
   explicit Aside(const std::string& path) : folder_(cat(path, ".tmp-", ::getpid())), registered_(folder_) {
@@ -99,7 +102,7 @@ class Aside {
     ensure_dir(folder_);
   }
   ~Aside() {
-    std::error_code ignored;  // the failure that led here is the one to tell
+    std::error_code ignored;  // the failure that led here is the one to report
     std::filesystem::remove_all(folder_, ignored);
   }
   const std::string& folder() const { return folder_; }
@@ -111,7 +114,7 @@ class Aside {
 
 using ExternalTensors = std::vector<std::pair<onnx::TensorProto*, HostTensor>>;
 
-// Moves payloads that belong outside into <path>.data and makes the proto point there.
+// Moves external payloads into <path>.data and updates the proto's references.
 void write_external(ExternalTensors& tensors, const std::string& path) {
   constexpr int64_t kPage = 4096, kLine = 64, kLarge = 1 << 20;
   const std::string name = std::filesystem::path(path).filename().string() + ".data";
@@ -120,8 +123,8 @@ void write_external(ExternalTensors& tensors, const std::string& path) {
   FileWriter file(path + ".data", needed);
   int64_t at = 0;
   for (auto& [tensor, value] : tensors) {
-    onnx::TensorProto* const t = tensor;  // clang 16 captures no structured binding where OpenMP is on
-    const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // big tensors may be mapped
+    onnx::TensorProto* const t = tensor;  // clang 16 cannot capture a structured binding if OpenMP is on
+    const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // large tensors are page-aligned for mmap
     const int64_t offset = (at + unit - 1) / unit * unit;
     const std::string gap(static_cast<size_t>(offset - at), '\0');
     file.write(gap);
@@ -150,22 +153,22 @@ std::set<std::string> weight_names(const SourceGraph& g) {
   return names;
 }
 
-// The name in the file of what a node of the SourceGraph makes; nothing: the node is not in the file's main graph.
+// The name in the file of a node's first output; nothing if the node is not in the file's main graph.
 std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& graph, size_t node) {
   const std::vector<int>& made = graph.nodes[node].outputs;
   if (made.empty() || made[0] < 0 || graph.nodes[node].place == Place::training) return std::nullopt;
   const bool in_file = made[0] < doc.values;
-  if (in_file && !doc.visible[static_cast<size_t>(made[0])]) return std::nullopt;  // in a local function or branch
+  if (in_file && !doc.visible[static_cast<size_t>(made[0])]) return std::nullopt;  // inside a local function or branch
   const std::string& name = graph.values[static_cast<size_t>(made[0])].name;
   if (!in_file || doc.names[static_cast<size_t>(made[0])] == name) return name;
-  // An adapter that stays takes the name of what it adds to; one that is merged had it in the SourceGraph only.
+  // An adapter that is kept has the name of the value it adds to; a merged one had it only in the SourceGraph.
   const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
   const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
   const bool merged = by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training;
   return merged ? doc.names[static_cast<size_t>(made[0])] : name;
 }
 
-// mixed: the plan's 16-bit nodes, by the name of what they make. fp16: those that stay float32.
+// mixed: the plan's 16-bit nodes, by the name of their output. fp16: the nodes that stay float32.
 HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const ExportOptions& options) {
   HalfOptions out;
   out.weights = weight_names(graph);
@@ -207,7 +210,7 @@ void set_metadata(onnx::ModelProto& proto, const std::map<std::string, std::stri
   }
 }
 
-// Payloads from outside the file, moved into the proto: a conversion of types reads all of them.
+// Moves external payloads into the proto, because a conversion of types reads all of them.
 void bring_in_payloads(Patched& patched) {
   for_each_slot(patched.proto, [&](int, Slot slot) {
     const auto it = patched.external.find(slot.tensor);
@@ -226,7 +229,8 @@ void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std
     notes.push_back("mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
 }
 
-// What is to lie outside the file: what lay there, or all but small tensors, whose payloads leave the proto.
+// Tensors to store outside of the file: those that were external, or, with `all`, all but small ones. Their payloads
+// are moved out of the proto.
 ExternalTensors external_tensors(Patched& patched, bool all) {
   constexpr size_t kSmall = 1024;
   ExternalTensors external;
@@ -244,8 +248,8 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
   return external;
 }
 
-// A file with its tensors outside is complete, and checked, before either part takes its place. The check of a file
-// that holds its tensors may add inferred shapes to `proto`, once that is written.
+// Writes and checks the file and, if there is one, its data file before either replaces an old one. The check may add
+// inferred shapes to `proto` after it was written.
 void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc, bool keep_refused,
                    const std::string& path, std::vector<std::string>& notes) {
   std::optional<Aside> aside;

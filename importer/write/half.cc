@@ -1,3 +1,5 @@
+// Passes: infer types, list the readers of each value, duplicate small constants, choose the values stored in 16 bits,
+// rewrite nodes and insert Casts. Casts are cached per graph scope.
 #include "importer/write/half.h"
 
 #include <onnx/defs/schema.h>
@@ -18,7 +20,7 @@ namespace {
 
 constexpr int kFloat = onnx::TensorProto::FLOAT;
 
-// Any type will do: what they make does not depend on it.
+// Operators whose output does not depend on the input's type.
 bool reads_any(const onnx::NodeProto& n) { return one_of(n.op_type(), {"Shape", "Size", "Cast"}); }
 
 // Nodes whose output type is an attribute.
@@ -125,7 +127,7 @@ class HalfConversion {
     return std::any_of(allowed.begin(), allowed.end(), [&](const auto* t) { return *t == want; });
   }
 
-  // Does the node compute in 16 bits? An Identity that the plan does not know follows its readers.
+  // True if the node computes in 16 bits. An Identity that is not in the plan follows its readers.
   bool low(const onnx::NodeProto& n) {
     if (wide_.count(&n) || n.output_size() == 0) return false;
     if (all_) return !options_.wide.count(n.output(0));
@@ -133,8 +135,8 @@ class HalfConversion {
     return n.op_type() == "Identity" && n.domain().empty() && only_read_as_half(n.output(0));
   }
 
-  // What a 16-bit node reads in 16 bits. Where the definition lets them differ from the input, batch normalisation's
-  // parameters and statistics stay as the plan computes them: float32.
+  // True if a 16-bit node reads input i in 16 bits. BatchNormalization's parameters and statistics stay float32, as the
+  // plan computes them, if the definition allows another type for them than for the input.
   bool half_input(const onnx::NodeProto& n, const onnx::OpSchema* s, int i) const {
     if (!s || !takes_half(s->inputs(), i)) return false;
     if (all_ || i == 0 || n.op_type() != "BatchNormalization") return true;
@@ -175,7 +177,7 @@ class HalfConversion {
     for (const auto& o : g.output()) inner_outputs_.insert(o.name());
   }
 
-  // A divisor or power that the type cannot hold is no mask: what it divides stays float32.
+  // A divisor or power beyond the type's range is not a mask: the node that reads it stays float32.
   void keep_divisors_wide(const onnx::TensorProto& t) {
     const auto it = readers_.find(t.name());
     if (t.data_type() != kFloat || options_.weights.count(t.name()) || it == readers_.end()) return;
@@ -187,10 +189,10 @@ class HalfConversion {
     }
   }
 
-  // Small constants that both types of nodes of the main graph read: the float32 ones get a copy of their own.
+  // Duplicates small constants that both kinds of nodes of the main graph read: float32 nodes get a separate copy.
   bool split_constants(onnx::GraphProto& g) {
     constexpr int64_t kSmall = 64;
-    if (model_.ir_version() < 4) return false;  // every initializer has to be an input
+    if (model_.ir_version() < 4) return false;  // there, every initializer must be an input
     std::map<std::string, onnx::TensorProto> constants;
     for (const auto& t : g.initializer()) {
       if (t.data_type() == kFloat && !options_.weights.count(t.name())) constants[t.name()] = t;
@@ -232,7 +234,7 @@ class HalfConversion {
                        [&](const Reader& r) { return reads_any(*r.node) || reads_half(r); });
   }
 
-  // Decides which values are kept in 16 bits.
+  // Chooses the values that are stored in 16 bits.
   void store(const onnx::GraphProto& g, bool top) {
     std::set<std::string> initializers;
     for (const auto& t : g.initializer()) {
@@ -248,7 +250,7 @@ class HalfConversion {
         const std::string& o = n.output(i);
         if (!is_float(o)) continue;
         const bool chosen = is_fill(n) || (all_ && n.op_type() == "Cast");
-        // Where an opset has float16 but no bfloat16 (ConstantOfShape before 20), the output stays float32.
+        // If the opset has float16 but not bfloat16 (ConstantOfShape before 20), the output stays float32.
         if (s && !takes_half(s->outputs(), i)) continue;
         if (chosen ? constant_in_half(o) : low(n) && s) half_.insert(o);
       }
@@ -268,11 +270,11 @@ class HalfConversion {
   }
 
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-  // The name under which a value is found in the wanted type; a Cast is made once in each graph that needs it.
+  // The name of a value in the wanted type; each graph gets at most one Cast per value.
   std::string read(const std::string& name, bool want_half, Nodes& out) {
     const bool have = half_.count(name) != 0;
     if (have == want_half) return renamed(name);
-    if (have && outputs_.count(name)) return name;  // its Cast stands behind its producer
+    if (have && outputs_.count(name)) return name;  // its Cast follows its producer
     for (const auto& scope : casts_) {
       if (const auto it = scope.find(name); it != scope.end()) return it->second;
     }
@@ -366,15 +368,15 @@ class HalfConversion {
   std::vector<std::string>& notes_;
   std::string half_name_;
   std::map<std::string, int> opsets_;
-  std::unordered_map<std::string, int> types_;                    // of every value, as inferred
-  std::set<std::string> names_;                                   // taken
+  std::unordered_map<std::string, int> types_;                    // inferred type of every value
+  std::set<std::string> names_;                                   // used names
   std::set<std::string> outputs_;                                 // of the model
-  std::set<std::string> inner_outputs_;                           // of branches and bodies
-  std::unordered_map<std::string, std::vector<Reader>> readers_;  // of floating values
-  std::set<const onnx::NodeProto*> wide_;                         // nodes that cannot be 16 bit
-  std::set<std::string> half_;                                    // values kept in 16 bits
-  std::map<std::string, std::string> inner_name_;                 // model output -> its 16-bit twin inside
-  std::vector<std::map<std::string, std::string>> casts_;         // by scope: value -> its other type's name
+  std::set<std::string> inner_outputs_;                           // of branches and loop bodies
+  std::unordered_map<std::string, std::vector<Reader>> readers_;  // of floating-point values
+  std::set<const onnx::NodeProto*> wide_;                         // nodes that cannot be 16-bit
+  std::set<std::string> half_;                                    // values stored in 16 bits
+  std::map<std::string, std::string> inner_name_;                 // model output -> name of its 16-bit value
+  std::vector<std::map<std::string, std::string>> casts_;         // per scope: value -> its name in the other type
   bool nan_guard_ = false;
   std::vector<std::string> unknown_, masked_, clamped_, raised_;
 };

@@ -1,3 +1,5 @@
+// narrow_constant() distinguishes weights (must fit), bounds (clamped), masks (halved) and epsilons (raised).
+// retype_attributes() handles operators whose output type is an attribute.
 #include "importer/write/half_constants.h"
 
 #include <algorithm>
@@ -69,7 +71,7 @@ void retype_attributes(onnx::NodeProto& n, const HalfType& half,
   } else if (op == "ConstantOfShape") {
     if (auto* value = find("value")) {
       if (value->t().data_type() == onnx::TensorProto::FLOAT) narrow(*value->mutable_t());
-    } else {  // 0 of float32 by default
+    } else {  // default: float32 zero
       *add("value", onnx::AttributeProto::TENSOR)->mutable_t() = encode(HostTensor::zeros(half.dtype(), {1}), "");
     }
   } else if (op == "Cast") {

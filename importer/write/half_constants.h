@@ -1,10 +1,9 @@
-// Constants in 16 bits, for importer/write/half.cc.
+// Conversion of constants to 16 bits, for importer/write/half.cc.
 //
-// Masks: an additive mask is a constant beyond what the type holds (-3.4e38, the lowest fp32), at its edge (-65504), or
-// -inf. It becomes half the type's lowest number, so that two masks on one score do not add up to -inf: a row that
-// masks hide entirely is then uniform, as the fp32 file has it, and not NaN. -inf stays when the model tests for NaN
-// afterwards, the exporters' guard by which such a row becomes 0. Bounds (Clip, Max, Min, Pad) become the type's
-// largest numbers instead.
+// An additive mask is a constant beyond the type's range (-3.4e38, the lowest fp32), at its edge (-65504), or -inf. It
+// becomes half the type's lowest number, so that the sum of two masks is not -inf. A completely masked row is then
+// uniform, as in the fp32 file, and not NaN. -inf is kept if the model later tests for NaN, the guard by which
+// exporters set such a row to 0. Bounds (Clip, Max, Min, Pad) become the type's largest numbers instead.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -25,19 +24,20 @@ struct HalfType {
 };
 
 struct ConstantUse {
-  bool weight = false;     // must fit: E_EXPORT_RANGE
-  bool bound = false;      // read as a bound only
-  bool nan_guard = false;  // the model holds an IsNaN
+  bool weight = false;     // must fit, else E_EXPORT_RANGE
+  bool bound = false;      // read only as a bound
+  bool nan_guard = false;  // the model contains an IsNaN
 };
 
 struct Narrowed {
   HostTensor value;
-  bool masked = false;   // holds a mask that was changed
-  bool clamped = false;  // ... a bound that was
+  bool masked = false;   // contains a mask that was changed
+  bool clamped = false;  // contains a bound that was changed
   bool raised = false;   // one element too small for the type (an epsilon) became its smallest number
 };
 
-// Attributes that fix the type of what a node makes; `narrow` converts a float32 tensor that is one.
+// Updates attributes that determine the type of a node's output. `narrow` converts a float32 tensor in such an
+// attribute.
 void retype_attributes(onnx::NodeProto& n, const HalfType& half, const std::function<void(onnx::TensorProto&)>& narrow);
 
 Narrowed narrow_constant(const HostTensor& wide, const HalfType& type, const ConstantUse& use, const std::string& name);

@@ -1,3 +1,5 @@
+// Rewrites BatchNormalization and Dropout in place, then removes initializers and Constants that only their removed
+// inputs used. A name may be captured by a nested graph, so readers are collected with captures.
 #include "importer/write/inference_form.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ bool standard_op(const onnx::NodeProto& n, const char* op) {
   return n.op_type() == op && (n.domain().empty() || n.domain() == "ai.onnx");
 }
 
-// Names that the nodes read, those captured by graphs inside of them included.
+// Names that the nodes read, including those that nested graphs capture.
 Names names_read(const Nodes& nodes) {
   Names read;
   for (const auto& n : nodes) {
@@ -51,7 +53,7 @@ class InferenceForm {
     drop_named(*g.mutable_value_info(), gone);
     const Names still = names_read(g.node());
     for (const std::string& name : still) gone.erase(name);
-    for (const auto& i : g.input()) gone.erase(i.name());  // without its initializer it would have to be fed
+    for (const auto& i : g.input()) gone.erase(i.name());  // without its initializer it would become a required input
     drop_named(*g.mutable_initializer(), gone);
     drop_constants(*g.mutable_node(), gone);
   }
@@ -66,7 +68,7 @@ class InferenceForm {
   }
 
  private:
-  // always: names of values that are a constant true; gone: values that nodes made or read before, and do not now.
+  // always: names of values that are constant true; gone: receives values that the nodes no longer produce or read.
   void body(Nodes& nodes, Names always, const Names& read, Names& gone) {
     for (const auto& n : nodes) {
       if (!standard_op(n, "Constant") || n.output_size() != 1) continue;
@@ -100,7 +102,7 @@ class InferenceForm {
     if (mode != n.mutable_attribute()->end()) mode->set_i(0);
   }
 
-  // Without training_mode the output is the input, and a mask is all true.
+  // Without training_mode the output is the input and the mask is all true.
   static void dropout(onnx::NodeProto& n, const Names& always, const Names& read, Names& gone) {
     if (n.input_size() > 2 && always.count(n.input(2))) {
       gone.insert(n.input(2));

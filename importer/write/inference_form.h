@@ -1,5 +1,4 @@
-// Nodes that a training export left in training form (torch.onnx.TrainingMode.TRAINING or PRESERVE), as inference uses
-// them.
+// Converts nodes that an export left in training form (torch.onnx.TrainingMode.TRAINING or PRESERVE) to inference form.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -9,9 +8,9 @@
 
 namespace amp {
 
-// In the main graph, in graphs inside of nodes and in local functions: BatchNormalization with batch statistics uses
-// its running ones, and Dropout whose training_mode is a constant true drops nothing. Outputs for training (statistics,
-// masks) go where nothing reads them; a BatchNormalization whose statistics are read stays, with a note.
+// Applies to the main graph, nested graphs and local functions. BatchNormalization with batch statistics uses its
+// running statistics; Dropout whose training_mode is a constant true becomes inactive. Training outputs (statistics,
+// masks) are removed if nothing reads them. A BatchNormalization whose statistics are read is kept, with a note.
 void to_inference_form(onnx::ModelProto& model, std::vector<std::string>& notes);
 
 }  // namespace amp

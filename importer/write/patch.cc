@@ -1,3 +1,6 @@
+// Replaces payloads at their slots (importer/read/doc.h). A changed value goes to where the file stored it: an
+// attribute, a typed field, raw_data, an external file, or a ConstantOfShape that becomes a Constant. Unchanged values
+// keep their bytes.
 #include "importer/write/patch.h"
 
 #include <algorithm>
@@ -13,7 +16,7 @@
 namespace amp {
 namespace {
 
-// The last two dims; those before are 1.
+// Transposes the last two dims; leading dims are 1.
 HostTensor transpose(const HostTensor& t) {
   Dims dims = t.dims();
   const int64_t rows = dims[dims.size() - 2], columns = dims.back();
@@ -32,7 +35,7 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
 }
 
-// The value of a parameter that is tied to one of this value.
+// The value of a parameter that is tied to `master`.
 HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
   if (v.tied_transposed) return transpose(master);
   if (v.tied_axis < 0) return numel(v.data.dims()) == master.numel() ? master.reshaped(v.data.dims()) : master;
@@ -48,7 +51,7 @@ HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
   return repeated(out, v.tied_axis, one[axis], whole[axis] / one[axis]);
 }
 
-// A weight that the file makes by ConstantOfShape: the node becomes a Constant that holds it.
+// A weight that the file creates by ConstantOfShape: the node becomes a Constant with the value.
 void replace_fill(onnx::ModelProto& model, const std::string& name, const HostTensor& value) {
   for (auto& n : *model.mutable_graph()->mutable_node()) {
     if (n.op_type() != "ConstantOfShape" || n.output_size() != 1 || n.output(0) != name) continue;
@@ -64,7 +67,7 @@ void replace_fill(onnx::ModelProto& model, const std::string& name, const HostTe
   bug(cat("no place in the file for parameter '", name, "'"));
 }
 
-// A tensor of another size or type in the place of the file's.
+// Replaces the file's tensor by one of another size or type.
 void resize(const Slot& slot, const HostTensor& value, Patched& out) {
   if (slot.attribute) {
     slot.attribute->clear_floats();
@@ -80,7 +83,7 @@ void resize(const Slot& slot, const HostTensor& value, Patched& out) {
     t.set_data_location(onnx::TensorProto::EXTERNAL);
   }
   *slot.tensor = std::move(t);
-  for (auto& input : *out.proto.mutable_graph()->mutable_input()) {  // before IR 4 a weight is an input as well
+  for (auto& input : *out.proto.mutable_graph()->mutable_input()) {  // before IR version 4 a weight is also an input
     if (input.name() != slot.tensor->name()) continue;
     auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
     shape.clear_dim();

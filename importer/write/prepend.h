@@ -1,4 +1,4 @@
-// Raw rows (importer/surgery/raw_rows.h) in a file's proto: for the export alone.
+// Adds the preprocessing of raw rows (importer/surgery/raw_rows.h) to a file's proto; used only by the export.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Exit::unsupported, E_RAW_ROWS, for an opset without the operators.
+// Errors: Exit::unsupported E_RAW_ROWS for an opset without the operators.
 void prepend_raw_rows(onnx::ModelProto& model, const RawRows& rows);
 
 }  // namespace amp

@@ -1,6 +1,6 @@
-// Every 16-bit element type becomes FLOAT where it is stated: tensors, attributes that fix the type of an output, and
-// value infos, in the main graph and in the graphs inside of nodes. Types between are inferred by engines, so that a
-// node that read and wrote float16 reads and writes float32. A Cast that had converted between the two is an identity.
+// Replaces every declared 16-bit element type by FLOAT: tensors, attributes that determine an output type, and value
+// infos, in the main graph and in nested graphs. Engines infer the types in between, so a node that read and wrote
+// float16 then reads and writes float32. A Cast between the two becomes an identity.
 #include "importer/write/widen.h"
 
 #include <onnx/inliner/inliner.h>
@@ -21,7 +21,7 @@ using T = onnx::TensorProto;
 
 bool low(int type) { return type == T::FLOAT16 || type == T::BFLOAT16; }
 
-// Integer attributes whose value is an element type: of an output, or of the arithmetic inside.
+// Integer attributes whose value is an element type: of an output, or of internal arithmetic.
 bool names_type(const onnx::AttributeProto& a) {
   return a.type() == onnx::AttributeProto::INT &&
          one_of(a.name(), {"to", "dtype", "output_dtype", "output_datatype", "stash_type", "softmax_precision"});
@@ -33,10 +33,11 @@ class FloatConversion {
 
   void run() {
     collect_names(g_);
-    keep_outputs();  // before the inputs: an output may be an input itself
+    keep_outputs();  // before the inputs, because an output may also be an input
     keep_inputs();
     retype(g_, true);
-    for (onnx::NodeProto& n : after_) *g_.add_node() = std::move(n);  // to the model's own types: not retyped
+    // Casts to the model's own output types, which are not retyped
+    for (onnx::NodeProto& n : after_) *g_.add_node() = std::move(n);
   }
 
  private:
@@ -57,7 +58,7 @@ class FloatConversion {
     return out;
   }
 
-  // Every use of a value, and its definition by a node or an initializer where `definition` says so.
+  // Renames every use of a value, and with `definition` also its definition by a node or an initializer.
   static void rename(onnx::GraphProto& g, const std::string& from, const std::string& to, bool definition) {
     for (auto& t : *g.mutable_initializer()) {
       if (definition && t.name() == from) t.set_name(to);
@@ -103,7 +104,7 @@ class FloatConversion {
     std::vector<onnx::NodeProto> casts;
     for (auto& i : *g_.mutable_input()) {
       if (!is_low(i)) continue;
-      if (initialized.count(i.name())) {  // before IR version 4 a weight is listed as an input, too
+      if (initialized.count(i.name())) {  // before IR version 4 a weight is also an input
         widen(*i.mutable_type());
         continue;
       }
@@ -151,7 +152,7 @@ class FloatConversion {
 
   onnx::GraphProto& g_;
   std::set<std::string> names_;
-  std::vector<onnx::NodeProto> after_;  // Casts of the model's outputs
+  std::vector<onnx::NodeProto> after_;  // Casts to the model's outputs
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A model with 16-bit floating types as one that stores and computes in float32: weights, constants, Casts and declared
-// types. Inputs and outputs of the model keep their types, as they do in importer/write/half.h: Casts stand at the borders.
-// Local functions are inlined first. float64 stays.
+// Converts a model with 16-bit floating-point types to float32: weights, constants, Casts and declared types. Inputs
+// and outputs of the model keep their types through Casts, as in importer/write/half.h. Local functions are inlined
+// first. float64 is kept.
 #pragma once
 
 #include <onnx/onnx_pb.h>

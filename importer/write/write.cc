@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-constexpr int64_t kIrVersion = 8;  // of ONNX 1.12, which opset 17 came with
+constexpr int64_t kIrVersion = 8;  // of ONNX 1.12, the release of opset 17
 
 void add_input(onnx::GraphProto& g, const SourceValue& v) {
   check(v.rank_known, "a model's input without a rank");
@@ -30,7 +30,7 @@ void add_input(onnx::GraphProto& g, const SourceValue& v) {
 
 void write_model(const SourceGraph& graph, const std::map<std::string, std::string>& metadata,
                  const std::string& path) {
-  ModelDoc doc;  // of a file that has nothing but inputs: all else is added to it
+  ModelDoc doc;  // describes a file with only inputs, to which export_model() adds everything else
   doc.proto = std::make_shared<onnx::ModelProto>();
   doc.proto->set_ir_version(kIrVersion);
   doc.proto->set_producer_name("onnx-amp-finetune");
