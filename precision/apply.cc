@@ -1,3 +1,5 @@
+// One backward pass records the types in which readers use each value (Demand); one forward pass rebuilds the graph
+// with Builder, which merges equal Casts. Only values of floating-point type change.
 #include "precision/apply.h"
 
 #include <algorithm>
@@ -8,7 +10,7 @@ namespace amp {
 
 namespace {
 
-struct Demand {  // what the readers of a value compute in
+struct Demand {  // types in which the readers of a value compute
   bool low = false, full = false;
 };
 
@@ -88,15 +90,16 @@ class Apply {
     return builder_.cast(to, t);
   }
 
-  // Scale, bias and statistics of batch normalisation, as under autocast: variances may be beyond 65504, and running
-  // ones move while the plan stands. An attention mask: -FLT_MAX would become an infinity, a hidden row NaN.
+  // True for scale, bias and statistics of BatchNormalization, as under autocast: variances may exceed 65504, and
+  // running statistics change while the plan stays. Also for an attention mask: -FLT_MAX would become infinite and a
+  // masked row NaN.
   static bool stays_wide(const Node& node, size_t i) {
     if (node.op->name == "FusedAttention") return i == 3;
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
   }
 
-  // What a node that only moves elements keeps all its floating inputs in: 16 bit if they already are, or if its
-  // readers want that alone and casting them beforehand takes no more casts than afterwards.
+  // The type of all floating-point inputs of a node that only moves elements: 16 bits if they already are, or if its
+  // readers need only 16 bits and casting before the node takes no more casts than after it.
   DType moved_type(const Node& node) {
     size_t low = 0, wide = 0;
     int64_t in = 0, out = 0;
@@ -132,7 +135,7 @@ class Apply {
       map_[static_cast<size_t>(node.out[i].index)] = made[i];
       const Value& was = g_.value(node.out[i]);
       if (!fresh || !is_float(was.dtype) || node.op->moves || out_.value(made[i]).kind != ValueKind::temp) continue;
-      if (is_low(compute)) continue;  // inference gave the 16-bit type (and fp32 statistics)
+      if (is_low(compute)) continue;  // shape inference set the 16-bit type (and fp32 statistics)
       const Demand& d = demand(node.out[i]);
       const bool stat = i > 0;  // statistics of a norm stay fp32
       out_.set_dtype(made[i], d.low && !d.full && !stat ? low_ : DType::f32);

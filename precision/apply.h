@@ -1,6 +1,6 @@
-// The precision plan applied to a bound graph, before autodiff: every node gets its compute type, every value its
-// storage type, and Casts appear on the borders. The gradient of a Cast is a Cast, so backward precision, fp32
-// gradients at the parameters and master weights follow by themselves.
+// Applies the precision plan to a bound graph, before autodiff. Every node gets its compute type, every value its
+// storage type, and Casts are inserted between them. The gradient of a Cast is a Cast, so backward precision, fp32
+// gradients of the parameters and master weights follow without further rules.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,14 @@
 
 namespace amp {
 
-// compute: by source node; nodes without one (the loss) compute in fp32. low: the plan's 16-bit type.
-//  * a 16-bit node reads and writes 16 bit;
-//  * an fp32 node reads either (kernels widen as they load) and stores 16 bit when all who read it read 16 bit;
-//  * operators that only move elements follow their input; a cast that all their readers want goes before them, so
-//    that one cast of a value serves every reshaped and transposed view of it;
-//  * batch normalisation keeps its scale, bias and statistics in fp32;
-//  * a graph input that 16-bit nodes alone read is fed in 16 bit.
+// compute: per source node; nodes without a source (the loss) compute in fp32. low: the plan's 16-bit type.
+//    * A 16-bit node reads and writes 16 bits.
+//    * An fp32 node reads either type (kernels widen on load) and stores 16 bits if all readers read 16 bits.
+//    * Operators that only move elements follow their input. A Cast that all their readers need is placed before them,
+// so
+//     that one Cast of a value serves all reshaped and transposed views of it.
+//    * BatchNormalization keeps scale, bias and statistics in fp32.
+//    * A graph input that only 16-bit nodes read is fed in 16 bits.
 // map, if given, receives the new id of every value of g.
 Graph apply_precision(const Graph& g, const std::vector<DType>& compute, DType low, const Evaluator& evaluator,
                       std::vector<ValueId>* map = nullptr);

@@ -1,3 +1,6 @@
+// Derives loss scale and fp32 rules from histograms (range.h). First, groups that overflow at any scale are excluded.
+// Then the loss scale is chosen so that few groups have large gradient errors. The remaining groups are ranked by
+// error.
 #include "precision/calibration.h"
 
 #include <algorithm>
@@ -17,7 +20,7 @@ namespace {
 
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
-constexpr double kPoor = 0x1p-6;        // an error that is no rounding any more
+constexpr double kPoor = 0x1p-6;        // an error above this is no longer rounding
 
 std::string digits(double v) {
   char text[32];
@@ -101,7 +104,8 @@ class Judge {
     }
   }
 
-  // Gradients of few groups may be far larger than all others: leaving those fp32 lets the scale rise for the rest.
+  // A few groups may have far larger gradients than all others: keeping those in fp32 allows a larger scale for the
+  // rest.
   void choose_scale() {
     if (plan_.low != DType::f16) return;
     std::vector<size_t> order;
@@ -157,10 +161,10 @@ class Judge {
   const SourceGraph& g_;
   const PrecisionPlan& plan_;
   const std::vector<NodeRanges>& nodes_;
-  std::vector<ValueRange> leaves_;  // by value: graph inputs and parameters
+  std::vector<ValueRange> leaves_;  // per value: graph inputs and parameters
   PlanGraph p_;
-  std::vector<PlanGroup> groups_;   // by vertex; no nodes: fp32 already
-  std::vector<NodeRanges> ranges_;  // by vertex
+  std::vector<PlanGroup> groups_;   // per vertex; without nodes: already fp32
+  std::vector<NodeRanges> ranges_;  // per vertex
   Calibration out_;
 };
 
@@ -175,7 +179,8 @@ std::vector<PrecisionRule> rules_for(const SourceGraph& g, const PlanGroup& grou
   std::vector<PrecisionRule> out;
   for (const int n : group.nodes) {
     PrecisionRule rule;
-    for (const char c : g.nodes[at(n)].name) rule.node += c == '*' || c == '[' ? '?' : c;  // a name, not a glob
+    // makes a name out of glob characters
+    for (const char c : g.nodes[at(n)].name) rule.node += c == '*' || c == '[' ? '?' : c;
     rule.precision = Precision::fp32;
     rule.why = group.why;
     rule.source = "calibration";

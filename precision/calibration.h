@@ -1,6 +1,5 @@
-// From measured ranges to a plan: what must stay fp32 because 16 bits cannot hold it, at which loss scale the gradients
-// fit best, and in which order more nodes would be worth their fp32. Pure arithmetic on what trainer/loop/calibrate.h
-// measured.
+// Derives from measured ranges which nodes must stay fp32, the loss scale that fits the gradients best, and the order
+// in which further nodes should become fp32. Pure arithmetic; trainer/loop/calibrate.h measures.
 #pragma once
 
 #include <string>
@@ -12,32 +11,32 @@
 
 namespace amp {
 
-// Of one source node in an fp32 run: what it computed, and what its backward computed (weight gradients, which are kept
-// fp32 in any plan, left out), at loss scale 1.
+// Ranges of one source node in an fp32 run at loss scale 1: its values and the gradients that its backward computes.
+// Gradients of weights are excluded, because every plan keeps them in fp32.
 struct NodeRanges {
   ValueRange value, gradient;
 };
 
-// One decision: the nodes that stand or fall together (a node, or a spelled-out composite), in the words of a rule.
+// One decision: nodes that must have the same type (one node, or a decomposed operator).
 struct PlanGroup {
   std::vector<int> nodes;
-  double error = 0;  // the worst rounding error, relative, of what it reads, computes and passes back in 16 bit
-  std::string why;   // what that error is
+  double error = 0;  // the largest relative rounding error of its inputs, outputs and gradients in 16 bits
+  std::string why;   // description of that error
 };
 
 struct Calibration {
-  // the largest power of two at which the gradients of low nodes keep clear of overflow
+  // The largest power of two at which the gradients of low nodes keep a margin below overflow.
   double loss_scale = 1;
-  std::vector<PlanGroup> overflow;  // low groups that read or make what 16 bits cannot hold: fp32 without asking
-  std::vector<PlanGroup> ranked;    // the other low groups, largest error first, later ones first among equals
+  std::vector<PlanGroup> overflow;  // low groups that read or produce values beyond 16 bits; they must become fp32
+  std::vector<PlanGroup> ranked;    // the other low groups, largest error first, later nodes first among equals
 };
 
-// nodes: by source node, with the values of graph inputs in `inputs`, by value index. plan: the plan to improve on, in
-// its 16-bit type. A headroom of two is kept to fp16's limit, as later batches may reach further.
+// nodes: per source node. inputs: per value index, with the ranges of graph inputs. plan: the plan to improve. The
+// ranges keep a factor of two below fp16's limit, because later batches may have larger values.
 Calibration judge(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
                   const std::vector<ValueRange>& inputs);
 
-// Rules that keep a group fp32, one a node, with its reason.
+// Rules that keep a group in fp32: one per node, with its reason.
 std::vector<PrecisionRule> rules_for(const SourceGraph& g, const PlanGroup& group);
 
 }  // namespace amp

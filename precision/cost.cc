@@ -1,3 +1,5 @@
+// Reads storage types, bytes and casts from a graph with the plan applied. Each node's origin gives its source node. A
+// value counts as stored if a forward node of another source node reads it.
 #include "precision/cost.h"
 
 #include <string_view>
@@ -38,7 +40,7 @@ class Measure {
     return x.kind == ValueKind::temp ? g_.node(x.producer).origin.source_node : -1;
   }
 
-  // Values that a forward node of another origin reads.
+  // Marks values that a forward node of another source node reads.
   void see_reads(const Node& n) {
     if (is_backward(n)) return;
     for (const ValueId v : n.in) {
@@ -71,7 +73,7 @@ class Measure {
   }
 
   const Graph& g_;
-  std::vector<char> read_;  // by value
+  std::vector<char> read_;  // per value
   PlanCost cost_;
 };
 

@@ -1,3 +1,6 @@
+// Decider: the steps of decide.h in order. follow_inputs() is PyTorch's autocast rule, paint_all() TensorFlow's. Rules
+// of the op-list are applied last, so that they override propagation; with follow_inputs() also during propagation,
+// because the types of later nodes depend on them.
 #include "precision/decide.h"
 
 #include <algorithm>
@@ -80,7 +83,7 @@ class Decider {
     return list_.find(n.domain, n.op, modes ? n.attrs.s("mode", "nearest") : "");
   }
 
-  // A rule that asks 16 bits of nodes alone that have no 16-bit arithmetic is a mistake, most often in a name.
+  // A rule that requests 16 bits but matches only nodes without 16-bit arithmetic is a mistake, usually in a name.
   void refuse_impossible() const {
     for (size_t r = 0; r < list_.rules.size(); ++r) {
       const PrecisionRule& rule = list_.rules[r];
@@ -100,7 +103,7 @@ class Decider {
     }
   }
 
-  // The class of a vertex: list, then safety, then rules.
+  // The class of a vertex: from the list, then safety, then rules.
   void classify(size_t v) {
     State& s = state_[v];
     PaintVertex& paint = p_.paint[v];
@@ -112,7 +115,7 @@ class Decider {
     if (unit) s.rule += cat(" (", unit->kind, " of ", nodes.size(), " nodes)");
     if (!e) unlisted_.insert(unit ? unit->kind : g_.nodes[at(nodes[0])].op);
     paint.cls = e ? e->cls : OpClass::infer;
-    // Masks, positions, tables: computed from integers and constants alone, cheap and often out of 16 bits' range.
+    // Masks, positions and tables: computed only from integers and constants, cheap and often out of 16 bits' range.
     if (std::none_of(nodes.begin(), nodes.end(), [&](int n) { return reads_data(n); })) {
       paint.fixed = true;
       s.pass = "no-weights";
@@ -127,7 +130,7 @@ class Decider {
     seed_from_rules(nodes, paint);
   }
 
-  // A rule that speaks for all nodes of a vertex takes its class's place, so that casts move to where they are cheap.
+  // If rules for all nodes of a vertex agree, they replace its class, so that casts move to cheap places.
   void seed_from_rules(const std::vector<int>& nodes, PaintVertex& paint) const {
     const int first = rules_.of_node[at(nodes[0])];
     for (const int n : nodes) {
@@ -182,11 +185,11 @@ class Decider {
       } else {
         set(v, widest_input(p_.vertices[v].nodes[0], unit_of(v)), state_[v].rule, "inputs");
       }
-      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // what follows sees the rule's type
+      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // later nodes use the rule's type
     }
   }
 
-  // PyTorch: the type of the widest floating input. Weights, inputs and tables are fp32 tensors; one-element constants
+  // PyTorch's rule: the widest floating-point input. Weights, inputs and tables are fp32 tensors; one-element constants
   // are Python numbers and do not promote.
   Compute widest_input(int node, const Unit* unit) const {
     bool any = false;
@@ -236,8 +239,8 @@ class Decider {
     d.pass = "rule";
   }
 
-  // TensorFlow: an existing Cast all of whose readers are low casts straight to low. From bool only: 0 and 1 are exact,
-  // integers are not.
+  // TensorFlow's rule: a Cast whose readers are all low casts directly to low. Applied only to bool, because 0 and 1
+  // are exact and integers are not.
   void cast_booleans() {
     const std::vector<std::vector<int>> users = g_.consumers();
     for (size_t i = 0; low_ != Compute::f32 && i < g_.nodes.size(); ++i) {
@@ -276,7 +279,7 @@ class Decider {
   const OpList& list_;
   const Compute low_;
   PlanGraph p_;
-  std::vector<State> state_;  // by vertex
+  std::vector<State> state_;  // per vertex
   std::map<int, std::string> unsafe_;
   RuleMatches rules_;
   std::set<std::string> unlisted_;

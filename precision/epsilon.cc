@@ -1,8 +1,8 @@
-// Two passes over the imported graph. Forward: the smallest magnitude that a constant promises for a value (its floor),
-// through what moves elements, adds, takes the larger, multiplies, takes a root. Backward: whether a floor reaches an
-// operator that has no finite result or gradient at 0. A node on such a path stays fp32 where `low` would lose a floor
-// that it reads or makes. A reciprocal of such a floor is beyond fp16's range, so that what multiplies by it stays
-// fp32, too.
+// Two passes over the imported graph. Forward: a lower bound of each value's magnitude that a constant guarantees (its
+// floor), through operators that move elements, add, take the maximum, multiply or take a root. Backward: whether a
+// floor reaches an operator without a finite result or gradient at 0. A node on such a path stays fp32 if `low` would
+// lose a floor that it reads or produces. The reciprocal of such a floor is beyond fp16's range, so nodes that multiply
+// by it stay fp32 too.
 #include "precision/epsilon.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ using Names = std::set<std::string_view>;
 
 struct Floor {
   double least = 0;       // 0: none
-  double most = 0;        // of a reciprocal of a floor: how large it gets; 0: no such value
+  double most = 0;        // for a reciprocal of a floor: its largest value; 0: not a reciprocal
   bool constant = false;  // the constant itself, moved at most
   std::string why;
 };
 
-// Elements as they are, or combined so that a floor of all of them remains.
+// Operators that keep elements, or combine them so that a common floor remains.
 const Names kCarries = {"Expand",
                         "Unsqueeze",
                         "Squeeze",
@@ -78,7 +78,7 @@ const Names kCarries = {"Expand",
                         "AveragePool",
                         "GlobalMaxPool"};
 
-// One number throughout.
+// The value of all elements, if they are equal.
 std::optional<double> uniform(const HostTensor& t) {
   constexpr int64_t kLargest = 1 << 16;
   if (!t || !is_float(t.dtype()) || t.numel() == 0 || t.numel() > kLargest) return std::nullopt;
@@ -128,7 +128,7 @@ class EpsilonFlow {
     floors_[v] = {std::abs(*x), 0, true, shown(value.name, *x)};
   }
 
-  // A number that is not lost and is added, or bounds from below, is the floor.
+  // A number that is added, or that bounds from below, is the floor if it is the largest such number.
   Floor combined(const SourceNode& n) const {
     Floor out;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -161,7 +161,7 @@ class EpsilonFlow {
     if (a.most > 0 || b.most > 0) return {};  // x times its reciprocal norm
     if (a.least == 0 && b.least == 0) return {};
     const double least = (a.least == 0 ? 1 : a.least) * (b.least == 0 ? 1 : b.least);
-    // A weight's or a scale's own size is no floor of a product with data.
+    // The magnitude of a weight or scale is not a floor of a product with data.
     if (a.least == 0 || b.least == 0) {
       const Floor& f = a.least == 0 ? b : a;
       if (f.constant) return {};
@@ -197,7 +197,7 @@ class EpsilonFlow {
     return {};
   }
 
-  // Whether the operator has no finite result or gradient where input k is 0.
+  // True if the operator has no finite result or gradient where input k is 0.
   bool is_singular(const SourceNode& n, size_t k) const {
     if (n.op == "Div") return k == 1;
     if (n.op == "Pow") return k == 0 && (!number(n, 1) || *number(n, 1) < 1);
@@ -229,8 +229,8 @@ class EpsilonFlow {
   const SourceGraph& g_;
   const std::vector<char>& skip_;
   const DType low_;
-  std::vector<Floor> floors_;  // by value
-  std::vector<char> needed_;   // the value's floor reaches an operator that is singular at 0
+  std::vector<Floor> floors_;  // per value
+  std::vector<char> needed_;   // per value: its floor reaches an operator that is singular at 0
   std::map<int, std::string> out_;
 };
 

@@ -1,3 +1,5 @@
+// Fingerprint of a SourceGraph: FNV-1a over names, operators, attributes and edges, with explicit little-endian
+// numbers, so that all machines agree. Changing what is hashed invalidates recorded plans.
 #include <cinttypes>
 #include <cstdio>
 #include <type_traits>
@@ -48,7 +50,7 @@ void add(Fnv1a&, const std::shared_ptr<const SourceGraph>&) {}
 
 std::string graph_fingerprint(const SourceGraph& g) {
   Fnv1a h;
-  // Dropout that training put there is no part of the model: a plan holds with and without it.
+  // Dropout that training inserted is not part of the model: a plan is valid with and without it.
   const auto dropout = [](const SourceNode& n) { return n.place == Place::training && n.op == "Dropout"; };
   const auto value = [&](int v) {
     while (v >= 0) {

@@ -1,3 +1,5 @@
+// Type rules of ONNX operators as tables, because shape inference of the ONNX library is not available here (precision/
+// must not include importer/). Types that the file declares take precedence.
 #include "precision/float_types.h"
 
 #include <algorithm>
@@ -74,7 +76,7 @@ std::vector<char> carries_data(const SourceGraph& g, const std::vector<DType>& t
     out[v] = is_float(types[v]) && (kind == SourceKind::parameter || kind == SourceKind::input);
   }
   for (const SourceNode& n : g.nodes) {
-    // A shape is not data even when it is the shape of data.
+    // A shape is not data, even if it is the shape of data.
     if (n.op == "Shape" || n.op == "Size") continue;
     const bool any =
         std::any_of(n.inputs.begin(), n.inputs.end(), [&](int v) { return v >= 0 && out[static_cast<size_t>(v)]; });

@@ -1,5 +1,5 @@
-// What the plan must know of values: their element types, where the file does not say, and whether they carry weights
-// or floating data at all (masks, positions and shape arithmetic computed from integers do not).
+// Properties of values that the plan depends on: their element types, where the file does not declare them, and whether
+// they depend on weights or floating-point data (masks, positions and shape arithmetic from integers do not).
 #pragma once
 
 #include <vector>
@@ -8,22 +8,22 @@
 
 namespace amp {
 
-// By value index. From the file where known, else from the operators' ONNX type rules.
+// Per value index: the file's type if known, else by the operators' ONNX type rules.
 std::vector<DType> value_types(const SourceGraph& g);
 
-// By value index: depends on a parameter or on a floating graph input.
+// Per value index: 1 if it depends on a parameter or on a floating-point graph input.
 std::vector<char> carries_data(const SourceGraph& g, const std::vector<DType>& types);
 
-// Positions of the inputs whose elements the operator computes with; the others are shapes, indices, bounds and
-// statistics. E.g. Resize: X alone, Where: the two branches.
+// True for inputs whose elements the operator computes with; other inputs are shapes, indices, bounds and statistics.
+// Resize: only X; Where: the two branches.
 bool is_data_input(const SourceNode& node, size_t position);
 
-// The operator computes with all its data inputs alike and promotes them to the widest (Add, Concat, Where, ...);
-// others take the type of input 0.
+// True if the operator treats all data inputs alike and promotes them to the widest type (Add, Concat, Where, ...).
+// Other operators take the type of input 0.
 bool promotes(const SourceNode& node);
 
-// Moves or selects elements, or combines them so that a huge one stays huge: what is beyond fp16's range at the input
-// is so at the output (Add, Mul, Where, Expand, ...; not Softmax, Clip, Greater).
+// True if values beyond fp16's range at the input may be beyond it at the output: operators that move, select or add
+// elements (Add, Mul, Where, Expand, ...; not Softmax, Clip, Greater).
 bool keeps_range(const SourceNode& node);
 
 }  // namespace amp

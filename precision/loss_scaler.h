@@ -1,12 +1,12 @@
-// Dynamic loss scaling: the state machine of torch.amp.GradScaler, exactly, plus a floor, a ceiling and hysteresis.
+// Dynamic loss scaling: the state machine of torch.amp.GradScaler, with a floor, a ceiling and hysteresis in addition.
 //
-// One update() per accumulation window, after the gradients' finite check (reduced over all ranks):
-//   found_inf:  the step is skipped; scale *= backoff_factor, growth tracker = 0
-//   else:       tracker + 1; at growth_interval: scale *= growth_factor if that is finite, tracker = 0 either way
-// The scale is a float, the factors are doubles and each product is rounded once, as PyTorch does it on CPU and CUDA.
-// Hysteresis is Apex's update_scale_hysteresis: that many non-finite steps in a row are needed before the scale backs
-// off (1 = PyTorch); the count is armed again by a finite step. With min 0 and max infinity PyTorch's traces are
-// reproduced to the last bit, its decay to 0 included.
+// One update() per accumulation step, after the finite check of the gradients (reduced over all ranks):
+//     found_inf:  the step is skipped; scale *= backoff_factor, growth tracker = 0
+//     else:       tracker + 1; at growth_interval: scale *= growth_factor if that is finite, tracker = 0 either way
+// The scale is a float, the factors are doubles, and each product is rounded once, as in PyTorch on CPU and CUDA.
+// Hysteresis follows Apex's update_scale_hysteresis: the scale backs off after that many non-finite steps in a row (1 =
+// PyTorch); a finite step resets the count. With min 0 and max infinity PyTorch's results are reproduced bit by bit,
+// including the decay to 0.
 #pragma once
 
 #include <cstdint>
@@ -19,58 +19,58 @@ namespace amp {
 struct LossScaleConfig {
   enum class Mode : uint8_t {
     dynamic,
-    fixed,  // "static": the scale stays at init, non-finite steps are skipped
-    off,    // the scale is 1, non-finite steps are skipped (bf16, or a plan without fp16)
+    fixed,  // "static": the scale stays at init; non-finite steps are skipped
+    off,    // the scale is 1; non-finite steps are skipped (bf16, or a plan without fp16)
   };
   Mode mode = Mode::dynamic;
   double init = 65536;  // also the scale of mode fixed
   double growth_factor = 2;
   double backoff_factor = 0.5;
   int32_t growth_interval = 2000;
-  double min = 1;         // a back-off stops here; 0: no floor
-  double max = 16777216;  // growth stops here; infinity: no ceiling but finiteness
+  double min = 1;         // lower limit of back-off; 0: no floor
+  double max = 16777216;  // upper limit of growth; infinity: limited only by finiteness
   int32_t hysteresis = 1;
 
   bool operator==(const LossScaleConfig&) const = default;
 };
 
-// Usage error (E_LOSS_SCALE) naming the field: growth_factor <= 1, backoff_factor outside (0, 1), init outside
-// [min, max] in dynamic mode, an interval or hysteresis below 1, anything not finite but max.
+// Usage error E_LOSS_SCALE that names the field: growth_factor <= 1, backoff_factor outside (0, 1), init outside [min,
+// max] in dynamic mode, growth_interval or hysteresis below 1, any non-finite field except max.
 void validate(const LossScaleConfig& config);
 
 ScaleRule scale_rule(const LossScaleConfig& config);
 
-// What a step did with the scale.
+// The effect of a step on the scale.
 struct StepScale {
-  bool applied = true;  // the optimizer may step; everything else that counts applied steps follows this
-  float used = 1;       // the scale the step's gradients carry
+  bool applied = true;  // the optimizer may step; counters of applied steps depend on this
+  float used = 1;       // scale of the step's gradients
   float next = 1;       // the scale of the next step
   bool grew = false, backed_off = false;
-  bool at_floor = false;  // non-finite although the scale cannot be lowered any more
+  bool at_floor = false;  // non-finite although the scale cannot be lowered further
   int64_t consecutive_skips = 0;
 };
 
-// Told from the state after the step.
+// Computed from the state after the step.
 StepScale make_scale_report(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf);
 
 class LossScaler {
  public:
-  using State = ScaleState;  // what a checkpoint keeps; GradScaler's state_dict is scale and growth_tracker of it
+  using State = ScaleState;  // saved in checkpoints; scale and growth_tracker correspond to GradScaler's state_dict
 
-  explicit LossScaler(const LossScaleConfig& config = {});  // validates
+  explicit LossScaler(const LossScaleConfig& config = {});  // validates config
 
   bool enabled() const { return config_.mode != LossScaleConfig::Mode::off; }
   float scale() const { return state_.scale; }
-  // What gradients are multiplied by before clipping and stepping: float(1 / double(scale)); infinity for scale 0.
+  // The factor for gradients before clipping and stepping: float(1 / double(scale)); infinity for scale 0.
   float unscale_factor() const;
   StepScale update(bool found_inf);
-  // GradScaler.update(new_scale): sets the scale and leaves the trackers.
+  // As GradScaler.update(new_scale): sets the scale and keeps the trackers.
   void set_scale(float scale);
 
   const LossScaleConfig& config() const { return config_; }
   const State& state() const { return state_; }
-  // Continues from a checkpoint. A NaN or negative scale is a checkpoint error (E_LOSS_SCALE_STATE). A scaler that is
-  // off or fixed keeps its own scale and takes the counters.
+  // Continues from a checkpoint. A NaN or negative scale is a checkpoint error (E_LOSS_SCALE_STATE). A scaler in mode
+  // off or fixed keeps its own scale and restores only the counters.
   void restore(const State& state);
 
  private:

@@ -1,3 +1,5 @@
+// Resolves inheritance of op-lists: a file's base is loaded first, then its edits are applied. `chain` detects cycles.
+// Errors get the path of files through which they were reached.
 #include "precision/op_list.h"
 
 #include <algorithm>
@@ -36,7 +38,7 @@ const OpClassEntry* OpList::find(const std::string& domain, const std::string& o
 }
 
 static void set_class(OpList& list, const std::string& op, OpClass cls) {
-  // "Resize" speaks of all its modes.
+  // "Resize" covers all its modes.
   for (auto it = list.classes.lower_bound(op + "."); it != list.classes.end() && it->first.starts_with(op + ".");) {
     it = list.classes.erase(it);
   }
@@ -74,7 +76,7 @@ static void apply_edits(OpList& list, const OpListDoc& doc) {
       }
     }
   }
-  // Plain names first, so that "Resize" in one class does not undo "Resize.linear" in another.
+  // Plain names come first, so that "Resize" in one class does not undo "Resize.linear" in another.
   for (const bool variants : {false, true}) {
     for (const auto& [op, c] : named) {
       if ((op.find('.') != std::string::npos && op.find("::") == std::string::npos) == variants) set_class(list, op, c);
@@ -107,7 +109,7 @@ static OpList open(const std::string& name, const fs::path& folder, std::vector<
   if (!fs::is_regular_file(path, none)) {
     const std::vector<std::string> presets = preset_names();
     std::vector<std::string> words = presets;
-    words.emplace_back("auto");  // --amp_level's, no list
+    words.emplace_back("auto");  // a value of --amp_level that is not a list
     const std::string near = nearest(name, words);
     fail(Exit::usage, "E_OP_LIST_EXTENDS",
          cat("'", printable(name), "' is neither a preset (", join(presets, ", "), ") nor a file"),

@@ -1,4 +1,4 @@
-// One op-list file as written, before inheritance: shape and names are checked, nothing is resolved.
+// Parses one op-list file before inheritance: structure and names are checked, nothing is resolved.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace amp {
 
 struct ClassEdit {
-  bool replace = false;  // given as an array
+  bool replace = false;  // the class was given as an array
   std::vector<std::string> add, remove;
 };
 
@@ -17,8 +17,8 @@ struct OpListDoc {
   std::optional<std::string> extends;
   std::optional<DType> dtype;
   std::optional<Propagation> propagation;
-  std::array<ClassEdit, 4> classes;  // by OpClass
-  std::vector<PrecisionRule> rules;  // source is set only where the file records one
+  std::array<ClassEdit, 4> classes;  // indexed by OpClass
+  std::vector<PrecisionRule> rules;  // source is set only if the file records one
   std::function<void(LossScaleConfig&)> edit_loss_scale = [](LossScaleConfig&) {};
   std::string graph;
   std::map<std::string, std::string> recorded;

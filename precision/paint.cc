@@ -1,3 +1,5 @@
+// The four passes of grappler's auto_mixed_precision.cc (see paint.h). Roots are visited in index order and each vertex
+// is entered once per pass, so the running time is linear and the causes are deterministic.
 #include "precision/paint.h"
 
 namespace amp {
@@ -12,7 +14,7 @@ namespace {
 
 using PaintGraph = std::vector<PaintVertex>;
 
-// Visits what can be reached from root through vertices that enter() admits; root itself is not asked.
+// Visits all vertices reachable from root through vertices that enter() accepts; root is visited unconditionally.
 template <class Enter, class Visit>
 void walk(const PaintGraph& g, int root, bool up, bool down, Enter enter, Visit visit) {
   std::vector<int> stack = {root};
@@ -41,7 +43,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto cls = [&](int i) { return g[at(i)].cls; };
   const auto allowed = [&](int i) { return cls(i) == OpClass::allow && !g[at(i)].fixed; };
 
-  // Deny, infer, and the clear vertices that lead to one of them through clear ones.
+  // Deny and infer vertices, and clear vertices that lead to one of them through clear vertices.
   std::vector<char> leads(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (cls(r) != OpClass::deny && cls(r) != OpClass::infer) continue;

@@ -1,3 +1,5 @@
+// Compares two plan files as JSON. Differences in reason or storage only are counted, not listed, because they would
+// hide the changes of type.
 #include "precision/plan_diff.h"
 
 #include <map>
@@ -18,7 +20,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 OrderedJson read(const std::string& text, const std::string& name) {
   try {
-    parse_op_list_doc(text);  // keys, types and values are those of a plan
+    parse_op_list_doc(text);  // validates keys, types and values
   } catch (Error& e) {
     e.at(printable(name));
     throw;
@@ -80,7 +82,7 @@ class Diff {
     }
   }
 
-  // Rules of `from` that `other` lacks; where they were written does not matter.
+  // Rules of `from` that `other` lacks; their recorded source is ignored.
   void rules(const OrderedJson& from, const OrderedJson& other, const std::string& sign) {
     const auto bare = [](OrderedJson rule) {
       rule.erase("source");
@@ -123,12 +125,12 @@ class Diff {
                reason(b), ")"));
       ++types_;
     } else if (other(a, b)) {
-      // One line would drown the changes of type: only what else differs is counted.
+      // Only counted: a line per node would hide the changes of type.
       ++others_;
       ++lines_;
     }
   }
-  // Costs depend on the batch they were measured for, and a plan may be without them.
+  // Costs depend on the batch for which they were measured, and a plan may lack them.
   static bool other(const OrderedJson& a, const OrderedJson& b) {
     for (const char* key : {"class", "pass", "rule"}) {
       if (a.value(key, OrderedJson()) != b.value(key, OrderedJson())) return true;

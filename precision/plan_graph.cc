@@ -1,3 +1,5 @@
+// Builds the vertices and edges for painting. Units (decomposed operators) are formed only if all their nodes are
+// eligible and the list names their kind. Edges follow floating-point data inputs.
 #include "precision/plan_graph.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace amp {
 
 namespace {
 
-// Everything else has no compute type: shape arithmetic, masks of booleans, casts to integers, control flow.
+// All other nodes have no compute type: shape arithmetic, Boolean masks, casts to integers, control flow.
 void find_eligible(const SourceGraph& g, PlanGraph& out) {
   static const std::set<std::string_view> never = {"Shape",    "Size", "If", "Loop", "Scan",
                                                    "Constant", "And",  "Or", "Xor",  "Not"};
@@ -46,9 +48,9 @@ void choose_units(const SourceGraph& g, const OpList& list, PlanGraph& out) {
   };
   out.in_unit.assign(g.nodes.size(), UnitSafety::none);
   for (Unit& u : find_units(g)) {
-    // A kind the list does not name is no operator of its world: its nodes speak for themselves. Nor is a GELU with a
-    // Pow one call of PyTorch's: exporters write gelu's cube as products, so that it is code that calls pow, which is
-    // fp32.
+    // A kind that the list does not name is not treated as one operator; its nodes are decided one by one. The same
+    // holds for a GELU with a Pow under PyTorch's rule: exporters write gelu's cube as products, so a Pow comes from
+    // code that calls pow, which autocast runs in fp32.
     const bool code = list.propagation == Propagation::inputs && u.kind == "Gelu" &&
                       std::any_of(u.nodes.begin(), u.nodes.end(), [&](int n) { return g.nodes[at(n)].op == "Pow"; });
     if (!code && list.find("", u.kind)) add(std::move(u));

@@ -1,4 +1,5 @@
-// The graph that classes are painted on: one vertex per node of floating arithmetic, one per spelled-out composite.
+// The graph on which classes are painted: one vertex per node with floating-point arithmetic or per decomposed
+// operator.
 #pragma once
 
 #include <vector>
@@ -13,22 +14,22 @@ namespace amp {
 
 struct PlanVertex {
   std::vector<int> nodes;  // ascending
-  int unit = -1;           // index of the unit it is, -1: a single node
+  int unit = -1;           // index of its unit; -1: a single node
 };
 
 struct PlanGraph {
-  std::vector<DType> types;    // by value
-  std::vector<char> carries;   // by value: depends on weights or floating inputs
-  std::vector<char> eligible;  // by node: computes with floats
-  std::vector<char> wide;      // by node: not eligible because of float64, which stays what the file says
+  std::vector<DType> types;    // per value
+  std::vector<char> carries;   // per value: depends on weights or floating-point inputs
+  std::vector<char> eligible;  // per node: computes with floating-point values
+  std::vector<char> wide;      // per node: not eligible because of float64, which keeps the file's type
   std::vector<Unit> units;
-  std::vector<UnitSafety> in_unit;  // by node
-  std::vector<int> vertex_of;       // by node, -1: not eligible
+  std::vector<UnitSafety> in_unit;  // per node
+  std::vector<int> vertex_of;       // per node; -1: not eligible
   std::vector<PlanVertex> vertices;
-  std::vector<PaintVertex> paint;  // by vertex: neighbours filled in, class left to the caller
+  std::vector<PaintVertex> paint;  // per vertex: neighbors are filled in; the caller sets the class
 };
 
-// Composites are those whose kind the list names; under Propagation::inputs also Linear and Attention.
+// Units are decomposed operators whose kind the list names, and with Propagation::inputs also Linear and Attention.
 PlanGraph make_plan_graph(const SourceGraph& g, const OpList& list);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Writes plans. The JSON keys must match those that op_list_json.cc reads. Order and formatting are fixed, so that
+// equal plans give equal bytes.
 #include "precision/plan_io.h"
 
 #include <algorithm>
@@ -40,7 +42,7 @@ static OrderedJson loss_scale_to_json(const LossScaleConfig& c) {
           {"hysteresis", c.hysteresis}};
 }
 
-// As plans spell types: fp32, fp16, bf16; others by their own name.
+// Type names in plans: fp32, fp16, bf16; other types by their own name.
 static std::string type_text(DType t) {
   return std::string(t == DType::f32 || is_low(t) ? name_of(compute_of(t)) : name_of(t));
 }
@@ -104,7 +106,7 @@ std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const 
   }
   if (cost) out["cost"] = cost_to_json(*cost);
   out["warnings"] = plan.warnings;
-  // A file's names may hold bytes that are no UTF-8.
+  // Names in a file may hold bytes that are not UTF-8.
   return out.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -1,4 +1,4 @@
-// The plan drawn: a Graphviz file, and a page to look at in a browser.
+// The plan as a Graphviz file and as an HTML page.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace amp {
 
-// One box a node, coloured by compute type; an edge that crosses a border of types is red and dashed.
+// One box per node, colored by compute type. An edge between different types is red and dashed.
 std::string plan_to_dot(const SourceGraph& g, const PrecisionPlan& plan);
 
-// One file without any other: a searchable table (type, class, the pass and the rule that decided, whatever else
-// plan_json records of a node), a strip of the whole graph, each node's neighbours. plan_json: plan_to_json's text.
+// A self-contained HTML page: a searchable table (type, class, deciding pass and rule, and other fields of plan_json),
+// an overview of the graph, and each node's neighbors. plan_json: the text of plan_to_json().
 std::string plan_to_html(const SourceGraph& g, const std::string& plan_json);
 
 }  // namespace amp

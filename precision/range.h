@@ -1,5 +1,5 @@
-// How large the elements of tensors are, as counts by power of two: enough to say what a 16-bit type would do to them
-// at any loss scale, without keeping them.
+// Magnitudes of tensor elements as a histogram by power of two. It predicts the effect of a 16-bit type at any loss
+// scale without storing the elements.
 #pragma once
 
 #include <array>
@@ -16,16 +16,16 @@ class ValueRange {
   void add(const float* x, int64_t n);
   void merge(const ValueRange& other);
 
-  int64_t count() const;               // elements seen
+  int64_t count() const;               // number of elements
   double max() const { return max_; }  // largest finite magnitude
   int64_t nonfinite() const { return bins_[255]; }
-  // Shares of the elements that are not 0, at a scale that is a power of two: of those beyond `low`'s largest number,
-  // to one power of two, and of those that it would round to 0.
+  // Fractions of the nonzero elements at a scale that is a power of two: elements beyond `low`'s largest number (with a
+  // resolution of one power of two), and elements that `low` would round to 0.
   double overflow(DType low, double scale = 1) const;
   double underflow(DType low, double scale = 1) const;
-  // The expected error of storing scale * x in `low`, relative in the 2-norm: rounding, lost low bits of subnormal
-  // numbers and what becomes 0, elements taken as spread evenly between powers of two. Infinity when anything
-  // overflows; 0 when nothing was seen.
+  // The expected relative error, in the 2-norm, of storing scale * x in `low`: rounding, lost bits of subnormal numbers
+  // and elements that become 0. Elements are assumed to be evenly distributed between powers of two. Infinity if any
+  // element overflows; 0 without elements.
   double rounding_error(DType low, double scale = 1) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which rule of an op-list speaks for which node.
+// Matches the rules of an op-list to nodes.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 namespace amp {
 
 struct RuleMatches {
-  std::vector<int> of_node;    // index of the last rule that matches, -1: none
-  std::vector<char> matched;   // by rule: at least one node of floating arithmetic
-  std::vector<int> no_floats;  // by rule: the first node it names that has none, -1: none
+  std::vector<int> of_node;    // per node: index of the last rule that matches; -1: none
+  std::vector<char> matched;   // per rule: matches at least one node with floating-point arithmetic
+  std::vector<int> no_floats;  // per rule: the first matching node without floating-point arithmetic; -1: none
 };
 
-// eligible: by node. A rule's op also matches the kind of the unit a node is part of.
+// eligible: per node. A rule's op also matches the kind of the unit that a node is part of.
 RuleMatches match_rules(const SourceGraph& g, const std::vector<PrecisionRule>& rules, const std::vector<Unit>& units,
                         const std::vector<char>& eligible);
 

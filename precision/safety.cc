@@ -1,3 +1,5 @@
+// One forward pass propagates three kinds of values: huge constants, unscaled integers of a quantizer, and lost small
+// constants (only to their direct readers). epsilon.cc adds the paths of epsilons.
 #include "precision/safety.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ double beyond_half(const HostTensor& t) {
   return worst;
 }
 
-// Most of a weight's elements would become 0 or a subnormal number with an error of 10 % and more.
+// True if most elements of a weight would become 0 or a subnormal number with an error of at least 10 %.
 bool fades(const HostTensor& t) {
   constexpr float kFew = 5 * 0x1p-24F;
   if (t.dtype() != DType::f32) return false;
@@ -46,7 +48,7 @@ bool fades(const HostTensor& t) {
 
 bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max" || n.op == "Min" || n.op == "Pad"; }
 
-// Its result is integers when its operands are.
+// True if the result is integer whenever the operands are.
 bool keeps_integers(const SourceNode& n) {
   static const std::set<std::string_view> ops = {
       "Round",   "Clip",      "Add",      "Sub",   "Cast",  "Transpose",     "Reshape", "Flatten",
@@ -62,7 +64,7 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
                                         std::vector<std::string>& warnings) {
   std::map<int, std::string> out;
   std::vector<std::string> huge(g.values.size()), lost(g.values.size());
-  std::vector<char> integers(g.values.size(), 0);  // made by a quantiser, not scaled yet
+  std::vector<char> integers(g.values.size(), 0);  // per value: produced by a quantizer, not yet scaled
   for (size_t v = 0; v < g.values.size(); ++v) {
     const SourceValue& value = g.values[v];
     const bool weight = value.kind == SourceKind::parameter;

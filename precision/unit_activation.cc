@@ -1,4 +1,6 @@
-// Activations spelled out: see units.h.
+// Patterns of decomposed activations (units.h): GELU with erf and with tanh in the operand orders of PyTorch,
+// TensorFlow and PaddlePaddle, and Softplus. Each matcher collects the nodes and requires that inner values are read
+// inside only.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +13,7 @@ namespace {
 
 using Nodes = std::vector<int>;
 
-// From t = 1 + erf(..) or 1 + tanh(..) down: the product of x, t and 0.5 in any order.
+// From t = 1 + erf(..) or 1 + tanh(..) downward: the product of x, t and 0.5 in any order.
 bool gelu_product(const UnitMatcher& m, int x, int t, Nodes& nodes, int& y) {
   const int first = m.only_user(t, "Mul");
   if (first < 0) return false;
@@ -32,7 +34,7 @@ bool gelu_product(const UnitMatcher& m, int x, int t, Nodes& nodes, int& y) {
   return true;
 }
 
-// v = x^2 or x^3, as Pow or products; returns x, appends the nodes.
+// If v is x^2 or x^3, as Pow or products: returns x and appends the nodes; else returns -1.
 int power_of(const UnitMatcher& m, int v, int exponent, Nodes& nodes) {
   if (const int pow = m.made_by(v, "Pow"); pow >= 0 && m.is_scalar(m.in(pow, 1), exponent)) {
     nodes.push_back(pow);
@@ -52,7 +54,7 @@ int power_of(const UnitMatcher& m, int v, int exponent, Nodes& nodes) {
   return -1;
 }
 
-// tanh(0.79788 * (x + 0.044715 x^3)), or with x drawn out: tanh(0.79788 * x * (1 + 0.044715 x^2)).
+// tanh(0.79788 * (x + 0.044715 x^3)), or with x factored out: tanh(0.79788 * x * (1 + 0.044715 x^2)).
 bool tanh_argument(const UnitMatcher& m, int v, Nodes& nodes, int& x) {
   const double root = std::sqrt(2 / std::acos(-1.0));
   const int mul = m.made_by(v, "Mul");

@@ -1,4 +1,4 @@
-// Scaled dot-product attention as torch.onnx spells the one call: see units.h.
+// Scaled dot-product attention as torch.onnx exports the single call (units.h).
 #include "precision/unit_matcher.h"
 #include "precision/unit_patterns.h"
 
@@ -6,8 +6,8 @@ namespace amp {
 
 namespace {
 
-// Both operands are multiplied by the root of the scale before the product: a constant, or Sqrt of one and the same
-// value.
+// True if both operands are multiplied by the root of the scale before the product: equal constants, or Sqrt of the
+// same value.
 bool same_factor(const UnitMatcher& m, int a, int b) {
   if (a >= 0 && a == b) return true;
   if (const std::optional<double> s = m.scalar(a); s && *s > 0) return m.is_scalar(b, *s);
@@ -15,7 +15,7 @@ bool same_factor(const UnitMatcher& m, int a, int b) {
   return x >= 0 && y >= 0 && m.in(x, 0) == m.in(y, 0);
 }
 
-// Which operand of a Mul is the factor: the one that is a scalar or made by Sqrt; -1 when there is none.
+// The operand of a Mul that is the factor: a scalar or the result of a Sqrt; -1 if there is none.
 int factor_of(const UnitMatcher& m, int mul) {
   for (const size_t i : {1, 0}) {
     const int v = m.in(mul, i);
@@ -59,7 +59,7 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   if (mix < 0 || m.in(mix, 0) != weights || (mask >= 0 && !guarded)) return false;
   nodes.push_back(mix);
   if (add >= 0) nodes.push_back(add);
-  // The call takes a Boolean mask; what turns it into numbers belongs to the first call that reads it.
+  // The call takes a Boolean mask; the node that converts it to numbers belongs to the first call that reads it.
   const int where = m.made_by(mask, "Where");
   if (where >= 0 && m.users(mask)[0] == add && m.scalar(m.in(where, 1)) == 0.0 && m.scalar(m.in(where, 2))) {
     bool adds = true;

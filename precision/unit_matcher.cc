@@ -1,3 +1,5 @@
+// Queries of the patterns. All functions accept -1 as a missing node or value and then return -1 or false, so that
+// patterns can be written as chains without checks.
 #include "precision/unit_matcher.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Normalisations spelled out: see units.h.
+// Patterns of decomposed normalizations (units.h). A norm is found from its Sqrt or Pow: upward to the variance and x,
+// downward to the division and the optional scale and bias. TensorFlow's form x * r + (B - mean * r) is covered too.
 #include <algorithm>
 
 #include "precision/unit_matcher.h"
@@ -30,7 +31,7 @@ class NormPattern {
     if (std::find(nodes_.begin(), nodes_.end(), n) == nodes_.end()) nodes_.push_back(n);
   }
 
-  // Up from Sqrt (or Pow with exponent 0.5 or -0.5) to x.
+  // From Sqrt (or Pow with exponent 0.5 or -0.5) upward to x.
   bool statistics() {
     const bool sqrt = m_.node(anchor_).op == "Sqrt";
     inverse_ = !sqrt && m_.is_scalar(m_.in(anchor_, 1), -0.5);
@@ -62,7 +63,7 @@ class NormPattern {
     return true;
   }
 
-  // v is the numerator: x for RMS, else x - mean(x), whichever node made it.
+  // True if v is the numerator: x for RMS, else x - mean(x), computed by any node.
   bool numerator(int v) {
     if (mean_ < 0) return v == x_;
     const int sub = m_.made_by(v, "Sub");
@@ -136,7 +137,7 @@ class NormPattern {
     if (shifted_) return;
     int from = y_, cast = -1;
     if (!scaled_) {
-      // Hugging Face's RMSNorm casts back before the weight; in a float32 file that is no change.
+      // Hugging Face's RMSNorm casts back before the weight; in a float32 file this Cast changes nothing.
       if ((cast = m_.only_user(from, "Cast")) >= 0) from = m_.out(cast);
       const int mul = m_.only_user(from, "Mul");
       if (mul < 0 || !m_.is_weight(m_.other(mul, from))) return;

@@ -1,7 +1,7 @@
-// Composites that exporters spell out as groups of nodes, found on the imported graph so that the plan paints each as
-// the one operator it is: a LayerNorm half in fp16 overflows in Pow and loses its epsilon. Spellings are those of
-// PyTorch's, TensorFlow's and PaddlePaddle's exporters, operands of Add and Mul in either order. A group counts only
-// if its inner values go nowhere else.
+// Finds decomposed operators: groups of nodes that exporters write for one operator. The plan treats each group as that
+// operator, because a LayerNorm that is partly in fp16 overflows in Pow and loses its epsilon. The patterns are those
+// of PyTorch's, TensorFlow's and PaddlePaddle's exporters; operands of Add and Mul may be in either order. A group
+// counts only if its inner values are not read elsewhere.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@
 
 namespace amp {
 
-// Of an index of the imported graph, in a vector.
+// An index of the imported graph as a vector index.
 inline size_t at(int i) { return static_cast<size_t>(i); }
 
 struct Unit {
-  // The ONNX operator it amounts to: LayerNormalization, RMSNormalization, MeanVarianceNormalization (axes other than
-  // the last), GroupNormalization, Gelu, Softplus; or of the calls below Linear, Attention.
+  // The equivalent ONNX operator: LayerNormalization, RMSNormalization, MeanVarianceNormalization (axes other than the
+  // last), GroupNormalization, Gelu, Softplus; or from find_calls(): Linear, Attention.
   std::string kind;
   std::vector<int> nodes;       // ascending
-  int input = -1, output = -1;  // values: the data it works on, its result
+  int input = -1, output = -1;  // values: the data input and the result
 };
 
-std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, ascending by first node
+std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, in ascending order of the first node
 
-// Whether the unit's kernel keeps its epsilon in fp32. Norms without a weight are no composite of ours
+// True if the unit's fused kernel keeps its epsilon in fp32. Norms without a weight are not fused
 // (ops/passes/composites.h): their nodes compute one by one.
 bool keeps_epsilon(const SourceGraph& g, const Unit& unit);
 
-// Calls of PyTorch's, each one decision under autocast: MatMul(x, W) + bias vector is linear; attention with both
-// operands scaled by a root beforehand is scaled_dot_product_attention (code that multiplies the scores is not), whose
-// mask becomes -inf and whose fully masked rows 0, so that the mask's size does not matter.
+// Calls that PyTorch's autocast treats as one decision. MatMul(x, W) + bias vector is linear. Attention whose operands
+// are both scaled by a root beforehand is scaled_dot_product_attention (hand-written code scales the scores instead).
+// Its mask becomes -inf and fully masked rows become 0, so the size of mask values does not matter.
 std::vector<Unit> find_calls(const SourceGraph& g);
 
 }  // namespace amp
