@@ -1,4 +1,4 @@
-// Attributes of a node: ONNX's attribute kinds, looked up by name with a default.
+// Attributes of a node: the attribute kinds of ONNX, looked up by name with a default.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class Attrs {
   using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                              std::vector<std::string>, HostTensor, std::shared_ptr<const SourceGraph>>;
 
-  // Out of line, as the map's and the variants' code is long: every file that handles nodes would have its own.
+  // Defined in attrs.cc because the code of the map and the variant is large and would be generated in every file.
   Attrs();
   Attrs(std::initializer_list<std::pair<const std::string, Value>> items);
   Attrs(const Attrs&);
@@ -31,16 +31,16 @@ class Attrs {
   void set(const std::string& name, Value v);
   const std::map<std::string, Value>& items() const { return items_; }
 
-  // An attribute of another kind than asked for is a model error that names it.
+  // An attribute of another kind than requested is a model error that names the attribute.
   int64_t i(const std::string& name, int64_t fallback) const;
   double f(const std::string& name, double fallback) const;
   std::string s(const std::string& name, const std::string& fallback) const;
   std::vector<int64_t> ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
   std::vector<double> floats(const std::string& name, std::vector<double> fallback = {}) const;
-  const HostTensor* tensor(const std::string& name) const;  // null when absent
+  const HostTensor* tensor(const std::string& name) const;  // null if absent
   std::shared_ptr<const SourceGraph> graph(const std::string& name) const;
 
-  std::string key() const;  // canonical text, for common subexpressions; tensors count by identity
+  std::string key() const;  // canonical text, for common subexpression elimination; tensors count by identity
 
  private:
   std::map<std::string, Value> items_;

@@ -1,3 +1,6 @@
+// Reverse accumulation over the node order. Contributions to a value are kept in order of arrival and summed on demand,
+// so that sums do not depend on hashing or threads. Gradients of adjacent slices are concatenated instead of padded and
+// added.
 #include "graph/autodiff.h"
 
 #include <algorithm>
@@ -35,8 +38,8 @@ void Autodiff::contribute(ValueId v, ValueId part) {
   parts_[static_cast<size_t>(v.index)].push_back(b_.cast(part, x.dtype));
 }
 
-// The gradients of slices that lie one behind the other along an axis and together are the whole are joined: no zeros
-// are written around each, and none are added. Nothing where parts are anything else.
+// If the parts are gradients of slices that together cover an axis without gaps, returns their Concat, which avoids
+// padding each with zeros and adding. Otherwise returns an invalid id.
 static ValueId join_slices(Builder& b, const std::vector<ValueId>& parts) {
   struct Slice {
     int64_t start;
@@ -74,7 +77,7 @@ ValueId Autodiff::grad(ValueId v) {
   if (!reached(v)) return {};
   auto& parts = parts_[static_cast<size_t>(v.index)];
   const Origin before = b_.origin;
-  if (!*before.role) b_.origin.role = "gradient of";  // asked for after run()
+  if (!*before.role) b_.origin.role = "gradient of";  // called after run()
   if (parts.size() > 1) {
     if (const ValueId joined = join_slices(b_, parts)) parts = {joined};
   }
@@ -89,7 +92,7 @@ ValueId Autodiff::grad(ValueId v) {
 
 void Autodiff::run(std::vector<std::pair<NodeId, Error>>* faults) {
   for (int32_t n = n_nodes_; n-- > 0;) {
-    const Node node = b_.graph().node(NodeId{n});  // a copy: the arena grows below
+    const Node node = b_.graph().node(NodeId{n});  // a copy, because the arena grows below
     if (std::none_of(node.out.begin(), node.out.end(), [&](ValueId v) { return reached(v); })) continue;
     if (std::none_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && wanted(v); })) continue;
     b_.origin = Origin{node.origin.source_node, "gradient of", node.origin.compute};

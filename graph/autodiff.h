@@ -1,5 +1,5 @@
-// Reverse-mode differentiation on a bound graph. Rules speak only through GradBuilder, which undoes broadcasting, casts
-// to the input's type and accumulates, so that no rule can forget to.
+// Reverse-mode differentiation of a bound graph. Gradient rules use only GradBuilder, which sums over broadcast dims,
+// casts to the input's type and accumulates, so that rules need not do this.
 #pragma once
 
 #include <vector>
@@ -22,13 +22,13 @@ class GradBuilder {
   ValueId in(size_t i) const { return node().in.at(i); }
   ValueId out(size_t i) const { return node().out.at(i); }
   const Dims& dims(ValueId v) const { return b.dims(v); }
-  bool needs(size_t i) const;   // does anything upstream want the gradient of input i?
-  bool has_dy(size_t i) const;  // did any gradient arrive at output i?
-  ValueId dy(size_t i);         // the gradient of output i: dims and type of out(i); zeros when none arrived
+  bool needs(size_t i) const;   // is the gradient of input i needed?
+  bool has_dy(size_t i) const;  // has a gradient arrived at output i?
+  ValueId dy(size_t i);         // the gradient of output i, with dims and type of out(i); zeros if none arrived
   ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {}) {
     return b.op(name, std::move(in), std::move(attrs));
   }
-  // Contributes v to the gradient of input i: summed over broadcast dimensions, cast to in(i)'s type, accumulated.
+  // Adds v to the gradient of input i: sums over broadcast dims, casts to in(i)'s type, accumulates.
   void add_grad(size_t i, ValueId v);
 
  private:
@@ -38,15 +38,14 @@ class GradBuilder {
 
 class Autodiff {
  public:
-  // wrt: the values whose gradients are wanted. Nothing upstream of them is differentiated.
+  // wrt: the values whose gradients are needed. Nodes that do not depend on them are not differentiated.
   Autodiff(Builder& b, const std::vector<ValueId>& wrt);
 
-  void seed(ValueId y, ValueId dy) { contribute(y, dy); }  // dL/dy, dims of y
-  // All nodes that existed at construction, in reverse. faults: takes the errors of nodes, past which no gradient goes
-  // then;
-  // without it the first one is thrown.
+  void seed(ValueId y, ValueId dy) { contribute(y, dy); }  // dL/dy, with the dims of y
+  // Differentiates all nodes that existed at construction, in reverse order. faults: receives the errors of nodes; no
+  // gradient passes such a node. Without it the first error is thrown.
   void run(std::vector<std::pair<NodeId, Error>>* faults = nullptr);
-  ValueId grad(ValueId v);  // invalid when no gradient reaches v
+  ValueId grad(ValueId v);  // invalid if no gradient reaches v
   bool wanted(ValueId v) const {
     return v.index < static_cast<int32_t>(wanted_.size()) && wanted_[static_cast<size_t>(v.index)];
   }
@@ -58,11 +57,11 @@ class Autodiff {
  private:
   Builder& b_;
   int32_t n_nodes_;
-  std::vector<bool> wanted_;                 // by value: lies on a path from wrt
-  std::vector<std::vector<ValueId>> parts_;  // by value: contributions, in the order in which they arrived
+  std::vector<bool> wanted_;                 // per value: depends on one of wrt
+  std::vector<std::vector<ValueId>> parts_;  // per value: contributions in order of arrival
 };
 
-// Nodes on a path from wrt to the targets whose operator has no gradient rule though one would be needed.
+// Nodes on a path from wrt to the targets whose operator lacks the gradient rule that the path needs.
 std::vector<NodeId> gradient_blockers(const Graph&, const std::vector<ValueId>& wrt,
                                       const std::vector<ValueId>& targets);
 

@@ -1,3 +1,5 @@
+// bind(): lowers the live nodes in order with a Builder. Leaves (inputs, parameters, constants) are bound on first use.
+// Budget limits nodes and bytes, because files may unroll loops or expand shapes without bound.
 #include "graph/bind.h"
 
 #include <algorithm>
@@ -111,7 +113,7 @@ ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
   return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
 }
 
-// An input whose value is known (SourceValue::data): a value for each row, or one for all.
+// An input with a known value (SourceValue::data): one value per row, or one for all rows.
 ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b) {
   const HostTensor value = v.data.cast(working_type(v.dtype, o.float_type));
   const auto it = o.input_dims.find(v.name);
@@ -126,14 +128,14 @@ ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b)
   return b.constant(rows);
 }
 
-// A copy of the parameter p for every row (SourceValue::tied_axis).
+// Repeats parameter p for every row (SourceValue::tied_axis).
 ValueId repeated_param(Builder& b, ValueId p, const SourceValue& v) {
   const auto axis = static_cast<size_t>(v.tied_axis);
   const Dims& whole = v.data.dims();
   Dims one = whole;
   if (b.dims(p).size() == whole.size()) {
     one[axis] = b.dims(p)[axis];
-    p = b.expand(p, one);  // equal along other axes, too
+    p = b.expand(p, one);  // slices along other axes may be equal too
   } else {
     one[axis] /= numel(whole) / numel(b.dims(p));
     p = b.reshape(p, one);
@@ -160,7 +162,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       const int master = params.source_value[static_cast<size_t>(slot)];
       const SourceValue& m = g.values[static_cast<size_t>(master)];
       ValueId p;
-      // One Value per slot: a tied copy must meet its master's.
+      // One Value per slot: a tied copy must share its master's value, so that gradients accumulate.
       for (int32_t i = 0; i < b.graph().n_values() && !p; ++i) {
         const Value& x = b.graph().value(ValueId{i});
         if (x.kind == ValueKind::param && x.slot == slot) p = ValueId{i};
@@ -168,11 +170,11 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       if (!p) p = b.mutable_graph().add_param(slot, m.name, o.float_type, m.data.dims());
       if (index == master) return p;
       if (v.tied_axis >= 0) return repeated_param(b, p, v);
-      if (!v.tied_transposed) {  // the same elements in the same order, maybe in other dims
+      if (!v.tied_transposed) {  // the same elements in the same order, possibly in other dims
         const Dims &want = v.data.dims(), &have = m.data.dims();
         return want != have && numel(want) == numel(have) ? b.reshape(p, want) : p;
       }
-      std::vector<int64_t> perm(m.data.dims().size());  // the last two dims change places, those before are 1
+      std::vector<int64_t> perm(m.data.dims().size());  // swaps the last two dims; leading dims are 1
       std::iota(perm.begin(), perm.end(), 0);
       std::swap(perm[perm.size() - 2], perm.back());
       return b.transpose(p, perm);
@@ -187,8 +189,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
 }  // namespace
 
 namespace {
-// What a node's rule has added to a graph, before any of it is computed: values [from, ..). Constants are there
-// already.
+// Limits what lowering adds to a graph, before it is computed: values [from, ..), including folded constants.
 class Budget {
  public:
   Budget(const SourceGraph& g, const BindOptions& o) : limit_(activation_limit(g, o.input_dims)) {
@@ -202,7 +203,7 @@ class Budget {
   void check(const Graph& g, int32_t from) {
     count();
     if (g.n_nodes() > limits().graph_nodes) refuse_nodes("loops are unrolled");
-    if (depth_ > 1) return;  // the loop around it is told of all that its turns have added
+    if (depth_ > 1) return;  // the enclosing loop checks all values of its iterations
     for (int32_t i = from; i < g.n_values(); ++i) {
       const Value& v = g.value(ValueId{i});
       const int64_t bytes = checked_mul(numel(v.dims), size_of(v.dtype));
@@ -216,7 +217,7 @@ class Budget {
   }
 
  private:
-  // Nodes and bodies of the outermost bind that this thread is in: loops inside loops may leave no node behind.
+  // Counts nodes and bodies of the outermost bind() of this thread, because nested loops may leave no nodes behind.
   static void count() {
     if (++lowered_ > limits().graph_nodes) refuse_nodes("loops are unrolled");
   }
@@ -224,7 +225,8 @@ class Budget {
   int64_t limit_, constants_ = 0;
 };
 
-// Does the file fix every extent but the batch's? Then one that does not fit is its own fault, not the data's.
+// True if the file fixes all extents except the batch. An extent that does not match is then a fault of the file, not
+// of the data.
 bool fixed_sizes(const SourceGraph& g) {
   return std::all_of(g.inputs.begin(), g.inputs.end(), [&](int i) {
     const SourceValue& v = g.values[static_cast<size_t>(i)];
@@ -233,7 +235,7 @@ bool fixed_sizes(const SourceGraph& g) {
   });
 }
 
-using Leaf = std::function<ValueId(int)>;  // a source value that no node makes
+using Leaf = std::function<ValueId(int)>;  // binds a source value that no node produces
 
 const OnnxOp& op_of(const SourceNode& node) {
   if (const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version)) return *op;
@@ -247,8 +249,8 @@ const OnnxOp& op_of(const SourceNode& node) {
        "name tensors as outputs with --output");
 }
 
-// The live nodes of a graph in their order; `own_origin`: nodes are stamped with their index, else with what is set.
-// faults: where errors go; without it the first one is thrown.
+// Binds the live nodes of a graph in order. own_origin: nodes get their own index as origin; otherwise the builder's
+// origin is kept. faults: receives errors; without it the first one is thrown.
 Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b,
                  const Leaf& bind_leaf, bool own_origin, std::map<int, Error>* faults) {
   Bound bound;

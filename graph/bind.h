@@ -1,5 +1,5 @@
-// bind(): SourceGraph + concrete input shapes -> Graph of core operators. Shape arithmetic, ranges and constant masks
-// disappear; only what the wanted outputs need is kept.
+// bind() specializes a SourceGraph for concrete input shapes to a Graph of core operators. Shape arithmetic, ranges and
+// constant masks are folded; only nodes that the requested outputs need are kept.
 #pragma once
 
 #include <map>
@@ -12,52 +12,53 @@
 
 namespace amp {
 
-// The parameters of a model, in the order of their slots: masters only (a tied copy uses its master's slot).
+// The parameters of a model in the order of their slots. Only masters have slots; a tied copy uses its master's slot.
 struct ParamTable {
   std::vector<int> source_value;  // slot -> index in SourceGraph::values
-  std::vector<int> slot_of;       // index in SourceGraph::values -> slot, -1 when it is no parameter
+  std::vector<int> slot_of;       // index in SourceGraph::values -> slot; -1 if it is not a parameter
   explicit ParamTable(const SourceGraph&);
   size_t size() const { return source_value.size(); }
 };
 
 struct BindOptions {
-  DType float_type = DType::f32;           // f32, or f64 for checks
-  std::map<std::string, Dims> input_dims;  // every graph input that is needed
-  std::vector<int> outputs;                // wanted source values
-  bool train = false;                      // dropout nodes act
+  DType float_type = DType::f32;           // f32, or f64 for numerical checks
+  std::map<std::string, Dims> input_dims;  // for every graph input that is needed
+  std::vector<int> outputs;                // requested source values
+  bool train = false;                      // dropout nodes are active
   bool batchnorm_train = false;
-  bool sync_batchnorm = false;  // batch statistics are those of all ranks
-  // nodes in training form (training_mode = 1; before opset 14: several outputs) use batch statistics
+  bool sync_batchnorm = false;  // batch statistics are computed over all ranks
+  // Nodes in training form (training_mode = 1; before opset 14: several outputs) use batch statistics.
   bool batchnorm_as_written = false;
 };
 
 struct Bound {
-  std::vector<ValueId> values;  // source value -> core value; invalid where not needed
+  std::vector<ValueId> values;  // source value -> core value; invalid if not needed
 };
 
-// Appends to the builder's graph. Errors carry the source node.
+// Appends to the builder's graph. Errors name the source node.
 Bound bind(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&);
 
-// As bind(), but goes on: a node that cannot be bound gets its error here, what needs its outputs stays invalid.
+// As bind(), but continues after errors: `faults` receives the error of each node that cannot be bound, and nodes that
+// need its outputs are skipped.
 Bound bind_tolerant(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&, std::map<int, Error>& faults);
 
-// Graphs inside a node (branches, loop bodies). A node that has any carries, behind its own inputs, the outer values
-// that they read; the attribute of this name lists what they are called inside.
+// Nested graphs (branches, loop bodies). A node with nested graphs has the outer values that they capture as inputs
+// after its declared ones. The attribute of this name lists their names inside.
 inline constexpr const char* kCaptures = "captures";
-// Binds such a graph: `inputs` are its own, `captured` the outer values by name. Parameters cannot lie inside: floating
-// tensors there are constants. Outputs that are not wanted are invalid.
+// Binds a nested graph. `inputs` are its declared inputs, `captured` the outer values by name. It cannot contain
+// parameters: floating-point tensors in it are constants. Outputs that are not wanted are invalid.
 std::vector<ValueId> bind_body(const SourceGraph&, const std::vector<ValueId>& inputs,
                                const std::map<std::string, ValueId>& captured, const std::vector<bool>& wanted,
                                const BindOptions&, Builder&);
 
-// The shape of every value that the wanted outputs need, for given input shapes; empty for the others.
+// The shape of every value that the requested outputs need, for given input shapes; empty for other values.
 std::vector<Dims> probe_shapes(const SourceGraph&, const ParamTable&, const BindOptions&, const Evaluator&);
 
-// Which graph inputs the wanted outputs depend on, in the file's order.
+// Graph inputs that the requested outputs depend on, in the file's order.
 std::vector<int> needed_inputs(const SourceGraph&, const std::vector<int>& outputs);
 std::vector<bool> live_nodes(const SourceGraph&, const std::vector<int>& outputs);
 
-// Every live node whose operator has no lowering: all at once. Empty: all known.
+// All needed nodes whose operator has no lowering.
 std::vector<int> unknown_operators(const SourceGraph&, const std::vector<int>& outputs);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Builder: validation, simplification, common subexpression elimination and constant folding, in this order. Nodes with
+// an effect (random, communication) are neither merged nor folded.
 #include "graph/builder.h"
 
 #include <algorithm>
@@ -10,9 +12,9 @@
 namespace amp {
 
 namespace {
-constexpr int64_t kLazyExpandBytes = int64_t{1} << 20;  // a larger expansion of a constant stays a node
+constexpr int64_t kLazyExpandBytes = int64_t{1} << 20;  // a larger expansion of a constant is not folded
 
-// A node of constants, computed now.
+// Evaluates a node whose inputs are constants.
 std::vector<HostTensor> fold(const Graph& g, const Evaluator& evaluate, const OpDef& def,
                              const std::vector<ValueId>& in, const Attrs& attrs,
                              const std::vector<std::pair<DType, Dims>>& outputs, int64_t bytes) {
@@ -21,7 +23,7 @@ std::vector<HostTensor> fold(const Graph& g, const Evaluator& evaluate, const Op
   for (const ValueId v : in) inputs.push_back(v ? g.value(v).constant : HostTensor());
   try {
     return evaluate(def, inputs, attrs, outputs);
-  } catch (const Error& e) {  // what would be a fault of the data, were it not the model's own
+  } catch (const Error& e) {  // a data error becomes a model error, because the data are the model's constants
     if (e.exit() != Exit::data) throw;
     fail(Exit::model, "E_INDEX", cat("among the model's constants: ", e.fact()));
   }

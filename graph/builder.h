@@ -1,5 +1,5 @@
-// Builder: the one way nodes get into a Graph. op() drops no-ops, evaluates what is already constant, and returns the
-// existing value when an equal pure node was built before (common subexpressions never arise).
+// Builder adds nodes to a Graph. op() drops no-ops, folds constants, and returns the existing value if an equal pure
+// node was added before (common subexpression elimination).
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace amp {
 
-// Runs one node on constant inputs; given by the backend so that graph/ knows no kernel.
+// Evaluates one node on constant inputs. The backend provides it, so that graph/ does not depend on kernels.
 using Evaluator = std::function<std::vector<HostTensor>(const OpDef&, const std::vector<HostTensor>&, const Attrs&,
                                                         const std::vector<std::pair<DType, Dims>>& outputs)>;
 
@@ -22,10 +22,10 @@ class Builder {
  public:
   Builder(Graph& graph, Evaluator evaluator) : graph_(graph), evaluate_(std::move(evaluator)) {}
 
-  Origin origin;  // stamped on every node that is added
+  Origin origin;  // assigned to every node that is added
 
   ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});                // output 0
-  ValueId op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs = {});      // short at its callers
+  ValueId op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs = {});      // allows short calls
   std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // all outputs
   ValueId constant(HostTensor t);     // equal scalars and small vectors are shared
   ValueId scalar(double v, DType t);  // rank 0
@@ -36,12 +36,12 @@ class Builder {
   const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
   DType dtype(ValueId v) const { return graph_.value(v).dtype; }
   int64_t rank(ValueId v) const { return static_cast<int64_t>(dims(v).size()); }
-  // The value's content when it is a constant, else null.
+  // The content of a constant; null for other values.
   const HostTensor* constant_of(ValueId v) const;
-  // True when v is a constant, all of whose elements equal x.
+  // True if v is a constant whose elements all equal x.
   bool is_constant(ValueId v, double x) const;
 
-  // Common shorthands.
+  // Shorthands for common operators.
   ValueId reshape(ValueId x, Dims dims);
   ValueId transpose(ValueId x, std::vector<int64_t> perm);
   ValueId cast(ValueId x, DType to);

@@ -1,4 +1,4 @@
-// Copying a graph node by node, some of them otherwise: what passes are made of.
+// Helpers for passes that copy a graph and change some of its nodes.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,7 @@
 
 namespace amp {
 
-// Where each value of the old graph is in the new one. Inputs, parameters and constants come along when they are first
-// asked for.
+// Maps values of the old graph to values of the new one. Inputs, parameters and constants are copied on first use.
 class ValueMap {
  public:
   // With a builder, equal constants are shared.
@@ -46,7 +45,7 @@ class ValueMap {
   void set(const std::vector<ValueId>& was, const std::vector<ValueId>& made) {
     for (size_t i = 0; i < made.size(); ++i) set(was[i], made[i]);
   }
-  // Outputs and parameters' gradients, behind the last node.
+  // Copies outputs and parameter gradients; call it after the last node.
   void finish() {
     for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, (*this)(o.value)});
     for (const auto& p : g_.param_grads) out_.param_grads.push_back({p.slot, (*this)(p.value)});
@@ -66,19 +65,20 @@ inline std::vector<std::pair<DType, Dims>> types_of(const Graph& g, const std::v
   return out;
 }
 
-// Nodes as they are, or stored otherwise; a node may be left out by giving its outputs an alias first.
+// Copies nodes, optionally with other output types. To omit a node, give its outputs an alias first.
 class Copier {
  public:
   explicit Copier(const Graph& g) : map_(g, out), g_(g) {}
 
   ValueId operator()(ValueId v) { return map_(v); }
   void alias(ValueId v, ValueId to) { map_.set(v, to); }
-  // A node of operator and attributes like this one, for values `was` of the old graph. in: of the old graph.
+  // Adds a node with the operator and attributes of `like`. in, was: values of the old graph; `was` maps to its
+  // outputs.
   void add(const Node& like, const std::vector<ValueId>& in, const std::vector<ValueId>& was,
            const std::vector<std::pair<DType, Dims>>& outputs) {
     map_.set(was, out.node(out.add_copy(like, map_(in), outputs)).out);
   }
-  // instead, if given: what the node reads for each value of the old graph.
+  // instead, if given: per value of the old graph, the value that the node reads in its place.
   void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs,
             const std::vector<ValueId>* instead = nullptr) {
     const Node& node = g_.node(n);

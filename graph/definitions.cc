@@ -11,7 +11,7 @@ namespace amp {
 
 namespace {
 
-// A kernel computes 16-bit values in fp32; what it stands for does, too.
+// A kernel computes 16-bit values in fp32, so its decomposition must too.
 std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
   for (ValueId& v : in) {
     if (v && is_low(b.dtype(v))) v = b.cast(v, DType::f32);
@@ -19,7 +19,7 @@ std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
   return in;
 }
 
-// Nothing when no node has a definition.
+// Expands one level; nothing if no node has a decomposition.
 std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
   Graph out;
   Builder b(out, evaluator);
@@ -38,9 +38,10 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
     const bool fresh = kept && out.n_nodes() > before;
     check(made.size() == node.out.size(), cat("the definition of ", node.op->name, " has ", made.size(), " outputs"));
     for (size_t i = 0; i < made.size(); ++i) {
-      if (!made[i]) continue;  // nobody reads it
+      if (!made[i]) continue;  // without readers
       const Value& want = g.value(node.out[i]);
-      if (out.value(made[i]).dtype != want.dtype && is_float(want.dtype)) {  // stored otherwise than inferred
+      // the pass stored it in another type than inference gives
+      if (out.value(made[i]).dtype != want.dtype && is_float(want.dtype)) {
         if (fresh && out.value(made[i]).kind == ValueKind::temp)
           out.set_dtype(made[i], want.dtype);
         else

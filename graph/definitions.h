@@ -1,5 +1,5 @@
-// What is spelled out before a graph is differentiated a second time: operators that stand for several and have a
-// gradient that is one kernel, or none (OpDef::definition).
+// Decomposition of fused operators, needed before a graph is differentiated a second time: their gradients are single
+// kernels without gradient rules (OpDef::definition).
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace amp {
 
-// The graph with every node that has a definition replaced by it, down to operators that have none.
+// Replaces every node that has a decomposition, repeatedly, until no node has one.
 Graph expand_definitions(Graph graph, const Evaluator& evaluator);
 
-// E_NO_SECOND_GRADIENT names an operator without a gradient through which `of`, made of gradients, depends on wrt.
-// source: what the graph was bound from.
+// Fails with E_NO_SECOND_GRADIENT if a path from wrt to `of` (gradients) contains an operator without a gradient rule.
+// source: the graph that `graph` was bound from, for the message.
 void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wrt, const std::vector<ValueId>& of,
                               const SourceGraph& source);
 

@@ -1,3 +1,5 @@
+// Fixed rows are stored in the SourceGraph itself: the first dim of each batch input gets the symbol kMark. RowPadding
+// uses copies of real rows as padding, because zeros may be invalid inputs (a fully masked row, a norm of zero).
 #include "graph/fixed_rows.h"
 
 #include <algorithm>
@@ -23,7 +25,7 @@ ValueId first_rows(Builder& b, ValueId x, int64_t rows, size_t axis = 0) {
       {{"starts", std::vector<int64_t>(d.size(), 0)}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}});
 }
 
-// Rows of x in turn, `rows` of them. Copies are numbers that the model takes: zeros may be none (a mask, a norm).
+// Repeats the rows of x cyclically up to `rows`. Copies are valid inputs; zeros may not be (a mask, a norm).
 ValueId repeated_rows(Builder& b, ValueId x, int64_t rows) {
   const int64_t own = b.dims(x)[0];
   std::vector<ValueId> parts(static_cast<size_t>(rows / own), x);

@@ -1,8 +1,7 @@
-// Batch sizes and lengths that a file bakes into its graph (a Reshape to [8, 2, 4], an LSTM's state of 8 rows).
-// find_fixed_shapes() finds them by binding the graph for several sizes. A graph with a fixed number of rows is bound
-// for that number whatever a batch holds: missing rows are copies of the batch's own, and outputs are cut back to the
-// batch's rows. So losses, metrics and gradients are those of the batch alone, unless rows of the model see each other
-// (batch statistics).
+// Batch sizes and lengths that a file fixes in its graph (a Reshape to [8, 2, 4], an LSTM state of 8 rows).
+// find_fixed_shapes() finds them by binding the graph for several sizes. Such a graph is always bound for its number of
+// rows: missing rows are filled with copies of the batch's rows, and outputs are sliced back. Losses, metrics and
+// gradients are therefore those of the batch, unless the model mixes rows (batch statistics).
 #pragma once
 
 #include <cstdint>
@@ -14,35 +13,34 @@
 
 namespace amp {
 
-// Rows that the graph takes; 0: any number.
+// Number of rows that the graph requires; 0: any number.
 int64_t fixed_rows(const SourceGraph&);
-// Marks the inputs that hold a row a sample: those whose first dimension is open, or declared as `rows`; 0: none.
+// Marks inputs with one row per sample: those whose first dimension is dynamic or declared as `rows`. 0: none.
 void set_fixed_rows(SourceGraph&, int64_t rows);
-// Declares `length` for the dimensions behind the first that the file leaves open.
+// Declares `length` for the dynamic dimensions other than the first.
 void set_fixed_length(SourceGraph&, int64_t length);
 
 struct FixedShapes {
   int64_t rows = 0;    // 0: any number
-  int64_t length = 0;  // of the dimensions behind the first that the file leaves open; 0: many
+  int64_t length = 0;  // of dynamic dimensions other than the first; 0: several are possible
 };
-// The only sizes for which the outputs can be bound, with as many rows as the inputs have (or a multiple of them).
-// {}: no size is special, or none was found. Candidates are the declared dimensions, the constants that shapes are made
-// of, and their divisors.
+// The only sizes for which the outputs can be bound, with as many rows as the inputs (or a multiple). {}: all sizes are
+// possible, or none was found. Candidates are the declared dimensions, the constants in shapes, and their divisors.
 FixedShapes find_fixed_shapes(const SourceGraph&, const std::vector<int>& outputs, const Evaluator&);
 
-// Attribute of a Reshape: the first extent of its constant shape stands for the rows that the file was exported with,
-// and follows the rows of a batch.
+// Attribute of a Reshape: the first extent of its constant shape is the number of rows of the export, and is replaced
+// by the batch's number of rows.
 inline constexpr const char* kFreeRows = "free_rows";
-// Sets or takes away that attribute where a Reshape of what depends on an input writes its first extent as a number.
-// How many there are. Whether the outputs of a row are the same then is for the caller to find out.
+// Sets or removes that attribute on each Reshape with a constant first extent whose input depends on a graph input.
+// Returns their number. The caller must verify that the outputs of a row do not change.
 int set_free_rows(SourceGraph&, const std::vector<int>& outputs, bool free);
 
-// A batch in a graph of fixed rows, for bind().
+// Pads a batch to the graph's fixed rows; used by bind().
 class RowPadding {
  public:
-  // E_BATCH_SIZE (usage) for a batch of more rows than the graph takes.
+  // Fails with E_BATCH_SIZE (usage) if the batch has more rows than the graph.
   RowPadding(const SourceGraph& g, const BindOptions& o);
-  const BindOptions& options() const { return padded_; }  // as the nodes see it
+  const BindOptions& options() const { return padded_; }  // with the padded input shapes
   ValueId pad(Builder& b, int source_value, ValueId input) const;
   void cut(Builder& b, const std::vector<int>& outputs, Bound& bound) const;
 
@@ -52,9 +50,9 @@ class RowPadding {
   int64_t fixed_ = 0, rows_ = 0;  // of the graph, of the batch
 };
 
-// Whether the value is known of an input that has no dimension for rows: nothing feeds it, whatever a batch holds.
+// True if the value of an input without a row dimension is known: it is not fed, for any batch.
 bool is_fixed_whole(const SourceValue& x);
-// Those of `inputs` that a batch feeds: without the ones above.
+// The elements of `inputs` that a batch feeds (without those of is_fixed_whole()).
 std::vector<int> fed_inputs(const SourceGraph&, const std::vector<int>& inputs);
 
 }  // namespace amp

@@ -1,7 +1,7 @@
-// find_fixed_shapes(): which sizes does a graph take? It is bound, without computing, for 2 and for 3 rows. If the rows
-// of its outputs follow those of its inputs, any number will do: the usual case, and nothing else is tried. Otherwise
-// candidates are bound one by one. A candidate whose outputs have as many rows as its inputs is better than one with a
-// multiple of them, which a graph that always makes 8 rows has for 4, too.
+// find_fixed_shapes(): binds the graph, without executing it, for 2 and for 3 rows. If the outputs' rows follow the
+// inputs' rows, any number is possible: the usual case, and no further size is tried. Otherwise candidates are bound
+// one by one. A candidate whose outputs have as many rows as its inputs is preferred over one with a multiple, because
+// a graph that always outputs 8 rows also binds for 4. Limits on time and tries keep large models fast.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,9 +16,9 @@ namespace amp {
 namespace {
 
 constexpr int64_t kLargest = 4096;      // rows or length
-constexpr size_t kMostTries = 400;      // graphs bound in all
-constexpr double kMostSeconds = 5;      // that this may take
-constexpr int64_t kShortConstant = 64;  // elements of a shape, an index list
+constexpr size_t kMostTries = 400;      // limit of graphs bound
+constexpr double kMostSeconds = 5;      // time limit
+constexpr int64_t kShortConstant = 64;  // maximum elements of a shape or index list
 
 using OutputDims = std::vector<Dims>;  // of the outputs that depend on an input
 
@@ -40,8 +40,8 @@ class Prober {
     }
   }
 
-  bool known() const { return known_ && !dependent_.empty(); }  // the ranks of its inputs
-  bool open() const { return open_; }                           // some dimension behind the first
+  bool known() const { return known_ && !dependent_.empty(); }  // all ranks of inputs are known
+  bool open() const { return open_; }                           // a dimension other than the first is dynamic
   bool pictures() const { return pictures_; }
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& dependent() const { return dependent_; }
@@ -71,7 +71,7 @@ class Prober {
     for (size_t i = 0; i < x.dims.size(); ++i) {
       const int64_t is = x.dims[i].value;
       if (i == 0)
-        d.push_back(is == 1 && varies_ ? 1 : rows);  // beside inputs of other extents 1 is no batch
+        d.push_back(is == 1 && varies_ ? 1 : rows);  // an extent of 1 is not a batch if other inputs have other extents
       else if (is >= 0)
         d.push_back(is);
       else
@@ -99,7 +99,7 @@ void add(std::vector<int64_t>& to, int64_t n) {
 
 bool scalar(const Dims& d) { return d.size() < 2 && numel(d) == 1; }
 
-// Some dimension of an output follows the rows: from 2 to so many.
+// True if a dimension of the output grows in proportion when rows grow from 2 to `rows`.
 bool follows(const Dims& two, const Dims& many, int64_t rows) {
   if (scalar(two) && scalar(many)) return true;
   for (size_t k = 0; k < std::min(two.size(), many.size()); ++k) {
@@ -115,7 +115,7 @@ bool follow(const OutputDims& two, const OutputDims& three) {
   return true;
 }
 
-// Where constant Slices end.
+// The ends of Slices with constant bounds.
 std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outputs) {
   std::set<int64_t> out;
   const std::vector<bool> live = live_nodes(g, outputs);
@@ -132,7 +132,7 @@ std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outpu
   return out;
 }
 
-// The number of rows beyond which outputs grow no further: a Slice takes the first 8. 0: there is none.
+// The number of rows beyond which outputs stop growing, as after a Slice of the first 8 rows; 0 if there is none.
 int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outputs, const OutputDims& two,
                   int64_t length) {
   const std::set<int64_t> ends = slice_ends(g, outputs);
@@ -159,9 +159,9 @@ std::vector<int64_t> declared_rows(const SourceGraph& g, const std::vector<int>&
   return out;
 }
 
-// Candidates of a graph that takes 2 and 3 rows and whose outputs are as large for both. They may be of the whole batch
-// (a covariance), or of its first rows (a constant index). Those have an extent below which nothing can be bound; or an
-// extent of 1 that is not what the file declares.
+// Candidates for a graph that accepts 2 and 3 rows with outputs of equal size. The outputs may depend on the whole
+// batch (a covariance), or on its first rows (a constant index). The latter have an extent below which binding fails,
+// or an extent of 1 that differs from the file's declaration.
 std::vector<int64_t> first_rows_only(const SourceGraph& g, Prober& p, const OutputDims& two, int64_t length) {
   std::vector<int64_t> out = declared_rows(g, p.inputs());
   for (size_t i = 0; i < two.size(); ++i) {
@@ -173,7 +173,7 @@ std::vector<int64_t> first_rows_only(const SourceGraph& g, Prober& p, const Outp
   return out;
 }
 
-// How many rows of output a row of input makes; none where a dimension of the outputs holds no such rows.
+// The number of output rows per input row; nothing if a dimension of the outputs does not hold rows.
 std::optional<int64_t> rows_a_row(const OutputDims& outputs, int64_t rows) {
   int64_t most = 1;
   for (const Dims& d : outputs) {
@@ -188,7 +188,7 @@ std::optional<int64_t> rows_a_row(const OutputDims& outputs, int64_t rows) {
   return most;
 }
 
-// Numbers that the graph is made of: short integer constants (shapes, indices, repeats) and the extents of constants.
+// Numbers in the graph: short integer constants (shapes, indices, repeats) and the extents of constants.
 std::vector<int64_t> numbers_of(const SourceGraph& g, const std::vector<int>& outputs) {
   std::vector<int64_t> out;
   std::set<int64_t> seen;
@@ -216,7 +216,7 @@ std::vector<int64_t> numbers_of(const SourceGraph& g, const std::vector<int>& ou
   return out;
 }
 
-// Declared extents first, then the graph's numbers, then their divisors.
+// Order: declared extents, then the graph's numbers, then their divisors.
 std::vector<int64_t> candidates_of(const SourceGraph& g, const std::vector<int>& inputs,
                                    const std::vector<int64_t>& numbers) {
   std::vector<int64_t> out = declared_rows(g, inputs);
@@ -244,7 +244,7 @@ std::vector<int64_t> lengths_of(const Prober& p, const std::vector<int64_t>& num
   return out;
 }
 
-// 0 where other lengths will do, too.
+// Returns 0 if other lengths can be bound too.
 int64_t only_length(Prober& p, int64_t rows, int64_t length, const std::vector<int64_t>& lengths) {
   if (!p.open()) return 0;
   std::vector<int64_t> others = {length + 1, 2 * length, length + 32};

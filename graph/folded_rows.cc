@@ -1,6 +1,6 @@
-// find_folded_rows() binds the graph for one row more than it was exported with. Candidates get that many slices. A
-// node that cannot be bound then rules out the candidates that it reads, until no node refuses one. A candidate that is
-// left is a folded one if the graph cannot be bound with its number of slices in the file.
+// find_folded_rows() binds the graph for one row more than it was exported with. Candidates get that many slices. If a
+// node then fails to bind, the candidates that it reads are removed, until no node fails. A remaining candidate is a
+// folded one if the graph fails to bind with the file's number of slices.
 #include "graph/folded_rows.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class FoldedRowSearch {
   }
   bool trained(int v) const { return g_.value(v).kind == SourceKind::parameter && g_.value(v).trainable; }
 
-  // Constants are candidates too: zeros of a first state have as many rows as the parameters beside them.
+  // Constants are candidates too: the zeros of an initial state have as many rows as the parameters used with it.
   void find_candidates() {
     constexpr int64_t kMostElements = int64_t{1} << 24;
     std::set<int> flipped;  // masters of transposed or reshaped copies
@@ -83,7 +83,7 @@ class FoldedRowSearch {
     }
   }
 
-  // With `rows` rows in a batch and in each of `followers`; what cannot be bound.
+  // Errors of binding with `rows` rows in the batch and in each of `followers`.
   Faults faults(int64_t rows, const std::map<int, FoldedRows>& followers, bool free_reshapes) const {
     SourceGraph g = g_;
     for (const int v : g.inputs) {
@@ -103,7 +103,7 @@ class FoldedRowSearch {
     return out;
   }
 
-  // Open dimensions: the first takes `rows`, the others 3.
+  // Dynamic dimensions: the first becomes `rows`, others 3.
   BindOptions options_for(const SourceGraph& g, int64_t rows) const {
     BindOptions o;
     o.outputs = outputs_;
@@ -135,7 +135,7 @@ class FoldedRowSearch {
   }
 
   void accept_bound(bool free_reshapes) {
-    std::map<int, size_t> choice;  // of each candidate's axes
+    std::map<int, size_t> choice;  // candidate -> index of its axis
     for (const auto& [v, axes] : candidates_) {
       if (!found_.count(v)) choice[v] = 0;
     }
@@ -168,7 +168,7 @@ class FoldedRowSearch {
     }
   }
 
-  // Candidates that a node reads together with v before anything that a batch feeds, and v.
+  // v, and the candidates that a node which does not depend on the batch reads together with v.
   std::set<int> joined_with(int v) const {
     std::set<int> out = {v};
     for (const SourceNode& n : g_.nodes) {
@@ -179,8 +179,9 @@ class FoldedRowSearch {
     return out;
   }
 
-  // With parameters bound as constants, everything that no batch feeds is computed. Where such a value still holds as
-  // many copies as the graph has rows, along the rows of what a batch feeds, so do the candidates that it is made of.
+  // Binds parameters as constants, so that every value that does not depend on the batch is computed. If such a value
+  // consists of as many copies as the graph has rows, and is combined with the batch along the row axis, the candidates
+  // that it is computed from are folded rows.
   void accept_met() {
     if (std::none_of(candidates_.begin(), candidates_.end(), [&](const auto& c) { return open(c.first); })) return;
     SourceGraph g = g_;
@@ -241,13 +242,14 @@ class FoldedRowSearch {
   const std::vector<int>& outputs_;
   const Evaluator& evaluator_;
   const int64_t rows_;
-  std::vector<bool> fed_;                              // per value: depends on what a batch feeds
+  std::vector<bool> fed_;                              // per value: depends on the batch
   std::map<int, std::vector<FoldedRows>> candidates_;  // value -> its possible axes
-  std::vector<std::set<int>> roots_;                   // per value: candidates it is computed from, not from a batch
+  // per value: candidates that it is computed from, for values that do not depend on the batch
+  std::vector<std::set<int>> roots_;
   std::map<int, FoldedRows> found_;
 };
 
-// A trained parameter with these elements in the graph; -1: none. Values that are all alike show nothing.
+// A trained parameter with the same elements; -1: none. A row whose elements are all equal is not evidence.
 int equal_parameter(const SourceGraph& g, const HostTensor& row) {
   if (one_value(row)) return -1;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -285,7 +287,7 @@ std::vector<FoldedRows> find_folded_rows(const SourceGraph& g, const std::vector
 std::vector<std::string> tie_folded_rows(SourceGraph& g, const std::vector<FoldedRows>& folded) {
   std::vector<std::string> names;
   for (const FoldedRows& f : folded) {
-    if (g.value(f.value).tied_to >= 0) continue;  // its master is among them
+    if (g.value(f.value).tied_to >= 0) continue;  // its master is in the list
     const HostTensor slice = repeated(g.value(f.value).data, f.axis, f.extent, 1), row = without_copies(slice, f.axis);
     const int equal = row.numel() == slice.numel() ? equal_parameter(g, row) : -1;
     const int master = equal < 0 ? add_row(g, f, row) : equal;
@@ -331,7 +333,7 @@ bool holds_copies(const HostTensor& t, int axis, int64_t repeats, double toleran
   const std::vector<double> x = tolerance > 0 ? t.to_doubles() : std::vector<double>();
   double largest = 0;
   for (const double v : x) largest = std::max(largest, std::abs(v));
-  for (int64_t at = 0; at < t.bytes(); at += whole) {  // each slice is the next one
+  for (int64_t at = 0; at < t.bytes(); at += whole) {  // each slice equals the next one
     if (tolerance == 0 && std::memcmp(p + at, p + at + copy, static_cast<size_t>(whole - copy)) != 0) return false;
     for (int64_t i = at / size; tolerance > 0 && i < (at + whole - copy) / size; ++i) {
       const double difference = x[static_cast<size_t>(i)] - x[static_cast<size_t>(i + copy / size)];

@@ -1,3 +1,5 @@
+// Append-only storage of values and nodes. add_node() runs shape inference; add_copy() trusts the given outputs, so
+// passes must compute them correctly.
 #include "graph/graph.h"
 
 #include "base/error.h"

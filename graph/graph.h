@@ -1,5 +1,5 @@
-// Graph: a model bound to concrete shapes, made of core operators. Values and nodes live in append-only arenas and are
-// named by typed ids; a node's inputs always exist before it, so node order is a topological order by construction.
+// Graph: a model bound to concrete shapes, made of core operators. Values and nodes are stored in append-only arenas
+// and addressed by typed ids. A node's inputs must exist before it, so node order is a topological order.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct NodeId {
 enum class ValueKind : uint8_t {
   input,     // fed at run time by name
   param,     // a parameter, by slot in the parameter table
-  constant,  // known now
+  constant,  // known when the graph is built
   temp,      // computed by a node
 };
 
@@ -38,14 +38,14 @@ struct Value {
   NodeId producer;      // temp
   int slot = -1;        // param
   HostTensor constant;  // constant
-  std::string name;     // input; else for people, may be empty
+  std::string name;     // name of an input; for others a label for messages, may be empty
 };
 
-// Why a node exists. Every error, dump and profile row prints it.
+// Provenance of a node. Errors, dumps and profiles print it.
 struct Origin {
-  int source_node = -1;        // index in the SourceGraph, -1: none
+  int source_node = -1;        // index in the SourceGraph; -1: none
   const char* role = "";       // "", "gradient of", "loss", "cast for", ...
-  DType compute = DType::f32;  // the type the precision plan gave the source node; a gradient has its forward node's
+  DType compute = DType::f32;  // the plan's type of the source node; gradients have their forward node's
 };
 
 struct Node {
@@ -57,7 +57,7 @@ struct Node {
 
 class Graph {
  public:
-  // Out of line, as Attrs' are.
+  // Defined in graph.cc, as in Attrs.
   Graph();
   Graph(const Graph&);
   Graph(Graph&&) noexcept;
@@ -68,20 +68,20 @@ class Graph {
   ValueId add_input(std::string name, DType dtype, Dims dims);
   ValueId add_param(int slot, std::string name, DType dtype, Dims dims);
   ValueId add_constant(HostTensor t);
-  // Infers the outputs; a rule's error names the operator and the input shapes.
+  // Runs shape inference; its errors name the operator and the input shapes.
   NodeId add_node(const OpDef& op, std::vector<ValueId> in, Attrs attrs, Origin origin);
 
-  // A copy of a node of another graph: no inference, outputs as given.
+  // Copies a node of another graph: no inference, outputs as given.
   NodeId add_copy(const Node& like, std::vector<ValueId> in, const std::vector<std::pair<DType, Dims>>& outputs);
 
   const Value& value(ValueId v) const { return values_[static_cast<size_t>(v.index)]; }
   const Node& node(NodeId n) const { return nodes_[static_cast<size_t>(n.index)]; }
   int32_t n_values() const { return static_cast<int32_t>(values_.size()); }
   int32_t n_nodes() const { return static_cast<int32_t>(nodes_.size()); }
-  // A pass may store a floating value in another floating type.
+  // Lets a pass store a floating-point value in another floating-point type.
   void set_dtype(ValueId v, DType t) { values_[static_cast<size_t>(v.index)].dtype = t; }
   void set_name(ValueId v, std::string name) { values_[static_cast<size_t>(v.index)].name = std::move(name); }
-  ValueId input(const std::string& name) const;  // invalid when there is none
+  ValueId input(const std::string& name) const;  // invalid if there is none
 
   struct Output {
     std::string name;
@@ -91,10 +91,10 @@ class Graph {
     int slot;
     ValueId value;
   };
-  std::vector<Output> outputs;         // what a run must leave behind
-  std::vector<ParamGrad> param_grads;  // gradients to write or add into the gradient arena
+  std::vector<Output> outputs;         // values that a run must produce
+  std::vector<ParamGrad> param_grads;  // gradients to write or accumulate in the gradient arena
 
-  std::string dump() const;  // one line a node
+  std::string dump() const;  // one line per node
 
  private:
   ValueId push(Value v);

@@ -1,4 +1,4 @@
-// base/limits.h applied to graphs.
+// Applies base/limits.h to graphs.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 namespace amp {
 
-// The memory that a model's tensors may take at one time with inputs of these shapes: what is set, else 10,000 times
-// what weights and inputs have, 768 MiB at least.
+// The memory limit of a model's tensors for inputs of these shapes: the configured limit, else 10,000 times the bytes
+// of weights and inputs, at least 768 MiB.
 int64_t activation_limit(const SourceGraph&, const std::map<std::string, Dims>& input_dims);
 
-// E_FOLD_BUDGET unless so much may be computed from a model's constants; what: "Range of 1e9 elements".
+// Fails with E_FOLD_BUDGET if a constant of so many bytes may not be folded. what: "Range of 1e9 elements".
 void require_constant(const std::string& what, double bytes);
 
 [[noreturn]] void refuse_nodes(const char* when);  // E_NODES

@@ -3,7 +3,7 @@
 namespace amp {
 namespace {
 
-// In no table: it has no kernel and is never looked up by name.
+// Not registered in the operator table: it has no kernel and is not looked up by name.
 const OpDef& list_op() {
   static const OpDef def = [] {
     OpDef d;

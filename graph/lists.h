@@ -1,6 +1,6 @@
-// Several values as one while shapes are bound: ONNX's sequences and optionals. A list is a node that nothing computes
-// and no other core node takes; what stands where an element is taken out is the element itself, so that none is left
-// in the end.
+// ONNX sequences and optionals while shapes are bound: several values in one. A list is a node without kernel that
+// other core nodes do not accept. Operators that extract an element return the element itself, so no list remains in
+// the final graph.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace amp {
 ValueId make_list(Builder& b, std::vector<ValueId> items);
 ValueId make_absent(Builder& b);  // an optional without content
 
-// The items, or null when v is an ordinary value; none for an optional without content, which is_absent() tells apart.
+// The items of a list; null if v is an ordinary value. Empty for an optional without content (see is_absent()).
 const std::vector<ValueId>* list_of(const Graph& g, ValueId v);
 bool is_absent(const Graph& g, ValueId v);
 

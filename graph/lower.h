@@ -1,7 +1,6 @@
-// Lowering: what an ONNX operator's rule sees while a node of the SourceGraph is bound to concrete shapes. The rule
-// reads inputs and attributes and emits core nodes. All floating tensors have the working type (fp32, or fp64 for
-// checks):
-// Casts between floating types vanish, the precision plan decides storage later.
+// Lowering: the interface of an ONNX operator's rule while a node of the SourceGraph is bound to concrete shapes. The
+// rule reads inputs and attributes and emits core nodes. All floating-point tensors have the working type (fp32, or
+// fp64 for checks); Casts between floating-point types are dropped, because the precision plan decides types later.
 #pragma once
 
 #include "graph/builder.h"
@@ -32,7 +31,7 @@ class Lowering {
   size_t n_in() const { return in_.size(); }
   size_t n_out() const { return out_.size(); }
   bool has(size_t i) const { return i < in_.size() && static_cast<bool>(in_[i]); }
-  ValueId in(size_t i) const;  // a required input; model error when absent
+  ValueId in(size_t i) const;  // a required input; model error if absent
   ValueId in_or(size_t i, ValueId fallback) const { return has(i) ? in_[i] : fallback; }
   bool wanted(size_t i) const { return i < wanted_.size() && wanted_[i]; }  // is output i used?
 
@@ -40,17 +39,18 @@ class Lowering {
   int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
   DType float_type() const;  // the working floating type
 
-  // The content of an input that must be known once shapes are bound; unsupported (E_DYNAMIC) when it depends on data.
+  // The content of an input that must be constant once shapes are bound. Fails with E_DYNAMIC (unsupported) if it
+  // depends on data.
   const HostTensor& constant(size_t i) const;
   std::vector<int64_t> ints(size_t i) const { return constant(i).to_ints(); }
-  // axes and the like: an attribute in old opsets, an input in newer ones. Absent in both: fallback.
+  // For axes and similar: an attribute in old opsets, an input in newer ones. If both are absent: fallback.
   std::vector<int64_t> ints_or_attr(size_t i, const std::string& attr, std::vector<int64_t> fallback = {}) const;
   bool has_ints(size_t i, const std::string& attr) const { return has(i) || attrs.has(attr); }
 
   void out(size_t i, ValueId v);
   const std::vector<ValueId>& outputs() const { return out_; }
 
-  // For rules that cannot handle a case: exit 4, names what was met.
+  // For cases that a rule cannot handle: exit code 4 with a description.
   [[noreturn]] void unsupported(const std::string& fact) const;
 
  private:

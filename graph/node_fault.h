@@ -1,4 +1,4 @@
-// What is thrown while a node of the user's file is worked on, as an error of that node.
+// Converts exceptions of a rule into errors of the node.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// In a catch block. A check of our own that fails here was most likely made to fail by the file: exit 4, naming the
-// operator and the check, so that a mistake of ours can be told and reported. No memory is thrown on.
+// Call it in a catch block. A failed internal check is reported as unsupported (exit code 4) with operator and check,
+// because the user's file most likely caused it. std::bad_alloc is rethrown.
 Error node_fault(std::string_view op);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// The numbers that attributes give element types: TensorProto.DataType of the ONNX standard.
+// Element types in attributes: TensorProto.DataType of the ONNX standard.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// Empty for types that have no DType here: strings, complex numbers, float8, integers of less than 8 bits.
+// Empty for types without a DType: strings, complex numbers, float8, integers of less than 8 bits.
 inline std::optional<DType> dtype_of_onnx(int64_t code) {
   switch (code) {
     case 1:

@@ -1,6 +1,5 @@
-// OpDef: all that is known of a core operator, and the two tables: core operators (what a Graph is made of) and
-// ONNX operators (how each is lowered to core ones). The tables are filled by static registration in ops/ and are
-// constant once main() runs: the only global state of the program.
+// OpDef describes a core operator, OnnxOp the lowering of an ONNX operator to core operators. Both tables are filled by
+// static registration in ops/ and do not change after main() starts.
 #pragma once
 
 #include <functional>
@@ -16,7 +15,7 @@ class Builder;
 class GradBuilder;
 class Lowering;
 
-// Handed to OpDef::infer: the node's inputs and attributes; the rule calls out() once per output.
+// Passed to OpDef::infer: the node's inputs and attributes. The rule calls out() once per output.
 struct InferCtx {
   const Graph& graph;
   const std::vector<ValueId>& inputs;
@@ -28,39 +27,39 @@ struct InferCtx {
   void out(DType t, Dims d) { outputs.emplace_back(t, std::move(d)); }
 };
 
-// random: draws bits; communicates: with other ranks. Both are never folded, merged or recomputed.
+// random: consumes random numbers; communicates: with other ranks. Such nodes are not folded, merged or recomputed.
 enum class Effect : uint8_t { pure, random, communicates };
 
-// Outputs of a node out of other operators.
+// Computes the outputs of a node from other operators.
 using Definition = std::vector<ValueId> (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);
 
 struct OpDef {
   std::string name;
   void (*infer)(InferCtx&) = nullptr;
-  // Emits the gradient of the node; null: no gradient passes (integer arithmetic, comparisons) if
-  // not_differentiable is set, else a missing rule, reported at import with the parameters that it blocks.
+  // Emits the gradient of the node. Null: no gradient passes (integer arithmetic, comparisons) if not_differentiable is
+  // set; else the rule is missing, which is reported at import with the affected parameters.
   void (*gradient)(GradBuilder&) = nullptr;
   bool not_differentiable = false;
-  // The node spelled out, where its gradient cannot be differentiated: a fused *Grad, a recurrent layer. Second
-  // derivatives go through it (graph/definitions.h). An empty result: this node has none; an output that only the
-  // operator's own gradient reads may be left out.
+  // Decomposition of a node whose gradient cannot be differentiated: a fused *Grad, a recurrent layer. Used for second
+  // derivatives (graph/definitions.h). An empty result: this node has none. An output that only the operator's own
+  // gradient reads may be invalid.
   Definition definition = nullptr;
-  // Returns a value equal to the node's only output when the node is a no-op, else an invalid id.
+  // If the node is a no-op: a value equal to its only output; else an invalid id.
   ValueId (*simplify)(Builder&, const std::vector<ValueId>&, const Attrs&) = nullptr;
   size_t min_inputs = 0;  // fewer are a model error
   Effect effect = Effect::pure;
-  bool view = false;           // the output is input 0's bytes under other dims
-  bool may_overwrite = false;  // the output may take the place of an input of the same dims and type
-  // Moves elements without arithmetic: under a precision plan it follows the storage type of input 0.
+  bool view = false;           // the output is input 0's bytes with other dims
+  bool may_overwrite = false;  // the output may reuse the memory of an input of equal dims and type
+  // Moves elements without arithmetic: under a precision plan it has the storage type of input 0.
   bool moves = false;
   int64_t (*workspace)(const Graph&, const Node&) = nullptr;  // scratch bytes that the CPU kernel needs
 };
 
-const OpDef& core_op(std::string_view name);  // internal error when unknown
+const OpDef& core_op(std::string_view name);  // internal error if unknown
 const OpDef* find_core_op(std::string_view name);
-std::vector<const OpDef*> all_core_ops();  // by name
+std::vector<const OpDef*> all_core_ops();  // sorted by name
 
-// An ONNX operator: lower() emits core nodes for a node of versions since.. (until the next entry's since).
+// An ONNX operator: lower() emits core nodes for a node of version `since` up to the next entry's `since`.
 struct OnnxOp {
   std::string name;
   void (*lower)(Lowering&) = nullptr;
@@ -71,7 +70,7 @@ struct OnnxOp {
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int64_t version);
 std::vector<const OnnxOp*> all_onnx_ops();
 
-#ifdef AMP_CUDA_UNIT  // an operator's file compiled once more, for its CUDA kernels: the tables are filled already
+#ifdef AMP_CUDA_UNIT  // an operator's file compiled again for its CUDA kernels: the tables are already filled
 struct NothingToRegister {
   explicit NothingToRegister(const OpDef&) {}
   explicit NothingToRegister(const OnnxOp&) {}
@@ -87,7 +86,7 @@ struct RegisterOnnx {
 };
 #endif
 
-// Common inference rules.
+// Common rules of shape inference.
 void infer_same(InferCtx&);       // output 0 = input 0's type and dims
 void infer_broadcast(InferCtx&);  // NumPy broadcast of all inputs, type of input 0
 void infer_compare(InferCtx&);    // NumPy broadcast, bool

@@ -1,3 +1,5 @@
+// prune() and absorb_casts(). Both copy the graph with Copier, because graphs are append-only. absorb_casts() first
+// removes round trips, then decides per Cast from the number of readers, the producer and the plan's compute type.
 #include "graph/passes.h"
 
 #include <algorithm>
@@ -38,7 +40,7 @@ Graph prune(const Graph& g) {
 
 namespace {
 
-// How often each value is read.
+// The number of readers of each value.
 std::vector<int> count_uses(const Graph& g) {
   std::vector<int> uses(static_cast<size_t>(g.n_values()), 0);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -57,8 +59,8 @@ bool is_cast(const Graph& g, const Node& n, bool up) {
   return (up ? is_low(from) && to == DType::f32 : from == DType::f32 && is_low(to));
 }
 
-// 16 bit -> fp32 -> 16 bit changes nothing; fp32 -> 16 bit -> fp32 for one reader (the gradient of a weight that was
-// cast) only rounds. Either way the source serves.
+// 16 bits -> fp32 -> 16 bits changes nothing; fp32 -> 16 bits -> fp32 for one reader (the gradient of a weight that was
+// cast) only rounds. In both cases the source is used instead.
 Graph drop_round_trips(const Graph& g) {
   const std::vector<int> uses = count_uses(g);
   const auto source = [&](const Node& node) -> ValueId {
@@ -88,7 +90,7 @@ Graph drop_round_trips(const Graph& g) {
 Graph absorb_casts(const Graph& original) {
   const Graph g = drop_round_trips(original);
   const std::vector<int> uses = count_uses(g);
-  // gradients of parameters, accumulated in fp32 whatever computed them
+  // Gradients of parameters are accumulated in fp32, whatever type computed them.
   std::vector<bool> of_param(uses.size(), false);
   for (const auto& p : g.param_grads) of_param[static_cast<size_t>(p.value.index)] = true;
   static const std::set<std::string> accumulates = {
@@ -114,7 +116,7 @@ Graph absorb_casts(const Graph& original) {
     stored[static_cast<size_t>(cast.in[0].index)] = to;
     gone[static_cast<size_t>(n)] = true;
   }
-  // Arithmetic loads either type: what widens is read at its source.
+  // Arithmetic kernels load either type: values that would be widened are read from their source.
   std::vector<ValueId> narrow(uses.size());
   for (int32_t i = 0; i < g.n_values(); ++i) narrow[static_cast<size_t>(i)] = ValueId{i};
   for (int32_t n = 0; n < g.n_nodes(); ++n) {

@@ -1,3 +1,4 @@
+// Binds with bind_tolerant(), seeds all floating-point outputs with ones and runs Autodiff with error collection.
 #include "graph/probe.h"
 
 #include "graph/autodiff.h"
@@ -6,7 +7,7 @@ namespace amp {
 
 namespace {
 
-// The parameters that trained slots are bound to.
+// The values of trainable parameters.
 std::vector<ValueId> trained(const Graph& g, const std::vector<bool>& trainable) {
   std::vector<ValueId> out;
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -38,7 +39,7 @@ void differentiate(const SourceGraph& g, const Bound& bound, Builder& b, const s
     for (const int v : g.nodes[n].outputs) {
       if (v < 0 || !bound.values[static_cast<size_t>(v)]) continue;
       ValueId bound_to = bound.values[static_cast<size_t>(v)];
-      // A quantised number is a floating one cast to an integer: its gradient goes round the Cast
+      // A quantized value is a floating-point value cast to an integer: its gradient bypasses the Cast
       // (ops/composed/quantize.h).
       if (const NodeId by = b.value(bound_to).producer;
           by && b.graph().node(by).op->name == "Cast" && !is_float(b.dtype(bound_to)))

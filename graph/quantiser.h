@@ -1,15 +1,15 @@
-// Attributes that the importer puts on nodes of quantizers and straight-through estimators (importer/quantized/fake_quant.h,
-// importer/quantized/straight_through.h).
+// Attributes that the importer sets on nodes of quantizers and straight-through estimators
+// (importer/quantized/fake_quant.h, importer/quantized/straight_through.h).
 #pragma once
 
 namespace amp {
 
-// The input that data flows through; the others are scale, zero point and bounds.
+// The index of the data input; other inputs are scale, zero point and bounds.
 inline constexpr const char* kQuantiserData = "quantiser_data";
-// On its Round: the gradient passes as it is.
+// On a quantizer's Round: the gradient passes unchanged.
 inline constexpr const char* kStraightThrough = "straight_through";
 
-// On an Add or a Sub (importer/quantized/straight_through.h): the inputs through which no gradient passes.
+// On an Add or Sub (importer/quantized/straight_through.h): the inputs without gradient.
 inline constexpr const char* kDetached = "detached";
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Parser and tables of input signatures. ONNX operators are checked before lowering, core operators by Builder before
+// inference. Static registration fills the tables before main().
 #include "graph/signature.h"
 
 #include <algorithm>

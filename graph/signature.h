@@ -1,5 +1,5 @@
-// What operators take, checked before any rule reads an input: how many, which may be left out, of which types and
-// ranks. A rule may then index dims up to the declared rank without asking.
+// Input signatures of operators: number of inputs, which are optional, types and ranks. They are checked before a rule
+// reads an input, so a rule may index dims up to the declared rank.
 #pragma once
 
 #include <initializer_list>
@@ -12,12 +12,12 @@
 
 namespace amp {
 
-// One word an input: a class of types, the ranks, and marks behind.
-//   f floats, i integers, n floats or integers, b booleans, a anything, s the type of the first input that is f, n or a
-//   (floats may differ in width: a precision plan stores them so)
-//   3 a rank, 3+ at least, 3-5 both; nothing: any
-//   ? may be left out;  * any number of these, the last word only
-// "f3 f3 f2? i1?" is an input, weights, and perhaps biases and lengths.
+// One word per input: a class of types, the ranks, and suffixes.
+//   f floating-point, i integer, n floating-point or integer, b Boolean, a any,
+//   s the type of the first input of class f, n or a (floating-point types may differ in width, as plans store them)
+//   3 that rank, 3+ at least that rank, 3-5 a range; without number: any rank
+//   ? optional;  * any number of these inputs, last word only
+// "f3 f3 f2? i1?" means an input, weights, and optionally biases and lengths.
 struct SignatureRow {
   std::string_view takes;
   std::initializer_list<std::string_view> operators;  // ONNX: "domain::Name" outside ai.onnx
@@ -28,8 +28,8 @@ struct RegisterSignatures {
   RegisterSignatures(Table table, std::initializer_list<SignatureRow> rows);
 };
 
-// What a core operator needs of dims, attributes and constant indices beyond that: called with inputs that fit the
-// signature, before inference, so that no kernel is prepared for what it would read or write out of bounds.
+// Further requirements of a core operator on dims, attributes and constant indices. Called before inference with inputs
+// that match the signature, so that kernels cannot read or write out of bounds.
 using InputCheck = void (*)(const InferCtx&);
 struct RegisterChecks {
   RegisterChecks(std::initializer_list<std::pair<std::string_view, InputCheck>> rows);
@@ -38,7 +38,7 @@ void check_node(std::string_view op, const InferCtx& node);
 
 bool has_signature(RegisterSignatures::Table table, std::string_view domain, std::string_view op);
 
-// Exit::model naming the input and what it should be; an operator without a row is not checked.
+// Fails with Exit::model and names the input and the requirement. An operator without a row is not checked.
 void check_inputs(RegisterSignatures::Table table, std::string_view domain, std::string_view op, const Graph& g,
                   const std::vector<ValueId>& in);
 

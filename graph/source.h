@@ -1,7 +1,7 @@
-// SourceGraph: the imported model as its author wrote it, free of protobuf. Shapes may be symbolic, operators are
-// ONNX operators of their own version, names are the file's. Model-local functions and constant Ifs are already
-// inlined, nodes are in topological order. It is made once; bind() (graph/bind.h) specialises it for concrete
-// input shapes into a Graph of core operators.
+// SourceGraph: the imported model in the form of the file, without protobuf. Shapes may be symbolic, operators are ONNX
+// operators of the file's opset, names are the file's. Model-local functions and constant Ifs are already inlined;
+// nodes are in topological order. bind() (graph/bind.h) specializes it for concrete input shapes to a Graph of core
+// operators.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,48 @@ namespace amp {
 
 struct Dim {
   int64_t value = -1;  // >= 0: static
-  std::string symbol;  // "batch_size"; empty for a nameless dynamic dimension
+  std::string symbol;  // "batch_size"; empty for an unnamed dynamic dimension
 };
 
 enum class SourceKind : uint8_t {
   input,      // a graph input that the data must feed
   parameter,  // a trainable tensor (or one frozen by the user): initializer or Constant node
-  constant,   // any other initializer or Constant node: never changes
+  constant,   // any other initializer or Constant node: not trained
   temp,       // produced by a node
 };
 
 struct SourceValue {
   std::string name;  // unique in the graph
   SourceKind kind = SourceKind::temp;
-  DType dtype = DType::f32;  // as the file declares it; a hint for temps
+  DType dtype = DType::f32;  // declared in the file; a hint for temps
   bool dtype_known = false;
   bool rank_known = false;
-  std::vector<Dim> dims;         // meaningful when rank_known
+  std::vector<Dim> dims;         // valid if rank_known
   HostTensor data;               // parameter, constant: the value in the file
   int producer = -1;             // temp: index of the node
   bool trainable = false;        // parameter: not frozen
-  int tied_to = -1;              // parameter: index of the value that holds the master (this one is a copy of it)
-  bool tied_transposed = false;  // ... as its 2-D transpose; else the same elements, in other dims when those differ
-  int tied_axis = -1;            // ... repeated along this axis, rows of a batch (graph/folded_rows.h); -1: once
-  std::string alias;             // a readable name from node scopes when the file's own was lost; else empty
-  std::string reason;            // why it is, or is not, a trainable parameter
-  bool replaced = false;         // parameter: surgery gave it another size than the file's (a new classifier)
+  int tied_to = -1;              // parameter: index of the master, whose copy this value is; -1: none
+  bool tied_transposed = false;  // the copy is the 2-D transpose; else it has the same elements, possibly in other dims
+  int tied_axis = -1;            // the copy is repeated along this axis, once per row (graph/folded_rows.h); -1: once
+  // a readable name from node scopes if the file's name carries no information; else empty
+  std::string alias;
+  std::string reason;     // why it is a trainable parameter or not
+  bool replaced = false;  // parameter: surgery changed its size (a new classifier)
 };
 
 enum class Place : uint8_t {
-  added,     // by surgery: exported too
+  added,     // by surgery; exported
   file,      // imported
-  training,  // acts while training only: in the exported file its first input stands for its output
+  training,  // active only in training; in the exported file its first input replaces its output
 };
 
 struct SourceNode {
-  std::string name;        // may be empty or repeated in the file; here unique: "Add_17" when empty
+  std::string name;        // unique; generated if empty or duplicate in the file ("Add_17")
   std::string op, domain;  // domain "" is ai.onnx
   int64_t version = 0;     // the domain's imported opset
   Attrs attrs;
-  std::vector<int> inputs;   // value indices; -1: optional input left out
-  std::vector<int> outputs;  // value indices; -1: optional output left out
+  std::vector<int> inputs;   // value indices; -1: omitted optional input
+  std::vector<int> outputs;  // value indices; -1: omitted optional output
   Place place = Place::added;
 };
 
@@ -73,9 +74,9 @@ struct SourceGraph {
   int add_node(SourceNode n);                       // sets the producers of its outputs
   void rename(int value, const std::string& name);  // the name must be new
   std::string fresh_name(const std::string& stem) const;
-  std::vector<std::vector<int>> consumers() const;  // value index -> node indices, each once per use
+  std::vector<std::vector<int>> consumers() const;  // value index -> node indices, once per use
   std::string describe_node(int node) const;        // "node '/encoder/MatMul' (MatMul, #214, opset 17)"
-  // A name to show people: the alias when there is one.
+  // The name for messages: the alias if there is one.
   const std::string& shown(int value) const {
     const SourceValue& v = values[static_cast<size_t>(value)];
     return v.alias.empty() ? v.name : v.alias;
