@@ -1,10 +1,10 @@
-// AMX: tile registers of x86-64 that multiply matrices of bf16.
+// Detects AMX, the x86-64 tile registers that multiply bf16 matrices.
 #pragma once
 
 namespace amp {
 
-// The CPU has amx_bf16, the operating system keeps its registers, and no ONNX_AMP_MAX_ISA (base/simd.h) caps what is
-// used. Asks Linux for the permission, once a process.
+// True if the CPU has amx_bf16, the operating system saves its registers, and ONNX_AMP_MAX_ISA (base/simd.h) is not
+// set. Requests the permission from Linux once per process.
 bool cpu_has_amx();
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// How moving averages of the weights follow them, for the CPU and the GPU alike.
+// Moving averages of the weights (EMA and SWA); shared by CPU and GPU.
 #pragma once
 
 #include <cmath>
@@ -10,17 +10,17 @@ namespace amp {
 
 struct AverageRule {
   double decay = 0;
-  int64_t every = 1;  // applied steps from one move to the next
-  // timm's ModelEmaV3 warms its decay up: 1 - (1 + t)^(-2/3), from t = 0 on.
+  int64_t every = 1;  // applied steps between two updates of the average
+  // The decay warm-up of timm's ModelEmaV3: 1 - (1 + t)^(-2/3), from t = 0.
   bool warmup = false;
-  // Stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407): from this applied step on the plain mean of
-  // the weights, in the place of a decay. -1: none.
+  // Stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407): after this applied step the average is the
+  // plain mean of the weights, without decay. -1: off.
   int64_t swa_start = -1;
 
-  // What is left of the average at an applied step, counted from 1; the rest is the weights'.
+  // The factor of the old average at an applied step, counted from 1; the weights' factor is the rest.
   HD double keeps(int64_t applied) const {
     if (swa_start >= 0) {
-      if (applied <= swa_start) return 0;  // follows the weights until it begins
+      if (applied <= swa_start) return 0;  // equals the weights until averaging starts
       const int64_t since = applied - swa_start - 1;
       if (since % every != 0) return 1;
       const auto averaged = static_cast<double>(since / every);

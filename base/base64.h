@@ -1,4 +1,4 @@
-// Bytes as text: RFC 4648, section 4, with padding.
+// Base64 encoding: RFC 4648, section 4, with padding.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Text from pieces. Few instantiations: what a piece becomes is decided here, how it is written is compiled once.
+// String concatenation. Each argument type is reduced to a few overloads that are compiled once, which keeps code
+// small.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace amp {
 
 namespace detail {
-// Texts of numbers as operator<< has them.
+// Numbers are formatted as by operator<<.
 void append_text(std::string& to, std::string_view text);
 void append_text(std::string& to, char c);
 void append_text(std::string& to, int64_t n);
@@ -35,7 +36,7 @@ void append_any(std::string& to, const A& a) {
 
 }  // namespace detail
 
-// Joins its arguments as operator<< writes them: cat("found ", n, " rows").
+// Concatenates its arguments, formatted as by operator<<: cat("found ", n, " rows").
 template <class... A>
 std::string cat(const A&... a) {
   std::string s;

@@ -1,3 +1,4 @@
+// CRC-32C with the SSE4.2 instruction, or by table on CPUs without it. Both must give the same value.
 #include "base/checksum.h"
 
 #include <nmmintrin.h>
@@ -85,7 +86,7 @@ FileSum sum_of_folder(const std::string& path) {
   std::error_code code;
   const auto options = fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator at(path, options, code), end; !code && at != end; at.increment(code)) {
-    if (at.depth() > 16) at.disable_recursion_pending();  // links may go in circles
+    if (at.depth() > 16) at.disable_recursion_pending();  // links may form cycles
     std::error_code no_file;
     const auto size = static_cast<int64_t>(fs::file_size(at->path(), no_file));
     if (no_file) continue;

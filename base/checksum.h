@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli; RFC 3720 appendix B.4): finds every burst of up to 32 wrong bits. Integrity, not authenticity.
-// Processors have an instruction for it, and Debian has no library.
+// CRC-32C (Castagnoli; RFC 3720 appendix B.4): detects every burst of up to 32 wrong bits. It protects integrity, not
+// authenticity. Implemented here because x86-64 has an instruction for it and Debian has no library.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ class Crc32c {
 
 std::string crc32c(const void* bytes, int64_t size);
 
-// A whole file's, read piece by piece. error: errno, when it cannot be read to its end.
+// Checksum of a whole file, which is read in pieces. error: errno if the file cannot be read completely.
 struct FileSum {
   int64_t size = 0;
   std::string crc32c;
   int error = 0;
 };
 FileSum sum_of_file(const std::string& path);
-// Of the names and sizes of all files in a folder and below: size is that of all together. Contents are not read.
+// Checksum over the names and sizes of all files below a folder; `size` is their total. Contents are not read.
 FileSum sum_of_folder(const std::string& path);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Type names, and conversions between element types. The scalar, F16C and AVX-512 variants of a conversion must give
+// the same bits (round to nearest even, NaN stays NaN).
 #include "base/dtype.h"
 
 #include <immintrin.h>
@@ -51,7 +53,7 @@ uint16_t Half::encode(float f) {
   x &= 0x7fffffffu;
   if (x > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (x >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
-  if (x < 0x38800000u) {                                               // subnormal half: let float addition round
+  if (x < 0x38800000u) {                                               // subnormal half: float addition rounds
     float a;
     std::memcpy(&a, &x, 4);
     a += 0.5f;
@@ -97,10 +99,11 @@ namespace {
   }
   return i;
 }
-// As BFloat16::encode, 16 at a time: the compiler packs halves of narrower vectors in three times as many instructions.
+// As BFloat16::encode, 16 elements at a time: for narrower vectors the compiler needs three times as many instructions
+// to pack the halves.
 [[gnu::target("avx512f,avx512bw")]] int64_t float_to_bf16_v4(const float* src, BFloat16* dst, int64_t n) {
   const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x40);
-  constexpr __mmask16 all = 0xffff;  // g++ 12 warns of the forms without a mask
+  constexpr __mmask16 all = 0xffff;  // g++ 12 warns about the forms without a mask
   int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
     const __m512 x = _mm512_loadu_ps(src + i);

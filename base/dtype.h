@@ -1,4 +1,4 @@
-// Element types and the two 16-bit floats. 16-bit floats are storage: arithmetic is done in float.
+// Element types, and the two 16-bit floating-point types. These are storage types: arithmetic is done in float.
 #pragma once
 
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-// Functors shared by the CPU and CUDA backends carry HD.
+// Functors that CPU and CUDA backends share are marked HD.
 #ifdef __CUDACC__
 #define HD __host__ __device__
 #else
@@ -17,7 +17,7 @@ namespace amp {
 
 enum class DType : uint8_t { f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
 
-int64_t size_of(DType t);           // bytes of an element
+int64_t size_of(DType t);           // bytes per element
 std::string_view name_of(DType t);  // "float32", "float16", "bfloat16", "int64", "bool", ...
 DType dtype_from_name(
     std::string_view name);  // accepts "fp32", "float32", "F32" (safetensors) and so on; usage error otherwise
@@ -145,14 +145,14 @@ decltype(auto) with_type(DType t, F&& f) {
   __builtin_unreachable();
 }
 
-// Bulk conversions, vectorised for the CPU at hand (F16C, or shifts for bf16).
+// Bulk conversions, vectorized for the CPU in use (F16C; shifts for bf16).
 void to_float(const Half* src, float* dst, int64_t n);
 void to_float(const BFloat16* src, float* dst, int64_t n);
 void from_float(const float* src, Half* dst, int64_t n);
 void from_float(const float* src, BFloat16* dst, int64_t n);
 
-// Element-wise conversion between any two types, with ONNX Cast semantics: float to integer truncates
-// towards zero and saturates, anything to bool is x != 0.
+// Element-wise conversion between any two types, with the semantics of ONNX Cast: float to integer truncates toward
+// zero and saturates; x to bool is x != 0.
 void convert(DType from, const void* src, DType to, void* dst, int64_t n);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// A file that travels inside the binary: cmake/embed.cmake writes functions that give these.
+// A file that is embedded in the binary; cmake/embed.cmake generates the functions that return it.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,6 @@
-// base: what every room may use and what knows nothing of graphs. This file: errors.
-//
-// An error is a fact, where it happened, and what to do. Inner code throws the bare fact with
-// fail(); each layer on the way out adds its place with Error::at(). Style of a fact:
-// "MatMul: inner dimensions differ: A [8,384] x B [512,384]".
+// Errors. An error consists of a fact, the places where it occurred, and a hint. Inner code throws only the fact, with
+// fail(); each outer layer adds its place with Error::at(). Style of a fact: "MatMul: inner dimensions differ: A
+// [8,384] x B [512,384]".
 #pragma once
 
 #include <exception>
@@ -14,13 +12,13 @@
 
 namespace amp {
 
-// Process exit codes: part of the command line's contract.
+// Process exit codes, a documented part of the command line.
 enum class Exit : int {
   ok = 0,
-  internal = 1,     // a bug of ours
-  usage = 2,        // flags, configuration, paths the user named
+  internal = 1,     // a bug of this program
+  usage = 2,        // flags, configuration, paths given by the user
   model = 3,        // the model file is malformed or unsafe
-  unsupported = 4,  // the model is valid, this program cannot train it
+  unsupported = 4,  // the model is valid, but this program cannot train it
   data = 5,         // training or validation data
   checkpoint = 6,   // no usable checkpoint
   storage = 7,      // writing failed
@@ -44,7 +42,7 @@ class Error : public std::exception {
   const std::string& fact() const { return fact_; }
   const std::string& hint() const { return hint_; }
   const std::vector<std::string>& where() const { return where_; }
-  const char* what() const noexcept override { return text_.c_str(); }  // fact / where / hint, one per line
+  const char* what() const noexcept override { return text_.c_str(); }  // fact, places and hint, one per line
 
  private:
   void render();
@@ -55,7 +53,7 @@ class Error : public std::exception {
 
 [[noreturn]] void fail(Exit exit, std::string id, std::string fact, std::string hint = {});
 
-// For conditions that only a bug of ours can break.
+// For conditions that only a bug of this program can violate.
 [[noreturn]] void bug(std::string fact);
 inline void check(bool ok, std::string_view fact) {
   if (!ok) bug(std::string(fact));

@@ -1,3 +1,5 @@
+// Reading and atomic writing of whole files: write to a temporary path, fsync, rename, fsync of the folder. A file that
+// shrinks while being read is an error.
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -41,7 +43,7 @@ FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
   struct stat s;
   if (::fstat(d.fd, &s) != 0) fail(exit, "E_FILE_READ", cat("cannot examine '", path, "': ", std::strerror(errno)));
   if (S_ISDIR(s.st_mode)) fail(exit, "E_FILE_READ", cat("'", path, "' is a folder, a file is needed"));
-  // A pipe or device tells no size: grow as it comes.
+  // A pipe or device has no known size: the buffer grows.
   const bool sized = S_ISREG(s.st_mode);
   int64_t capacity = std::min(at_most, sized ? static_cast<int64_t>(s.st_size) : int64_t{1} << 20);
   const auto allocate = [](int64_t n) {
@@ -80,7 +82,7 @@ FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit) {
 }
 
 namespace {
-// A process of the same number may have died here.
+// Removes the file of an ended process with the same pid.
 const std::string& without_stale(const std::string& temporary) {
   ::unlink(temporary.c_str());
   return temporary;

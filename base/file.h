@@ -1,5 +1,5 @@
-// Whole files: read into memory, written aside and renamed into place. Nothing is mapped, so a file truncated by
-// another process is an error and never a SIGBUS.
+// Whole files: read into memory; written to a temporary path and renamed. Files are not mapped, so a file that another
+// process truncates causes an error, not a SIGBUS.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace amp {
 
-// 64-byte aligned bytes of a file.
+// The 64-byte aligned contents of a file.
 struct FileBytes {
   std::shared_ptr<uint8_t> bytes;
   int64_t size = 0;
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes.get()), static_cast<size_t>(size)}; }
 };
 
-// E_FILE_MISSING, E_FILE_READ with `exit`; a folder and a file that shrinks while it is read are errors.
+// Fails with E_FILE_MISSING or E_FILE_READ and `exit`; also for folders, and for files that shrink while being read.
 FileBytes read_file(const std::string& path, Exit exit = Exit::usage);
-// Its first bytes, at most so many.
+// Reads at most the first `at_most` bytes.
 FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit = Exit::usage);
 
-// Writes to "<path>.tmp-<pid>", made durable and renamed over path by commit(); removed if that never happens, by a
-// signal too. Errors: storage_error() with the path.
+// Writes to "<path>.tmp-<pid>". commit() makes the file durable and renames it to path. Without commit() the temporary
+// file is removed, also if a signal ends the process. Errors: storage_error() with the path.
 class FileWriter {
  public:
-  // needed: the bytes that will come, for the message when they do not fit; -1: unknown.
+  // needed: expected number of bytes, for the error message if space is short; -1: unknown.
   explicit FileWriter(std::string path, int64_t needed = -1);
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;

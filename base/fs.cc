@@ -1,3 +1,5 @@
+// POSIX file operations with error reports. rename_dir() uses renameat2(RENAME_EXCHANGE), with a three-step fallback.
+// DirLock relies on flock, which the kernel releases when the holder ends.
 #include "base/fs.h"
 
 #include <fcntl.h>
@@ -57,7 +59,7 @@ void ensure_dir(const std::string& path) {
   if (parent != path && parent != "." && !is_dir(parent)) ensure_dir(parent);
   if (::mkdir(path.c_str(), 0777) == 0) return;
   const int code = errno;
-  if (code == EEXIST && is_dir(path)) return;  // another process was quicker
+  if (code == EEXIST && is_dir(path)) return;  // another process created it first
   storage_error("cannot create folder", path, code == EEXIST ? ENOTDIR : code);
 }
 
@@ -101,7 +103,7 @@ void rename_dir(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) code = errno;
   if (code == ENOTEMPTY || code == EEXIST) {
     code = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
-    if (code == EINVAL || code == ENOSYS) {  // a file system without exchange: three steps, `to` absent in between
+    if (code == EINVAL || code == ENOSYS) {  // a file system without exchange: three steps, with `to` briefly absent
       const std::string aside = from + "-old";
       code = ::rename(to.c_str(), aside.c_str()) == 0 && ::rename(from.c_str(), to.c_str()) == 0 &&
                      ::rename(aside.c_str(), from.c_str()) == 0
@@ -145,7 +147,7 @@ NewFile::~NewFile() {
 void NewFile::write(const void* bytes, int64_t size) {
   const char* p = static_cast<const char*>(bytes);
   while (size > 0) {
-    // Linux writes at most 2 GiB - 4 KiB at once.
+    // Linux writes at most 2 GiB - 4 KiB per call.
     const ssize_t n = ::write(fd_, p, static_cast<size_t>(std::min<int64_t>(size, int64_t{1} << 30)));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) storage_error("cannot write", shown_, errno, needed_);
@@ -162,7 +164,7 @@ void NewFile::finish() {
 }
 
 namespace {
-// The holder writes its name just after it got the lock: a reader may come in between.
+// The holder writes its name after it has locked the file, so a reader may have to wait briefly.
 std::string holder(int fd) {
   char text[512] = {};
   for (int tries = 0; tries < 20; ++tries) {
@@ -192,7 +194,7 @@ DirLock::DirLock(const std::string& dir) {
       fail(Exit::locked, "E_LOCKED", cat("'", printable(dir), "' is in use by ", name),
            "wait for it or stop it, or choose another --output_dir; the lock ends with its holder");
     }
-    // Someone may have removed the file between our open and our lock: then the lock protects nothing.
+    // If the file was removed between open() and flock(), the lock protects nothing: try again.
     struct stat mine, there;
     if (::fstat(fd_, &mine) != 0) give_up("cannot examine", errno);
     const int code = ::stat(path.c_str(), &there) == 0 ? 0 : errno;

@@ -1,4 +1,4 @@
-// SHA-256 (OpenSSL's libcrypto), for the fingerprints in run.json and the names and sums of generated kernels.
+// SHA-256 (OpenSSL's libcrypto), for fingerprints in run.json and for names and checksums of generated kernels.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,6 @@ class Sha256 {
 };
 
 std::string sha256(const void* data, size_t bytes);
-std::string file_sha256(const std::string& path);  // unreadable: Exit::usage E_FILE_OPEN
+std::string file_sha256(const std::string& path);  // a file that cannot be read: Exit::usage E_FILE_OPEN
 
 }  // namespace amp

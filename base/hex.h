@@ -1,4 +1,4 @@
-// Bytes as text: two lower-case hexadecimal digits each.
+// Hexadecimal encoding: two lower-case digits per byte.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace amp {
 
 std::string to_hex(std::span<const uint8_t> bytes);
-// Fills `bytes`. False, and nothing is written: `text` is not what to_hex() returns for as many bytes.
+// Fills `bytes`. Returns false, without writing, if `text` is not the result of to_hex() for that many bytes.
 bool from_hex(std::string_view text, std::span<uint8_t> bytes);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// A tensor in host memory that is never changed once made: a model's weights and constants, a batch's columns.
+// A tensor in host memory that is immutable after creation: weights and constants of a model, columns of a batch.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ class HostTensor {
   HostTensor& operator=(const HostTensor&);
   HostTensor& operator=(HostTensor&&) noexcept;
   ~HostTensor();
-  // Views bytes that owner keeps alive. bytes must hold numel(dims) elements.
+  // A view of bytes that `owner` keeps alive; there must be numel(dims) elements.
   HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes);
 
-  // Uninitialised, 64-byte aligned; fill through mutable_data() before sharing it.
+  // Uninitialized, 64-byte aligned; fill it through mutable_data() before sharing it.
   static HostTensor empty(DType dtype, Dims dims);
   static HostTensor zeros(DType dtype, Dims dims);
   template <class T>
@@ -47,9 +47,9 @@ class HostTensor {
     return const_cast<T*>(as<T>());
   }
 
-  HostTensor cast(DType to) const;         // itself when the type is the same
+  HostTensor cast(DType to) const;         // returns itself if the type is the same
   HostTensor reshaped(Dims dims) const;    // same bytes, same numel
-  HostTensor released() const;             // type and dims of this one, without bytes: false as a bool
+  HostTensor released() const;             // type and dims without bytes; false as a bool
   std::vector<int64_t> to_ints() const;    // any integer or bool type
   std::vector<double> to_doubles() const;  // any type
 

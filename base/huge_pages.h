@@ -1,11 +1,11 @@
-// Pages of 2 MiB for memory that is used as a whole: fewer faults as it is first written, fewer misses of the TLB.
+// Pages of 2 MiB for large buffers: fewer page faults on first use, fewer TLB misses.
 #pragma once
 
 #include <cstdint>
 
 namespace amp {
 
-// For the whole pages within [p, p + bytes), of an anonymous mapping. A wish: the system may be set not to grant it.
+// Applies to the whole 2-MiB pages within [p, p + bytes) of an anonymous mapping. The system may ignore the request.
 void prefer_huge_pages(void* p, int64_t bytes);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// How deep a text of JSON nests. nlohmann's copies, dump() and readers of parts within parts recurse: whoever wrote a
-// file must not choose how much of the stack they take.
+// Nesting depth of JSON text. Copying, dump() and recursive readers of nlohmann::json use stack per level, so the depth
+// of an untrusted file must be limited first.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace amp {
 
 constexpr int kMostJsonLevels = 100;
 
-// Arrays and objects within one another, whether or not the text is valid JSON without comments.
+// Maximum nesting of arrays and objects. The text need not be valid JSON; comments are not recognized.
 int json_levels(std::string_view text);
 
 }  // namespace amp

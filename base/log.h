@@ -1,5 +1,4 @@
-// Where messages for people go. Library code says what it has to say to a Log and how much it matters; the program
-// that runs it decides what is shown, and where.
+// Messages for users. Library code sends them to a Log with a level; the calling program decides which ones to show.
 #pragma once
 
 #include <functional>
@@ -9,17 +8,17 @@
 namespace amp {
 
 enum class Level {
-  detail,   // what was decided and why, in full
-  info,     // what is being done
-  note,     // may be other than expected: worth a line even to those who want few
-  warning,  // probably not what was wanted
+  detail,   // decisions and their reasons
+  info,     // progress
+  note,     // possibly unexpected; shown even if few messages are wanted
+  warning,  // probably not intended
 };
 
 class Log {
  public:
-  using Sink = std::function<void(Level, const std::string& text)>;  // text: a line, without its end
+  using Sink = std::function<void(Level, const std::string& text)>;  // text: one line, without newline
 
-  Log() = default;  // says nothing
+  Log() = default;  // discards messages
   explicit Log(Sink sink) : sink_(std::move(sink)) {}
 
   void say(Level level, const std::string& text) const {

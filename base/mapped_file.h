@@ -1,5 +1,4 @@
-// Files of data that are too large to be read into memory are mapped: the system reads their pages when they are looked
-// at.
+// Maps data files that are too large for memory; the system reads their pages on access.
 #pragma once
 
 #include <string>
@@ -9,9 +8,9 @@
 
 namespace amp {
 
-// A whole file: read into memory (read_file), or mapped where it is larger than in_memory_left(). A mapped file that
-// becomes shorter, or that cannot be read any more, ends the process with Exit::data and a message: there is no way
-// back from a page that is not there.
+// A whole file: read into memory (read_file), or mapped if it is larger than in_memory_left(). If a mapped file shrinks
+// or becomes unreadable, the process ends with Exit::data and a message, because a failed page access cannot be handled
+// in place.
 FileBytes read_or_map(const std::string& path, Exit exit = Exit::usage);
 
 }  // namespace amp

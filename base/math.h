@@ -1,6 +1,6 @@
-// Elementary functions that compilers can vectorise: no branches, no library calls, for float; the library's for
-// double.
-// Coefficients are least-squares fits (reweighted towards minimax) made for this project on the stated intervals.
+// Elementary functions that compilers can vectorize: for float without branches and library calls, for double from the
+// standard library. Coefficients are least-squares fits (reweighted toward minimax) on the stated intervals, computed
+// for this project.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// a b + c. On CUDA rounded once, whatever the flags: kernels of elementwise operators are compiled without contraction,
-// so that an operator has the same bits alone and in a fused kernel.
+// a b + c. On CUDA it is rounded once regardless of flags: kernels of elementwise operators are compiled without
+// contraction, so that an operator gives the same bits alone and in a fused kernel.
 HD inline float multiply_add(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
@@ -35,11 +35,12 @@ HD inline float exp(float x) {
   p = multiply_add(p, r, 1.66666672e-1f);
   p = multiply_add(p, r, 0.5f);
   const float e = multiply_add(p * r, r, r) + 1.0f;
-  const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);  // n, without converting a NaN
-  const int32_t half = k >> 1;  // 2^k in two factors, so that subnormals come out
+  // n, computed without converting a NaN
+  const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);
+  const int32_t half = k >> 1;  // 2^k as two factors, so that subnormal results are correct
   const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
   const float b = std::bit_cast<float>(static_cast<uint32_t>(k - half + 127) << 23);
-  return e * a * b;  // a NaN is still in e
+  return e * a * b;  // e is NaN for a NaN input
 }
 HD inline double exp(double x) { return std::exp(x); }
 
@@ -90,7 +91,7 @@ HD inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// The same where a gate multiplies something: two instructions of CUDA's special function unit. Relative error below
+// sigmoid(x) for gates, where it is multiplied: two instructions of CUDA's special function unit. Relative error below
 // 3e-7, on CUDA 3e-7 + 1e-7 |x|, from the rounding of the exponent.
 HD inline float gate(float x) {
 #ifdef __CUDA_ARCH__

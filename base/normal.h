@@ -1,5 +1,6 @@
-// The normal distribution, for GELU: one text for CPU, nvcc, kernels generated at run time, and the emulator. What
-// takes least differs: CUDA goes by normal(), the CPU, and with it the emulator, by a formula without its division.
+// The normal distribution, for GELU. The same source is used on the CPU, by nvcc, in kernels generated at run time, and
+// by the emulator. CUDA uses normal(); the CPU, and with it the emulator, uses a formula without division, because
+// relative costs differ.
 #pragma once
 
 #include <bit>
@@ -11,20 +12,20 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// The normal distribution at x: the cumulative one, and e^(-x^2 / 2), from which follows the density.
+// The cumulative distribution at x, and e^(-x^2 / 2), from which the density follows.
 template <class T>
 struct Normal {
   T cdf, bell;
 };
-// cdf: absolute error below 2.5e-7, of which the formula has 1e-8 and rounding near 1 the rest; bell: relative below
-// 2e-6 for |x| < 6, from the rounding of the exponent. The tail is e^(-x^2 / 2) t P(t), t = 1 / (1 + 0.39 |x|), after
-// Abramowitz and Stegun's 26.2.17 with a degree more, so that terms do not cancel: one exponential and one division
-// serve GELU and its gradient, each one instruction on CUDA. The tail of a negative x is not a difference: it keeps its
-// digits. On a CPU it is for tests of the formula.
+// cdf: absolute error below 2.5e-7, of which the formula has 1e-8 and rounding near 1 the rest; bell: relative error
+// below 2e-6 for |x| < 6, from the rounding of the exponent. The tail is e^(-x^2 / 2) t P(t), t = 1 / (1 + 0.39 |x|):
+// formula 26.2.17 of Abramowitz and Stegun with one degree more, so that terms do not cancel. One exponential and one
+// division, each one instruction on CUDA, serve GELU and its gradient. For negative x the tail is not a difference, so
+// it keeps its digits. On a CPU this function only serves tests.
 HD inline Normal<float> normal(float x) {
   const float u = multiply_add(std::fabs(x), 0.39f, 1.0f);
 #ifdef __CUDA_ARCH__
-  const float power = -0.72134752f * x * x;  // of 2: log2(e) / 2
+  const float power = -0.72134752f * x * x;  // exponent of 2: log2(e) / 2
   float t, bell;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(u));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(bell) : "f"(power));
@@ -45,7 +46,7 @@ HD inline Normal<double> normal(double x) {
 }
 
 #ifndef __CUDA_ARCH__
-// 2^x where -127 <= x < 128 (0 at -127), relative error below 2e-7 from -126 on.
+// 2^x for -127 <= x < 128 (0 at -127); relative error below 2e-7 from -126 on.
 inline float power_of_two(float x) {
   const float magic = 12582912.0f, shifted = x + magic;  // 1.5 2^23: ulps are whole numbers
   const float f = x - (shifted - magic);
@@ -60,10 +61,10 @@ inline float power_of_two(float x) {
 }
 #endif
 
-// normal(x).cdf, and the derivative of x cdf(x), which is GELU's: cdf(x) + x bell / sqrt(2 pi). On a CPU, where a
-// division takes as long as a dozen multiplications, without one: the logarithm of the tail is a polynomial, and so is
-// the derivative's tail over the bell. Absolute error below 1.5e-7 and 2.5e-7; a tail is relatively within 5e-6 down
-// to 1e-9 (x = -6), and goes to 0.
+// normal_cdf(x) is normal(x).cdf. gelu_slope(x) is the derivative of x cdf(x), GELU: cdf(x) + x bell / sqrt(2 pi). On a
+// CPU, where a division costs as much as a dozen multiplications, both avoid division: the logarithm of the tail is a
+// polynomial, and so is the derivative's tail divided by the bell. Absolute errors below 1.5e-7 and 2.5e-7; the tail's
+// relative error is within 5e-6 down to 1e-9 (x = -6), and the tail goes to 0.
 HD inline float normal_cdf(float x) {
 #ifdef __CUDA_ARCH__
   return normal(x).cdf;
@@ -89,8 +90,8 @@ HD inline float gelu_slope(float x) {
   const Normal<float> n = normal(x);
   return n.cdf + x * 0.398942280f * n.bell;
 #else
-  const float u = std::fabs(x), v = u > 14.0f ? 14.0f : u;  // whose bell is 0
-  const float power = -0.72134752f * v * v;                 // of 2: log2(e) / 2
+  const float u = std::fabs(x), v = u > 14.0f ? 14.0f : u;  // for v = 14 the bell is 0
+  const float power = -0.72134752f * v * v;                 // exponent of 2: log2(e) / 2
   float p = 1.25365374e-8f;                                 // cdf(-v) e^(v^2 / 2) - v / sqrt(2 pi) on [0, 6]
   p = multiply_add(p, v, -4.62763287e-7f);
   p = multiply_add(p, v, 7.64343815e-6f);

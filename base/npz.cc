@@ -1,3 +1,5 @@
+// Parser of .npy and .npz (zip by libzip). Files are untrusted: sizes are checked before memory is allocated, and
+// nothing is unpickled.
 #include "base/npz.h"
 
 #include <zip.h>
@@ -23,7 +25,7 @@ struct Reader {
   }
 };
 
-// The header's Python dictionary, of which only these three keys in any order are allowed.
+// The header is a Python dictionary; exactly these three keys are allowed, in any order.
 struct NpyHeader {
   std::string descr;
   bool fortran = false;
@@ -201,7 +203,8 @@ HostTensor parse_npy(const Reader& r, Source& source) {
 class Archive {
  public:
   Archive(const Reader& r, const FileBytes& file) {
-    if (file.size < 22) r.malformed("too short to be a zip archive");  // to libzip no bytes are an empty one
+    // libzip treats an empty file as an empty archive
+    if (file.size < 22) r.malformed("too short to be a zip archive");
     zip_error_t error;
     zip_error_init(&error);
     zip_source_t* source = zip_source_buffer_create(file.bytes.get(), static_cast<uint64_t>(file.size), 0, &error);
@@ -221,14 +224,14 @@ class Archive {
   zip_t* zip_ = nullptr;
 };
 
-// What the member claims is checked before memory is taken for it.
+// Checks the member's declared sizes before memory is allocated.
 HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uint64_t file_size) {
   if (m.encryption_method != ZIP_EM_NONE) r.malformed("the member is encrypted");
   if (m.comp_method != ZIP_CM_STORE && m.comp_method != ZIP_CM_DEFLATE) {
     r.malformed(cat("zip method ", m.comp_method, " is not supported"), "use numpy.savez or numpy.savez_compressed");
   }
   if (m.comp_size > file_size) r.malformed("the member is beyond the end of the file");
-  // Deflate packs at most 1032:1, so a larger claim is a lie that would cost memory.
+  // Deflate compresses at most 1032:1; a larger declared size is false and would waste memory.
   const uint64_t most = m.comp_method == ZIP_CM_STORE ? m.comp_size : 1032 * (m.comp_size + 16);
   if (m.size > most) r.malformed(cat(m.comp_size, " packed bytes cannot hold ", m.size));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, m.index, 0), zip_fclose);
@@ -246,7 +249,7 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
                 }};
   HostTensor t = parse_npy(r, source);
   char more;
-  if (zip_fread(file.get(), &more, 1) != 0) damaged();  // at the end the checksum is compared
+  if (zip_fread(file.get(), &more, 1) != 0) damaged();  // reading to the end compares the checksum
   return t;
 }
 

@@ -1,5 +1,6 @@
-// NumPy's .npy and .npz files. .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html; .npz is a
-// zip archive (stored or deflated) of those. C order, little-endian numbers and bool only; nothing is unpickled.
+// NumPy's .npy and .npz files. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html;
+// .npz is a zip archive (stored or deflated) of .npy files. Supported are C order, little-endian numbers and bool;
+// pickled objects are not loaded.
 #pragma once
 
 #include <string>
@@ -10,17 +11,17 @@
 
 namespace amp {
 
-// Errors: E_DATA_NPY with `exit`, naming the member and the field; E_FILE_MISSING, E_FILE_READ.
+// Errors: E_DATA_NPY with `exit`, naming member and field; E_FILE_MISSING, E_FILE_READ.
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
 
-// By extension: .safetensors (mapped where it is large), .npz, or .npy (one tensor named after the file). Any other:
-// Exit::usage, E_FILE_TYPE.
+// By extension: .safetensors (mapped if large), .npz, or .npy (one tensor named after the file). Other extensions:
+// Exit::usage E_FILE_TYPE.
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data);
 void write_tensor_file(const std::string& path, const std::vector<NamedTensor>& tensors);
-void require_tensor_file(const std::string& path);  // that error alone, before anything is computed
+void require_tensor_file(const std::string& path);  // only checks the extension, before anything is computed
 
-// Atomic and durable (base/file.h); bfloat16, which numpy does not know, is written as float32. For numpy.load.
+// Atomic and durable (base/file.h), readable by numpy.load. numpy has no bfloat16, so it is written as float32.
 void write_npy(const std::string& path, const HostTensor& tensor);
 void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors);
 

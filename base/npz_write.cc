@@ -1,5 +1,5 @@
-// Writing .npy and .npz: version 1.0 headers, members stored without compression, 64-bit zip fields where they are
-// needed. The bytes follow from names and tensors alone (the members' date is zip's first).
+// Writes .npy and .npz: headers of version 1.0, members stored without compression, 64-bit zip fields where needed.
+// Output depends only on names and tensors: the members' date is zip's earliest.
 #include <zlib.h>
 
 #include <limits>
@@ -50,7 +50,7 @@ void put(std::string& out, uint64_t v, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xff);
 }
 
-// Magic, version, length, dictionary, padded to 64 bytes as numpy does.
+// Magic, version, length and dictionary, padded to 64 bytes as in numpy.
 std::string npy_header(const HostTensor& t) {
   std::string shape = "(";
   for (const int64_t d : t.dims()) shape += std::to_string(d) + (t.rank() == 1 ? "," : ", ");
@@ -65,7 +65,7 @@ std::string npy_header(const HostTensor& t) {
   return out + text;
 }
 
-// numpy has no bfloat16.
+// Converts bfloat16 to float32, because numpy has no bfloat16.
 HostTensor known_to_numpy(const HostTensor& t) { return descr(t.dtype()).empty() ? t.cast(DType::f32) : t; }
 
 struct Member {
@@ -75,7 +75,7 @@ struct Member {
   bool wide() const { return size >= kMost32 || offset >= kMost32; }
 };
 
-// The fields that local header and directory have in common, from the version to the lengths of name and extra field.
+// Fields that local header and directory share, from the version to the lengths of name and extra field.
 void put_common(std::string& out, const Member& m, size_t extra) {
   put(out, m.wide() ? 45 : 20, 2);
   put(out, 0x800, 2);  // the name is UTF-8

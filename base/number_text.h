@@ -1,4 +1,4 @@
-// Truth values and numbers as people write them, and back.
+// Parsing and formatting of Booleans and numbers.
 #pragma once
 
 #include <cstdint>

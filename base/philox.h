@@ -1,5 +1,5 @@
-// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011):
-// a number is a pure function of (key, counter), so it needs no state and is the same on any device, in any order.
+// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+// A number is a pure function of (key, counter), so no state is needed and results do not depend on device or order.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace amp {
 struct PhiloxBlock {
   uint32_t v[4];
 
-  // v[k % 4], chosen and not indexed, so that a GPU keeps the block in registers.
+  // Returns v[k % 4] by selection instead of indexing, so that a GPU keeps the block in registers.
   HD uint32_t word(int64_t k) const {
     const uint32_t low = k & 1 ? v[1] : v[0], high = k & 1 ? v[3] : v[2];
     return k & 2 ? high : low;
@@ -32,17 +32,17 @@ HD inline PhiloxBlock philox4x32(PhiloxBlock counter, uint32_t key0, uint32_t ke
 }
 // </functors>
 
-// Four words for a 64-bit seed and a 128-bit position.
+// Four random words for a 64-bit seed and a 128-bit position.
 HD inline PhiloxBlock philox(uint64_t seed, uint64_t high, uint64_t low) {
   return philox4x32({{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
                       static_cast<uint32_t>(high >> 32)}},
                     static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
 }
 
-// [0, 1) with 24 bits, exact in float.
+// A float in [0, 1) with 24 random bits.
 HD inline float philox_uniform(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 
-// [0, n) from 64 random bits; the bias is below n / 2^64.
+// An integer in [0, n) from 64 random bits; the bias is below n / 2^64.
 inline uint64_t philox_below(uint32_t high, uint32_t low, uint64_t n) {
   const uint64_t r = (uint64_t{high} << 32) | low;
   return static_cast<uint64_t>((static_cast<unsigned __int128>(r) * n) >> 64);

@@ -1,3 +1,5 @@
+// Reader and writer of safetensors. The reader treats the file as untrusted: the header is limited in size and depth,
+// and tensors must cover the data without gaps or overlap. Aligned tensors are views of the file's bytes.
 #include "base/safetensors.h"
 
 #include <algorithm>
@@ -12,9 +14,9 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-constexpr int64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr int64_t kMaxHeader = 100'000'000;  // limit of the reference implementation
 
-// Index: order of the reference implementation's type enumeration, narrow to wide.
+// Order of the reference implementation's type enumeration, narrow to wide.
 constexpr struct {
   DType type;
   const char* name;
@@ -102,7 +104,7 @@ HostTensor view(const Entry& e, const FileBytes& file, int64_t data_start) {
   uint8_t* p = file.bytes.get() + data_start + e.begin;
   const int64_t size = e.end - e.begin;
   if (e.dtype == DType::boolean) {
-    for (int64_t i = 0; i < size; ++i) p[i] = p[i] != 0;  // any other byte is undefined behaviour as a C++ bool
+    for (int64_t i = 0; i < size; ++i) p[i] = p[i] != 0;  // other values are undefined behavior as a C++ bool
   }
   if (reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(size_of(e.dtype)) == 0) {
     return HostTensor(e.dtype, e.dims, file.bytes, p);

@@ -1,5 +1,5 @@
-// The safetensors format: 8 bytes little-endian header length, a JSON header {"name": {"dtype", "shape",
-// "data_offsets"}}, then the tensors' bytes without holes. https://github.com/huggingface/safetensors
+// The safetensors format: an 8-byte little-endian header length, a JSON header {"name": {"dtype", "shape",
+// "data_offsets"}}, then the tensors' bytes without gaps. https://github.com/huggingface/safetensors
 #pragma once
 
 #include <functional>
@@ -18,23 +18,23 @@ struct NamedTensor {
   HostTensor tensor;
 };
 
-// Null when there is none of that name.
+// Null if there is no tensor of that name.
 const HostTensor* find_tensor(const std::vector<NamedTensor>& tensors, const std::string& name);
 
 struct SafeTensors {
-  std::vector<NamedTensor> tensors;             // in the order of their bytes
+  std::vector<NamedTensor> tensors;             // in file order
   std::map<std::string, std::string> metadata;  // "__metadata__"
   const HostTensor* find(const std::string& name) const { return find_tensor(tensors, name); }
 };
 
-// Everything is checked before a tensor is made: header, names, types, shapes, and that the offsets tile the file.
-// Errors: E_SAFETENSORS (E_FILE_MISSING, E_FILE_READ) with `exit`.
+// Header, names, types, shapes and gapless offsets are checked before a tensor is created. Errors: E_SAFETENSORS,
+// E_FILE_MISSING, E_FILE_READ, with `exit`.
 SafeTensors read_safetensors(const std::string& path, Exit exit = Exit::data);
-SafeTensors parse_safetensors(const FileBytes& file, Exit exit = Exit::data);  // the tensors share the bytes
-SafeTensors parse_safetensors(const FileBytes& file, const std::string& path, Exit exit);  // read from path
+SafeTensors parse_safetensors(const FileBytes& file, Exit exit = Exit::data);  // the tensors share the file's bytes
+SafeTensors parse_safetensors(const FileBytes& file, const std::string& path, Exit exit);  // path: for error messages
 
-// The bytes depend on names, types, shapes and values only: ordered as the reference implementation does, wide types
-// first, then by name. sink receives consecutive pieces.
+// Output depends only on names, types, shapes and values: tensors are ordered as by the reference implementation, wide
+// types first, then by name. sink receives consecutive pieces.
 using ByteSink = std::function<void(const void* bytes, int64_t size)>;
 void write_safetensors(const ByteSink& sink, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

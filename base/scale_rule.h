@@ -1,4 +1,4 @@
-// What a step does with the gradients' norm and the loss scale, one scalar at a time, for the CPU and the GPU alike.
+// The effect of a step's gradient norm and finite check: clipping and loss scale. Shared by CPU and GPU.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,8 @@
 
 namespace amp {
 
-// torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)), where torch divides through a reciprocal.
+// torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)). torch multiplies by the reciprocal, and so does
+// this.
 template <class T>
 HD inline T clip_coefficient(double norm, double max_norm) {
   const T reciprocal = T(1) / (static_cast<T>(norm) + static_cast<T>(1e-6));
@@ -17,7 +18,7 @@ HD inline T clip_coefficient(double norm, double max_norm) {
   return c < T(1) ? c : T(1);
 }
 
-// The loss scale's state machine: torch.amp.GradScaler's plus floor, ceiling and hysteresis (precision/loss_scaler.h).
+// The loss scale's state machine: torch.amp.GradScaler with floor, ceiling and hysteresis (precision/loss_scaler.h).
 struct ScaleRule {
   bool dynamic = true;
   double growth_factor = 2, backoff_factor = 0.5, min = 1, max = 16777216;
@@ -39,7 +40,7 @@ HD inline void step_scale(const ScaleRule& r, ScaleState& s, bool found_inf) {
     s.growth_tracker = 0;
     s.hysteresis_left = s.hysteresis_left > 1 ? s.hysteresis_left - 1 : 0;
     if (s.hysteresis_left == 0) {
-      // A scale set below the floor by hand stays where it is: backing off never raises it.
+      // A scale that was set below the floor by hand is kept: backing off must not raise it.
       const double floor = r.min < scale ? r.min : scale, lowered = scale * r.backoff_factor;
       s.scale = static_cast<float>(lowered > floor ? lowered : floor);
     }

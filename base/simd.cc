@@ -8,7 +8,7 @@ namespace amp {
 static Isa detect() {
   __builtin_cpu_init();
   Isa best = Isa::v2;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::v3;  // all of these have F16C too
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::v3;  // all such CPUs have F16C too
   if (best == Isa::v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     best = Isa::v4;

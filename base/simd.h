@@ -1,8 +1,9 @@
-// One binary for every x86-64: a loop is compiled for three instruction sets and chosen at run time.
+// Runtime dispatch by instruction set: a loop is compiled for three x86-64 levels and the best one is chosen at run
+// time.
 //
 //   simd([&]() AMP_INLINE { for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]); });
 //
-// ONNX_AMP_MAX_ISA=v2|v3|v4 (x86-64 micro-architecture levels) caps the choice, for tests.
+// ONNX_AMP_MAX_ISA=v2|v3|v4 (x86-64 microarchitecture levels) limits the choice, for tests.
 #pragma once
 
 #include <type_traits>
@@ -13,10 +14,11 @@ namespace amp {
 
 enum class Isa { v2, v3, v4 };  // SSE4.2; AVX2 + FMA + F16C; AVX-512 F/BW/CD/DQ/VL
 Isa cpu_isa();
-bool cpu_has_bf16();  // avx512_bf16, within the cap
+bool cpu_has_bf16();  // avx512_bf16, unless limited
 
-// 256-bit vectors on AVX-512 too: g++ 12 vectorises fewer loops at 512 bits, and they lower the clock of many CPUs.
-// flatten: whatever the body calls is compiled for the level too, so that loops over functors vectorise.
+// AVX-512 code uses 256-bit vectors: g++ 12 vectorizes fewer loops at 512 bits, and 512-bit code lowers the clock of
+// many CPUs. flatten: functions called by the body are inlined and compiled for the level, so that loops over functors
+// are vectorized.
 namespace detail {
 #ifndef __clang__
 template <class Body>
@@ -34,10 +36,10 @@ template <class Body>
 #endif
 }  // namespace detail
 
-// body: a lambda taking nothing, marked AMP_INLINE so that its code is compiled for the level.
+// body: a lambda without parameters, marked AMP_INLINE so that its code is compiled for the level.
 template <class Body>
 void simd(Body body) {
-#ifdef __clang__  // the builds for sanitizers and fuzzers: clang inlines no lambda into a function of another target
+#ifdef __clang__  // sanitizer and fuzzer builds: clang does not inline a lambda into a function of another target
   body();
 #else
   switch (cpu_isa()) {
@@ -51,7 +53,7 @@ void simd(Body body) {
 #endif
 }
 
-// Of a loop that computes in T: for the baseline alone but in fp32.
+// Dispatches by instruction set only if T is float; other types use the baseline.
 template <class T, class Body>
 void simd_for(Body body) {
   if constexpr (!std::is_same_v<T, float>) {

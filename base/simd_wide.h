@@ -1,4 +1,4 @@
-// Loops at 512 bits on AVX-512 (base/simd.h has 256): those of much arithmetic that g++ vectorises so.
+// As base/simd.h, but with 512-bit vectors on AVX-512, for arithmetic-heavy loops that g++ vectorizes at this width.
 #pragma once
 
 #include "base/simd.h"
@@ -14,7 +14,7 @@ template <class Body>
 #endif
 }  // namespace detail
 
-// Body: see simd().
+// body: as for simd().
 template <class Body>
 void simd_wide(Body body) {
 #ifndef __clang__

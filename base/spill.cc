@@ -1,3 +1,6 @@
+// Arrays that move from the heap to a mapped, unnamed temporary file when all arrays together exceed the limit. `held`
+// counts bytes in memory across arrays and InMemory objects; the limit is approximate when threads allocate
+// concurrently.
 #include "base/spill.h"
 
 #include <fcntl.h>
@@ -21,12 +24,12 @@ namespace amp {
 namespace {
 
 constexpr size_t kFileStep = size_t{1} << 20;
-std::atomic<int64_t> held{0};  // bytes of all arrays that lie in memory
+std::atomic<int64_t> held{0};  // bytes of all arrays in memory
 
 std::string spill_folder() {
   const char* const named = std::getenv("TMPDIR");
   if (named && *named) return named;
-  return is_dir("/var/tmp") ? "/var/tmp" : "/tmp";  // the former is on a disk, the latter often in memory
+  return is_dir("/var/tmp") ? "/var/tmp" : "/tmp";  // /var/tmp is on a disk; /tmp is often in memory
 }
 
 [[noreturn]] void refuse(const std::string& what, int code, size_t bytes) {
@@ -44,7 +47,7 @@ int temporary_file(size_t bytes) {
   const std::string folder = spill_folder();
   int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0) return file;
-  std::string name = folder + "/onnx-amp-XXXXXX";  // of file systems that have no files without names
+  std::string name = folder + "/onnx-amp-XXXXXX";  // for file systems without O_TMPFILE
   file = ::mkostemp(name.data(), O_CLOEXEC);
   if (file < 0) refuse("cannot be made", errno, bytes);
   ::unlink(name.c_str());
@@ -90,7 +93,7 @@ void SpillBytes::reserve(size_t bytes) {
 }
 
 void SpillBytes::grow_file(size_t capacity) {
-  // Blocks are taken now: a page of a full disk would end the process when it is first written.
+  // Allocates blocks now: on a full disk, a later page write would end the process with SIGBUS.
   if (const int code = ::posix_fallocate(file_, 0, static_cast<off_t>(capacity))) refuse("has no room", code, capacity);
   void* const at = data_ ? ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE)
                          : ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

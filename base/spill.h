@@ -1,8 +1,8 @@
-// Growing arrays for data that may be larger than memory. Their bytes lie in memory until all of them together take
-// more than in_memory_limit(); from then on an array that grows moves to a temporary file without a name, in $TMPDIR or
-// else /var/tmp, which the system pages in and out. An array is contiguous in either place.
+// Growing arrays for data that may exceed memory. Arrays are in memory until their total exceeds in_memory_limit().
+// From then on, an array that grows moves to an unnamed temporary file in $TMPDIR or /var/tmp, which is mapped. An
+// array is contiguous in both cases.
 //
-// Errors: E_SPILL (Exit::storage) where the file cannot be made or has no room; std::bad_alloc.
+// Errors: E_SPILL (Exit::storage) if the file cannot be created or space is short; std::bad_alloc.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 namespace amp {
 
-// Limits::in_memory_bytes, or where that is 0 a quarter of the memory that this process may use.
+// Limits::in_memory_bytes, or, if that is 0, a quarter of the memory that this process may use.
 int64_t in_memory_limit();
-// What is left of it; 0 at least.
+// The unused part of the limit; at least 0.
 int64_t in_memory_left();
 
-// Counts bytes that something else holds in memory.
+// Counts bytes that other code holds in memory toward the limit.
 class InMemory {
  public:
   explicit InMemory(int64_t bytes);
@@ -45,7 +45,7 @@ class SpillBytes {
   const uint8_t* data() const { return data_; }
   size_t capacity() const { return capacity_; }
   bool in_file() const { return file_ >= 0; }
-  void reserve(size_t bytes);  // what is there stays; addresses do not
+  void reserve(size_t bytes);  // keeps the contents; addresses change
 
  private:
   void swap(SpillBytes& other) noexcept {
@@ -89,11 +89,11 @@ class SpillVector {
   operator std::span<const T>() const { return {data(), size_}; }
 
   void push_back(const T& value) {
-    const T copy = value;  // it may lie in this array
+    const T copy = value;  // value may be an element of this array
     room_for(size_ + 1);
     data()[size_++] = copy;
   }
-  // Of another array.
+  // values must not point into this array.
   void append(std::span<const T> values) {
     if (values.empty()) return;
     room_for(size_ + values.size());

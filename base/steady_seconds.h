@@ -1,4 +1,4 @@
-// Seconds of the clock that never goes back, since a moment that is the process's own.
+// Seconds of the monotonic clock, from an arbitrary start.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Reads /proc, control groups (versions 1 and 2) and rlimits. Every source may be missing in a container, so each
+// function has a fallback.
 #include "base/sysinfo.h"
 
 #include <sys/resource.h>
@@ -16,7 +18,7 @@
 namespace amp {
 
 int64_t peak_rss_bytes() {
-  // Not getrusage first: its maximum is inherited from the process that started this one.
+  // getrusage is only a fallback: its maximum is inherited from the parent process.
   if (std::FILE* f = std::fopen("/proc/self/status", "re")) {
     char line[256];
     long long kib = 0;
@@ -30,7 +32,7 @@ int64_t peak_rss_bytes() {
 }
 
 namespace {
-// The number in a file; -1 when there is none, or the word "max".
+// The number in a file; -1 if there is none, or for "max".
 int64_t number_in(const std::string& path) {
   std::FILE* f = std::fopen(path.c_str(), "re");
   if (!f) return -1;
@@ -42,7 +44,7 @@ int64_t number_in(const std::string& path) {
 
 int64_t smaller(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
 
-// A group's limit is also that of every group around it.
+// The limit of a group is the smallest of its own and those of all enclosing groups.
 int64_t limit_up_to(const std::string& mount, std::string group, const char* file) {
   int64_t limit = number_in(mount + "/" + file);
   for (; group.size() > 1; group.resize(group.rfind('/')))
@@ -72,7 +74,7 @@ int64_t address_limit() {
 int64_t cgroup_memory_limit(const std::string& root) {
   std::ifstream file(root + "/proc/self/cgroup");
   int64_t limit = -1;
-  for (std::string line; std::getline(file, line);) {  // "4:memory:/group", of version 2 "0::/group"
+  for (std::string line; std::getline(file, line);) {  // "4:memory:/group", in version 2 "0::/group"
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string kind = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);

@@ -10,7 +10,7 @@ namespace amp {
 namespace {
 constexpr int kSlots = 32;
 constexpr size_t kLongest = 4096;
-// A signal handler reads these: no memory is allocated, a path is complete before its slot says so.
+// Read by signal handlers: no memory is allocated, and a path is complete before its slot is marked as set.
 enum State { kFree, kFilling, kSet };
 std::atomic<int> states[kSlots];
 char paths[kSlots][kLongest];

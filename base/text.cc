@@ -1,3 +1,4 @@
+// Globs by fnmatch, nearest names by case-insensitive Levenshtein distance, and escaping of untrusted text.
 #include "base/text.h"
 
 #include <fnmatch.h>
@@ -12,7 +13,7 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   return ::fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
 }
 
-// Of letters in either case.
+// Levenshtein distance, case-insensitive.
 static size_t edit_distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
@@ -33,7 +34,7 @@ static size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
-  // A short name with two letters of its own is another name.
+  // For a short name two edits would give an unrelated name.
   size_t best_distance = (name.size() <= 3 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
   for (const std::string& c : candidates) {
     if (c.size() > name.size() + best_distance || name.size() > c.size() + best_distance) continue;

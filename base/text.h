@@ -1,4 +1,4 @@
-// Small text helpers: globs, nearest name, escaping for terminals.
+// Text helpers: globs, nearest name, escaping for terminals.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace amp {
 
-// Shell-style glob over the whole name (fnmatch): * any run, ? one character, [abc] [a-z] [!a] sets. No escapes.
+// Shell-style glob that matches the whole name (fnmatch): * any string, ? one character, [abc] [a-z] [!a] sets. No
+// escapes.
 bool glob_match(std::string_view pattern, std::string_view name);
 
-// The candidate with the smallest edit distance, or "" when none is close (more than a third of the name).
+// The candidate with the smallest edit distance; "" if the distance of all exceeds about a third of the name's length.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
-// Names come from files nobody checked: control characters become \xNN, at most 200 bytes are kept.
+// Escapes names from untrusted files: control characters become \xNN; at most 200 bytes are kept.
 std::string printable(std::string_view name);
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> words);
-std::string_view trimmed(std::string_view text);  // without blanks and tabs at either end
-bool all_digits(std::string_view text);           // and at least one
+std::string_view trimmed(std::string_view text);  // without leading and trailing blanks and tabs
+bool all_digits(std::string_view text);           // false for empty text
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);

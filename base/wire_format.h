@@ -1,5 +1,5 @@
-// Protocol Buffers' wire format, for the few messages of which a few fields are read or written: SentencePiece's
-// models, TensorBoard's events. A field is its number << 3 | wire type, then its value.
+// The wire format of Protocol Buffers, for messages of which only a few fields are read or written: SentencePiece
+// models, TensorBoard events. A field is (number << 3 | wire type), followed by its value.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,8 @@ namespace amp {
 
 enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-// In order: f(field, number, bytes); numbers of fixed width are bytes. False where it is cut off or no message.
+// Calls f(field, number, bytes) for each field in order; fixed-width numbers are passed as bytes. Returns false if the
+// message is truncated or malformed.
 template <class F>
 bool each_field(std::string_view bytes, F&& f) {
   size_t at = 0;
