@@ -1,3 +1,5 @@
+// The registry of architectures, and the mapping between heads and class names of Hugging Face. Static registration in
+// models/architectures/ fills the table before main().
 #include "models/architecture.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace {
 
 struct HeadRow {
   Head head;
-  std::string_view name, suffix;  // of a class
+  std::string_view name, suffix;  // suffix of a class name
 };
 constexpr HeadRow kHeads[] = {{Head::none, "none", "Model"},
                               {Head::sequence_classification, "sequence_classification", "ForSequenceClassification"},

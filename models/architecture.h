@@ -1,4 +1,5 @@
-// What is known of a family of models that can be built: the row that its file in models/architectures/ registers.
+// The registry of model families that can be built: one row per family, registered by its file in
+// models/architectures/.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace amp {
 
-// What a model ends in. In Hugging Face's config.json the end of the class's name: BertForSequenceClassification.
+// The head of a model. In Hugging Face's config.json it is the end of the class name: BertForSequenceClassification.
 enum class Head {
   none,
   sequence_classification,
@@ -23,13 +24,12 @@ enum class Head {
 std::string_view name_of(Head h);  // "sequence_classification"
 
 struct Architecture {
-  std::string_view name;                      // for `create`, and config.json's model_type
-  std::vector<std::string_view> other_types;  // further model_types that are the same computation
-  std::string_view prefix;                    // of the base model's weights where a head stands on it: "bert."
-  std::vector<std::string_view>
-      head_weights;         // what the names of a head's weights begin with: a checkpoint may lack them
-  std::vector<Head> heads;  // the first: what `create` makes when it is not told
-  std::string_view config;  // JSON: every key that build() reads, as `create` begins with
+  std::string_view name;                       // for `create`, and model_type in config.json
+  std::vector<std::string_view> other_types;   // further model_types with the same computation
+  std::string_view prefix;                     // prefix of the base model's weights in a model with a head: "bert."
+  std::vector<std::string_view> head_weights;  // prefixes of the names of head weights, which a checkpoint may lack
+  std::vector<Head> heads;                     // the first one is the default of `create`
+  std::string_view config;                     // JSON: every key that build() reads, with the defaults of `create`
   void (*build)(Net& net, const ModelConfig& config, Head head);
 };
 
@@ -37,11 +37,12 @@ struct RegisterArchitecture {
   explicit RegisterArchitecture(Architecture a);
 };
 
-const std::vector<const Architecture*>& architectures();  // by name
-// By name or model_type. Exit::unsupported E_ARCHITECTURE: none, with those that are.
+const std::vector<const Architecture*>& architectures();  // sorted by name
+// By name or model_type. Fails with Exit::unsupported E_ARCHITECTURE and the list of known ones.
 const Architecture& architecture(std::string_view model_type);
-// "BertForSequenceClassification", "GPT2LMHeadModel", "BertModel"; Exit::unsupported E_ARCHITECTURE.
+// From a class name such as "BertForSequenceClassification", "GPT2LMHeadModel", "BertModel". Fails with
+// Exit::unsupported E_ARCHITECTURE.
 Head head_of_class(const Architecture& a, std::string_view class_name);
-Head head_from_name(const Architecture& a, std::string_view name);  // as name_of() has it
+Head head_from_name(const Architecture& a, std::string_view name);  // name: as returned by name_of()
 
 }  // namespace amp

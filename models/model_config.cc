@@ -1,3 +1,5 @@
+// Typed access to config.json with nlohmann::json. A missing or null key gives the default; a wrong type or value is an
+// error that names the key. Builders must reject settings that they do not support (require()).
 #include "models/model_config.h"
 
 #include <nlohmann/json.hpp>

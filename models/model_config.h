@@ -1,4 +1,4 @@
-// The description of a model to build: Hugging Face's config.json, or the same keys given by hand.
+// The description of a model to build: Hugging Face's config.json, or the same keys given by the user.
 #pragma once
 
 #include <cstdint>
@@ -10,35 +10,35 @@
 
 namespace amp {
 
-// Every read checks type and range. Exit::unsupported E_CONFIG names the key, its value and what is wanted.
+// Every read checks type and range. Errors: Exit::unsupported E_CONFIG, naming the key, its value and the requirement.
 class ModelConfig {
  public:
-  // text: a JSON object. where: what it is called in messages, "config.json of FOLDER".
+  // text: a JSON object. where: its name in messages, "config.json of FOLDER".
   ModelConfig(const std::string& text, std::string where);
   ~ModelConfig();
   ModelConfig(ModelConfig&&) noexcept;
 
-  // Keys of `text` (a JSON object) take the place of those here. Exit::usage E_CONFIG_KEY: one that is not here, with
-  // the nearest that is.
+  // Replaces keys by those of `text` (a JSON object). Fails with Exit::usage E_CONFIG_KEY for an unknown key and names
+  // the nearest one.
   void override_with(const std::string& text);
 
-  void complete_with(const std::string& text);  // its keys that are not here
+  void complete_with(const std::string& text);  // adds keys that are missing
 
-  bool has(std::string_view key) const;                             // and not null
+  bool has(std::string_view key) const;                             // present and not null
   int64_t positive(std::string_view key) const;                     // at least 1
-  int64_t positive(std::string_view key, int64_t otherwise) const;  // where it is missing
+  int64_t positive(std::string_view key, int64_t otherwise) const;  // the default if missing
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;
   std::string text(std::string_view key, const std::string& otherwise) const;
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1) const;
   std::vector<std::string> texts(std::string_view key) const;
-  std::vector<std::string> texts(std::string_view key, char separator) const;  // a list, or a text of such parts
-  // The object under the first of these keys that there is; an empty one where there is none.
+  std::vector<std::string> texts(std::string_view key, char separator) const;  // a list, or a string of parts
+  // The object under the first of these keys that is present; an empty object if none is.
   ModelConfig part(const std::vector<std::string_view>& keys) const;
   int64_t labels() const;  // id2label, else num_labels, else 2
 
-  // Refuses a setting that changes what a model computes and that its builder does not know.
-  void require(std::string_view key, std::string_view value) const;  // a text, where there is one
+  // Rejects a setting that changes the computation in a way that the builder does not support.
+  void require(std::string_view key, std::string_view value) const;  // a string, if present
   void require_false(std::string_view key) const;
 
   std::string dump() const;

@@ -1,3 +1,5 @@
+// Emits ONNX nodes of opset 17 through GraphEditor, in the decomposed forms that PyTorch's exporter writes, so that the
+// importer's patterns recognize them. Node and weight names follow the exporter's conventions.
 #include "models/net.h"
 
 #include <cmath>
@@ -17,7 +19,7 @@ SourceGraph empty_graph(std::string name) {
   return g;
 }
 
-// "encoder.layer.0.attention" -> "encoder/layer.0/attention": a list's index stays with it, as exporters write it.
+// "encoder.layer.0.attention" -> "encoder/layer.0/attention": a list index stays with its list, as exporters write it.
 std::string path_of(const std::string& module) {
   std::string out;
   for (const std::string& part : split(module, '.')) {
@@ -54,7 +56,7 @@ void Net::output(NetValue v, const std::string& name, std::vector<Dim> dims) {
 
 NetValue Net::op(const std::string& type, const std::string& module, std::vector<NetValue> in, Attrs attrs, DType t) {
   const std::string stem = module.empty() ? type : cat(path_of(module), '/', type);
-  std::string path = stem;  // a node keeps its name when its value becomes an output and takes the output's
+  std::string path = stem;  // nodes keep this name even if their value is renamed to an output's name
   for (int k = 1; !taken_.insert(path).second; ++k) path = cat(stem, '_', k);
   return editor_.node(type, path, std::move(in), std::move(attrs), t);
 }

@@ -1,6 +1,6 @@
-// Net: a model written down layer by layer, each under the name that a framework's module has ("bert.encoder.layer.0
-// .attention.self.query"): its weights are initializers "NAME.weight" and "NAME.bias", its nodes
-// "/bert/encoder/layer.0/ .../MatMul". Operators are those of opset 17.
+// Net: builds a model layer by layer. Each layer has the module name of its framework
+// ("bert.encoder.layer.0.attention.self.query"). Its weights become initializers "NAME.weight" and "NAME.bias", its
+// nodes "/bert/encoder/layer.0/.../MatMul". Operators are those of opset 17.
 #pragma once
 
 #include <map>
@@ -20,11 +20,11 @@ class Net {
  public:
   Net(std::string name, WeightSource& weights);
 
-  // All inputs before anything else.
+  // Adds a graph input; all inputs must be added before other values.
   NetValue input(const std::string& name, DType type, std::vector<Dim> dims);
   void output(NetValue v, const std::string& name, std::vector<Dim> dims);
 
-  // "MODULE/OP": node in module, its output "/MODULE/OP_output_0". attrs and type as of the operator's first output.
+  // Adds node "MODULE/OP" with output "/MODULE/OP_output_0". t: type of the first output. Returns the first output.
   NetValue op(const std::string& type, const std::string& module, std::vector<NetValue> in, Attrs attrs = {},
               DType t = DType::f32);
   NetValue weight(const std::string& name, const Dims& dims, const Init& init);
@@ -41,11 +41,11 @@ class Net {
   // torch.nn.LayerNorm over the last axis.
   NetValue layer_norm(NetValue x, const std::string& module, int64_t width, double epsilon);
   NetValue layer_norm_without_bias(NetValue x, const std::string& module, int64_t width, double epsilon);
-  // "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish", "tanh",
-  // "quick_gelu"; Exit::unsupported E_CONFIG.
+  // Supported: "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish",
+  // "tanh", "quick_gelu". Others: Exit::unsupported E_CONFIG.
   NetValue activation(NetValue x, const std::string& name, const std::string& module);
 
-  // Dims of 0 keep theirs, one of -1 is what is left.
+  // As ONNX Reshape: 0 keeps a dim, -1 is inferred.
   NetValue reshape(NetValue x, const std::string& module, const std::vector<int64_t>& dims);
   NetValue transpose(NetValue x, const std::string& module, const std::vector<int64_t>& perm);
   NetValue unsqueeze(NetValue x, const std::string& module, const std::vector<int64_t>& axes, DType t = DType::f32);
@@ -62,8 +62,8 @@ class Net {
   SourceGraph graph_;
   GraphEditor editor_;
   WeightSource& weights_;
-  std::map<std::string, NetValue> made_;  // weights, by name
-  std::set<std::string> taken_;           // names of nodes
+  std::map<std::string, NetValue> made_;  // weights by name
+  std::set<std::string> taken_;           // used node names
 };
 
 }  // namespace amp

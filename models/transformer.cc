@@ -1,3 +1,5 @@
+// Attention, masks and rotary positions as sequences of ONNX operators with dynamic batch and length. Sizes that depend
+// on the batch are computed by Shape, so the model accepts all sizes.
 #include "models/transformer.h"
 
 #include <cmath>
@@ -16,7 +18,7 @@ NetValue padding_bias(Net& net, NetValue mask, const std::string& module) {
   return net.op("Mul", module, {missing, net.number(module, std::numeric_limits<float>::lowest())});
 }
 
-// a > b: the lowest float; else 0.
+// The lowest float where a > b; else 0.
 static NetValue lowest_where_greater(Net& net, NetValue a, NetValue b, const std::string& module) {
   const NetValue wide = net.cast(net.op("Greater", module, {a, b}, {}, DType::boolean), module, DType::f32);
   return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
@@ -89,11 +91,11 @@ NetValue attention(Net& net, QueryKeyValue qkv, NetValue bias, const HeadGroups&
     q = turn(q, false);
     k = turn(k, true);
   }
-  if (shared != h.number) {  // each key and value serves number / shared neighbouring queries
+  if (shared != h.number) {  // each key and value head serves number / shared adjacent query heads
     const auto repeat = [&](NetValue x) {
       const NetValue five = net.unsqueeze(x, module, {2});  // (B, shared, 1, S, width)
       const NetValue wide = net.op("Expand", module, {five, net.ints(module, {1, 1, h.number / shared, 1, 1})});
-      // (B, number, S, width): the dims before the last two as one
+      // (B, number, S, width): merges the two dims of heads.
       const NetValue shape = net.op("Shape", module, {x}, {}, DType::i64);
       const NetValue batch =
           net.op("Slice", module, {shape, net.ints(module, {0}), net.ints(module, {1})}, {}, DType::i64);

@@ -1,4 +1,5 @@
-// What transformers are made of, in the form that exporters write: attention as products and a softmax, masks added.
+// Building blocks of transformers in the form that exporters write: attention as products and a Softmax, additive
+// masks.
 #pragma once
 
 #include <functional>
@@ -8,50 +9,52 @@
 
 namespace amp {
 
-// (B, S) of 1 and 0 -> (B, 1, 1, S) fp32: 0 where 1 is, the lowest float where 0 is.
+// (B, S) of 1 and 0 -> (B, 1, 1, S) fp32: 0 for 1, the lowest float for 0.
 NetValue padding_bias(Net& net, NetValue mask, const std::string& module);
 
-// (S, S) fp32: 0 where a place may look, itself and those before, the lowest float elsewhere. S the second dim of ids.
+// (S, S) fp32: 0 for positions up to and including the query's, the lowest float for later ones. S is the second dim of
+// ids.
 NetValue causal_bias(Net& net, NetValue ids, const std::string& module);
 
-// (S, S) fp32: 0 where two places are at most `reach` apart, the lowest float elsewhere.
+// (S, S) fp32: 0 for positions at most `reach` apart, the lowest float for others.
 NetValue window_bias(Net& net, NetValue ids, int64_t reach, const std::string& module);
 
-// (1, S) int64: 0 .. S-1, S the second dim of ids (B, S).
+// (1, S) int64: 0 .. S-1; S is the second dim of ids (B, S).
 NetValue positions(Net& net, NetValue ids, const std::string& module);
 
-// Rotary positions (Su et al. 2021, arXiv 2104.09864): cos and sin of place times frequency, (S, width of a head), the
-// frequencies twice side by side.
+// Rotary position embeddings (Su et al. 2021, arXiv 2104.09864): cos and sin of position times frequency, (S, head
+// width). The frequencies are repeated twice along the last axis.
 struct RotaryAngles {
   NetValue cos = -1, sin = -1;
 };
 std::vector<float> rotary_frequencies(double theta, int64_t width);  // theta^(-2 i / width), i < width / 2
 RotaryAngles rotary_angles(Net& net, NetValue ids, const std::vector<float>& frequencies, const std::string& module);
-// x cos + (-second half, first half) sin, x (B, heads, S, width).
+// x cos + (-second half, first half) sin, for x (B, heads, S, width).
 NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width, const std::string& module);
 
-// x (B, S, width) times a table of embeddings (vocabulary, width), transposed: (B, S, vocabulary).
+// x (B, S, width) times the transposed embedding table (vocabulary, width): (B, S, vocabulary).
 NetValue tied_scores(Net& net, NetValue x, NetValue table, const std::string& module);
 
-// token (width), or (1, 1, width), in front of x (B, places, width): (B, 1 + places, width). B is that of images.
+// Prepends token, (width) or (1, 1, width), to x (B, positions, width): (B, 1 + positions, width). B is taken from
+// images.
 NetValue with_class_token(Net& net, NetValue x, NetValue token, NetValue images, int64_t width,
                           const std::string& module);
 
 struct HeadGroups {
   int64_t number, width;         // of the queries
-  int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: as many
+  int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: equal to number
 };
 
-// softmax(q k^T / sqrt(width) + bias) v. q (B, S, number width), k and v (B, S, key_value_number width), bias
-// broadcast to (B, number, S, S) -> (B, S, number width). turn: applied to q (false) and k (true) as (B, heads, S,
-// width), for rotary positions.
-struct QueryKeyValue {  // in braces: made in this order
+// softmax(q k^T / sqrt(width) + bias) v. q is (B, S, number width), k and v are (B, S, key_value_number width), bias is
+// broadcast to (B, number, S, S); the result is (B, S, number width). turn: applied to q (key = false) and k (key =
+// true) as (B, heads, S, width), for rotary positions.
+struct QueryKeyValue {  // brace initialization fixes the order in which they are built
   NetValue q, k, v;
 };
 NetValue attention(Net& net, QueryKeyValue qkv, NetValue bias, const HeadGroups& heads, const std::string& module,
                    const std::function<NetValue(NetValue, bool key)>& turn = {});
 
-// logits (B, S, 2) -> outputs start_logits and end_logits (B, S).
+// Splits logits (B, S, 2) into the outputs start_logits and end_logits (B, S).
 void output_spans(Net& net, NetValue logits);
 
 const std::vector<Dim> kTokens = {{-1, "batch_size"}, {-1, "sequence_length"}};

@@ -27,7 +27,8 @@ NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& 
 }
 
 NetValue conv_transpose(Net& net, NetValue x, const std::string& module, const ConvLayer& s) {
-  const Init drawn = torch_uniform(s.out * s.kernel * s.kernel);  // PyTorch counts the weight's second dim
+  // PyTorch computes fan_in from the weight's second dim
+  const Init drawn = torch_uniform(s.out * s.kernel * s.kernel);
   return net.op("ConvTranspose", module,
                 {x, net.weight(module + ".weight", {s.in, s.out, s.kernel, s.kernel}, drawn),
                  net.weight(module + ".bias", {s.out}, drawn)},

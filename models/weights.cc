@@ -1,3 +1,5 @@
+// Random weights (Philox by seed and name) and weights of a safetensors checkpoint. Pickled checkpoints are refused,
+// because unpickling executes code. File names of an index must be plain names inside the folder.
 #include "models/weights.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@
 namespace amp {
 namespace {
 
-// torch.nn.init.trunc_normal_: what lies beyond the cutoff is drawn until it does not.
+// As torch.nn.init.trunc_normal_: values beyond the cutoff are drawn again.
 void draw_again(HostTensor& t, const Init& init, uint64_t seed, const std::string& name) {
   const auto most = static_cast<float>(init.cutoff * init.value);
   std::vector<int64_t> beyond;
@@ -57,7 +59,7 @@ nlohmann::json parse_index(const std::string& path) {
   return j["weight_map"];
 }
 
-// The files that hold the tensors, in the index's order, each once.
+// The files that hold the tensors, each once, sorted by name.
 std::vector<std::string> parts_of(const std::string& folder) {
   namespace fs = std::filesystem;
   const fs::path dir(folder);

@@ -1,4 +1,4 @@
-// Where the weights of a model that is built come from: drawn as a framework draws them, or a checkpoint's.
+// Sources of the weights of a model that is built: random initialization, or a checkpoint.
 #pragma once
 
 #include <set>
@@ -10,12 +10,12 @@
 
 namespace amp {
 
-// How a weight begins when it is drawn.
+// The initialization of a weight.
 struct Init {
   enum class Kind { constant, normal, uniform };
   Kind kind = Kind::constant;
-  double value = 0;   // the constant, the standard deviation, the bound
-  double cutoff = 0;  // of a normal one: drawn again beyond so many deviations; 0: never
+  double value = 0;   // the constant, the standard deviation, or the bound
+  double cutoff = 0;  // normal: values beyond this many deviations are drawn again; 0: off
 
   static Init constant(double x) { return {Kind::constant, x}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
@@ -26,13 +26,13 @@ struct Init {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // fp32, of these dims.
+  // Returns an fp32 tensor of these dims.
   virtual HostTensor get(const std::string& name, const Dims& dims, const Init& init) = 0;
-  // Whether an optional part of a model is there: a pooler, a bias.
+  // True if an optional part of a model exists: a pooler, a bias.
   virtual bool has(const std::string& name) const = 0;
 };
 
-// Drawn by Philox from seed and name: the same weight in whatever order a model asks.
+// Random weights from Philox with seed and name, so that values do not depend on the order of calls.
 class DrawnWeights final : public WeightSource {
  public:
   explicit DrawnWeights(uint64_t seed) : seed_(seed) {}
@@ -43,22 +43,22 @@ class DrawnWeights final : public WeightSource {
   uint64_t seed_;
 };
 
-// A folder as Hugging Face's save_pretrained leaves it: model.safetensors, or the files that
-// model.safetensors.index.json names. Floating tensors of any width are given in fp32. The base model's prefix
-// ("bert.") may be missing in the checkpoint or there in excess, and LayerNorm's weights may be called gamma and beta.
+// A folder written by Hugging Face's save_pretrained: model.safetensors, or the files listed in
+// model.safetensors.index.json. Floating-point tensors of any type are converted to fp32. The base model's prefix
+// ("bert.") may be missing or additional in the checkpoint, and LayerNorm's weights may be called gamma and beta.
 //
-// Errors: Exit::data. E_CHECKPOINT: no folder, no safetensors in it, a part that the index names missing;
-// E_CHECKPOINT_TENSOR: a tensor missing (its name, and what the checkpoint has of the kind) or of other dims.
+// Errors, all Exit::data: E_CHECKPOINT: the folder, its safetensors file or a file of the index is missing;
+// E_CHECKPOINT_TENSOR: a tensor is missing (with its name and the nearest one) or has other dims.
 class CheckpointWeights final : public WeightSource {
  public:
   CheckpointWeights(const std::string& folder, std::string prefix);
   HostTensor get(const std::string& name, const Dims& dims, const Init& init) override;
   bool has(const std::string& name) const override { return find(name) != nullptr; }
 
-  // A head that the checkpoint does not have begins as it would in a new model: names that begin so are drawn.
+  // Names with this prefix are initialized at random if the checkpoint lacks them, as a new head is.
   void draw(const std::string& name_prefix, uint64_t seed);
-  const std::vector<std::string>& drawn() const { return drawn_; }  // names
-  std::vector<std::string> unused() const;                          // tensors of the checkpoint that nothing asked for
+  const std::vector<std::string>& drawn() const { return drawn_; }  // names of the randomly initialized weights
+  std::vector<std::string> unused() const;                          // tensors of the checkpoint that were not read
 
  private:
   const NamedTensor* find(const std::string& name) const;

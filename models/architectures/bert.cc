@@ -1,5 +1,6 @@
-// BERT (Devlin et al. 2018, arXiv 1810.04805) and those that compute alike: MiniLM; RoBERTa, XLM-R and CamemBERT, whose
-// positions count from behind the padding token's; ELECTRA, whose embeddings may be narrower.
+// BERT (Devlin et al. 2018, arXiv 1810.04805) and models with the same computation: MiniLM; RoBERTa, XLM-R and
+// CamemBERT, whose positions start after the padding token's id; ELECTRA, whose embeddings may be narrower than its
+// layers. The three families differ in position ids, heads and names of weights (Kind).
 #include "base/error.h"
 #include "base/text.h"
 #include "models/architecture.h"
@@ -53,7 +54,7 @@ class Bert {
   NetValue norm(NetValue x, const std::string& module, int64_t width) {
     return net_.layer_norm(x, module, width, epsilon_);
   }
-  // Scores of the vocabulary by the word embeddings, which are the decoder's weight too. x (B, S, narrow).
+  // Scores of the vocabulary through the word embeddings, which are also the decoder's weight. x is (B, S, narrow).
   NetValue decode(NetValue x, const std::string& module, const std::string& bias) {
     const NetValue table = net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, narrow_}, init_);
     return net_.add(tied_scores(net_, x, table, module), net_.weight(bias, {vocabulary_}, Init::constant(0)), module);
@@ -76,7 +77,7 @@ class Bert {
     return narrow_ == width_ ? x : linear(x, base_ + "embeddings_project", narrow_, width_);
   }
 
-  // padding + 1, padding + 2, ... for tokens, padding for the padding.
+  // Positions padding + 1, padding + 2, ... for tokens; padding for padding tokens.
   NetValue places_behind_padding(NetValue ids, const std::string& m) {
     const NetValue padding = net_.integer(m, padding_);
     const NetValue token =
@@ -101,7 +102,7 @@ class Bert {
 
   Net& net_;
   Kind kind_;
-  std::string base_;  // "bert.", or "" for the base model alone
+  std::string base_;  // "bert.", or "" for the base model without head
   int64_t width_, heads_, layers_, inner_, longest_, types_, vocabulary_, narrow_;
   double epsilon_;
   std::string act_;
@@ -109,13 +110,13 @@ class Bert {
   int64_t padding_ = 0;
 };
 
-// A classifier of the first token: dense, activation, out_proj (RoBERTa's and ELECTRA's).
+// The classifier of RoBERTa and ELECTRA on the first token: dense, activation, out_proj.
 NetValue two_layers(Net& net, Bert& bert, NetValue x, int64_t labels, const std::string& act) {
   x = net.activation(bert.dense(bert.first_token(x), "classifier.dense"), act, "classifier");
   return bert.linear(x, "classifier.out_proj", bert.width(), labels);
 }
 
-// dense, activation, norm, decoder: modules under `transform`.
+// Head of a masked language model: dense, activation, norm, decoder.
 NetValue vocabulary_scores(Net& net, Bert& bert, NetValue x, const std::string& dense, const std::string& norm,
                            const std::string& decoder, const std::string& bias, const std::string& act) {
   x = net.activation(bert.linear(x, dense, bert.width(), bert.narrow()), act, dense);

@@ -1,4 +1,5 @@
-// ConvNeXt (Liu et al. 2022, arXiv 2201.03545) under Hugging Face's names, under timm's and under torchvision's.
+// ConvNeXt (Liu et al. 2022, arXiv 2201.03545) with the weight names of Hugging Face, timm or torchvision. `Names`
+// holds the differences; LayerNorm runs over channels, hence the transposes around it.
 #include <array>
 
 #include "models/architecture.h"
@@ -9,10 +10,10 @@ namespace amp {
 namespace {
 
 struct Names {
-  std::string_view stem, stem_norm, stage, downsample;  // of a stage's, with its number between
+  std::string_view stem, stem_norm, stage, downsample;  // prefix and suffix around a stage's number
   std::string_view block, scale, conv, norm, wide, narrow;
   std::string_view last_norm, classifier;
-  // torchvision's: one list of downsamplings and stages in turn, the layer scale (C, 1, 1) on (B, C, H, W).
+  // torchvision: downsamplings and stages alternate in one list; the layer scale (C, 1, 1) is applied on (B, C, H, W).
   bool one_list = false;
 };
 constexpr Names kHuggingFace{"embeddings.patch_embeddings",
@@ -35,7 +36,7 @@ constexpr Names kTorchvision{"features.0.0", "features.0.1", "features.", ".",  
 
 class ConvNext {
  public:
-  // base: before all names but the classifier's.
+  // base: prefix of all names except the classifier's.
   ConvNext(Net& net, const Names& names, const std::string& base, const Init& drawn, double scale,
            const std::string& act)
       : net_(net), names_(names), base_(base), drawn_(drawn), scale_(scale), act_(act) {}
@@ -44,7 +45,7 @@ class ConvNext {
     return norm(convolved(image, cat(base_, names_.stem), {channels, width, patch, patch}),
                 cat(base_, names_.stem_norm), width, 1e-6);
   }
-  // to != from, and a convolution in front, in all stages but the first.
+  // All stages except the first start with a downsampling convolution (from -> to channels).
   NetValue stage(NetValue x, int64_t number, int64_t from, int64_t to, int64_t depth) {
     const std::string m = cat(base_, names_.stage, names_.one_list ? 2 * number + 1 : number);
     if (number > 0) {
@@ -66,7 +67,7 @@ class ConvNext {
   NetValue convolved(NetValue x, const std::string& module, const ConvLayer& layer) {
     return conv(net_, x, module, layer, drawn_, Init::constant(0));
   }
-  // Over the channels of (B, C, H, W).
+  // LayerNorm over the channels of (B, C, H, W).
   NetValue norm(NetValue x, const std::string& m, int64_t width, double epsilon) {
     return net_.transpose(net_.layer_norm(net_.transpose(x, m, {0, 2, 3, 1}), m, width, epsilon), m, {0, 3, 1, 2});
   }
@@ -90,7 +91,7 @@ class ConvNext {
   std::string act_;
 };
 
-// Image to (B, C, H, W) of the last stage.
+// Image -> (B, C, H, W) of the last stage.
 NetValue features(ConvNext& m, NetValue image, int64_t channels, int64_t patch, const std::vector<int64_t>& widths,
                   const std::vector<int64_t>& depths) {
   NetValue x = m.stem(image, channels, widths[0], patch);
@@ -122,8 +123,8 @@ void build_hugging_face(Net& net, const ModelConfig& c, Head head) {
   net.output(m.linear(pooled, "classifier", width, c.labels()), "logits", rows_by(c.labels()));
 }
 
-// timm's and torchvision's models of these names are the same computation: whose weights a checkpoint has says how they
-// are called.
+// The models of these names in timm and torchvision compute the same. The weights in the checkpoint determine which
+// names are used.
 void build_timm(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), size = c.positive("image_size", 224),
                 classes = c.positive("num_classes", 1000);

@@ -1,5 +1,5 @@
-// DeBERTa-v2 and v3 (He et al. 2020, arXiv 2006.03654) as Hugging Face has them: attention from content to relative
-// positions and back, positions far apart in buckets.
+// DeBERTa-v2 and v3 (He et al. 2020, arXiv 2006.03654) as in Hugging Face transformers. Disentangled attention adds
+// content-to-position and position-to-content scores; relative positions that are far apart share logarithmic buckets.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ class Deberta {
     return net_.op("Mul", m, {x, seen});
   }
 
-  // The tables of relative positions, and which row of them each pair of places reads: (S, S).
+  // Builds the table of relative positions and, for each pair of positions, the rows to read: (S, S).
   void relate(NetValue ids, const std::string& m) {
     table_ = net_.weight(m + ".rel_embeddings.weight", {2 * span_, width_}, init_);
     if (norms_positions_) table_ = norm(table_, m + ".LayerNorm");
@@ -93,7 +93,7 @@ class Deberta {
     key_rows_ = row(apart);
     query_rows_ = row(net_.op("Neg", m, {apart}, {}, DType::i64));
   }
-  // Distances of up to half the buckets as they are, larger ones by their logarithm.
+  // Distances of up to half the buckets are kept; larger ones are bucketed by their logarithm.
   NetValue bucketed(NetValue apart, const std::string& m) {
     if (buckets_ <= 0) return apart;
     const int64_t middle = buckets_ / 2;
@@ -123,7 +123,7 @@ class Deberta {
   NetValue turned(NetValue x, const std::string& m) {
     return net_.transpose(net_.reshape(x, m, {0, heads_, head()}), m, {1, 2, 0});
   }
-  // x (B, heads, S, head) times the table's rows, of which each pair reads one: (B, heads, S, S).
+  // x (B, heads, S, head) times all rows of the table, then one row per pair of positions: (B, heads, S, S).
   NetValue read(NetValue x, NetValue table, NetValue rows, NetValue scores, const std::string& m) {
     const NetValue all = net_.op("MatMul", m, {x, turned(table, m)});
     const NetValue shape = net_.op("Shape", m, {scores}, {}, DType::i64);
@@ -162,7 +162,7 @@ class Deberta {
   }
 
   Net& net_;
-  std::string base_;  // "deberta.", or "" for the base model alone
+  std::string base_;  // "deberta.", or "" for the base model without head
   int64_t width_, heads_, layers_, inner_, longest_, types_, vocabulary_, buckets_, reach_, span_ = 0;
   double epsilon_;
   std::string act_;

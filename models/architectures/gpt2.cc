@@ -1,4 +1,5 @@
-// GPT-2 (Radford et al. 2019): norms before each half of a layer, weights of linear layers stored (in, out).
+// GPT-2 (Radford et al. 2019): pre-norm layers; the weights of linear layers are stored (in, out), as in the Conv1D
+// module of Hugging Face transformers. Query, key and value are one packed projection, split by Slice.
 #include <cmath>
 
 #include "base/error.h"
@@ -49,13 +50,14 @@ class Gpt2 {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // transformers' Conv1D: weight (in, out).
+  // Conv1D of Hugging Face transformers: weight (in, out).
   NetValue conv1d(NetValue x, const std::string& module, int64_t in, int64_t out, double deviation) {
     const NetValue w = net_.weight(module + ".weight", {in, out}, Init::normal(deviation));
     return net_.add(net_.op("MatMul", module, {x, w}), net_.weight(module + ".bias", {out}, Init::constant(0)), module);
   }
   NetValue layer(NetValue x, NetValue bias, const std::string& m) {
-    const double ends = range_ / std::sqrt(2.0 * static_cast<double>(layers_));  // of what is added to the residual
+    // for projections that are added to the residual
+    const double ends = range_ / std::sqrt(2.0 * static_cast<double>(layers_));
     const std::string self = m + ".attn";
     const NetValue packed =
         conv1d(net_.layer_norm(x, m + ".ln_1", width_, epsilon_), self + ".c_attn", width_, 3 * width_, range_);

@@ -1,4 +1,4 @@
-// LeNet (LeCun et al. 1998) as "Dive into Deep Learning" trains it: sigmoid, average pools, weights by Xavier.
+// LeNet (LeCun et al. 1998) as trained in "Dive into Deep Learning": sigmoid, average pooling, Xavier initialization.
 #include <cmath>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// Llama (Touvron et al. 2023, arXiv 2302.13971) and those that compute alike: SmolLM, Mistral; Qwen2, with biases on
-// queries, keys and values; Qwen3, with norms on queries and keys.
+// Llama (Touvron et al. 2023, arXiv 2302.13971) and models with the same computation: SmolLM, Mistral; Qwen2, with
+// biases on queries, keys and values; Qwen3, with norms on queries and keys. Sliding-window attention is refused.
 #include <cmath>
 
 #include "base/error.h"
@@ -57,7 +57,7 @@ class Llama {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // theta^(-2 i / head), i < head / 2; with rope_type llama3 the slow ones slower still.
+  // theta^(-2 i / head), i < head / 2. With rope_type llama3, low frequencies are reduced further.
   void frequencies(const ModelConfig& c) {
     const ModelConfig rope = c.part({"rope_parameters", "rope_scaling"});
     const double theta = rope.number("rope_theta", c.number("rope_theta", 10000));
@@ -68,7 +68,7 @@ class Llama {
                  high = rope.number("high_freq_factor", 4), old = rope.number("original_max_position_embeddings", 8192);
     for (int64_t i = 0; i < head_ / 2; ++i) {
       double f = std::pow(theta, -2 * static_cast<double>(i) / static_cast<double>(head_));
-      const double turns = old * f / (2 * M_PI);  // within the length it was trained for
+      const double turns = old * f / (2 * M_PI);  // turns within the context length of the original training
       if (scaled && turns < low) {
         f /= factor;
       } else if (scaled && turns < high) {

@@ -1,5 +1,5 @@
-// Networks for tables: mlp of numbers, tabular of categories and numbers (embeddings beside the continuous columns, as
-// fastai's TabularModel and the Rossmann entry of Guo and Berkhahn 2016, arXiv 1604.06737, have them).
+// Networks for tables. mlp takes numbers. tabular takes categories and numbers: embeddings concatenated with normalized
+// continuous columns, as in fastai's TabularModel and in Guo and Berkhahn 2016 (arXiv 1604.06737).
 #include <cmath>
 #include <optional>
 
@@ -11,7 +11,7 @@
 namespace amp {
 namespace {
 
-// torch.nn.Dropout: a node that acts in training.
+// torch.nn.Dropout: a node that is active in training.
 NetValue dropout(Net& net, NetValue x, const ModelConfig& c, const char* key, const std::string& module) {
   const double ratio = c.number(key, 0);
   if (ratio < 0 || ratio >= 1) c.refuse(key, "at least 0 and less than 1 is wanted");
@@ -41,7 +41,7 @@ void build_mlp(Net& net, const ModelConfig& c, Head) {
 void build_tabular(Net& net, const ModelConfig& c, Head) {
   const std::vector<int64_t> sizes = c.integers("categories", {});
   std::vector<int64_t> widths = c.integers("embedding", {});
-  if (widths.empty()) {  // fastai's rule
+  if (widths.empty()) {  // fastai's rule for embedding sizes
     for (const int64_t n : sizes)
       widths.push_back(std::min<int64_t>(600, std::llround(1.6 * std::pow(static_cast<double>(n), 0.56))));
   }
@@ -49,7 +49,7 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
     c.refuse("embedding", "one number for each of categories is wanted");
   const int64_t numbers = c.number("continuous", 0) == 0 ? 0 : c.positive("continuous");
   const NetValue ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
-  std::optional<NetValue> x;  // a net's inputs come before its other values
+  std::optional<NetValue> x;  // a net's inputs must be added before its other values
   if (numbers > 0) x = net.input("continuous", DType::f32, rows_by(numbers));
   std::vector<NetValue> parts;
   int64_t width = numbers;

@@ -1,5 +1,6 @@
-// ModernBERT (Warner et al. 2024, arXiv 2412.13663) as Hugging Face has it: rotary positions, norms in front, gated
-// layers without biases, and attention to neighbours alone in most of the layers.
+// ModernBERT (Warner et al. 2024, arXiv 2412.13663) as in Hugging Face transformers: rotary positions, pre-norm, gated
+// layers without biases. Most layers use local attention; the others attend to all positions and have another rotary
+// base.
 #include <cmath>
 
 #include "models/architecture.h"
@@ -52,7 +53,7 @@ class ModernBert {
     }
     return norm(x, base_ + "final_norm");
   }
-  // What stands in front of every classifier; x (..., width).
+  // The transformation before every classifier; x is (..., width).
   NetValue transformed(NetValue x) {
     x = net_.activation(linear(x, "head.dense", width_, width_, drawn(small()), head_bias_), head_act_, "head");
     return norm(x, "head.norm");
@@ -80,7 +81,7 @@ class ModernBert {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // Which layers attend to all places, and the rotary base of either kind.
+  // The layers that attend to all positions, and the rotary base of each kind.
   void kinds(const ModelConfig& c) {
     const std::vector<std::string> types = c.has("layer_types") ? c.texts("layer_types") : std::vector<std::string>();
     const int64_t every = c.positive("global_attn_every_n_layers", 3);
@@ -107,7 +108,7 @@ class ModernBert {
   NetValue linear(NetValue x, const std::string& m, int64_t in, int64_t out, const Init& w, bool bias) {
     return bias ? net_.linear(x, m, in, out, w, Init::constant(0)) : net_.linear_without_bias(x, m, in, out, w);
   }
-  // Along the last axis, each of `width`.
+  // Splits x along the last axis into parts of `width`.
   std::vector<NetValue> parts(NetValue x, const std::string& m, int64_t number, int64_t width) {
     std::vector<NetValue> out;
     for (int64_t k = 0; k < number; ++k)
@@ -132,7 +133,7 @@ class ModernBert {
   }
 
   Net& net_;
-  std::string base_;  // "model.", or "" for the base model alone
+  std::string base_;  // "model.", or "" for the base model without head
   int64_t width_, heads_, layers_, inner_, vocabulary_, window_;
   double epsilon_;
   std::string act_, head_act_;

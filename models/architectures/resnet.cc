@@ -1,4 +1,4 @@
-// ResNet (He et al. 2015, arXiv 1512.03385) as torchvision and timm have it: stride in a bottleneck's 3x3 convolution.
+// ResNet (He et al. 2015, arXiv 1512.03385) as in torchvision and timm: a bottleneck's 3x3 convolution has the stride.
 #include <cmath>
 
 #include "models/architecture.h"
@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-// kaiming_normal_, fan_out, relu.
+// PyTorch's kaiming_normal_ with fan_out and relu.
 Init kaiming(const ConvLayer& s) {
   return Init::normal(std::sqrt(2.0 / static_cast<double>(s.out * s.kernel * s.kernel)));
 }
@@ -18,7 +18,8 @@ NetValue conv_norm(Net& net, NetValue x, const std::string& at, const std::strin
   return batch_norm(net, conv(net, x, at + conv_name, s, kaiming(s), false), at + norm_name, s.out);
 }
 
-// One block, `at` with its dot: layer1.0. ; channels go from in to out (4 times width in a bottleneck).
+// One residual block. at: its prefix with a dot, "layer1.0.". Channels change from in to out (4 times width in a
+// bottleneck).
 NetValue block(Net& net, NetValue x, const std::string& at, int64_t in, int64_t width, int64_t stride,
                bool bottleneck) {
   const int64_t out = bottleneck ? 4 * width : width;

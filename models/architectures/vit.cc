@@ -1,4 +1,5 @@
-// ViT (Dosovitskiy et al. 2020, arXiv 2010.11929) as Hugging Face has it: patches, a class token, learnt positions.
+// ViT (Dosovitskiy et al. 2020, arXiv 2010.11929) as in Hugging Face transformers: patch embeddings by a strided
+// convolution, a class token, learned positions, pre-norm layers.
 #include "base/error.h"
 #include "models/architecture.h"
 #include "models/transformer.h"
