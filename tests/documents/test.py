@@ -15,7 +15,7 @@ NOT_YET_WRAPPED = set("""
 CHANGELOG.md 
 convergence.md cuda.md
 feeding.md gradient_fidelity.md hessian.md operators.md
-unprepared.md weights.md zoo.md""".split())
+unprepared.md zoo.md""".split())
 BANNED = {
     r"\bspelled out\b": "unfused, expanded, written as single operators",
     r"\btold apart\b": "distinguished",
