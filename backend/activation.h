@@ -1,4 +1,4 @@
-// The functions that recurrent layers are made of, differentiated from their results.
+// Activation functions of recurrent layers (ONNX RNN, GRU, LSTM). Their derivatives are computed from the result y.
 #pragma once
 
 #include "base/math.h"

@@ -1,4 +1,4 @@
-// An arena: memory that Programs which do not run at the same time share.
+// Arena: memory shared by Programs that do not run at the same time.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Of what was last required. Where an arena had to move to grow, what lies at the old address stays usable.
+  // Start of the current block. If an arena had to move in order to grow, the old block stays valid.
   void* base() const { return base_; }
-  // Grows what is in use to at least bytes; Exit::memory when that is more than there is.
+  // Grows the used size to at least `bytes`. Fails with Exit::memory if there is not enough.
   void require(int64_t bytes) {
     if (bytes > used_) grow(bytes);
     used_ = std::max(used_, bytes);
@@ -32,8 +32,8 @@ class Arena {
   int64_t used_ = 0;
 };
 
-// Reserves address space as it is asked for, not all that the machine has: processes may be limited in it (ulimit -v,
-// containers). Memory is used as it is touched.
+// Reserves address space on demand instead of the machine's whole memory, because processes may be limited in it
+// (ulimit -v, containers). Pages are committed when they are touched.
 class HostArena : public Arena {
  public:
   HostArena();
@@ -44,7 +44,7 @@ class HostArena : public Arena {
     void* base;
     int64_t bytes;
   };
-  bool reserve(int64_t bytes);  // a new block; false where the system refuses
+  bool reserve(int64_t bytes);  // allocates a new block; false if the system refuses
   void grow(int64_t bytes) override;
   std::vector<Block> blocks_;
 };

@@ -23,7 +23,7 @@ void AutotuneCache::load() {
 }
 
 std::optional<std::string> AutotuneCache::find(const std::string& key) {
-  if (!known_.count(key)) load();  // another process may have chosen meanwhile
+  if (!known_.count(key)) load();  // another process may have added the key meanwhile
   const auto it = known_.find(key);
   if (it == known_.end()) return {};
   return it->second;
@@ -33,7 +33,8 @@ void AutotuneCache::keep(const std::string& key, const std::string& choice) {
   if (!known_.emplace(key, choice).second || path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  std::ofstream(path_, std::ios::app) << cat(choice, '\t', key, '\n');  // one short write a line
+  std::ofstream(path_, std::ios::app) << cat(choice, '\t', key,
+                                             '\n');  // one short write per line, so that processes do not interleave
 }
 
 }  // namespace amp

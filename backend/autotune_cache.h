@@ -1,4 +1,4 @@
-// What was chosen once by timing, kept for every process on this machine that meets the same thing.
+// A cache of choices that were made by timing, shared by all processes on this machine.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ class AutotuneStore {
   virtual void keep(const std::string& key, const std::string& choice) = 0;
 };
 
-// name: of a file in $XDG_CACHE_HOME/onnx-amp-finetune (else ~/.cache), with GPU and library version in it. Where there
-// is no such folder nothing outlives the process. Of two choices for one key the first stands.
+// `name`: a file in $XDG_CACHE_HOME/onnx-amp-finetune (or ~/.cache), which includes the GPU and the library
+// version. Without such a folder the choices are kept for this process only. The first choice for a key wins.
 class AutotuneCache final : public AutotuneStore {
  public:
   explicit AutotuneCache(std::string name);

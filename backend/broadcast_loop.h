@@ -1,6 +1,6 @@
-// The iteration over a tensor's elements together with operands that broadcast to it (NumPy): leading axes, and one
-// inner run along which an operand steps by 1 or stays. For any number of operands; backend/elementwise.h has the same
-// for a fixed one.
+// Iteration over the elements of a tensor and operands that broadcast to it (NumPy rules): leading axes, and one
+// inner run along which an operand has step 1 or 0. Any number of operands; backend/elementwise.h has a version for
+// a fixed number.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@ namespace amp {
 
 struct BroadcastLoop {
   int64_t outer = 1, inner = 1;  // rows, elements of a row
-  Dims extent;                   // of the leading axes; neighbours that advance together in every operand are one
+  Dims extent;                   // of the leading axes; adjacent axes that advance together in every operand are merged
   std::vector<Dims> stride;      // by operand, of the leading axes
   Dims inner_stride;             // by operand, 0 or 1
 
-  // The operand lies element by element where the result does.
+  // True if the operand has the result's layout, element by element.
   bool full(size_t operand) const;
 };
 

@@ -1,5 +1,5 @@
-// Spatial tensors in the other layout: nodes with the attribute channels_last read and write (N, H, W, C) where they
-// would (N, C, H, W), and weights (M, H, W, C) for (M, C, H, W). Only graphs for a GPU have such nodes
+// The NHWC layout of spatial tensors. Nodes with the attribute channels_last read and write (N, H, W, C) instead of
+// (N, C, H, W), and weights (M, H, W, C) instead of (M, C, H, W). Only graphs for a GPU have such nodes
 // (ops/passes/channels_last.h).
 #pragma once
 
@@ -12,7 +12,7 @@ constexpr const char* kChannelsLast = "channels_last";
 
 inline bool has_channels_last(const Attrs& a) { return a.i(kChannelsLast, 0) != 0; }
 
-// (N, H, W, C) of (N, C, H, W), and back.
+// Permutes dims from (N, C, H, W) to (N, H, W, C), and back.
 inline Dims channels_last(const Dims& d) { return {d.at(0), d.at(2), d.at(3), d.at(1)}; }
 inline Dims channels_first(const Dims& d) { return {d.at(0), d.at(3), d.at(1), d.at(2)}; }
 

@@ -1,3 +1,6 @@
+// The base class of devices and the CPU device: memory from the heap, kernels from the CPU table, immediate copies.
+// Large allocations ask for huge pages before any of their pages is touched.
+
 #include "backend/device.h"
 
 #include <cstring>
@@ -10,7 +13,7 @@
 namespace amp {
 
 Kernel Device::check_indices(const Tensor&, const IndexBound&, const std::string&) {
-  return [] {};  // its kernels look for themselves, or nothing runs
+  return [] {};  // either its kernels check indices themselves, or nothing runs
 }
 
 HostTensor Device::read(const Tensor& t) {
@@ -35,7 +38,7 @@ class CpuDevice final : public Device {
     return n.op->workspace ? n.op->workspace(g, n) : 0;
   }
 
-  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes: such memory is fresh pages, as yet untouched
+  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes; such allocations are fresh, untouched pages
   DeviceMemory allocate(int64_t bytes) override {
     const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {bytes}));
     if (bytes >= kLarge) prefer_huge_pages(t->mutable_data(), bytes);

@@ -1,11 +1,12 @@
-// The part of elementwise kernels that knows no functor: broadcasting, storage types, threads.
+// The part of elementwise kernels that does not depend on the functor: broadcasting, storage types, threads.
 #include "backend/elementwise.h"
 
 namespace amp::elementwise_detail {
 
 namespace {
 
-// n elements as `type` from t at element offset: in place when they are stored so, else converted into scratch.
+// Returns n elements as `type`, from offset in t: in place if they have that type, otherwise converted into
+// scratch.
 const void* load_as(const Tensor& t, DType type, int64_t offset, int64_t n, void* scratch) {
   const char* from = static_cast<const char*>(t.data) + offset * size_of(t.dtype);
   if (t.dtype == type) return from;
@@ -20,7 +21,7 @@ struct Rows {
   Tensor out;
   Space<N> space;
   unsigned mask = 0;    // operands that advance along the inner run
-  bool direct = false;  // every operand and the result are stored as the functor computes
+  bool direct = false;  // operands and result are stored in the type that the functor computes in
 
   // Elements [begin, end) of one outer row.
   void run(int64_t outer, int64_t begin, int64_t end) const {

@@ -2,8 +2,9 @@
 //
 //   struct Softplus : Unary { template <class T> HD T operator()(T x) const { return ...; } };
 //
-// The harness owns broadcasting, 16-bit storage (chunks are converted to float and back) and threads, and is compiled
-// once (elementwise.cc): a functor adds its rows alone. It may take parameters from the node: a constructor from Attrs.
+// The shared code handles broadcasting, 16-bit storage (chunks are converted to float and back) and threads. It is
+// compiled once (elementwise.cc); a functor adds only its inner loops. Parameters come from the node: a constructor
+// from Attrs.
 #pragma once
 
 #include <array>
@@ -21,9 +22,9 @@ namespace amp {
 
 namespace elementwise_detail {
 
-constexpr int64_t kChunk = 1024;  // elements converted at a time
+constexpr int64_t kChunk = 1024;  // elements converted per chunk
 
-// The iteration space of N broadcast inputs: leading dims as (extent, stride per input), one inner run.
+// The iteration space of N broadcast inputs: leading dims as (extent, stride per input), and one inner run.
 template <size_t N>
 struct Space {
   int64_t inner = 1, outer = 1;
@@ -44,7 +45,7 @@ struct Space {
 
 template <size_t N>
 Space<N> make_space(const Dims& out, const std::array<const Dims*, N>& in) {
-  // Per dim strides, then merge neighbours that advance together in every input.
+  // Strides per dim; then adjacent dims that advance together in every input are merged.
   std::vector<int64_t> extent;
   std::vector<std::array<int64_t, N>> stride;
   std::array<int64_t, N> running;
@@ -82,7 +83,7 @@ Space<N> make_space(const Dims& out, const std::array<const Dims*, N>& in) {
 template <class F, class R, class T, unsigned Mask, size_t... I>
 AMP_INLINE inline void run_masked(const F& f, const std::array<const T*, sizeof...(I)>& x, R* y, int64_t n,
                                   std::index_sequence<I...>) {
-  const F g = f;  // copies: nothing that y could alias is read again in the loop
+  const F g = f;  // local copy: the compiler can assume that stores to y do not change it
   const std::array<const T*, sizeof...(I)> p = x;
   for (int64_t i = 0; i < n; ++i) y[i] = g(p[I][(Mask >> I & 1u) ? i : 0]...);
 }
@@ -110,8 +111,8 @@ AMP_INLINE inline void run_row(const F& f, const std::array<const T*, N>& x, uns
   }
 }
 
-// n results of one row from a functor given by its bytes (empty functors have none) and operands of type T. In mask,
-// bit k says whether operand k advances. Only floating-point rows are worth compiling for every instruction set.
+// Computes n results of one row, from a functor's bytes (empty functors have none) and operands of type T. Bit k of
+// mask is set if operand k advances. Only floating-point rows are compiled for each instruction set.
 template <class F, class T>
 void run_packed(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) {
   using R = decltype(functor_result<F, T>(std::make_index_sequence<F::arity>{}));
@@ -129,7 +130,7 @@ void run_packed(const void* functor, const void* const* x, unsigned mask, void* 
     row();
 }
 
-// n elements from t at element offset: in place when the type is T, else converted into scratch.
+// Returns n elements from offset in t: in place if the type is T, otherwise converted into scratch.
 template <class T>
 const T* load(const Tensor& t, int64_t offset, int64_t n, T* scratch) {
   if (t.dtype == DTypeOf<T>::value) return static_cast<const T*>(t.data) + offset;
@@ -137,14 +138,14 @@ const T* load(const Tensor& t, int64_t offset, int64_t n, T* scratch) {
   return scratch;
 }
 
-// A functor on one operand type, without its type.
+// The inner loop of a functor for one operand type, type-erased.
 struct RowFunctor {
   DType operand, result;
   void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
   alignas(16) std::array<unsigned char, 64> functor{};
 };
 
-// The kernel around it: broadcasting, storage types, threads. N: operands, 1 to 3.
+// Adds broadcasting, storage types and threads to a row functor. N: operands, 1 to 3.
 template <size_t N>
 Kernel row_kernel(const RowFunctor& row, const KernelArgs& a);  // elementwise.cc
 
@@ -160,7 +161,7 @@ Kernel typed(const KernelArgs& a) {
   return row_kernel<F::arity>(row, a);
 }
 
-// make(T{}, a) for the type that functor F computes in, by the type of input 0.
+// Calls make(T{}, a) with the type in which functor F computes, chosen by the type of input 0.
 template <class F, class Make>
 Kernel dispatch(const KernelArgs& a, Make make) {
   using D = typename F::Domain;
@@ -185,7 +186,7 @@ Kernel dispatch(const KernelArgs& a, Make make) {
 }
 }  // namespace elementwise_detail
 
-// The kernel of a functor: inputs broadcast to the output's dims.
+// The kernel of a functor. Inputs broadcast to the output's dims.
 template <class F>
 Kernel elementwise(const KernelArgs& a) {
   return elementwise_detail::dispatch<F>(

@@ -1,4 +1,4 @@
-// What an elementwise functor derives from: how many operands it takes, and of which types.
+// Base class of elementwise functors: number and types of the operands.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp {
 
-// Which element types a functor is compiled for besides the floating ones.
+// The element types that a functor supports in addition to floating-point ones.
 struct FloatsOnly {
   static constexpr bool integers = false, booleans = false;
 };

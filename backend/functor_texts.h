@@ -1,5 +1,5 @@
-// The source text that generated kernels are made of, cut at build time out of the files that the other kernels are
-// compiled from (cmake/functors.cmake): no formula is written twice.
+// Source text of functors, from which generated kernels are built. It is extracted at build time from the files
+// that contain the other kernels (cmake/functors.cmake), so that each formula is written once.
 #pragma once
 
 #include <span>
@@ -8,15 +8,15 @@
 namespace amp {
 
 struct FunctorText {
-  std::string_view file;  // "activations", of ops/activations.cc; its text stands in namespace amp::fused::activations
+  std::string_view file;  // "activations" for ops/activations.cc; the text is in namespace amp::fused::activations
   std::string_view text;
 };
 struct FunctorName {
   std::string_view op, file, functor;  // core operator "RoundStraight": functor "Round" of file "math_functions"
 };
 
-std::string_view common_device_text();  // what every generated kernel begins with
+std::string_view common_device_text();  // the text with which every generated kernel begins
 std::span<const FunctorText> functor_texts();
-std::span<const FunctorName> functor_names();  // by place: the number that visit_functor() knows a functor by
+std::span<const FunctorName> functor_names();  // the index is the number that visit_functor() expects
 
 }  // namespace amp

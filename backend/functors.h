@@ -1,5 +1,5 @@
-// The table of elementwise operators that fused kernels are made of (ops/passes/fuse.h): all of those that take
-// floating numbers or booleans. Filled by RegisterElementwise.
+// The table of elementwise operators that can be fused (ops/passes/fuse.h): all with floating-point or boolean
+// operands. RegisterElementwise fills it.
 #pragma once
 
 #include <cstring>
@@ -15,28 +15,28 @@ namespace amp {
 
 struct FunctorInfo {
   size_t arity = 0;
-  bool on_booleans = false;  // its operands are bool, else float
-  bool predicate = false;    // its result is bool, else its operands' type
-  size_t bytes = 0;          // of the functor: its parameters; 0: it has none
-  // Writes `bytes` bytes: the functor that these attributes make.
+  bool on_booleans = false;  // operands are bool, otherwise float
+  bool predicate = false;    // the result is bool, otherwise of the operands' type
+  size_t bytes = 0;          // size of the functor's parameters; 0: none
+  // Writes `bytes` bytes: the functor constructed from these attributes.
   void (*pack)(const Attrs&, void* to) = nullptr;
-  // n results from packed bytes, as elementwise_detail::run_row computes them; null in a CUDA unit.
+  // Computes n results from packed bytes, as elementwise_detail::run_row does; null in a CUDA unit.
   void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
 };
 
-const FunctorInfo* find_functor(std::string_view op);  // null when there is none
+const FunctorInfo* find_functor(std::string_view op);  // null if there is none
 
 struct RegisterFunctor {
   RegisterFunctor(std::string_view op, const FunctorInfo& info);
 };
 
-// Whether F is one for the table.
+// True if F belongs into the table.
 template <class F>
 constexpr bool kFusible =
     std::is_same_v<typename F::Domain, FloatsOnly> || std::is_same_v<typename F::Domain, FloatsAndInts> ||
     std::is_same_v<typename F::Domain, BooleansOnly> || std::is_same_v<typename F::Domain, AnyType>;
 
-// What F computes in, and what it gives.
+// The operand type and the result type of F.
 template <class F>
 using FunctorOperand = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
 template <class F, class T, size_t... I>

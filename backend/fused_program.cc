@@ -1,3 +1,6 @@
+// Text form of fused programs. Numbers are hexadecimal floats, so that parsing returns the same bits.
+// Attributes are stored as name=TVALUE with T in {i, f, s}.
+
 #include "backend/fused_program.h"
 
 #include <cstdlib>
@@ -15,7 +18,7 @@ std::string number(double v) {
   return text;
 }
 
-// name=i5 name=f0x1p-1 name=stext
+// Formats attributes, for example name=i5 name=f0x1p-1 name=stext.
 std::string text_of(const Attrs& a) {
   std::string s;
   for (const auto& [name, value] : a.items()) {

@@ -1,5 +1,5 @@
-// Gradient noise (Neelakantan et al. 2015, arXiv:1511.06807), for the CPU and the GPU alike: normal, of variance
-// eta / (1 + t)^0.55 after t applied steps; Philox of seed, step and element, so that it is the same in any order.
+// Gradient noise (Neelakantan et al. 2015, arXiv:1511.06807) for CPU and GPU: normal with variance eta / (1 +
+// t)^0.55 after t applied steps. Philox of seed, step and element makes it independent of the order of evaluation.
 #pragma once
 
 #include <cmath>
@@ -14,9 +14,9 @@ HD inline double noise_deviation(double eta, int64_t applied) {
 }
 
 HD inline double gradient_noise(uint64_t seed, int64_t applied, int64_t element, double deviation) {
-  constexpr uint64_t kSite = 0x4e6f6973;  // apart from other draws
+  constexpr uint64_t kSite = 0x4e6f6973;  // RNG stream id: "Nois"
   constexpr double kPi = 3.14159265358979323846;
-  // Box-Muller: two numbers of two words
+  // Box-Muller transform: two normal numbers from two words.
   const PhiloxBlock r = philox(seed, kSite << 32 ^ static_cast<uint64_t>(applied), static_cast<uint64_t>(element) / 2);
   const double u = 1 - static_cast<double>(philox_uniform(r.v[0]));
   const double angle = 2 * kPi * static_cast<double>(philox_uniform(r.v[1]));

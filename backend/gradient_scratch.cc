@@ -1,3 +1,6 @@
+// Places activations in the gradient arena. Works greedily: takes the step with the most live bytes, moves the
+// buffers that are alive there into spans, the longest-lived first, and repeats with the new busiest step.
+
 #include "backend/gradient_scratch.h"
 
 #include <algorithm>
@@ -6,7 +9,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kWorthwhile = 100;  // a round goes on where the last one has freed this part of the peak
+constexpr int64_t kWorthwhile = 100;  // a round must have freed at least 1/100 of the peak, otherwise the search ends
 
 class Scratch {
  public:
@@ -31,7 +34,7 @@ class Scratch {
   }
 
  private:
-  // What is not in the spans and lives where most bytes of that do, as far as no place was sought for it yet.
+  // Buffers outside of the spans that are alive at the busiest step, except those that were tried before.
   std::vector<size_t> untried_at_peak(int64_t& most) const {
     int32_t steps = 0;
     for (const BufferLife& b : buffers_) steps = std::max(steps, b.last + 1);
@@ -60,10 +63,10 @@ class Scratch {
     return out;
   }
 
-  // Where the spans it covers are written earliest: what dies later has fewer places.
+  // Places the buffer in the spans that are written earliest, because buffers that die later have fewer places.
   bool place(BufferLife& b) {
-    std::vector<const BufferLife*> others;  // by address
-    std::vector<char*> end;                 // the farthest of those so far
+    std::vector<const BufferLife*> others;  // sorted by address
+    std::vector<char*> end;                 // running maximum of their ends
     for (const BufferLife* o : placed_) {
       if (!o->meets(b)) continue;
       others.push_back(o);
@@ -93,8 +96,8 @@ class Scratch {
   }
   static bool before(const BufferLife* o, const char* at) { return o->place < at; }
 
-  // When the last of [at, at + bytes), which begins in s, is written; -1: some of it is before `last` has passed, or no
-  // span has it.
+  // Returns the step at which the last part of [at, at + bytes), which begins in span s, is written. Returns -1 if
+  // a part is written before `last` has passed or is outside of the spans.
   int32_t written(char* at, std::vector<ScratchSpan>::const_iterator s, int64_t bytes, int32_t last) const {
     char* const end = at + bytes;
     int32_t until = -1;
@@ -108,9 +111,9 @@ class Scratch {
   }
 
   std::vector<BufferLife>& buffers_;
-  std::vector<ScratchSpan> spans_;  // by address
+  std::vector<ScratchSpan> spans_;  // sorted by address
   std::vector<bool> tried_;
-  std::vector<const BufferLife*> placed_;  // by address
+  std::vector<const BufferLife*> placed_;  // sorted by address
 };
 
 }  // namespace

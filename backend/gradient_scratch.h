@@ -1,5 +1,5 @@
-// The gradient arena is scratch memory of a training step until the gradients are written into it: activations that
-// die before lie there, and the arena of activations is smaller by them.
+// Uses the gradient arena as scratch memory of a training step until gradients are written into it. Activations
+// that die earlier are placed there, which makes the activation arena smaller.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace amp {
 
-// Of the gradient arena, whose content from before the step nobody reads.
+// A range of the gradient arena. Its previous contents are dead and may be overwritten.
 struct ScratchSpan {
   char* begin = nullptr;
   int64_t bytes = 0;
-  int32_t until = 0;  // the step that writes the gradient; buffers that live before it only may lie here
+  int32_t until = 0;  // the step that writes the gradient; only buffers that die earlier may be placed here
 };
 
 // Gives buffers a place (BufferLife::place) in spans, which may lie in any order and must not overlap: of those that

@@ -1,4 +1,4 @@
-// GradientWatch: told, while a Program runs on the host, of gradients as they are finished.
+// GradientWatch: is notified of finished gradients while a Program runs on the host.
 #pragma once
 
 #include "backend/kernel.h"
@@ -8,10 +8,10 @@ namespace amp {
 class GradientWatch {
  public:
   virtual ~GradientWatch() = default;
-  virtual void begin() = 0;  // of the run that tells
-  // The gradient of that parameter is in the arena, and this run does not touch it any more. In the order of the run,
-  // on its thread. rows: of a table, indices (int32 or int64) of all rows that may be other than zero, negative ones
-  // from the end, valid during the call; null: they are not known.
+  virtual void begin() = 0;  // called at the start of a run that reports gradients
+  // The parameter's gradient is in the arena and this run does not change it any more. Called in the order of the
+  // run, on its thread. rows: for a table, the indices (int32 or int64) of all rows that may be nonzero. Negative
+  // indices count from the end. The tensor is valid during the call; null if the rows are unknown.
   virtual void done(int slot, const Tensor* rows) = 0;
 };
 

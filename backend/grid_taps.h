@@ -1,5 +1,5 @@
-// Where GridSample looks: the sources of one output along one dimension, their weights, and the weights' slopes in the
-// coordinate.
+// The taps of GridSample along one dimension: source indices of one output, their weights, and the derivatives of
+// the weights with respect to the coordinate.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace amp {
 enum SampleMode { kNearest, kLinear, kCubic };
 enum SamplePadding { kZeros, kBorder, kReflection };
 
-// Sources of one output along one dimension: index (-1: a zero), weight, and the weight's slope in the grid's
-// coordinate.
+// Sources of one output along one dimension: index (-1: a zero), weight, and the weight's derivative with respect
+// to the grid's coordinate.
 template <class T>
 struct SampleTaps {
   int n = 0;
@@ -22,7 +22,7 @@ struct SampleTaps {
   T weight[4], slope[4];
 };
 
-// Mirrors v into [low, high]; sign gets the slope.
+// Mirrors v into [low, high]. sign receives the derivative: 1, -1, or 0 for an empty range.
 template <class T>
 HD inline T reflect(T v, T low, T high, T& sign) {
   sign = T(1);
@@ -61,7 +61,7 @@ HD inline SampleTaps<T> sample_taps(T g, int64_t n, SampleMode mode, SamplePaddi
   if (mode == kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
     if (padding == kBorder &&
-        mode != kCubic) {  // of a cubic each tap is clamped, not the point: it goes on overshooting
+        mode != kCubic) {  // for cubic each tap is clamped instead of the point, so overshoot is kept
       x = std::clamp(x, T(0), size - T(1));
       per_unit = T(0);
     } else if (padding == kReflection) {

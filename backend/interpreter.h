@@ -1,5 +1,5 @@
-// The naive way to run a graph: node by node, every value in a buffer of its own, no passes, no plan. It folds
-// constants while a graph is bound and is the oracle against which Programs are tested.
+// A naive interpreter: runs a graph node by node, each value in its own buffer, without passes or a plan. It folds
+// constants while a graph is bound and is the reference for tests of Programs.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct Interpreted {
   std::map<std::string, HostTensor> outputs;
   std::map<int, HostTensor> param_grads;  // by slot
 };
-// params: by slot, of the graph's floating type.
+// params: by slot, in the graph's floating-point type.
 Interpreted interpret(const Graph&, const std::map<std::string, HostTensor>& inputs,
                       const std::vector<HostTensor>& params);
 

@@ -1,8 +1,8 @@
-// backend: what runs a Graph. This file: tensors, kernels and the kernel table.
+// Module backend: everything that runs a Graph. This file: tensors, kernels and the kernel table.
 //
-// A kernel is prepared once, when a Program is compiled: shapes, types and addresses are known, so that the returned
-// closure does nothing but the work. Every CPU kernel accepts any floating storage type for each of its floating inputs
-// and outputs and computes in fp32 (fp64 when its inputs are fp64).
+// A kernel is prepared once, when a Program is compiled. Shapes, types and addresses are known then, so the
+// returned closure only computes. Every CPU kernel accepts any floating-point storage type for each floating-point
+// input and output. It computes in fp32, or in fp64 if its inputs are fp64.
 #pragma once
 
 #include <functional>
@@ -37,12 +37,13 @@ struct Tensor {
   }
 };
 
-// What random nodes draw from: the same bits on every bucket, thread count and after every resume.
+// The state that random nodes draw from. Bits are the same for every bucket and thread count, and after every
+// resume.
 struct RunState {
   uint64_t seed = 0;
   int64_t step = 0;              // attempted optimizer steps
-  int64_t samples_before = 0;    // this micro-batch, within the window
-  DeviceRanks* ranks = nullptr;  // of several; read on the host alone
+  int64_t samples_before = 0;    // samples of the accumulation step before this micro-batch
+  DeviceRanks* ranks = nullptr;  // null for one rank; read on the host only
   GradientWatch* watch = nullptr;
 };
 
@@ -54,7 +55,7 @@ struct KernelArgs {
   void* workspace = nullptr;            // OpDef::workspace bytes, 64-byte aligned
   const RunState* state = nullptr;      // in the device's memory
   Device* device = nullptr;             // null: the CPU
-  DeviceRanks* const* ranks = nullptr;  // where the ranks that a run has will stand; null: nowhere
+  DeviceRanks* const* ranks = nullptr;  // where the run's ranks will be stored; null: no ranks
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
   const Attrs& attrs() const { return node.attrs; }
@@ -63,15 +64,15 @@ struct KernelArgs {
 using PrepareKernel = Kernel (*)(const KernelArgs&);
 using MeasureWorkspace = int64_t (*)(const Graph&, const Node&);
 
-PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // null when there is none
-// Of a CUDA kernel; null when it needs none. (The CPU kernels' is OpDef::workspace.)
+PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // null if there is none
+// The workspace function of a CUDA kernel; null if it needs none. (CPU kernels use OpDef::workspace.)
 MeasureWorkspace find_workspace(DeviceKind device, std::string_view op);
 
 struct RegisterKernel {
   RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare, MeasureWorkspace workspace = nullptr);
 };
 
-// fp64 kernels run when the arithmetic is fp64; ints run in their own type.
+// True if the kernel computes in fp64: some input is fp64. Integers are computed in their own type.
 inline bool in_double(const KernelArgs& a) {
   for (const Tensor& t : a.in) {
     if (t.data && t.dtype == DType::f64) return true;

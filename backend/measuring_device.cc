@@ -14,7 +14,7 @@ namespace {
 class MeasuringArena final : public Arena {
  public:
   explicit MeasuringArena(std::shared_ptr<int64_t> in_use) : in_use_(std::move(in_use)) {
-    base_ = reinterpret_cast<void*>(uintptr_t{1} << 40);  // apart from what allocate() gives
+    base_ = reinterpret_cast<void*>(uintptr_t{1} << 40);  // distinct from the addresses that allocate() returns
   }
   ~MeasuringArena() override { *in_use_ -= used(); }
 

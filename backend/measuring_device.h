@@ -1,4 +1,4 @@
-// A device that allocates and computes nothing: what is made on it tells how much memory it would take on another one.
+// A device that allocates and computes nothing. It measures how much memory a Session would use on another device.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace amp {
 
-// Counts the bytes that `like` would be asked for: a Session on it has like's workspaces and addresses that nobody may
-// read. Runs do nothing, what is read back is zero.
+// Counts the bytes that `like` would be asked for. A Session on it gets the workspaces of `like` and addresses that
+// must not be read. Runs do nothing, and downloads return zeros.
 class MeasuringDevice final : public Device {
  public:
   explicit MeasuringDevice(const Device& like) : like_(like) {}
 
   DeviceTraits traits() const override {
     DeviceTraits t = like_.traits();
-    t.host_memory = false;  // nobody may touch it
+    t.host_memory = false;  // its memory must not be accessed
     return t;
   }
   std::string description() const override { return like_.description(); }

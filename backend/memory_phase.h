@@ -1,4 +1,4 @@
-// Names what was being made when memory ran out.
+// Adds to an out-of-memory error what was being built.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// Runs f; an E_OOM that comes out of it says what it was for. The innermost phase speaks.
+// Runs f. An E_OOM that leaves it is extended by `what`; only the innermost phase is reported.
 template <class F>
 decltype(auto) in_phase(const std::string& what, F&& f) {
   try {

@@ -18,7 +18,7 @@ RegisterFlops::RegisterFlops(std::string_view op, CountFlops count) { counts().e
 NodeWork node_work(const KernelArgs& a, bool accumulates) {
   NodeWork w;
   for (const Tensor& t : a.out) w.written += t.data ? t.bytes() : 0;
-  // What is looked up in a table is as much as comes of it, not the table.
+  // A lookup reads as many bytes as it writes, not the whole table.
   const std::optional<Lookup> lookup = find_lookup(a.node.op->name);
   const bool looks_up = lookup && lookup->moves;
   for (const Tensor& t : a.in) w.read += !t.data ? 0 : looks_up ? std::min(t.bytes(), w.written) : t.bytes();

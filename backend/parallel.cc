@@ -5,7 +5,7 @@
 namespace amp::parallel_detail {
 
 void run_shards(int64_t shards, Shard shard, void* fn) {
-  if (shards <= 1 || omp_get_max_threads() == 1) {  // a region of one thread would still be made and left
+  if (shards <= 1 || omp_get_max_threads() == 1) {  // avoids the overhead of a parallel region with one thread
     for (int64_t s = 0; s < shards; ++s) shard(fn, s);
     return;
   }

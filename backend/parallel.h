@@ -1,5 +1,5 @@
-// Work is cut into a number of shards that depends on the work alone, never on the thread count, and each shard is
-// computed by one thread: results are the same bits for any number of threads.
+// Work is divided into shards. The number of shards depends on the work only, not on the number of threads, and
+// each shard runs on one thread: results have the same bits for any number of threads.
 #pragma once
 
 #include <omp.h>
@@ -15,7 +15,7 @@ namespace parallel_detail {
 using Shard = void (*)(void* fn, int64_t shard);
 void run_shards(int64_t shards, Shard shard, void* fn);
 void run_team(int64_t shards, Shard shard, void* fn);
-// A function's body is compiled once, not within each way to run it.
+// Type-erased call, so that a function's body is compiled once instead of once per scheduling variant.
 template <class Fn>
 void call(void* fn, int64_t shard) {
   (*static_cast<Fn*>(fn))(shard);
@@ -29,15 +29,16 @@ void parallel_for(int64_t shards, Fn&& fn) {
   parallel_detail::run_shards(shards, parallel_detail::call<F>, const_cast<F*>(std::addressof(fn)));
 }
 
-// The same with as many shards as threads at most, shard s on thread s at every call: what a shard reads again at the
-// next call is still in its core's cache. Only for work whose bits do not depend on where it is cut.
+// Like parallel_for, but with at most as many shards as threads, and shard s runs on thread s in every call. Data
+// that a shard reads again in the next call is still in its core's cache. Only for work whose bits do not depend on
+// the division.
 template <class Fn>
 void parallel_team(int64_t shards, Fn&& fn) {
   using F = std::remove_cvref_t<Fn>;
   parallel_detail::run_team(shards, parallel_detail::call<F>, const_cast<F*>(std::addressof(fn)));
 }
 
-// Cuts [0, n) into pieces of about grain elements, at most max_shards, and runs fn(begin, end) on each.
+// Divides [0, n) into ranges of about `grain` elements, at most max_shards, and runs fn(begin, end) on each.
 template <class Fn>
 void parallel_ranges(int64_t n, int64_t grain, Fn&& fn, int64_t max_shards = 64) {
   const int64_t shards = std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, max_shards);
@@ -48,7 +49,7 @@ void parallel_ranges(int64_t n, int64_t grain, Fn&& fn, int64_t max_shards = 64)
   });
 }
 
-// The calling thread's loops and the libraries that it calls have n threads meanwhile.
+// Sets the calling thread's number of threads, for its loops and the libraries that it calls, within a scope.
 class WithThreads {
  public:
   explicit WithThreads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }

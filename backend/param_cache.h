@@ -1,5 +1,5 @@
-// The prologue: values derived from parameters only (16-bit copies), shared by all Programs and refreshed when the
-// parameters changed.
+// The cast cache: values that are derived from parameters only (16-bit copies), shared by all Programs and
+// refreshed when parameters have changed.
 #pragma once
 
 #include <map>
@@ -14,20 +14,20 @@ namespace amp {
 class ParamCache {
  public:
   explicit ParamCache(Device& device = cpu_device()) : device_(&device) {}
-  // The copy of a parameter in another type, made now and by every refresh().
+  // Returns the copy of a parameter in another type. It is computed now and by every refresh().
   Tensor copy(const Tensor& param, int slot, DType dtype);
-  // Several parameters side by side along an axis, each refreshed by itself.
+  // Several parameters concatenated along an axis. Each is refreshed separately.
   struct Part {
     int slot;
-    Tensor param;  // in the shape in which it is joined
+    Tensor param;  // in the shape in which it is concatenated
   };
   Tensor joined(const std::vector<Part>& parts, size_t axis, DType dtype);
   void refresh();
   int64_t bytes() const;
   struct Copy {
     int slot;
-    Tensor tensor;               // where it begins, in the parameter's shape
-    int64_t row = 0, pitch = 0;  // elements that lie close, and from one such row to the next; 0: all lie close
+    Tensor tensor;               // its first element, in the parameter's shape
+    int64_t row = 0, pitch = 0;  // contiguous elements per row, and the distance of two rows; 0: all are contiguous
   };
   std::vector<Copy> copies() const;
   size_t size() const { return entries_.size() + joined_.size(); }

@@ -1,3 +1,6 @@
+// Loads libonnx_amp_cuda.so with dlopen and checks its ABI version. Each failure becomes E_DEVICE_UNAVAILABLE with
+// its reason.
+
 #include "backend/plugin.h"
 
 #include <dlfcn.h>
@@ -29,14 +32,16 @@ static std::string find_plugin() {
 }
 
 bool has_cuda_driver() {
-  if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return true;  // it knows
+  if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named)
+    return true;  // an explicit plugin counts as present
   static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   return driver != nullptr;
 }
 
 const PluginApi& load_plugin() {
   const std::string path = find_plugin();
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: kernels of its are kept to the end
+  void* library = dlopen(
+      path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded until the process ends, because kernels from it are kept
   if (!library) {
     const char* why = dlerror();
     unavailable(cat("the CUDA backend cannot be loaded: ", why ? why : path.c_str()));

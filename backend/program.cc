@@ -1,3 +1,8 @@
+// Program: builds the flat list of closures from a graph and its ProgramPlan, and runs it.
+// Order of construction: addresses of values, then for each node its kernel, checks of indices, moves of gradients,
+// and reports.
+// On a GPU the list is recorded once as a CUDA graph; on the CPU the number of threads is chosen by timing.
+
 #include "backend/program.h"
 
 #include <algorithm>
@@ -73,7 +78,8 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
 
 char* Program::place(const BufferLife& b) const { return b.place ? b.place : arena_ + b.offset; }
 
-// A parameter's copy, or that of several side by side; what is only read for the latter has no place.
+// Places a parameter's cached copy, or that of several concatenated ones. Nodes that are read only for the latter
+// have no address.
 void Program::place_copy(const Node& node, const ProgramOptions& o) {
   const Graph& g = *graph_;
   if (node.op->name != "Cast") return;
@@ -133,7 +139,7 @@ void Program::emit_gradient(size_t i, const ProgramOptions& o) {
   steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr, work});
 }
 
-// Behind the last step so far.
+// Appends a step after the current last step that reports these gradients to the GradientWatch.
 void Program::tell_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
   if (gradients.empty() || steps_.empty() || !o.state || !device_->traits().host_memory) return;
   struct Finished {
@@ -149,7 +155,7 @@ void Program::tell_finished(const std::vector<size_t>& gradients, const ProgramO
   };
 }
 
-// Of a table's gradient, which is written and not added to: the indices of its rows that are not zero.
+// For a table's gradient that is written and not added to: the indices of its nonzero rows.
 std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o) const {
   const Graph::ParamGrad& p = graph_->param_grads[gradient];
   const Value& v = graph_->value(p.value);
@@ -161,7 +167,7 @@ std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o)
   return tensor(node.in.at(lookup->indices));
 }
 
-// What dies behind a node becomes NaN.
+// Fills buffers that die after the node with NaN.
 void Program::emit_poison(NodeId id, const ProgramPlan& plan) {
   for (const BufferLife& b : plan.buffers) {
     if (b.last != id.index) continue;
@@ -175,8 +181,9 @@ static void refuse_outside(const IndexBound& bound, const std::vector<int64_t>& 
   }
 }
 
-// Inputs that are indices as they come, or through casts, views and gathers, are checked by set_input(); constants
-// here, once; computed ones on the device, before the node. A gradient looks up what its node has looked up.
+// Adds bounds checks for the indices of a lookup. Inputs that reach the lookup directly, or through casts, views
+// and gathers, are checked by set_input(). Constants are checked here, once. Computed indices are checked on the
+// device, before the node. A gradient needs no check, because its node has checked the same indices.
 void Program::check_indices(const Node& node) {
   const Graph& g = *graph_;
   const std::optional<Lookup> lookup = find_lookup(node.op->name);
@@ -262,7 +269,7 @@ void Program::launch(After&& after) {
   }
 }
 
-// On the host, with as many threads as have proved the fastest, or are being tried.
+// Runs on the host with the number of threads that was fastest, or with one that is being timed.
 void Program::run_on_host_threads() {
   using Clock = std::chrono::steady_clock;
   const auto all = [this] { launch([](const Step&) {}); };
@@ -274,7 +281,7 @@ void Program::run_on_host_threads() {
   if (threads_.deciding()) threads_.took(std::chrono::duration<double>(Clock::now() - start).count());
 }
 
-// The first runs are those that may compile, tune, allocate and prove libraries; then it is one recorded launch.
+// The first runs may compile, tune, allocate and validate libraries. Later runs replay one recorded launch.
 void Program::run() {
   upload_state();
   if (recording_) return recording_->replay();
@@ -284,11 +291,12 @@ void Program::run() {
   }
   const int64_t before = device_->unvalidated();
   run_on_host_threads();
-  // Recorded, a node would stay with what it is computed by now. Some never see anything but zeros.
+  // A recording would freeze each node's current implementation. Some nodes never receive anything but zeros and
+  // stay undecided, so the number of such runs is limited.
   ran_ = device_->unvalidated() == before || ++undecided_runs_ >= kMostUndecided;
 }
 
-// By value: a gradient of a parameter, or what it is a view of.
+// By value: true for the gradient of a parameter, or the value that it is a view of.
 std::vector<bool> Program::gradients_of_params() const {
   std::vector<bool> out(address_.size(), false);
   for (const auto& p : graph_->param_grads) {

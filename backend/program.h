@@ -1,5 +1,5 @@
-// Program: a bound Graph made runnable: kernels resolved, memory planned (program_plan.h), addresses fixed. Running it
-// is a walk over a flat list of closures; nothing is allocated or looked up.
+// Program: an executable Graph. Kernels are resolved, memory is planned (program_plan.h), addresses are fixed. A
+// run walks a flat list of closures, without allocations or lookups.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,12 @@ namespace amp {
 
 struct ProgramOptions {
   Device* device = &cpu_device();
-  Arena* arena = nullptr;      // activations; shared by Programs that do not run at the same time
-  std::vector<Tensor> params;  // by slot, in the device's memory as all of these
+  Arena* arena = nullptr;      // of activations; shared by Programs that do not run at the same time
+  std::vector<Tensor> params;  // by slot, in the device's memory, as all of these
   std::vector<Tensor> grads;   // by slot, the gradient arena; empty for forward-only graphs
   bool accumulate = false;     // add gradients to the arena instead of writing them
-  // Without accumulate: memory of gradients holds activations until it is written (backend/gradient_scratch.h).
+  // Without accumulate: memory of gradients holds activations until the gradients are written
+  // (backend/gradient_scratch.h).
   bool gradients_are_scratch = false;
   ParamCache* cache = nullptr;
   const RunState* state = nullptr;  // in the host's memory
@@ -36,23 +37,23 @@ struct ProgramPlan;
 class Program {
  public:
   Program(std::shared_ptr<const Graph> graph, const ProgramOptions& options);
-  Program(const Program&) = delete;  // inputs and outputs are held by address
+  Program(const Program&) = delete;  // inputs and outputs are referenced by address
   Program& operator=(const Program&) = delete;
 
-  // Where to write before run() and read after it. Found once by name, valid as long as the Program; null: none of
-  // that name.
+  // Where to write before run() and what to read after it. Found once by name, valid for the lifetime of the
+  // Program; null for an unknown name.
   struct Input {
     std::string name;
     Tensor tensor;                   // in the device's memory
-    std::vector<IndexBound> bounds;  // of indices that no kernel checks
+    std::vector<IndexBound> bounds;  // for indices that no kernel checks
   };
   const Input* find_input(const std::string& name) const;
   const Tensor* find_output(const std::string& name) const;
   void write(const Input& input, const HostTensor& value);  // converts the type; shapes must match
 
-  // By name; usage error for an unknown one.
+  // By name; usage error for an unknown name.
   const Tensor& input(const std::string& name) const;
-  const Tensor& output(const std::string& name) const;  // in the device's memory; read() brings it home
+  const Tensor& output(const std::string& name) const;  // in the device's memory; read() copies it to the host
   bool has_input(const std::string& name) const { return find_input(name) != nullptr; }
   bool has_output(const std::string& name) const { return find_output(name) != nullptr; }
   HostTensor read(const std::string& name) const { return device_->read(output(name)); }
@@ -62,14 +63,14 @@ class Program {
 
   int64_t arena_bytes() const { return arena_bytes_; }
   size_t n_steps() const { return steps_.size(); }
-  const std::shared_ptr<const Graph>& graph() const { return graph_; }  // whose nodes an Observer is shown
-  // A run that shows, in the host's memory, every node's outputs right after they are computed; views compute nothing
-  // and are not shown, nor are the gradients of parameters.
+  const std::shared_ptr<const Graph>& graph() const { return graph_; }  // the graph whose nodes an Observer receives
+  // Runs and passes every node's outputs, in the host's memory, to the observer right after they are computed.
+  // Views are skipped, because they compute nothing, as are gradients of parameters.
   using Observer = std::function<void(const Node&, size_t output, const Tensor&)>;
   void run(const Observer& see);
-  // A run that waits for the device after each step, with the threads that run() has chosen: when a step began and
-  // ended, by the steady clock. node: null where a gradient is moved to the arena (AccumulateGrad), or indices are
-  // looked at (CheckIndices).
+  // Runs and waits for the device after each step, with the number of threads that run() has chosen. Returns when
+  // each step began and ended, by the steady clock. node: null if the step moves a gradient to the arena
+  // (AccumulateGrad) or checks indices (CheckIndices).
   struct TimedStep {
     std::string_view op;
     const Node* node;
@@ -78,7 +79,7 @@ class Program {
   };
   std::vector<TimedStep> run_timed();
   bool choosing_threads() const { return threads_.deciding(); }
-  int threads() const { return threads_.chosen(); }  // of the host that run() uses; 0: not run there yet
+  int threads() const { return threads_.chosen(); }  // of the host that run() uses; 0: not run yet
 
  private:
   struct Step {
@@ -89,7 +90,7 @@ class Program {
   Tensor tensor(ValueId v) const;
 
   void place_values(const ProgramPlan& plan, const ProgramOptions& o);
-  char* place(const BufferLife& b) const;  // in the arena, or where the plan says
+  char* place(const BufferLife& b) const;  // its address in the arena, or the one from the plan
   void place_copy(const Node& node, const ProgramOptions& o);
   void emit_steps(const ProgramPlan& plan, const ProgramOptions& o);
   void emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o);
@@ -107,14 +108,14 @@ class Program {
 
   Device* device_;
   std::shared_ptr<const Graph> graph_;
-  std::vector<DeviceMemory> owned_;                      // constants, the device's view of the run state
-  const RunState* state_ = nullptr;                      // the host's
-  void* device_state_ = nullptr;                         // null where the device reads the host's
+  std::vector<DeviceMemory> owned_;                      // constants, the device's copy of the run state
+  const RunState* state_ = nullptr;                      // in the host's memory
+  void* device_state_ = nullptr;                         // null if the device reads the host's state
   std::map<int32_t, std::vector<IndexBound>> computed_;  // indices checked on the device, by value
   std::unique_ptr<Recording> recording_;
   static constexpr int kMostUndecided = 8;
   int undecided_runs_ = 0;
-  ThreadChoice threads_;  // where kernels run on the host
+  ThreadChoice threads_;  // for kernels that run on the host
   bool ran_ = false;
   char* arena_ = nullptr;
   std::vector<void*> address_;  // by value

@@ -1,3 +1,8 @@
+// Memory planning of a Program: merges values that share bytes, pins gradients in the gradient arena, computes
+// lifetimes, and assigns offsets (memory_plan.h, gradient_scratch.h).
+// A value's root is the value whose bytes it shares: a view's input, or an input that an elementwise node
+// overwrites.
+
 #include "backend/program_plan.h"
 
 #include <algorithm>
@@ -34,7 +39,7 @@ std::vector<bool> cached_nodes(const Graph& g, const ProgramOptions& o) {
   return out;
 }
 
-// Which values share their bytes, and for how long these live.
+// Determines which values share their bytes, and the lifetimes of these.
 class Sharing {
  public:
   Sharing(const Graph& g, const ProgramOptions& o, const std::vector<bool>& cached)
@@ -58,7 +63,9 @@ class Sharing {
   int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
-  NodeId finished(size_t i) const { return finished_[i]; }  // the node that computes gradient i; invalid: no node does
+  NodeId finished(size_t i) const {
+    return finished_[i];
+  }  // the node that computes gradient i; invalid if no node does
   const std::vector<int32_t>& roots() const { return root_; }
   const std::vector<void*>& pinned() const { return pinned_; }
   const std::vector<bool>& adds() const { return adds_; }
@@ -78,8 +85,9 @@ class Sharing {
     for (const auto& o : g_.outputs) last_[static_cast<size_t>(root(o.value))] = g_.n_nodes();
   }
 
-  // A gradient that is simply written may be computed right in the gradient arena; one that is to be added may be,
-  // where its operator can add to what is there. All others are moved as soon as they are known: finished().
+  // A gradient that is only written may be computed directly in the gradient arena. One that is to be added may
+  // too, if its operator can add to existing contents. All others are moved as soon as they are computed:
+  // finished().
   void pin_gradients(const ProgramOptions& o) {
     grad_in_place_.assign(g_.param_grads.size(), false);
     finished_.assign(g_.param_grads.size(), NodeId{});
@@ -100,8 +108,8 @@ class Sharing {
     }
   }
 
-  // Nodes all of whose outputs, or all from kFirstSum on, are gradients that nobody else reads, if there is a kernel
-  // that adds to them.
+  // Pins nodes whose outputs (all, or all from kFirstSum on) are gradients without other readers, if there is a
+  // kernel that adds to them.
   void pin_sums(const ProgramOptions& o) {
     std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
     for (size_t i = 0; i < g_.param_grads.size(); ++i)
@@ -119,7 +127,7 @@ class Sharing {
       const auto first = node.out.begin() + node.attrs.i(kFirstSum, 0);
       const bool sums = std::all_of(first, node.out.end(), [&](ValueId v) {
         const auto& grads = grads_of[index(v)];
-        // what nobody wants may be anything
+        // an output without readers may contain anything
         if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
         const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
         return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
@@ -137,8 +145,8 @@ class Sharing {
   }
 
   void overwrite() {
-    // The values that share each root's bytes as a linked list: searching root_ for them anew for every node would take
-    // time quadratic in the length of a chain.
+    // The values that share each root's bytes, as a linked list. Searching root_ for each node would take time
+    // quadratic in the length of a chain.
     std::vector<int32_t> next_view(root_.size(), -1);
     for (size_t v = 0; v < root_.size(); ++v) {
       const auto r = static_cast<size_t>(root_[v]);
@@ -159,7 +167,7 @@ class Sharing {
         if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
         if (cached_[index(rv.producer)]) continue;  // kept for the next run
         if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
-        // No other input of the node may view the same bytes under other dims.
+        // No other input of the node may view the same bytes with other dims.
         const bool clash =
             std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });
         if (clash) continue;
@@ -179,7 +187,7 @@ class Sharing {
   std::vector<NodeId> finished_;
 };
 
-// Values that lie elsewhere than in the arena of activations.
+// By value: true if it is not stored in the activation arena.
 std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
   std::vector<bool> out(static_cast<size_t>(g.n_values()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -191,14 +199,15 @@ std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
   return out;
 }
 
-// The node behind which a gradient is finished, or computed before it is moved; n_nodes(): none, it is moved at the
-// end.
+// The node after which a gradient is finished, or computed before it is moved. n_nodes() if there is none: it is
+// moved at the end.
 size_t finished_after(const Graph& g, const Sharing& sharing, const std::vector<bool>& cached, size_t gradient) {
   const NodeId from = sharing.finished(gradient);
   return from && !cached[index(from)] ? index(from) : static_cast<size_t>(g.n_nodes());
 }
 
-// No node writes a gradient before the one that finishes it: nothing overwrites what is pinned.
+// Spans of the gradient arena that may hold activations. No node writes a gradient before the one that finishes it,
+// so nothing overwrites pinned values early.
 std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, const ProgramOptions& o,
                                         const ProgramPlan& plan) {
   std::vector<ScratchSpan> out;
@@ -210,7 +219,7 @@ std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, 
   return out;
 }
 
-// Lifetimes of everything else, by root; workspaces live for one step.
+// Lifetimes of all other values, by root. Workspaces live for one step.
 void plan_buffers(const Graph& g, const Sharing& sharing, const ProgramOptions& o, ProgramPlan& plan) {
   const std::vector<bool> home = at_home(g, plan.cached);
   plan.buffer.assign(home.size(), -1);

@@ -1,6 +1,6 @@
-// What is decided of a Graph before a Program of it allocates or launches anything: which values share their bytes
-// (views, outputs that overwrite an input, gradients computed right in the gradient arena), how long each buffer lives
-// and where in the arena it lies, what each step does with gradients.
+// Decisions about a Graph that are made before its Program allocates or launches anything: which values share their
+// bytes (views, outputs that overwrite an input, gradients computed directly in the gradient arena), lifetimes and
+// offsets of buffers, and what each step does with gradients.
 #pragma once
 
 #include <optional>
@@ -11,29 +11,32 @@
 
 namespace amp {
 
-// Attribute of a node whose outputs from this one on are sums over rows: the kernel NAME+= adds to these alone.
+// Attribute of a node whose outputs from this index on are sums over rows. The kernel NAME+= adds to these only.
 inline constexpr const char* kFirstSum = "first_sum";
 
 struct ProgramPlan {
-  std::vector<int32_t> root;   // by value: whose bytes it has; itself, or one that computes them
-  std::vector<void*> pinned;   // by root: its place in the gradient arena; null: it has none
-  std::vector<int> buffer;     // by root: which of `buffers` holds it; -1: it lies elsewhere
-  std::vector<int> workspace;  // by node: which of `buffers` is its scratch; -1: it wants none
+  std::vector<int32_t> root;   // by value: the value whose bytes it shares; itself, or one that is computed
+  std::vector<void*> pinned;   // by root: its address in the gradient arena; null: none
+  std::vector<int> buffer;     // by root: index in `buffers`; -1: stored elsewhere
+  std::vector<int> workspace;  // by node: index of its scratch in `buffers`; -1: none
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
-  std::vector<bool> cached;  // by node: no step, a parameter's copy that the ParamCache keeps, or read for one alone
-  std::vector<bool> adds;    // by node: its outputs are added to what is in the gradient arena
-  // Gradients (indices of Graph::param_grads) that are moved, or added, into the arena: by the node after which; the
-  // last entry: after all.
+  std::vector<bool>
+      // By node: has no step, because the ParamCache keeps it (a parameter's copy), or because only such a copy
+      // reads it.
+      cached;
+  std::vector<bool> adds;  // by node: its outputs are added to the contents of the gradient arena
+  // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the node after which this
+  // happens. Last entry: at the end.
   std::vector<std::vector<size_t>> moved_after;
-  // All gradients, by the node behind which they are finished, those of moved_after once they are moved; the last
-  // entry: after all.
+  // All gradients, by the node after which they are final; those of moved_after once they are moved. Last entry: at
+  // the end.
   std::vector<std::vector<size_t>> finished_after;
 };
 
-// A cast of parameters that lie side by side along an axis: the ParamCache keeps it too, where the device's traits
-// say so.
+// A cast of parameters that are concatenated along an axis. The ParamCache keeps it too, if the device's traits ask
+// for it.
 struct JoinedParams {
   struct Part {
     int slot;

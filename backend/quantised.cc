@@ -7,7 +7,8 @@ namespace amp {
 
 namespace {
 
-// bitsandbytes' create_dynamic_map: for each of seven exponents the middles of evenly spaced fractions from 0.1 to 1.
+// bitsandbytes' create_dynamic_map: for each of seven exponents, the midpoints of evenly spaced fractions from 0.1
+// to 1.
 std::array<float, 256> make_map(bool is_signed) {
   std::vector<float> data{0, 1};
   for (int i = 0; i < 7; ++i) {

@@ -1,6 +1,6 @@
-// Moments in 8 bits (Dettmers et al. 2022, arXiv:2110.02861), as bitsandbytes keeps them: a block of 256 elements is
-// its largest magnitude and a code for each element, an index into a map of 256 numbers whose exponent has a width of
-// its own. Tensors of fewer than 4096 elements stay in fp32. Here: what all devices have in common.
+// Optimizer moments in 8 bits (Dettmers et al. 2022, arXiv:2110.02861), as in bitsandbytes. A block of 256 elements
+// stores its largest magnitude and a code per element: an index into a map of 256 numbers with a dynamic exponent
+// width. Tensors of fewer than 4096 elements stay in fp32. This file is shared by all devices.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace amp {
 
-// 256 numbers in [-1, 1] (unsigned: [0, 1]), ascending.
+// 256 ascending numbers in [-1, 1] (unsigned: [0, 1]).
 const std::array<float, 256>& dynamic_map(bool is_signed);
 uint8_t code_of_zero(bool is_signed);
 
-// Of x in a block of this largest magnitude: the nearest of the map's numbers, the smaller of two as near.
+// The code of x in a block with this largest magnitude: the nearest number of the map, the smaller one on a tie.
 HD inline uint8_t code_of(const float* map, float x, float largest) {
   float y = x * (largest > 0 ? 1.0f / largest : 0.0f);
   y = y < -1.0f ? -1.0f : y > 1.0f ? 1.0f : y;
@@ -33,15 +33,16 @@ HD inline uint8_t code_of(const float* map, float x, float largest) {
   return static_cast<uint8_t>(at);
 }
 
-// Where a moment of each span lies. Elements are counted from a span's beginning; parts of a span begin at blocks.
+// Offsets of a moment for each span. Elements are counted from the start of a span; parts of a span begin at
+// blocks.
 struct QuantisedLayout {
   explicit QuantisedLayout(const std::vector<UpdateSpan>& spans);
   struct Place {
-    int64_t codes = 0, blocks = 0, wide = -1;  // offsets; wide: in fp32
+    int64_t codes = 0, blocks = 0, wide = -1;  // offsets; wide: in fp32, -1 if quantized
   };
   std::vector<Place> places;
-  int64_t codes = 0, blocks = 0, wide = 0;  // elements of all
-  // Names of the parts of the i-th moment in checkpoints.
+  int64_t codes = 0, blocks = 0, wide = 0;  // totals in elements
+  // Names in checkpoints of the parts of moment i.
   static std::array<const char*, 3> names(int moment);
 };
 

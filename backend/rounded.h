@@ -1,13 +1,13 @@
-// Arithmetic that rounds alike on both devices.
+// Products and sums with the same rounding on both devices.
 #pragma once
 
 #include "base/dtype.h"
 
 namespace amp {
 
-// Products and sums as they are written, each rounded: nvcc joins them to fma, after which a point that lies on an
-// element exactly may lie before it, or a count move across an integer. The host's compiler does so only where it is
-// told of a CPU with fma, which this is not compiled for.
+// A product or a sum, rounded separately. nvcc contracts them to fma; a point that is exactly on an element may
+// then be placed before it, or a count may cross an integer. The host's compiler does that only for CPUs with fma,
+// for which this code is not compiled.
 template <class T>
 HD inline T rounded_product(T a, T b) {
 #ifdef __CUDA_ARCH__

@@ -1,17 +1,19 @@
-// Row kernels: work on the last dimension, a row at a time, in fp32 or fp64, whatever the storage.
+// Helpers for row kernels: these process one row of the last dimension at a time, in fp32 or fp64, with any storage
+// type.
 #pragma once
 
 #include "backend/elementwise.h"
 
 namespace amp {
 
-// Row i of t as T: in place when it already is, else converted into scratch (at least n elements).
+// Row i of t as T: in place if it has that type, otherwise converted into scratch (at least n elements).
 template <class T>
 const T* load_row(const Tensor& t, int64_t i, int64_t n, T* scratch) {
   return elementwise_detail::load<T>(t, i * n, n, scratch);
 }
 
-// Where to compute row i of t: in place when the type is T, else scratch; store_row writes it back.
+// The buffer in which to compute row i of t: in place if the type is T, otherwise scratch. store_row writes it
+// back.
 template <class T>
 T* row_buffer(const Tensor& t, int64_t i, int64_t n, T* scratch) {
   return t.dtype == DTypeOf<T>::value ? static_cast<T*>(t.data) + i * n : scratch;
@@ -22,7 +24,7 @@ void store_row(const T* row, const Tensor& t, int64_t i, int64_t n) {
     convert(DTypeOf<T>::value, row, t.dtype, static_cast<char*>(t.data) + i * n * size_of(t.dtype), n);
 }
 
-// Scratch for one thread's rows: grows once, then stays (nothing is allocated while a step runs for the second time).
+// Scratch for one thread's rows. It grows once and stays allocated, so the second step does not allocate.
 template <class T>
 T* thread_scratch(int64_t n, int which) {
   thread_local std::vector<T> buffers[4];
@@ -31,7 +33,8 @@ T* thread_scratch(int64_t n, int which) {
   return b.data();
 }
 
-// Sums with 16 running lanes folded in a fixed tree: vectorisable, and the same bits everywhere.
+// A sum over 16 accumulators that are added as a fixed tree: can be vectorized, and has the same bits on every
+// machine.
 template <class T, class F>
 AMP_INLINE inline T lane_sum(int64_t n, F f) {
   T lane[16] = {};

@@ -1,19 +1,19 @@
-// Copies between a contiguous tensor and a strided region of another, any rank: what Slice, Concat, Split, Pad and
-// Expand are made of.
+// Copies between a contiguous tensor and a strided region of another, for any rank. Slice, Concat, Split, Pad and
+// Expand are built from them.
 #pragma once
 
 #include "backend/kernel.h"
 
 namespace amp {
 
-// A region of a tensor: start offset in elements and a stride per dim (0 repeats, negative walks backwards).
+// A region of a tensor: a start offset in elements and a stride per dim (0 repeats, negative strides go backwards).
 struct Region {
   int64_t offset = 0;
   Dims strides;
 };
 
-// The axes of such a copy, outermost first: at least one, those of extent 1 left out, neighbours merged where both
-// sides allow it.
+// The axes of such a copy, outermost first; at least one. Axes of extent 1 are removed, and adjacent axes are
+// merged if both sides allow it.
 struct CopyWalk {
   std::vector<int64_t> n, from, to;
 };

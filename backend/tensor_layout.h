@@ -1,4 +1,4 @@
-// Where a rule of whole tensors keeps the state of each span, and what memory the largest of its steps needs.
+// Offsets of a tensor-wise optimizer's state for each span, and the scratch memory of its largest step.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ struct TensorLayout {
   struct Kept {
     std::string name;  // in checkpoints
     int64_t count = 0;
-    std::vector<int64_t> begin{};  // of a span
+    std::vector<int64_t> begin{};  // by span
   };
-  std::vector<TensorShape> shapes;  // of the spans
+  std::vector<TensorShape> shapes;  // by span
   std::vector<Kept> kept;
-  int64_t largest = 0, scratch = 0;  // elements: of a tensor, for a while
-  int64_t sums = 0;                  // doubles, for a while
-  int64_t bytes() const;             // of all, in fp32
+  int64_t largest = 0, scratch = 0;  // elements: the largest tensor, scratch memory
+  int64_t sums = 0;                  // scratch memory in doubles
+  int64_t bytes() const;             // of all states, in fp32
 };
 
 }  // namespace amp

@@ -1,7 +1,8 @@
-// A rule of whole tensors: what a parameter moves by is known only of all of it (a norm of each row, a product of
-// matrices), or its state is not of the parameter's shape. It is written as steps that a worker takes, on the CPU
-// (backend/cpu/update/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). Adding one is, as for rules of
-// elements (backend/update_rule.h), a file in backend/rules and its row in backend/update_rules.h:
+// Tensor-wise optimizers: the step of a parameter depends on the whole tensor (a norm of each row, a product of
+// matrices), or its state does not have the parameter's shape. A rule is written as steps that a worker executes,
+// on the CPU (backend/cpu/update/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). To add one,
+// write a file in backend/rules and add its row in backend/update_rules.h, as for rules of elements
+// (backend/update_rule.h):
 //
 //   struct Muon : TensorRule {
 //     static constexpr std::string_view name = "muon";
@@ -38,7 +39,7 @@
 #include "backend/update_rule.h"
 #include "base/shape.h"
 
-// Of lambdas that a worker runs where the tensor is.
+// Marks lambdas that a worker runs on the tensor's device.
 #ifdef __CUDACC__
 #define ON_DEVICE __device__
 #else
@@ -49,19 +50,19 @@ namespace amp {
 
 struct TensorShape {
   Dims dims;
-  bool elementwise = false;  // asked to move as vectors do, where the rule has another way for matrices
+  bool elementwise = false;  // update it as vectors are, if the rule treats matrices differently
   int64_t count() const { return numel(dims); }
 };
 
 constexpr int kTensorStates = 4;
 struct TensorState {
-  const char* name;  // of the rule's states; a tensor may have some of them
+  const char* name;  // one of the rule's states; a tensor may have only some of them
   int64_t count;     // elements
 };
 
 struct TensorTime {
-  double lr = 0, decay = 0;  // as RuleStep has them
-  int64_t t = 0;             // applied steps of this tensor, with this one
+  double lr = 0, decay = 0;  // applied steps of this tensor, including this one
+  int64_t t = 0;             // applied steps of this tensor, including this one
 };
 
 template <class T>
@@ -69,8 +70,8 @@ struct TensorStep {
   const TensorShape& shape;
   int64_t n;  // elements
   const TensorTime* now;
-  T* p;                             // moves
-  T* g;                             // the gradient, unscaled and clipped; the rule may overwrite it
+  T* p;                             // the weights, which are updated
+  T* g;                             // the gradient, unscaled and clipped; may be overwritten
   std::array<T*, kTensorStates> s;  // state, in the order of states()
   T* scratch;
   double* sums;
@@ -78,7 +79,7 @@ struct TensorStep {
 
 struct TensorRule {
   static constexpr bool whole = true;
-  // It has nothing to say of elements.
+  // It has no elements in the sense of update_rule.h.
   static int moments(const RuleSettings&) { return 0; }
   template <class F>
   static void visit(const RuleSettings&, F&&) {}
@@ -89,7 +90,7 @@ constexpr bool kWhole = requires {
   Rule::whole;
 };
 
-// Parts of scratch memory begin at these.
+// Alignment of the parts of scratch memory.
 constexpr int64_t kScratchAlign = 32;  // elements
 constexpr int64_t scratch_part(int64_t elements) {
   return (elements + kScratchAlign - 1) / kScratchAlign * kScratchAlign;

@@ -1,6 +1,6 @@
-// How many threads a Program gains by: timed in its first runs, and again in some later ones, as other work may have
-// been on the machine meanwhile. A small net's kernels are over before a second thread has woken. Results do not depend
-// on it (parallel.h).
+// Chooses the number of threads of a Program by timing its first runs. It is timed again later, because other
+// processes may have been active. A small net's kernels finish before a second thread wakes up. Results do not
+// depend on the choice (parallel.h).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace amp {
 
 class ThreadChoice {
  public:
-  // Threads for the next run, of `most`; 0: those that the caller has, nothing is to be timed.
+  // Threads for the next run, at most `most`. 0: the caller's number; the run is not timed.
   int next(int most) {
     if (most != most_) start(most);
     if (!deciding() && keep_ > 0 && --keep_ == 0) again();
@@ -21,13 +21,14 @@ class ThreadChoice {
   }
   bool deciding() const { return at_ < trials_.size(); }
   int chosen() const { return deciding() ? trials_[at_].threads : chosen_; }
-  // What the run took. Only while deciding.
+  // Records the duration of the run. Call only while deciding.
   void took(double seconds) {
     Trial& t = trials_[at_];
     t.seconds = std::min(t.seconds, seconds);
     if (++runs_ < kRuns) return;
     runs_ = 0;
-    // Where all threads need so long, waking them is no matter, and fewer would make the trial slow.
+    // If a run with all threads takes this long, waking threads costs little, and trials with fewer threads would
+    // be slow.
     if (at_ == 0 && t.seconds > kLong) trials_.clear();
     do ++at_;
     while (deciding() && trials_[at_].left_out);
@@ -37,10 +38,10 @@ class ThreadChoice {
   }
 
  private:
-  static constexpr int kRuns = 5;  // of each, the fastest counts
+  static constexpr int kRuns = 5;  // runs per candidate; the fastest counts
   static constexpr double kLong = 0.02;
   static constexpr int64_t kKeep = 64, kRarer = 8;  // runs until the next trial: 64, 512 ...
-  static constexpr double kFar = 3;                 // times the fastest: not tried again
+  static constexpr double kFar = 3;                 // times the fastest: such candidates are not tried again
   static constexpr double kUntried = std::numeric_limits<double>::infinity();
   struct Trial {
     int threads;
@@ -62,7 +63,7 @@ class ThreadChoice {
     }
     at_ = 0;
   }
-  // Of those that were tried last.
+  // The fastest candidate of the last trial.
   const Trial& fastest() const {
     return *std::min_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) {
       return std::pair(a.left_out, a.seconds) < std::pair(b.left_out, b.seconds);
@@ -70,7 +71,7 @@ class ThreadChoice {
   }
 
   int most_ = 0, chosen_ = 0, runs_ = 0;
-  int64_t keep_ = 0;  // runs until the choice is made again; 0: it is not
+  int64_t keep_ = 0;  // runs until the next trial; 0: no further trial
   int64_t keep_next_ = kKeep;
   size_t at_ = 0;
   std::vector<Trial> trials_;  // all threads, then 1, 2, 4 ...

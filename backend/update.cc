@@ -1,3 +1,7 @@
+// OptimizerConfig: names, settings and validation of the optimizers, the derived facts that others ask for, and the
+// bytes of their state. The rules themselves are in backend/rules/, the update loops in backend/cpu/update/ and
+// backend/cuda/.
+
 #include "backend/update.h"
 
 #include <algorithm>
@@ -42,7 +46,7 @@ ClipMode clip_mode_from_name(const std::string& name) {
 
 std::vector<RuleKey> rule_keys(std::string_view rule) {
   std::vector<RuleKey> keys;
-  // Not r.keys of a value r: clang 16 does not know its bound.
+  // r.keys of a value r does not compile: clang 16 cannot determine its bound.
   with_update_rule(rule, [&]<class Rule>(Rule) { keys.assign(std::begin(Rule::keys), std::end(Rule::keys)); });
   return keys;
 }
@@ -89,7 +93,7 @@ bool OptimizerConfig::whole() const {
 }
 
 int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
-  if (sharded()) {  // the weights that SAM comes back to and the estimate of curvature are every rank's
+  if (sharded()) {  // SAM's saved weights and the curvature estimate are not sharded
     const int64_t own = (elements + shards - 1) / shards;
     return 4 * (own * (averages() + (lookahead > 0) + moments()) + elements * ((sam_rho > 0) + curved()));
   }

@@ -1,5 +1,5 @@
-// An update rule: how one element of a parameter moves, given its gradient. The same source is the CPU's loop and the
-// GPU's kernel. Adding one is a file in backend/rules and its row in backend/update_rules.h. A rule is
+// An update rule: computes the step of one element of a parameter, given its gradient. CPU and GPU compile the same
+// source. To add a rule, write a file in backend/rules and add its row in backend/update_rules.h. A rule is
 //
 //   struct Lion {
 //     static constexpr std::string_view name = "lion";
@@ -19,33 +19,37 @@
 //     template <class T> HD static T move(const Scalars<T>&, T p, T g, T& m, T& v);       // returns the new p
 //   };
 //
-// With three moments move() takes a last T& u. A rule that needs norms of a whole tensor (LAMB) says so by `measures`:
+// With three moments move() receives the third as `T& u`. A rule that needs norms of a whole tensor (LAMB) sets
+// `measures`:
 //
 //     static constexpr bool measures = true;
 //     template <class T> HD static RuleTerms<T> measure(const Scalars<T>&, T p, T g, T m, T v);   // changes nothing
 //
-// A pass over the tensor sums the squares of both terms before any element moves; the scalars that measure() is given
-// are those of norms 0.
+// A pass over the tensor sums the squares of both terms before any element is updated. measure() receives scalars
+// that were computed with norms 0.
 //
-// A rule of the second order (AdaHessian) says so by `curved`: move() takes a last T h, the estimate of the Hessian's
-// diagonal at the element, made at the steps t with (t - 1) % hessian_interval == 0 (trainer/loop/curvature.h).
+// A second-order rule (AdaHessian) sets `curved`: move() receives a last argument T h, the estimate of the
+// Hessian's diagonal at the element. It is computed at steps t with (t - 1) % hessian_interval == 0
+// (trainer/loop/curvature.h).
 //
 //     static constexpr bool curved = true;
 //     template <class T> HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h);
 //
-// With `draws_labels` h is, instead, a gradient on labels that are drawn from the model's outputs (Sophia-G).
+// With `draws_labels`, h is instead a gradient for labels that are sampled from the model's outputs (Sophia-G).
 //
-// A rule whose weights of a step depend on the steps before (Schedule-Free) has once() with the schedule's rate; its
-// facts are kept from step to step and in checkpoints. One that is evaluated elsewhere than where it trains says where.
+// A rule whose step depends on earlier steps through scalars (Schedule-Free) has a once() that receives the
+// schedule's rate. Its facts persist from step to step and are stored in checkpoints. A rule whose evaluated
+// weights differ from the trained ones defines evaluated():
 //
 //     HD static void once(const RuleSettings&, int64_t t, double lr, double (&facts)[kRuleFacts]);
 //     template <class T> static T evaluated(const RuleSettings&, T p, T m);
 //
-// A rule may say what move() gives where gradient and moments are zero, if that is less work:
+// A rule may define the result of move() for zero gradients and moments, if that is cheaper:
 //
 //     template <class T> HD static T rest(const Scalars<T>& c, T p);
 //
-// A rule that must see a tensor as a whole, or keeps state of another shape, is a backend/tensor_rule.h.
+// A rule that needs a whole tensor, or keeps state of another shape, is a tensor-wise optimizer
+// (backend/tensor_rule.h).
 #pragma once
 
 #include <array>
@@ -62,7 +66,7 @@ namespace amp {
 constexpr int kRuleFacts = 5;
 constexpr int kRuleNorms = 2;
 
-// What the rules may be set to; each reads what its keys name.
+// Settings of all rules. Each rule uses those that its keys name.
 struct RuleSettings {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double momentum = 0, dampening = 0;
@@ -70,26 +74,26 @@ struct RuleSettings {
   double alpha = 0.99;                                             // decay of the mean of squares
   double momentum_decay = 0.004;                                   // nadam
   double lr_decay = 0, initial_accumulator = 0;                    // adagrad
-  double amsgrad = 0, centered = 0;                                // truth values: 0 or 1
-  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // lars, lamb; the last two are truth values
+  double amsgrad = 0, centered = 0;                                // flags: 0 or 1
+  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // lars, lamb; the last two are flags
   double hessian_power = 1, rho = 0.01;                            // adahessian; sophia
-  double hessian_interval = 1;                                     // steps from one estimate to the next
-  double average_kernels = 0, gaussian = 0;                        // truth values: of the estimate
+  double hessian_interval = 1;                                     // steps between two estimates
+  double average_kernels = 0, gaussian = 0;                        // flags for the estimate
   double weight_lr_power = 2, r = 0;                               // schedule_free
   double eps2 = 1e-3, clip_threshold = 1, decay_rate = -0.8;       // adafactor
-  double scale_parameter = 0, relative_step = 0, warmup_init = 0;  // truth values: adafactor
+  double scale_parameter = 0, relative_step = 0, warmup_init = 0;  // flags: adafactor
   double delta = 0.1, wd_ratio = 0.1;                              // adamp, sgdp
-  double ns_steps = 5, match_rms_adamw = 0;                        // muon; the last one is a truth value
+  double ns_steps = 5, match_rms_adamw = 0;                        // muon; the last one is a flag
 };
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// A setting of a rule, as --optim_args names it: in [low, high), or [low, high] where it is closed.
+// A setting of a rule, as --optim_args names it. Range [low, high), or [low, high] if closed.
 struct RuleKey {
   std::string_view name;
   double RuleSettings::*value;
   double initial, low, high;
-  std::string_view flag = {};  // a flag of its own that sets it too
+  std::string_view flag = {};  // a command-line flag that sets it too
   bool truth = false;          // 0 or 1
   bool closed = false, whole = false;
 };
@@ -106,10 +110,10 @@ constexpr RuleKey kTrustClip = truth_key("trust_clip", &RuleSettings::trust_clip
 constexpr RuleKey kAlwaysAdapt = truth_key("always_adapt", &RuleSettings::always_adapt);
 
 struct RuleStep {
-  double lr = 0;     // the schedule's, times the span's factor
-  double decay = 0;  // weight decay; 0 where the span has none
+  double lr = 0;     // the schedule's rate times the span's factor
+  double decay = 0;  // weight decay; 0 if the span has none
   double facts[kRuleFacts] = {};
-  double norms[kRuleNorms] = {};  // of the tensor, where the rule measures
+  double norms[kRuleNorms] = {};  // of the tensor, for rules that measure
 };
 
 template <class T>
@@ -132,13 +136,13 @@ constexpr bool kDrawsLabels = requires {
   Element::draws_labels;
 };
 
-// Whether its moments may be kept in 8 bits: a first one of either sign, a second one that is not negative.
+// True if its moments may be stored in 8 bits: the first is signed, the second is not negative.
 template <class Element>
 constexpr bool kQuantises = requires {
   Element::quantises;
 };
 
-// Whether a step's facts follow from those of the step before.
+// True if a step's facts depend on those of the previous step.
 template <class Element>
 constexpr bool kRemembers = requires(const RuleSettings& s, double (&facts)[kRuleFacts]) {
   Element::once(s, int64_t{1}, 0.0, facts);
@@ -165,10 +169,10 @@ AMP_INLINE HD inline T move_element(const typename Element::template Scalars<T>&
   }
 }
 
-// What a rule of one formula, whatever its settings, is made of.
+// Base of rules with a single variant for all settings.
 template <class Element>
 struct RuleOf {
-  static constexpr std::array<RuleKey, 0> keys{};  // a rule that may be set to something has its own
+  static constexpr std::array<RuleKey, 0> keys{};  // overridden by rules with settings
   static int moments(const RuleSettings&) { return Element::moments; }
   template <class F>
   static void visit(const RuleSettings&, F&& f) {
@@ -176,10 +180,10 @@ struct RuleOf {
   }
 };
 
-// SAM's: of the unscaled gradients, whose 2-norm it is given.
+// SAM's factor for the unscaled gradients, given their 2-norm.
 HD inline double sam_ascent(double rho, double norm) { return rho / (norm + 1e-12); }
 
-// AdaHessian's spatial averaging: the mean magnitude of an estimate over a convolution's kernel, in its place.
+// AdaHessian's spatial averaging: replaces an estimate by its mean magnitude over a convolution kernel, in place.
 template <class T>
 HD inline void average_kernel(T* h, int64_t n) {
   T sum = 0;
@@ -187,14 +191,14 @@ HD inline void average_kernel(T* h, int64_t n) {
   for (int64_t i = 0; i < n; ++i) h[i] = sum / static_cast<T>(n);
 }
 
-// Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): what a unit's gradient is multiplied by, given the
-// 2-norms of its weights and of its gradient; timm's.
+// Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171), as in timm: the factor for a unit's gradient,
+// given the 2-norms of its weights and its gradient.
 HD inline double adaptive_clip(double weights, double gradient, double factor) {
   const double most = (weights > 1e-3 ? weights : 1e-3) * factor;
   return gradient < most ? 1 : most / (gradient > 1e-6 ? gradient : 1e-6);
 }
 
-// from + weight (to - from) as torch.lerp computes it: exact at both ends.
+// from + weight (to - from), computed as torch.lerp does: exact at both ends.
 template <class T>
 AMP_INLINE HD inline T rule_lerp(T from, T to, T weight) {
   const T gap = to - from;

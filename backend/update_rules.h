@@ -1,4 +1,4 @@
-// The table of update rules: a row names one. For the names see update_rule_names().
+// The table of update rules, one row per rule. update_rule_names() returns their names.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ using UpdateRules =
     std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop, RmspropTf, Lion,
                Lamb, Lars, AdaHessian, SophiaH, SophiaG, ScheduleFreeAdamW, Adafactor, AdamP, SgdP, Muon>;
 
-// Calls f(Rule{}) with the rule of that name.
+// Calls f(Rule{}) with the named rule.
 template <class F>
 void with_update_rule(std::string_view name, F&& f) {
   bool found = false;
@@ -48,13 +48,13 @@ inline int moments_of(std::string_view name, const RuleSettings& settings) {
   return n;
 }
 
-// f(Element{}) with the variant that the settings ask for.
+// Calls f(Element{}) with the variant that the settings select.
 template <class F>
 void with_element(std::string_view name, const RuleSettings& settings, F&& f) {
   with_update_rule(name, [&](auto rule) { rule.visit(settings, f); });
 }
 
-// f(Rule{}) if the rule of that name is one of whole tensors.
+// Calls f(Rule{}) if the named rule is a tensor-wise optimizer.
 template <class F>
 void with_whole_rule(std::string_view name, F&& f) {
   with_update_rule(name, [&]<class Rule>(Rule rule) {
@@ -62,28 +62,28 @@ void with_whole_rule(std::string_view name, F&& f) {
   });
 }
 
-// Whether it needs norms of whole tensors.
+// True if the rule needs norms of whole tensors.
 inline bool rule_measures(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
   with_element(name, settings, [&]<class Element>(Element) { yes = kMeasures<Element>; });
   return yes;
 }
 
-// Whether it needs an estimate of the Hessian's diagonal.
+// True if the rule needs an estimate of the Hessian's diagonal.
 inline bool rule_curved(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
   with_element(name, settings, [&]<class Element>(Element) { yes = kCurved<Element>; });
   return yes;
 }
 
-// Whether that estimate is made of gradients on labels that are drawn from the model's outputs.
+// True if that estimate uses gradients for labels that are sampled from the model's outputs.
 inline bool rule_draws_labels(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
   with_element(name, settings, [&]<class Element>(Element) { yes = kDrawsLabels<Element>; });
   return yes;
 }
 
-// Whether it is evaluated elsewhere than where it trains.
+// True if the evaluated weights differ from the trained ones.
 template <class Element>
 constexpr bool kEvaluatedElsewhere = requires(const RuleSettings& s) {
   Element::evaluated(s, 0.0f, 0.0f);

@@ -1,3 +1,6 @@
+// Philox4x32-10 for dropout masks, vectorized with AVX-512 or AVX2; other CPUs use the scalar code. All versions
+// return the bits of base/philox.h.
+
 #include "backend/cpu/dropout_lanes.h"
 
 #include <immintrin.h>
@@ -7,20 +10,20 @@
 namespace amp::cpu {
 namespace {
 
-// Of Philox (base/philox.h): what words are multiplied by, and what is added to the keys in each round.
+// Philox constants (base/philox.h): the multipliers, and the increments of the keys per round.
 constexpr uint32_t kMultiply[2] = {0xD2511F53u, 0xCD9E8D57u}, kAdd[2] = {0x9E3779B9u, 0xBB67AE85u};
 
-// A word of each group stands in the lower half of 64 bits, where products of 32 bits are taken; the upper half is
-// whatever was left there.
+// The word of each group is in the lower half of 64 bits, because the 32-bit multiplication uses only that half.
+// The upper half contains leftovers of earlier products.
 [[gnu::target("avx512f")]] void write_wide(const DropoutLanes& d, int64_t groups, float* factor) {
   const __m512i m0 = _mm512_set1_epi64(kMultiply[0]), m2 = _mm512_set1_epi64(kMultiply[1]);
   const __m512i threshold = _mm512_set1_epi32(static_cast<int32_t>(d.threshold));
   const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11),
                 last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
   const __m512 keep = _mm512_set1_ps(d.keep);
-  constexpr __mmask8 kAll = 0xFF;  // forms without a mask have false warnings in g++ 12
+  constexpr __mmask8 kAll = 0xFF;  // g++ 12 gives false warnings for the intrinsics without a mask
   constexpr __mmask16 kOdd = 0xAAAA;
-  constexpr int kXor = 0x96;  // of three
+  constexpr int kXor = 0x96;  // ternary logic: a ^ b ^ c
   __m512i count = _mm512_add_epi64(_mm512_set1_epi64(d.counter.v[0]), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
   for (int64_t g = 0; g < groups; g += 8, factor += 32) {
     __m512i w[4] = {count};
@@ -42,7 +45,7 @@ constexpr uint32_t kMultiply[2] = {0xD2511F53u, 0xCD9E8D57u}, kAdd[2] = {0x9E377
   }
 }
 
-// The same with vectors of 256 bits.
+// AVX2 version of write_wide.
 [[gnu::target("avx2")]] void write_lanes(const DropoutLanes& d, int64_t groups, float* factor) {
   const __m256i m0 = _mm256_set1_epi64x(kMultiply[0]), m2 = _mm256_set1_epi64x(kMultiply[1]);
   const __m256i threshold = _mm256_set1_epi32(static_cast<int32_t>(d.threshold)), low = _mm256_set1_epi64x(0xffffffffu);

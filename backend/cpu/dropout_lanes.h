@@ -1,4 +1,4 @@
-// The bits of dropout, many numbers of Philox at a time (base/philox.h is their definition).
+// Dropout masks from many Philox numbers at a time (defined in base/philox.h).
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace amp::cpu {
 
 struct DropoutLanes {
-  PhiloxBlock counter;  // of the first group of four elements; the next groups count its first word on
+  PhiloxBlock counter;  // of the first group of four elements; later groups increment its first word
   uint32_t key0, key1;
-  uint32_t threshold;  // words below it drop an element
-  float keep;          // what the others are multiplied by
+  uint32_t threshold;  // words below it drop the element
+  float keep;          // factor of kept elements
 
-  static constexpr int64_t kGroups = 8;  // at a time
+  static constexpr int64_t kGroups = 8;  // groups per call of a vector version
 
   // factor[4 g + j]: 0 or keep, for g in [0, groups), a multiple of kGroups.
   void write(int64_t groups, float* factor) const;

@@ -1,3 +1,6 @@
+// GridSample and its gradients on the CPU for 1 to 3 spatial dimensions. The taps of each point
+// (backend/grid_taps.h) are computed per dimension; their products are the weights of the sources.
+
 #include "backend/cpu/grid_sample.h"
 
 #include "backend/cpu/operands.h"
@@ -26,7 +29,7 @@ struct Shape {
   }
 };
 
-// Calls f(source offset, taps used in each dimension) for every source of an output that is no padding.
+// Calls f(source offset, taps used in each dimension) for every source of an output that is not padding.
 template <class T, class F>
 void sources(const Shape& s, const SampleTaps<T>* t, F f) {
   const size_t d = s.size.size();
@@ -92,7 +95,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
     x.load();
     const T *image = x.input(0), *grid = x.input(1), *dy = x.input(2);
     T *const dx = x.output(0), *const dgrid = x.output(1);
-    parallel_for(s.batch, [&](int64_t n) {  // an image has one writer
+    parallel_for(s.batch, [&](int64_t n) {  // one thread per image, because outputs may share sources
       std::fill_n(dx + n * s.channels * s.in, s.channels * s.in, T(0));
       for (int64_t p = 0; p < s.out; ++p) {
         const int64_t at = (n * s.out + p) * static_cast<int64_t>(d);

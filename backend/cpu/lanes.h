@@ -1,4 +1,4 @@
-// Every second, or every fourth, float of a row, and back: shuffles of registers.
+// Deinterleaving and interleaving of every second, or every fourth, float of a row, as register shuffles.
 #pragma once
 
 #include <utility>
@@ -12,8 +12,8 @@ struct IndexOf {
   typedef int32_t type __attribute__((vector_size(N * 4)));
 };
 
-// to = the elements J of a and b laid side by side. By reference: vectors wider than the baseline's are not passed by
-// value.
+// to = the elements J of the concatenation of a and b. Uses references, because vectors wider than the baseline's
+// cannot be passed by value.
 template <int N, int... J>
 AMP_INLINE inline void pick(const typename VectorOf<N>::type& a, const typename VectorOf<N>::type& b,
                             typename VectorOf<N>::type& to) {
@@ -38,7 +38,7 @@ AMP_INLINE inline void zip(const typename VectorOf<N>::type& even, const typenam
   pick<N, (N / 2 + J / 2 + J % 2 * N)...>(even, odd, b);
 }
 
-// All lanes folded into one number, in a fixed tree: x = op(x, x with lanes w apart exchanged), w = N / 2 .. 1.
+// Reduces all lanes to one number, in a fixed tree: x = op(x, x with lanes w apart exchanged), w = N / 2 .. 1.
 template <int N, int W, int... J>
 AMP_INLINE inline void exchange_lanes(const typename VectorOf<N>::type& x, typename VectorOf<N>::type& to,
                                       std::integer_sequence<int, J...>) {
@@ -74,7 +74,7 @@ AMP_INLINE inline void deinterleave(const float* from, typename VectorOf<N>::typ
   }
 }
 
-// The way back.
+// The inverse of deinterleave().
 template <int N, int Parts>
 AMP_INLINE inline void interleave(const typename VectorOf<N>::type (&parts)[Parts], float* to) {
   static_assert(Parts == 2 || Parts == 4);

@@ -1,4 +1,4 @@
-// All floating operands of a kernel in the computing type (backend/cpu/workspace.h).
+// All floating-point operands of a kernel, converted to the computing type (backend/cpu/workspace.h).
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// load() before, store() after the work. An input of another kind than floating has no image.
+// Call load() before and store() after the computation. Inputs that are not floating-point are not converted.
 template <class T>
 struct Operands {
   std::vector<Staged<T>> in, out;

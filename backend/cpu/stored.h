@@ -1,4 +1,4 @@
-// Floats in memory as they are stored, 32 or 16 bits: what kernels take that convert as they load and store.
+// Views of floats in their storage type (32 or 16 bits), for kernels that convert when they load and store.
 #pragma once
 
 #include "backend/kernel.h"

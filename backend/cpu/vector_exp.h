@@ -1,5 +1,5 @@
-// 2^x of vectors in few operations, for softmax. 2^x = 2^k 2^(i / n) 2^f: a table of n entries in a register, f at
-// most 1 / 2n, so that a polynomial of degree 3 is enough (n = 16 and 8; in SSE n = 1 and degree 6).
+// Vectorized 2^x for softmax. 2^x = 2^k 2^(i / n) 2^f: a table of n entries in a register, and |f| at most 1 / 2n,
+// so that a polynomial of degree 3 is sufficient (n = 16 and 8; SSE: n = 1 and degree 6).
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct Exp2 {
   using I = typename IndexOf<Lanes>::type;
   static constexpr int kBits = Lanes == 16 ? 4 : Lanes == 8 ? 3 : 0;  // of the table's index
 
-  // 2^(i / n), less what i adds where k is put into the exponent.
+  // 2^(i / n), minus the amount that i adds when k is added to the exponent.
   static constexpr std::array<int32_t, Lanes> kTable = [] {
     constexpr float power[16] = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
                                  1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
@@ -30,9 +30,9 @@ struct Exp2 {
     return t;
   }();
 
-  // Relative error below 1.5e-7 (the polynomials': 3e-9, 4e-8 and 1e-8) from -126 on; 0 up to -127; NaN stays NaN. What
-  // is beyond 127 gives 2^127; Small: nothing is. By reference: vectors wider than the baseline's are not passed by
-  // value.
+  // Relative error below 1.5e-7 (the polynomials': 3e-9, 4e-8 and 1e-8) from -126 on; 0 below -127; NaN stays NaN.
+  // Above 127 the result is 2^127; with Small no input may be above. Uses references, because vectors wider than
+  // the baseline's cannot be passed by value.
   template <bool Small = false>
   AMP_INLINE static void run(const V& x, V& to) {
     constexpr float low = -127.0f, high = 127.0f, magic = 12582912.0f / (1 << kBits);  // whose ulp is 1 / n

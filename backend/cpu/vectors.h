@@ -1,4 +1,4 @@
-// Loops over explicit vectors, as wide as the registers of the CPU at hand.
+// Loops over explicit vectors as wide as the registers of the running CPU.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@ namespace amp::cpu {
 
 template <int Lanes>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));  // in memory, wherever it lies
-  typedef float local __attribute__((vector_size(Lanes * 4)));             // handed to functions of any T
+  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));  // unaligned, for memory
+  typedef float local __attribute__((vector_size(Lanes * 4)));  // aligned, for arguments of generic functions
 };
 
-// fn.template operator()<Lanes>() compiled for the level at hand.
+// Calls fn.template operator()<Lanes>() compiled for the current SIMD level.
 template <class Fn>
 void at_level(const Fn& fn) {
   const auto v4 = [&]() AMP_INLINE { fn.template operator()<16>(); };
   const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
   const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
   switch (cpu_isa()) {
-#ifdef __clang__  // the tiles of each level, by the compiler's own instructions (base/simd.h)
+#ifdef __clang__  // the tiles of each level, with the compiler's own instructions (base/simd.h)
     case Isa::v4:
       return v4();
     case Isa::v3:

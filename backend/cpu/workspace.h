@@ -1,8 +1,8 @@
-// What the larger CPU kernels share: carving a node's workspace, and operands in the computing type.
+// Shared code of the larger CPU kernels: allocation within a node's workspace, and operands in the computing type.
 //
-// A kernel that needs workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure
-// (tensors have shapes but no usable addresses, nothing may be touched) and once more to prepare: the two cannot
-// disagree.
+// A kernel with workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure
+// (tensors have shapes but no usable addresses, and must not be accessed) and once to prepare, so both results
+// agree by construction.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Carver {
   explicit Carver(void* base) : base_(static_cast<char*>(base)) {}
   bool measuring() const { return base_ == nullptr; }
   int64_t bytes() const { return used_; }
-  // n elements, 64-byte aligned; null while measuring.
+  // Returns n elements, 64-byte aligned; null while measuring.
   template <class T>
   T* take(int64_t n) {
     char* p = base_ ? base_ + used_ : nullptr;
@@ -36,12 +36,12 @@ using PrepareWithWorkspace = Kernel (*)(const KernelArgs&, Carver&);
 template <PrepareWithWorkspace prepare>
 Kernel with_workspace(const KernelArgs& a) {
   char none[64];
-  Carver c(a.workspace ? a.workspace : none);  // a node that needs no bytes gets no address
+  Carver c(a.workspace ? a.workspace : none);  // a node without workspace gets no address
   return prepare(a, c);
 }
 template <PrepareWithWorkspace prepare>
 int64_t measure_workspace(const Graph& g, const Node& n) {
-  static char present;  // a stand-in address: only its being there is looked at
+  static char present;  // a placeholder address; only its presence is checked
   KernelArgs a{n, {}, {}, nullptr, nullptr};
   for (const ValueId v : n.in) a.in.push_back(v ? Tensor{&present, g.value(v).dtype, g.value(v).dims} : Tensor{});
   for (const ValueId v : n.out) a.out.push_back(Tensor{&present, g.value(v).dtype, g.value(v).dims});
@@ -50,7 +50,7 @@ int64_t measure_workspace(const Graph& g, const Node& n) {
   return c.bytes();
 }
 
-// The row of an operator whose CPU kernel is such a function.
+// OpDef of an operator whose CPU kernel is such a function.
 template <PrepareWithWorkspace prepare>
 OpDef op_with_workspace(const char* name, decltype(OpDef::infer) infer, decltype(OpDef::gradient) gradient) {
   OpDef d;
@@ -61,7 +61,7 @@ OpDef op_with_workspace(const char* name, decltype(OpDef::infer) infer, decltype
   return d;
 }
 
-// A tensor in computing type T: in place when it is stored so, else a copy in the workspace.
+// A tensor in computing type T: in place if it is stored in that type, otherwise a copy in the workspace.
 template <class T>
 struct Staged {
   Tensor stored;

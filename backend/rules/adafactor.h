@@ -1,10 +1,11 @@
-// Adafactor (Shazeer and Stern 2018, arXiv:1804.04235) as transformers.Adafactor: of a matrix's mean of squares only
-// the means over rows and over columns are kept,
+// Adafactor (Shazeer and Stern 2018, arXiv:1804.04235) as transformers.Adafactor. For a matrix, only the means of
+// the squared gradient over rows and over columns are kept,
 //   beta2 = 1 - t^decay_rate,  r, c = moving averages of mean(g^2 + eps1) over columns, over rows,
 //   u = g / sqrt(r c / mean(r)),  u = u / max(1, rms(u) / clip_threshold),  p -= lr decay p + lr u,
-// for the last two axes of a tensor; vectors keep the whole mean of squares. With beta1 > 0, u is averaged. lr is
-// times rms(p) (at least eps2) with scale_parameter, and times min(1e-2, 1 / sqrt(t)) with relative_step (in the place
-// of 1e-2: 1e-6 t with warmup_init). transformers' class has both on, its Trainer has both off.
+// for the last two axes of a tensor; vectors keep the whole mean of squares. With beta1 > 0, u is averaged. With
+// scale_parameter, lr is multiplied by rms(p) (at least eps2). With relative_step, it is multiplied by min(1e-2, 1
+// / sqrt(t)), or by min(1e-6 t, 1 / sqrt(t)) with warmup_init. Both are on by default in transformers' class and
+// off in its Trainer.
 #pragma once
 
 #include "backend/tensor_rule.h"
@@ -59,7 +60,7 @@ struct Adafactor : TensorRule {
     return s.scale_parameter != 0 ? rate * (s.eps2 > rms ? s.eps2 : rms) : rate;
   }
 
-  // The gradient divided by the root of the factored mean of squares, in its place.
+  // Divides the gradient in place by the root of the factored mean of squares.
   template <class T, class Worker>
   static void divide_factored(const RuleSettings& s, const Worker& w, const TensorStep<T>& x, double* sums) {
     const int64_t c = columns(x.shape), r = rows(x.shape), all = x.n / c, matrices = all / r;

@@ -7,7 +7,7 @@
 namespace amp {
 
 struct AdagradElement {
-  static constexpr int moments = 1;  // s, kept without its first value
+  static constexpr int moments = 1;  // s, stored without its initial value
   template <class T>
   struct Scalars {
     T decay, eps, first, lr;

@@ -1,8 +1,8 @@
-// AdaHessian (Yao et al. 2021, arXiv:2006.00719) as timm.optim.Adahessian: Adam whose second moment is that of an
+// AdaHessian (Yao et al. 2021, arXiv:2006.00719) as timm.optim.Adahessian: Adam with the second moment of an
 // estimate h of the Hessian's diagonal,
 //   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h^2,
 //   p = (1 - lr decay) p - lr / (1 - beta1^t) m / ((v / (1 - beta2^t))^(power / 2) + eps).
-// avg_conv_kernel: h is its magnitude's mean over each kernel of a convolution.
+// avg_conv_kernel: h is replaced by its mean magnitude over each convolution kernel.
 #pragma once
 
 #include "backend/update_rule.h"

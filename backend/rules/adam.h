@@ -1,21 +1,21 @@
-// Adam (Kingma and Ba 2015, decay added to the gradient) and AdamW (Loshchilov and Hutter 2019, decoupled decay), as
-// torch.optim.Adam and AdamW compute them for a single tensor on the CPU. amsgrad (Reddi et al. 2018): by the largest
-// second moment so far.
+// Adam (Kingma and Ba 2015, decay added to the gradient) and AdamW (Loshchilov and Hutter 2019, decoupled decay),
+// as in the single-tensor CPU path of torch.optim.Adam and AdamW. amsgrad (Reddi et al. 2018) divides by the
+// largest second moment so far.
 #pragma once
 
 #include "backend/update_rule.h"
 
 namespace amp {
 
-// NearZero: lerp's formula for a weight 1 - beta1 below one half, as torch chooses it.
+// NearZero: lerp's formula for a weight 1 - beta1 below one half, chosen as in torch.
 template <bool Decoupled, bool NearZero, bool Amsgrad>
 struct AdamElement {
   static constexpr int moments = Amsgrad ? 3 : 2;  // m, v, the largest v
   static constexpr bool quantises = true;
   template <class T>
   struct Scalars {
-    T shrink;         // AdamW: 1 - lr * weight_decay; else 1
-    T coupled_decay;  // Adam: weight_decay; else 0
+    T shrink;         // AdamW: 1 - lr * weight_decay; otherwise 1
+    T coupled_decay;  // Adam: weight_decay; otherwise 0
     T beta1_weight;   // 1 - beta1
     T beta2, beta2_weight;
     T bias2_sqrt;  // sqrt(1 - beta2^t)

@@ -1,7 +1,8 @@
-// AdamP and SGDP (Heo et al. 2021, arXiv:2006.08217) as timm's: the step loses its part along the weights where these
-// look as if only their direction counted (before a norm): where the gradient is nearly at a right angle to them,
+// AdamP and SGDP (Heo et al. 2021, arXiv:2006.08217) as in timm. The step is projected: its component along the
+// weights is removed if the weights seem to be scale-invariant (before a norm), that is if the gradient is nearly
+// orthogonal to them,
 //   max over outputs of |cos(g, p)| < delta / sqrt(inputs)  (or the same of the whole tensor),
-// and decays by wd_ratio of the decay there. SGDP's decay is divided by 1 - momentum.
+// and the decay is multiplied by wd_ratio in this case. SGDP's decay is divided by 1 - momentum.
 #pragma once
 
 #include "backend/tensor_rule.h"
@@ -16,8 +17,9 @@ struct ProjectedMove {
   T shrink, size;
 };
 
-// Takes the part along the weights out of the step d, where the gradient says so; *ratio is what the decay is
-// multiplied by. x.sums holds, from its fifth element on, four sums of each row and then of the tensor.
+// Removes the component along the weights from the step d if the gradient is nearly orthogonal to them. *ratio
+// becomes the factor of the decay. x.sums holds, from its fifth element on, four sums per row and then four of the
+// tensor.
 struct Projection {
   static int64_t sums(const TensorShape& shape) { return 4 + 4 * (shape.dims.size() > 1 ? shape.dims[0] + 1 : 0); }
 
@@ -44,7 +46,7 @@ struct Projection {
     }
   }
 
-  // nvcc wants functions with kernels in them to be public.
+  // Public because nvcc requires it for functions that contain kernels.
   template <class T, class Worker>
   static void along(const RuleSettings& s, const Worker& w, const TensorStep<T>& x, int64_t rows, T* d, double* sums,
                     double* found) {

@@ -1,6 +1,6 @@
-// LAMB (You et al. 2020, arXiv:1904.00962) as timm.optim.Lamb: d = Adam's direction + wd p, p -= lr |p| / |d| d, with
-// norms of the whole tensor. Where a tensor has no decay the ratio is 1, unless always_adapt is set; trust_clip bounds
-// it by 1.
+// LAMB (You et al. 2020, arXiv:1904.00962) as timm.optim.Lamb: d = Adam's direction + wd p, p -= lr |p| / |d| d,
+// with norms of the whole tensor. For tensors without decay the ratio is 1, unless always_adapt is set. trust_clip
+// limits it to 1.
 #pragma once
 
 #include "backend/update_rule.h"

@@ -1,9 +1,10 @@
-// Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) as torch.optim.Muon, in the precision of the weights:
-// a matrix moves by its momentum made nearly orthogonal,
+// Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) as torch.optim.Muon, in the precision of the
+// weights. The step of a matrix is its momentum, made nearly orthogonal,
 //   m = momentum m + (1 - momentum) g,  x = momentum m + (1 - momentum) g,  x = x / |x|,
 //   ns_steps times: A = x x^T, x = a x + (b A + c A A) x,
 //   p = (1 - lr decay) p - lr ratio x,  ratio = sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns))
-// with match_rms_adamw (Liu et al. 2025, arXiv:2502.16982). What is no matrix, or asked to, moves by AdamW.
+// with match_rms_adamw (Liu et al. 2025, arXiv:2502.16982). Parameters that are not matrices, or are marked
+// elementwise, use AdamW.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +44,7 @@ struct Muon : TensorRule {
   }
   static int64_t sums(const RuleSettings&, const TensorShape&) { return 1; }
 
-  // The zeroth power of the matrix in g, by the quintic Newton-Schulz iteration; in g or in scratch.
+  // The zeroth power of the matrix in g, by the quintic Newton-Schulz iteration. The result is in g or in scratch.
   template <class T, class Worker>
   static T* orthogonal(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
@@ -61,7 +62,7 @@ struct Muon : TensorRule {
           return MuonNorm<T>{static_cast<T>(norm > 1e-7 ? norm : 1e-7)};
         },
         [=] ON_DEVICE(const MuonNorm<T>& whole, int64_t i) { g[i] /= whole.norm; });
-    const bool tall = rows > columns;  // then x^T x, from the right: the same
+    const bool tall = rows > columns;  // uses x^T x from the right, which gives the same result with smaller products
     for (int i = 0; i < static_cast<int>(s.ns_steps); ++i) {
       w.product(tall, !tall, k, k, tall ? rows : columns, T(1), now, columns, now, columns, T(0), gram, k);
       w.copy(gram, sum, k * k);

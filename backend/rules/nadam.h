@@ -1,5 +1,5 @@
-// NAdam (Dozat 2016) as torch.optim.NAdam: Adam with Nesterov momentum, whose coefficient mu_t = beta1 (1 - 0.96^(t
-// momentum_decay) / 2) rises; decay is added to the gradient (nadam) or decoupled (nadamw).
+// NAdam (Dozat 2016) as torch.optim.NAdam: Adam with Nesterov momentum and an increasing coefficient mu_t = beta1
+// (1 - 0.96^(t momentum_decay) / 2). Decay is added to the gradient (nadam) or decoupled (nadamw).
 #pragma once
 
 #include "backend/update_rule.h"
@@ -18,7 +18,7 @@ struct NAdamElement {
     return s.beta1 * (1 - 0.5 * std::pow(0.96, static_cast<double>(t) * s.momentum_decay));
   }
   HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    // mu_1 .. mu_t, whose product lies below beta1^t: nothing beside 1 long before the loop is long.
+    // The product mu_1 .. mu_t is at most beta1^t, so it becomes negligible before the loop gets long.
     double product = 1;
     if (std::pow(s.beta1, static_cast<double>(t)) < 1e-20) product = 0;
     for (int64_t i = 1; i <= t && product != 0; ++i) product *= mu(s, i);

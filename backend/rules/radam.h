@@ -1,6 +1,6 @@
-// RAdam (Liu et al. 2020, arXiv:1908.03265) as torch.optim.RAdam: Adam whose adaptive rate is rectified, and left out
-// while the variance of its estimate is unbounded (rho <= 5). Decay is added to the gradient (radam) or decoupled
-// (radamw).
+// RAdam (Liu et al. 2020, arXiv:1908.03265) as torch.optim.RAdam: Adam with a rectified adaptive rate, which is not
+// applied while the variance of its estimate is unbounded (rho <= 5). Decay is added to the gradient (radam) or
+// decoupled (radamw).
 #pragma once
 
 #include "backend/update_rule.h"
@@ -14,7 +14,7 @@ struct RAdamElement {
   struct Scalars {
     T shrink, coupled_decay, beta1_weight, beta2, beta2_weight, bias1, eps, lr;
     T rectified;  // sqrt(1 - beta2^t) times the rectification
-    T adaptive;   // 1, or 0 while the rate is not
+    T adaptive;   // 1, or 0 while the adaptive rate is not applied
   };
   HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
     const double n = static_cast<double>(t), power = std::pow(s.beta2, n);

@@ -1,7 +1,9 @@
-// RMSprop (Tieleman and Hinton 2012). rmsprop is torch.optim.RMSprop: s = alpha s + (1 - alpha) g^2, d = g / (sqrt(s) +
-// eps), b = momentum b + d, p -= lr b. rmsprop_tf is TensorFlow's, as timm.optim.RMSpropTF: s begins at 1, eps is under
-// the root, and the learning rate enters the momentum: b = momentum b + lr d, p -= b. Decay is added to the gradient.
-// centered (Graves 2013): s less the square of the mean gradient a, which rounding must not make negative.
+// RMSprop (Tieleman and Hinton 2012). rmsprop is torch.optim.RMSprop: s = alpha s + (1 - alpha) g^2, d = g /
+// (sqrt(s) + eps), b = momentum b + d, p -= lr b.
+// rmsprop_tf is TensorFlow's version, as timm.optim.RMSpropTF: s starts at 1, eps is inside the root, and the
+// momentum includes the learning rate: b = momentum b + lr d, p -= b.
+// Decay is added to the gradient. centered (Graves 2013): s minus the square of the mean gradient a, clamped so
+// that rounding does not make it negative.
 #pragma once
 
 #include "backend/update_rule.h"
@@ -25,7 +27,7 @@ struct RmspropElement {
   }
   template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& second) {
-    return move<T>(c, p, g, s, second, second);  // the one that it keeps beside s
+    return move<T>(c, p, g, s, second, second);  // the moment that it keeps in addition to s
   }
   template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& b, T& a) {

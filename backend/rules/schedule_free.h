@@ -1,8 +1,9 @@
-// Schedule-Free AdamW (Defazio et al. 2024, arXiv:2405.15682) as schedulefree.AdamWScheduleFree: gradients are taken at
-// y = (1 - beta1) z + beta1 x, x is the average of the z, weighted by the largest rate so far to a power,
+// Schedule-Free AdamW (Defazio et al. 2024, arXiv:2405.15682) as schedulefree.AdamWScheduleFree. Gradients are
+// computed at y = (1 - beta1) z + beta1 x. x is the average of the z, weighted by a power of the largest rate so
+// far,
 //   d = g / (sqrt(v / (1 - beta2^t)) + eps) + decay y,  c = w_t / (w_1 + .. + w_t),
 //   y = y + c (z - y) + lr (beta1 (1 - c) - 1) d,  z = z - lr d.
-// The weights that train are y; x is found back from y and z and is what is evaluated and exported.
+// The trained weights are y. x is computed from y and z; it is evaluated and exported.
 #pragma once
 
 #include "backend/update_rule.h"
@@ -13,7 +14,7 @@ struct ScheduleFreeElement {
   static constexpr int moments = 2;  // z, v
   template <class T>
   struct Scalars {
-    T first;  // 1 at the first step, where z is y
+    T first;  // 1 at the first step, where z equals y
     T decay, beta2, beta2_weight, bias2, eps, share, along, lr;
   };
   // facts: bias correction, c, the largest rate, the sum of weights, t

@@ -1,5 +1,5 @@
-// Stochastic gradient descent as torch.optim.SGD: d = g + wd p; m = mu m + (1 - dampening) d, in the first step d; p -=
-// lr (nesterov ? d + mu m : m). Without momentum: p -= lr d, and nothing is kept.
+// Stochastic gradient descent as torch.optim.SGD: d = g + wd p; m = mu m + (1 - dampening) d (m = d in the first
+// step); p -= lr (nesterov ? d + mu m : m). Without momentum: p -= lr d, without state.
 #pragma once
 
 #include "backend/update_rule.h"

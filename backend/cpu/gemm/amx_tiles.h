@@ -1,7 +1,7 @@
-// Sums of products of bf16 in the tiles of AMX: 16 rows of 64 bytes, of which an instruction multiplies two (Intel 64
-// and IA-32 Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows by a group of 16 pairs along
-// the depth, one of B 16 pairs by 16 columns. The products of a group are summed in fp32 before they are added, even
-// and odd ones apart; subnormal numbers count as zeros. Only where cpu_has_amx() (base/amx.h).
+// Products of bf16 in AMX tiles: 16 rows of 64 bytes, two of which an instruction multiplies (Intel 64 and IA-32
+// Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows and a group of 16 pairs along the
+// depth; a tile of B has 16 pairs and 16 columns. The products of a group are summed in fp32 before they are added
+// to C, even and odd ones separately. Subnormal numbers count as zeros. Requires cpu_has_amx() (base/amx.h).
 #pragma once
 
 #include <immintrin.h>
@@ -10,9 +10,9 @@
 
 namespace amp::amx {
 
-constexpr int64_t kTile = 16;  // rows of a tile, and its elements of 4 bytes in a row
+constexpr int64_t kTile = 16;  // rows of a tile, and 4-byte elements per row
 
-// Layout of LDTILECFG's operand: all eight tiles are 16 rows of 64 bytes.
+// Operand of LDTILECFG: all eight tiles have 16 rows of 64 bytes.
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -20,7 +20,7 @@ struct alignas(64) TileConfig {
 };
 inline constexpr TileConfig kConfig;
 
-// The calling thread may use tiles, if wanted.
+// Configures tiles for the calling thread within a scope, if wanted.
 class TileScope {
  public:
   explicit TileScope(bool wanted) : wanted_(wanted) {
@@ -38,8 +38,8 @@ class TileScope {
   bool wanted_;
 };
 
-// Tiles of an operand that lie regularly: `row` bytes between rows, `group` between groups of the depth, `next` between
-// a tile and its neighbour across the depth.
+// Regularly spaced tiles of an operand. Distances in bytes: `row` between rows, `group` between groups of the
+// depth, `next` between neighboring tiles across the depth.
 struct Regular {
   const char* first;
   int64_t row, group, next;
@@ -48,15 +48,15 @@ struct Regular {
   int64_t row_bytes(int64_t, int64_t) const { return row; }
 };
 
-// C[16 T, 16 V] = or += A B over `groups`, T and V of 1 or 2; c_row: bytes between C's rows. Tiles 0 to 3 hold C, 4
-// and 5 A, 6 and 7 B.
+// C[16 T, 16 V] = or += A B over `groups`; T and V are 1 or 2. c_row: bytes between C's rows. Tiles 0 to 3 hold C,
+// 4 and 5 hold A, 6 and 7 hold B.
 template <int T, int V, class A, class B>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply(int64_t groups, const A& a, const B& b, float* c, int64_t c_row,
                                                    bool add) {
   char* const right = reinterpret_cast<char*>(c + kTile);
   char* const below = reinterpret_cast<char*>(c) + kTile * c_row;
   char* const across = below + sizeof(float) * kTile;
-  asm volatile("" ::: "memory");  // the compiler does not see that tiles are loaded from memory
+  asm volatile("" ::: "memory");  // the compiler cannot see that tiles are loaded from memory
   if (add) {
     _tile_loadd(0, c, c_row);
     if constexpr (V > 1) _tile_loadd(1, right, c_row);

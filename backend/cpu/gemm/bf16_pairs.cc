@@ -1,3 +1,7 @@
+// bf16 loops of convolutions with AVX512_BF16: rounding to pairs, and register tiles that multiply pairs with fp32
+// sums.
+// A Tile keeps Rows x Columns vectors of sums in registers.
+
 #include "backend/cpu/gemm/bf16_pairs.h"
 
 #include <immintrin.h>
@@ -8,8 +12,8 @@ namespace amp::bf16_pairs {
 
 namespace {
 
-// Written in intrinsics: a target attribute does not reach into the templates that a function calls. Sums are added to
-// memory at the end, so that rounding errors grow with a call's products alone.
+// Uses intrinsics because a target attribute does not apply to templates that the function calls. Sums are added to
+// memory at the end, so that rounding errors grow only with the products of one call.
 template <int Columns, int Rows>
 struct Tile {
   [[gnu::target("avx512f,avx512bf16")]] static void correlate(const float* image, const int64_t* base,
@@ -72,7 +76,7 @@ struct Tile {
   }
 };
 
-// fn(Tile) for the tile of a width (conv_tiles::tile_rows).
+// Calls fn(Tile) with the tile for this width (conv_tiles::tile_rows).
 template <class Fn>
 void with_tile(int64_t width, const Fn& fn) {
   switch (width) {
@@ -98,7 +102,7 @@ void with_tile(int64_t width, const Fn& fn) {
 
 [[gnu::target("avx512f,avx512bw,avx512bf16")]] void round_pairs(const float* low, const float* high, int64_t n,
                                                                 float* to) {
-  alignas(64) uint16_t order[32];  // low and high lie behind each other as they are rounded
+  alignas(64) uint16_t order[32];  // permutation: `low` and `high` are adjacent after rounding
   for (uint16_t i = 0; i < 32; ++i) order[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
   const __m512i beside = _mm512_load_si512(order);
   for (int64_t i = 0; i < n; i += 16) {

@@ -1,5 +1,5 @@
-// Pairs of bf16 as 4-byte elements, and the register tiles of convolutions that avx512_bf16 multiplies them in. Only
-// where cpu_has_bf16() (base/simd.h).
+// Pairs of bf16 as 4-byte elements, and register tiles that multiply them with avx512_bf16 for convolutions.
+// Requires cpu_has_bf16() (base/simd.h).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct IntegersOf {
   typedef uint32_t word __attribute__((vector_size(N * 4)));
 };
 
-// to[i] = low[i] in the lower half, high[i] in the upper one; high may be null: zeros.
+// to[i] = low[i] in the lower half, high[i] in the upper half. high may be null: zeros.
 template <int Lanes>
 AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n, float* to) {
   using Half = typename IntegersOf<Lanes>::half;
@@ -35,7 +35,7 @@ AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n,
   }
 }
 
-// Storage of either type as vectors of N floats, N = 1 included; `to` is a reference, as in lanes.h.
+// Loads storage of either type as a vector of N floats (also N = 1). `to` is a reference, as in lanes.h.
 template <int N, class V>
 AMP_INLINE inline void load(const float* from, V& to) {
   to = *reinterpret_cast<const typename cpu::VectorOf<N>::type*>(from);
@@ -46,7 +46,7 @@ AMP_INLINE inline void load(const BFloat16* from, V& to) {
   to = (V)(__builtin_convertvector(*reinterpret_cast<const typename IntegersOf<N>::half*>(from), Word) << 16);
 }
 
-// Rounds as BFloat16::encode does: a vector, or n numbers.
+// Rounds a vector, or n numbers, as BFloat16::encode does.
 template <int N, class V>
 AMP_INLINE inline void store(const V& v, BFloat16* to) {
   using Word = typename IntegersOf<N>::word;
@@ -72,12 +72,12 @@ AMP_INLINE inline void store(const float* from, int64_t n, float* to) {
   std::copy_n(from, n, to);
 }
 
-// Rounded by avx512_bf16: to the nearest, ties to even; subnormal numbers become zeros. n is a multiple of 16.
+// Rounds with avx512_bf16: to nearest, ties to even; subnormal numbers become zeros. n is a multiple of 16.
 void round(const float* x, int64_t n, BFloat16* to);
-// Pairs of the elements of two rows; high may be null: zeros.
+// Interleaves the rounded elements of two rows. high may be null: zeros.
 void round_pairs(const float* low, const float* high, int64_t n, float* to);
 
-// The tiles of conv_tiles.h: tile_rows(width) rows of `width` floats, 16 to 64. `sums` and what is multiplied by them:
+// The tiles of conv_tiles.h: tile_rows(width) rows of `width` floats, 16 to 64. `sums` and the right factors have
 // rows of `width`.
 
 // sums[pixel] += sum over taps and `channels` of image[base[pixel] + offset[tap] + channel] * w[tap, channel]

@@ -1,3 +1,7 @@
+// Measures the peak multiply-add rate: loops of independent FMA chains over registers, for each SIMD level,
+// AVX512_BF16 and AMX.
+// The fastest of several short runs counts, which excludes interruptions by other processes.
+
 #include "backend/cpu/gemm/fma_peak.h"
 
 #include <immintrin.h>
@@ -17,9 +21,9 @@ namespace amp::cpu {
 
 namespace {
 
-constexpr int kChains = 12;  // independent sums: more than latency times throughput of any x86-64
+constexpr int kChains = 12;  // independent sums: more than latency times throughput on any x86-64
 
-// acc = acc * x + y goes to y / (1 - x): nothing overflows or becomes denormal.
+// acc = acc * x + y converges to y / (1 - x), so nothing overflows or becomes subnormal.
 struct Chains {
   template <int N>
   AMP_INLINE void operator()() const {
@@ -41,8 +45,8 @@ struct Chains {
   double* flops;
 };
 
-// Chains of AVX-512, whose factors stay in registers (read from memory, they may be what the loop waits for): of fp32,
-// or of pairs of bf16.
+// AVX-512 chains of fp32 or of bf16 pairs. The factors stay in registers, because loads from memory could limit the
+// loop.
 template <bool bf16>
 [[gnu::target("avx512f,avx512bf16")]] void wide_chains(int64_t rounds, float factor, volatile float* out,
                                                        double* flops) {
@@ -50,7 +54,8 @@ template <bool bf16>
   const __m512 x = _mm512_set1_ps(factor), y = _mm512_set1_ps(1 - factor);
   __m512 acc[kWide];
 #pragma GCC unroll 16
-  for (int c = 0; c < kWide; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));  // alike, they would be one
+  for (int c = 0; c < kWide; ++c)
+    acc[c] = _mm512_set1_ps(static_cast<float>(c));  // different values, otherwise the compiler merges the chains
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 16
     for (int c = 0; c < kWide; ++c) {
@@ -71,9 +76,9 @@ template <bool bf16>
   *flops = 2.0 * (bf16 ? 32 : 16) * kWide * static_cast<double>(rounds);
 }
 
-// The same by tiles: independent products of two of them into four.
+// AMX version: independent products of two tiles into four.
 [[gnu::target("amx-tile,amx-bf16")]] void tile_chains(int64_t rounds, double* flops) {
-  constexpr int64_t kTiles = 4, kTileRounds = 32;  // a tile's product takes as long as sixteen instructions and more
+  constexpr int64_t kTiles = 4, kTileRounds = 32;  // a tile product takes at least as long as sixteen instructions
   const amx::TileScope scope(true);
   for (int64_t i = 0; i < rounds; i += kTileRounds) {
     _tile_dpbf16ps(0, 4, 6);
@@ -90,7 +95,7 @@ double fma_peak(int threads, bool bf16) {
   if (bf16 && !cpu_has_bf16()) return 0;
   constexpr int kRuns = 8;
   constexpr int64_t kRounds = 400000;  // about three milliseconds
-  const volatile float opaque = 0.5F;  // not known when this is compiled
+  const volatile float opaque = 0.5F;  // hides the value from the compiler
   const float factor = opaque;
   double best = 0;
   for (int run = 0; run < kRuns; ++run) {

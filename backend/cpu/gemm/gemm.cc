@@ -1,3 +1,6 @@
+// fp32 products call PackedGemm; fp64 products use a plain loop nest, which is the reference for tests.
+// parallel_gemm divides the output into shards by shape only, so results do not depend on the number of threads.
+
 #include "backend/cpu/gemm/gemm.h"
 
 #include <algorithm>
@@ -11,7 +14,7 @@ namespace amp::cpu {
 void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
           const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
-  if (k == 0 || (beta != 0 && beta != 1)) {  // what a packed product does not do
+  if (k == 0 || (beta != 0 && beta != 1)) {  // cases that a packed product does not support
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == 0 ? 0.0f : beta * c[i * ldc + j];
     }

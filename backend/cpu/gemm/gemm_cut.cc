@@ -1,3 +1,7 @@
+// Tiling of PackedGemm: sizes of tasks and blocks from the shape, the number of threads and cache sizes, and
+// whether operands are packed up front, per task, or not at all. The constants were measured; none of them changes
+// bits.
+
 #include "backend/cpu/gemm/gemm_cut.h"
 
 #include <algorithm>
@@ -5,24 +9,24 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512, kTileDepth = 256;       // most steps that are summed before the next block
-constexpr int64_t kBlockBytes = 512 << 10;              // B panels of a block that stay in the second-level cache
-constexpr int64_t kPackedBytes = 16 << 20;              // panels packed before, at a time
-constexpr int64_t kTasks = 2;                           // of a thread at least, where the shape allows
-constexpr int64_t kBlockColumns = 512;                  // most of a block
-constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // most of a task: as many of the two as is more
-constexpr int64_t kDeep = 256;                          // from which on it pays to pack A before
-constexpr int64_t kTaskColumns = 192;                   // most of a task that packs B's panels
+constexpr int64_t kDepth = 512, kTileDepth = 256;  // maximal steps of a block
+constexpr int64_t kBlockBytes = 512 << 10;         // B panels of a block, which should stay in the second-level cache
+constexpr int64_t kPackedBytes = 16 << 20;         // panels that are packed up front, at a time
+constexpr int64_t kTasks = 2;                      // at least, per thread, if the shape allows
+constexpr int64_t kBlockColumns = 512;             // maximum of a block
+constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum of a task: the larger of the two
+constexpr int64_t kDeep = 256;                          // minimal depth for which packing A up front is faster
+constexpr int64_t kTaskColumns = 192;                   // maximum of a task that packs B's panels
 
-// A's rows serve as they are stored: elements of the kernel's type, whole steps.
+// True if A's rows can be used unpacked: they have the kernel's type and whole steps.
 bool readable_in_place(const PackedGemm& g, const MicroKernel& kernel) {
   if (!kernel.row_table || g.a.trans) return false;
   if (kernel.pairs ? g.a.ld % 2 != 0 || g.k % 2 != 0 : g.a.dtype != DType::f32) return false;
   return std::min<int64_t>(kernel.rows, g.m) <= most_stored_rows(kernel.pairs ? g.a.ld / 2 : g.a.ld);
 }
 
-// Tasks of at most `full` panels: the same number for each thread, of as many panels as can be, since the other operand
-// is read from memory once by each.
+// Number of panels per task, at most `full`. Each thread gets the same number of tasks, which are as large as
+// possible, because each task reads the other operand from memory once.
 int64_t equal_tasks(int64_t panels, int64_t full, int64_t wanted, int64_t threads) {
   const int64_t most = ceil_div(panels, full) < wanted ? std::max<int64_t>(1, full / 2) : full;
   return std::min(panels, round_up(ceil_div(panels, most), threads));
@@ -51,11 +55,12 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
   }
   const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kBlockColumns * kBlockColumns;
   chunk = std::min(round_up(g.n, kernel.width), std::max(kBlockColumns, fit));
-  if (fit == 0 && sums_in_c(g) && g.n % kernel.width == 0) {  // C keeps the sums: packed in parts of the depth instead
+  if (fit == 0 && sums_in_c(g) &&
+      g.n % kernel.width == 0) {  // C itself keeps the sums, so B can be packed in parts of the depth
     chunk = std::min(g.n, 2 * kBlockColumns);
     packed_steps = std::min(steps, std::max<int64_t>(1, kPackedBytes / 4 / chunk / depth) * depth);
   }
-  // Where there are few rows columns are cut too, and A is packed again for each part.
+  // With few rows, columns are divided too, and A is packed again for each part.
   row_tasks = equal_tasks(row_panels, std::max(kTaskRowPanels, kTaskRows / kernel.rows), wanted, threads);
   column_tasks =
       std::clamp<int64_t>(wanted / std::max<int64_t>(row_tasks, 1), 1, ceil_div(chunk, int64_t{2} * kernel.width));

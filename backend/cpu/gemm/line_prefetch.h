@@ -1,5 +1,5 @@
-// Lines of memory asked for ahead of their use, few at a time between other work: rows that are far apart in memory are
-// no pattern that the CPU follows by itself.
+// Software prefetch of cache lines, a few at a time between other work, for rows that are far apart, where the
+// hardware prefetcher detects no pattern.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace amp::cpu {
 
 class LinePrefetch {
  public:
-  // `rows` rows of so many bytes, `stride` apart; at most kMost matrices.
+  // Adds `rows` rows of `bytes` bytes, `stride` bytes apart; at most kMost matrices.
   void add(const void* data, int64_t stride, int64_t rows, int64_t bytes) {
     if (count_ == kMost || rows <= 0 || bytes <= 0) return;
     const auto first = reinterpret_cast<uintptr_t>(data) / kLine,
@@ -17,7 +17,7 @@ class LinePrefetch {
     part_[count_++] = {static_cast<const char*>(data), stride, rows, static_cast<int64_t>(last - first + 1)};
     lines_ += rows * part_[count_ - 1].lines;
   }
-  // All that was added, over so many calls.
+  // Distributes all added lines over this many calls.
   void spread(int64_t calls) { per_call_ = (lines_ + calls - 1) / std::max<int64_t>(1, calls); }
   void operator()() {
     for (int64_t left = per_call_; left > 0 && at_ < count_;) {

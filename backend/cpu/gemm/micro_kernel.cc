@@ -1,3 +1,7 @@
+// Micro-kernels of matrix products for SSE, AVX2, AVX-512 and AVX512_BF16: a block of C in registers, one broadcast
+// element of A times a vector of B per instruction. Tables of functions cover every number of rows. AMX:
+// amx_kernel.cc.
+
 #include "backend/cpu/gemm/micro_kernel.h"
 
 #include <immintrin.h>
@@ -11,7 +15,7 @@
 namespace amp::cpu {
 namespace {
 
-// Where A's elements of 4 bytes lie: a row of it, or what all rows have at a step, beside each other.
+// Addresses of A's 4-byte elements: by rows, or by steps (the elements of all rows at a step are adjacent).
 template <int R, bool ByRows, class T>
 struct Steps {
   AMP_INLINE Steps(const T* a, int64_t lda)
@@ -26,13 +30,13 @@ struct Steps {
   }
 
  private:
-  static constexpr int kHalf = 7;  // rows that are reached from one address, by few multiples of lda
+  static constexpr int kHalf = 7;  // rows that can be addressed from one base by small multiples of lda
   const T *first_, *second_;
   int64_t lda_;
 };
 
-// One struct per instruction set: a vector of fp32 and the multiply-add of a broadcast element of A with a vector of B.
-// The loops are written out in each struct because a target attribute does not reach into templates that it calls.
+// One struct per instruction set: a vector of fp32, and the multiply-add of a broadcast element of A with a vector
+// of B. Each struct contains its loops, because a target attribute does not apply to templates that it calls.
 struct Sse {
   static constexpr int kRows = 6, kLanes = 4;
   template <int R, int V, bool ByRows>
@@ -89,7 +93,7 @@ struct Avx2 {
 
 struct Avx512 {
   static constexpr int kRows = 14, kLanes = 16,
-                       kAhead = 8;  // kAhead: steps whose line of B is on its way into the nearest cache
+                       kAhead = 8;  // kAhead: prefetch distance for B, in steps
   template <int R, int V, bool ByRows>
   [[gnu::target("avx512f")]] static void block(int64_t k, const void* pa, int64_t lda, const void* pb, int64_t ldb,
                                                float* c, int64_t ldc, bool add) {

@@ -1,3 +1,7 @@
+// Packing of matrix operands into panels (pack.h), with conversion to fp32 or bf16 pairs. Depth-major sources are
+// transposed in blocks of eight lanes, the others are distributed row by row to the panels. Both paths give the
+// same panels.
+
 #include "backend/cpu/gemm/pack.h"
 
 #include <immintrin.h>
@@ -12,7 +16,7 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kStrip = 512;  // elements converted at a time
+constexpr int64_t kStrip = 512;  // elements converted per strip
 
 const float* as_float(const float* x, int64_t, float*) { return x; }
 template <class S>
@@ -21,7 +25,7 @@ const float* as_float(const S* x, int64_t n, float* scratch) {
   return scratch;
 }
 
-// 4-byte elements: to[p * width + l] = from[l][p] for 8 lanes, n a multiple of 8.
+// Transposes 4-byte elements: to[p * width + l] = from[l][p] for 8 lanes; n is a multiple of 8.
 [[gnu::target("avx2")]] void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width) {
   for (int64_t p = 0; p < n; p += 8) {
     __m256 r[8], s[8];
@@ -43,7 +47,7 @@ const float* as_float(const S* x, int64_t n, float* scratch) {
   }
 }
 
-// Lanes whose elements lie beside each other (row(l): n of them), into a panel.
+// Packs lanes with contiguous elements (row(l): n of them) into a panel.
 template <class Row>
 void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& row) {
   const int64_t whole = cpu_isa() >= Isa::v3 && lanes >= 8 ? n / 8 * 8 : 0;
@@ -59,14 +63,14 @@ void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& r
   }
 }
 
-// Rows of lanes, one after the other in depth, dealt to the panels: some rows at a time, so that each panel has whole
-// lines written.
+// Distributes rows of lanes, consecutive in depth, to the panels. Several rows at a time, so that whole cache lines
+// of each panel are written.
 constexpr int64_t kDealtRows = 8;
 struct Rows {
   const float* data;
   int64_t ld, count, lanes;
 };
-// The common widths, whose copies are a few vector moves.
+// The common widths, for which a copy is a few vector moves.
 template <int kWidth>
 void deal_fixed(const Rows& x, float* to, int64_t panel) {
   for (int64_t q = 0; q < x.lanes / kWidth; ++q) {
@@ -103,7 +107,8 @@ void deal(const Rows& x, int64_t depth_at, int64_t depth, const PanelLayout& o, 
   }
 }
 
-// The same of rows that are made first: make(depth, lane, n, to) writes n lanes. Of `depth`, `used` have rows.
+// Like deal() for rows that are computed first: make(depth, lane, n, to) writes n lanes. `used` of the `depth` rows
+// exist.
 template <class Make>
 void deal_made(int64_t lanes, int64_t used, int64_t depth, const PanelLayout& o, float* panels, const Make& make) {
   alignas(64) float made[kDealtRows * kStrip];
@@ -134,7 +139,7 @@ void each_panel(int64_t lanes, int64_t depth, const PanelLayout& o, float* panel
   }
 }
 
-// n lanes, ld apart, of `depth` elements beside each other.
+// Packs n lanes, ld apart, with `depth` contiguous elements each.
 void interleave_as_float(const float* x, int64_t ld, int64_t n, int64_t depth, float* panel, int64_t width) {
   interleave(n, depth, panel, width, [&](int64_t i) { return x + i * ld; });
 }
@@ -148,7 +153,8 @@ void interleave_as_float(const S* x, int64_t ld, int64_t n, int64_t depth, float
   }
 }
 
-// Rows far apart are no pattern that the CPU follows by itself: n elements of one that comes soon.
+// Prefetches n elements of a row that is needed soon. The hardware prefetcher detects no pattern in rows that are
+// far apart.
 template <class S>
 void prefetch(const S* row, int64_t n) {
   constexpr int64_t kLine = 64 / sizeof(S), kFew = 256;
@@ -182,7 +188,7 @@ void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
   zero_padding(lanes, depth, o, panels);
 }
 
-// bf16 pairs travel as 4-byte elements.
+// Packs bf16 pairs, which are handled as 4-byte elements.
 void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                 float* panels) {
   const uint16_t* src = static_cast<const uint16_t*>(x.data);
@@ -213,17 +219,17 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
   });
 }
 
-// Pairs, lane after lane within a group of 16 steps.
+// Packs pairs in groups of 16 steps, lane after lane within a group.
 void pack_row_groups(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                      float* panels) {
   constexpr int64_t kGroup = amx::kTile, kElements = 2 * kGroup;
   const BFloat16* src = static_cast<const BFloat16*>(x.data);
   const int64_t steps = o.steps(depth), panel_size = steps * o.width;
-  // Of the lane l, depth at a group's beginning.
+  // The address of lane l in a group; depth at the group's start.
   const auto row = [&](int64_t l, int64_t group) {
     return panels + l / o.width * panel_size + (group * o.width + l % o.width) * kGroup;
   };
-  const int64_t padded = (lanes + 15) / 16 * 16;  // tiles are full, panels need not be
+  const int64_t padded = (lanes + 15) / 16 * 16;  // tiles are always full, panels need not be
   for (int64_t l = lanes; l < padded; ++l) {
     for (int64_t c = 0; c * kElements < depth; ++c) std::fill_n(row(l, c), kGroup, 0.0f);
   }

@@ -1,3 +1,8 @@
+// Matrix products with packing (packed_gemm.h), after Goto and van de Geijn 2008.
+// multiply() packs operands up front if the plan (gemm_cut.h) says so, then runs tasks. A Task loops over blocks of
+// columns and of the depth, packs what it must, and calls the micro-kernel. finish() applies alpha, bias and the
+// output type.
+
 #include "backend/cpu/gemm/packed_gemm.h"
 
 #include <algorithm>
@@ -12,10 +17,10 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kMostColumns = 512;  // of a block
+constexpr int64_t kMostColumns = 512;  // maximum of a block
 constexpr int kMostPanelRows = 32;
 
-// Memory that a thread keeps for its panels: from the first use on as large as nearly all products need.
+// Panel memory that a thread keeps. The first allocation is large enough for nearly all products.
 float* thread_panels(int64_t floats, int which) {
   constexpr int64_t kAtLeast[3] = {int64_t{192} * 512, 112 * kMostColumns, 256 << 10};
   floats = std::max(floats, kAtLeast[which]);
@@ -32,14 +37,14 @@ float* thread_panels(int64_t floats, int which) {
   return kept[which].get();
 }
 
-// Biases of a block's columns or of a panel's rows, in fp32.
+// Converts the biases of a block's columns, or of a panel's rows, to fp32.
 const float* load_bias(const PackedGemm& g, const void* from, int64_t at, int64_t n, float* to) {
   if (!from) return nullptr;
   convert(g.bias_dtype, static_cast<const char*>(from) + at * size_of(g.bias_dtype), DType::f32, to, n);
   return to;
 }
 
-// alpha * sums + bias, stored at or added to C[i0.., j0..], where sums may lie already.
+// Stores or adds alpha * sums + bias at C[i0.., j0..]. The sums may already be in C.
 void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_t rows, int64_t j0, int64_t columns,
             const float* bias, const float* row_bias) {
   const float alpha = g.alpha;
@@ -63,7 +68,8 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
     }
     return;
   }
-  if (g.accumulate) {  // what would have been stored, so that the sum is that of two separate steps
+  // The rounded value that a separate step would have stored, so that the result equals that of two steps.
+  if (g.accumulate) {
     simd([=, out = static_cast<float*>(g.c) + i0 * g.ldc + j0, ld = g.ldc]() AMP_INLINE {
       for (int64_t i = 0; i < rows; ++i) {
         float* y = out + i * ld;
@@ -82,7 +88,8 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
 PackSource a_source(const PackedGemm& g) { return {g.a.data, g.a.dtype, g.a.ld, !g.a.trans}; }
 PackSource b_source(const PackedGemm& g) { return {g.b.data, g.b.dtype, g.b.ld, g.b.trans}; }
 
-// Steps from p on of A's rows [i0, i1), or of B's columns [j0, j1), as panels. first: sums of lanes are taken here.
+// Packs the steps from p on of A's rows [i0, i1), or of B's columns [j0, j1). first: sums of lanes are computed
+// too.
 void pack_a(const PackedGemm& g, const GemmCut& cut, int64_t i0, int64_t i1, int64_t p, int64_t steps, bool first,
             float* to) {
   const int64_t at = p * cut.per_step, n = cut.elements(g, p, steps);
@@ -96,13 +103,13 @@ void pack_b(const PackedGemm& g, const GemmCut& cut, int64_t j0, int64_t j1, int
   if (first && g.b_sums) add_lanes(b_source(g), j0, j1 - j0, at, n, g.b_sums + j0);
 }
 
-// What all threads have packed: A, and B's columns [n0, n1), steps from p0 on; null where tasks pack it.
+// Operands that all threads have packed: A, and B's columns [n0, n1), steps from p0 on. Null if tasks pack it.
 struct Packed {
   const float *a, *b;
   int64_t n0, n1, p0, steps;
 };
 
-// C[i0 .. i1, j0 .. j1], or what the packed steps of B add to it.
+// Computes C[i0 .. i1, j0 .. j1], or the contribution of the packed steps of B to it.
 class Task {
  public:
   Task(const PackedGemm& g, const GemmCut& cut, const Packed& packed, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
@@ -116,13 +123,13 @@ class Task {
     if (cut_.a == Panels::task) own_ = thread_panels(padded * cut_.depth, 0);
     if (cut_.b == Panels::task) own_ = thread_panels(cut_.columns * cut_.depth, 0);
     const amx::TileScope scope(cut_.kernel.tiles());
-    if (cut_.a == Panels::stored) {  // C stays in cache
+    if (cut_.a == Panels::stored) {  // keeps C in cache
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) {
         each_depth([&](int64_t p) { block(jb, p); });
       }
       return;
     }
-    each_depth([&](int64_t p) {  // A does
+    each_depth([&](int64_t p) {  // keeps A in cache
       if (cut_.a == Panels::task) pack_a(g_, cut_, i0_, i0_ + rows_, p, steps(p), j0_ == 0, own_);
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) block(jb, p);
     });
@@ -130,12 +137,12 @@ class Task {
 
  private:
   template <class F>
-  void each_depth(const F& f) const {  // once where there is no depth at all
+  void each_depth(const F& f) const {  // once if the depth is 0
     const int64_t end = packed_.p0 + packed_.steps;
     for (int64_t p = packed_.p0; p == packed_.p0 || p < end; p += std::max<int64_t>(cut_.depth, 1)) f(p);
   }
   int64_t steps(int64_t p) const { return std::min(cut_.depth, cut_.steps - p); }
-  // Of the depth: then sums outside C are those of a panel's rows alone.
+  // The depth is one block, so sums outside C are needed only for the rows of one panel.
   bool one_block() const { return cut_.depth == cut_.steps; }
 
   // The panel of rows from i on.
@@ -151,18 +158,18 @@ class Task {
     return packed_.b + (j - packed_.n0) * packed_.steps + (p - packed_.p0) * cut_.kernel.width;
   }
 
-  // Steps from p on of columns from jb on; behind the last steps its sums are finished.
+  // Multiplies steps from p on for the columns from jb on. After the last steps its sums are finished.
   void block(int64_t jb, int64_t p) {
     const int64_t w = cut_.kernel.width, r = cut_.kernel.rows, end = std::min(j1_, jb + cut_.columns), deep = steps(p);
     const bool last = p + deep == cut_.steps;
-    const int64_t whole = sums_in_c(g_) ? jb + (end - jb) / w * w : jb;  // whole panels go right to C
+    const int64_t whole = sums_in_c(g_) ? jb + (end - jb) / w * w : jb;  // whole panels are written directly to C
     float* const tile = tile_ - (cut_.keeps_sums ? j0_ : jb);
     if (cut_.b == Panels::task) pack_b(g_, cut_, jb, end, p, deep, i0_ == 0, own_);
     float of_columns[kMostColumns];
     column_bias_ = last ? load_bias(g_, g_.bias, jb, end - jb, of_columns) : nullptr;
     for (int64_t i = 0; i < rows_; i += r) {
       const int used = static_cast<int>(std::min(r, rows_ - i));
-      float* const out = static_cast<float*>(g_.c) + (i0_ + i) * g_.ldc;  // of fp32 alone
+      float* const out = static_cast<float*>(g_.c) + (i0_ + i) * g_.ldc;  // fp32 only
       float* const sums = one_block() ? tile : tile + i * stride_;
       const void* const a = left(i, p);
       for (int64_t j = jb; j < end; j += w) {
@@ -183,7 +190,7 @@ class Task {
     }
   }
 
-  // Columns from .. to of a panel's rows; jb: the block's first.
+  // Finishes the columns [from, to) of a panel's rows; jb: the first column of the block.
   void finish_rows(int64_t i, int64_t from, int64_t to, int64_t jb, float* sums, int64_t ld) const {
     if (from >= to) return;
     const int64_t n = std::min<int64_t>(cut_.kernel.rows, rows_ - i);
@@ -196,13 +203,13 @@ class Task {
   const GemmCut& cut_;
   const Packed packed_;
   int64_t i0_, rows_, j0_, j1_;
-  int64_t lda_;  // of A as it is stored, in steps
+  int64_t lda_;  // of unpacked A, in steps
   int64_t stride_ = 0;
   float *own_ = nullptr, *tile_ = nullptr;  // panels that the task packs, and sums outside C
   const float* column_bias_ = nullptr;
 };
 
-// One of cut.tasks().
+// Runs one of cut.tasks().
 void run_task(const PackedGemm& g, const GemmCut& cut, const Packed& packed, int64_t t) {
   const int64_t i = t / cut.column_tasks, j = t % cut.column_tasks, width = packed.n1 - packed.n0;
   Task(g, cut, packed, cut.row(g, i), cut.row(g, i + 1), packed.n0 + cut.column(width, j),
@@ -210,7 +217,7 @@ void run_task(const PackedGemm& g, const GemmCut& cut, const Packed& packed, int
       .run();
 }
 
-// The whole product. each(n, grain, f): f(begin, end) for ranges of [0, n), grain: about how many at least.
+// Computes the whole product. each(n, grain, f) calls f(begin, end) for ranges of [0, n) of at least about `grain`.
 template <class Each>
 void multiply(const PackedGemm& g, const GemmCut& cut, float* workspace, const Each& each) {
   const int64_t r = cut.kernel.rows, w = cut.kernel.width;
@@ -237,7 +244,7 @@ void multiply(const PackedGemm& g, const GemmCut& cut, float* workspace, const E
   }
 }
 
-// All that there is to do where C is empty.
+// Computes only the sums of lanes, for an empty C.
 void sum_lanes(const PackedGemm& g) {
   if (g.a_sums) add_lanes(a_source(g), 0, g.m, 0, g.k, g.a_sums);
   if (g.b_sums) add_lanes(b_source(g), 0, g.n, 0, g.k, g.b_sums);

@@ -1,3 +1,6 @@
+// Small products on the calling thread (panel_product.h): packs the right-hand side once and calls micro-kernels on
+// rows that are used in place; for AMX rows are copied into tile order first.
+
 #include "backend/cpu/gemm/panel_product.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@ namespace {
 
 using amx::kTile;
 
-// Rows of an operand as a panel of tiles: of `width` rows, as many of them written as fill whole tiles.
+// Packs rows of an operand into a panel of tiles with `width` rows. Only rows of complete tiles are written.
 void pack_left(const PanelProduct::Left& a, int64_t first, int64_t rows, int64_t steps, const PanelLayout& layout,
                float* to) {
   if (a.by_rows) return pack_panels({a.data, DType::bf16, 2 * a.ld, true}, first, rows, 0, 2 * steps, layout, to);
@@ -63,7 +66,7 @@ void PanelProduct::run_in_place(const Left& a, int64_t rows, const Right& b, con
   for (int64_t j = part.j0; j < part.j1; j += w) {
     const float* const panel = b.panels + j * b.lane + part.s0 * w;
     const int columns = static_cast<int>(std::min(w, part.j1 - j));
-    for (int64_t t = 0; t < blocks; ++t) {  // of rows as equal in number as can be
+    for (int64_t t = 0; t < blocks; ++t) {  // blocks with nearly equal numbers of rows
       const int64_t i = rows * t / blocks, end = rows * (t + 1) / blocks;
       table[kernel_.index(static_cast<int>(end - i), columns)](part.s1 - part.s0, left + (a.by_rows ? i * a.ld : i),
                                                                a.ld, panel, w, c + i * ldc + j - part.j0, ldc, add);

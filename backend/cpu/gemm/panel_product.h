@@ -1,5 +1,5 @@
-// Products of small matrices on the calling thread, for kernels that keep their operands in cache: the right-hand side
-// is packed once and used many times, the left one is read where it lies.
+// Products of small matrices on the calling thread, for kernels whose operands are in cache. The right-hand side is
+// packed once and used many times; the left one is read in place.
 #pragma once
 
 #include <algorithm>
@@ -11,29 +11,29 @@
 
 namespace amp::cpu {
 
-// Memory of the calling thread for rows in the order of tiles, 64-byte aligned: one at a time.
+// Scratch of the calling thread for rows in tile order, 64-byte aligned. Each call reuses it.
 float* tile_scratch(int64_t floats);
 
 class PanelProduct {
  public:
-  // What the operands are stored in: bf16 is multiplied as pairs where the CPU can, everything else in fp32.
+  // Type of the operands: bf16 is multiplied as pairs if the CPU supports it, everything else in fp32.
   explicit PanelProduct(DType t) : kernel_(panel_kernel(t == DType::bf16)) {}
 
   bool pairs() const { return kernel_.pairs; }
   int64_t steps(int64_t depth) const { return pairs() ? (depth + 1) / 2 : depth; }
-  // Columns as they are computed: whole panels.
+  // Number of computed columns: whole panels.
   int64_t padded(int64_t columns) const { return (columns + kernel_.width - 1) / kernel_.width * kernel_.width; }
   int64_t panel_floats(int64_t columns, int64_t depth) const { return padded(columns) * layout().steps(depth); }
 
   struct Right {
     const float* panels;
-    int64_t steps;  // of all that is packed
+    int64_t steps;  // of everything that is packed
     int64_t lane;   // floats of a column within its panel
   };
   Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
 
-  // Elements of 4 bytes, fp32 or pairs along the depth; element (row, step) at row * ld + step, or step * ld + row; or
-  // what ready() has made of them, from a row on that is a multiple of 32.
+  // 4-byte elements, fp32 or pairs along the depth. Element (row, step) is at row * ld + step, or step * ld + row.
+  // Or the output of ready(), from a row on that is a multiple of 32.
   struct Left {
     const void* data;
     int64_t ld;
@@ -43,12 +43,12 @@ class PanelProduct {
       return {static_cast<const float*>(data) + (by_rows ? r * ld : r), ld, by_rows, packed};
     }
   };
-  // Rows for many products: with tiles in their order, copied to ready_floats() at `to` (64-byte aligned), else as they
-  // are. by_rows only.
+  // Prepares rows for many products: with AMX they are copied in tile order to `to` (ready_floats(), 64-byte
+  // aligned), otherwise they are used in place. by_rows only.
   int64_t ready_floats(int64_t rows, int64_t steps) const;
   Left ready(const Left& a, int64_t rows, int64_t steps, float* to) const;
-  // A part of the product: steps [s0, s1) of B, whose first is A's first and a multiple of 16, and its columns
-  // [j0, j1), where j0 is the first of a panel. B may end at s1, or a multiple of 16.
+  // A part of the product: steps [s0, s1) of B and its columns [j0, j1). s0 is the first step of A and a multiple
+  // of 16; j0 is the first column of a panel. B may end at s1, or at a multiple of 16.
   struct Part {
     int64_t s0, s1, j0, j1;
   };
@@ -61,7 +61,7 @@ class PanelProduct {
 
  private:
   PanelLayout layout() const { return {kernel_.width, true, kernel_.pairs, kernel_.group}; }
-  // Of a block: few where the product is as deep as a head is wide, as more rows at once take longer to begin.
+  // Rows per block. Few for products as deep as an attention head, because more rows take longer to start.
   int64_t most_rows(int64_t steps) const {
     return kernel_.tiles() || steps > 128 ? kernel_.rows : std::min(kernel_.rows, 8);
   }

@@ -1,3 +1,6 @@
+// Products of few rows with a fixed right-hand side (repeated_product.h). Pieces of 64 columns are distributed over
+// threads; each thread keeps its pieces in cache from call to call.
+
 #include "backend/cpu/gemm/repeated_product.h"
 
 #include "backend/cpu/gemm/gemm.h"
@@ -28,19 +31,20 @@ void RepeatedProduct<T>::pack(const void* b) const {
   }
 }
 
-// As many as have some ten microseconds' work each: waking one takes a few.
+// Number of threads that get at least ten microseconds of work each; waking one takes a few microseconds.
 template <class T>
 int64_t RepeatedProduct<T>::most_threads(int64_t rows) const {
   return std::clamp<int64_t>(rows * parts_ * n_ * (k_ + 64) / 500'000, 1, omp_get_max_threads());
 }
 
-// Rows [begin, end) as multiply() takes them; of T, as they are.
+// Rows [begin, end) in the form that multiply() takes; fp64 rows are used in place.
 template <class T>
 PanelProduct::Left RepeatedProduct<T>::ready(const Stored& a, int64_t lda, int64_t begin, int64_t end) const {
   if (!a || !std::is_same_v<T, float>) return {a.at(begin * lda), lda * static_cast<int64_t>(sizeof(T) / 4), true};
   const int64_t rows = end - begin, steps = panels_.steps(k_);
   PanelProduct::Left left{a.at(begin * lda), pairs() ? lda / 2 : lda, true};
-  if (pairs() && (a.dtype != DType::bf16 || lda % 2 != 0 || k_ % 2 != 0)) {  // pairs: an even number in a row
+  if (pairs() &&
+      (a.dtype != DType::bf16 || lda % 2 != 0 || k_ % 2 != 0)) {  // pairs need an even number of elements per row
     uint16_t* const rounded = thread_scratch<uint16_t>(rows * 2 * steps, 0);
     for (int64_t r = 0; r < rows; ++r) {
       convert(a.dtype, a.at((begin + r) * lda), DType::bf16, rounded + r * 2 * steps, k_);
@@ -62,7 +66,7 @@ ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, Produc
   piece.sums = sums;
   if constexpr (std::is_same_v<T, float>) {
     const int64_t steps = panels_.steps(k_),
-                  inner = pairs() ? steps : 256;  // a panel's part stays in the nearest cache
+                  inner = pairs() ? steps : 256;  // a panel's part stays in the first-level cache
     const PanelProduct::Right right{packed_ + piece.first / kColumns * parts_ * panel_floats(), steps,
                                     panel_floats() / kColumns};
     ahead.spread((steps + inner - 1) / inner * panels_.blocks(rows, piece.row, inner));

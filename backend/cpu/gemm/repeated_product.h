@@ -1,6 +1,6 @@
-// A product with the same right-hand side many times over, few rows at a time: the state of a recurrent layer by its
-// weights, at every step. The right-hand side is packed once; weights stored in bf16 are multiplied as bf16 where the
-// CPU can (sums are fp32). The same bits for any number of threads.
+// Repeated products of few rows with the same right-hand side: the state of a recurrent layer times its weights, at
+// every step. The right-hand side is packed once. Weights in bf16 are multiplied as bf16 if the CPU supports it
+// (sums are fp32). Same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -11,29 +11,29 @@
 
 namespace amp::cpu {
 
-// What one thread has computed of a product: columns [first, last) of every part, for rows [begin, end).
+// The part of a product that one thread has computed: columns [first, last) of every part, for rows [begin, end).
 template <class T>
 struct ProductPiece {
   int64_t begin, end, first, last;
   const T* sums;      // null: there was no product
-  int64_t row, part;  // elements from one row, and from one part, to the next
+  int64_t row, part;  // elements between rows, and between parts
   const T* at(int64_t r, int64_t p) const { return sums ? sums + (r - begin) * row + p * part : nullptr; }
 };
 
 template <class T>
 class RepeatedProduct {
  public:
-  static constexpr int64_t kColumns = 64;  // of a piece; the last has fewer
+  static constexpr int64_t kColumns = 64;  // columns per piece; the last piece has fewer
 
-  // b: `parts` matrices (k, n), or transposed ones (n, k), one behind the other, stored so.
+  // b: `parts` consecutive matrices (k, n), or transposed ones (n, k), of type `stored`.
   RepeatedProduct(Carver& carve, DType stored, int64_t parts, int64_t n, int64_t k, bool transposed);
-  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // what rows are multiplied in
+  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // the type in which rows are multiplied
   void pack(const void* b) const;                                           // on all threads
 
-  // a (rows, k), `lda` apart, in T or in left(); null: no product. done(piece) is called for every piece, by the thread
-  // that has computed it. reverse: in the opposite order, for every other call: what was used last is still in cache.
-  // all_rows: a thread gets all rows of its columns, in order. ask(piece, ahead): adds what `done` will read and write
-  // to what is fetched while the piece is multiplied.
+  // a (rows, k), `lda` apart, in T or in left(); null: no product. done(piece) is called for each piece, by the
+  // thread that computed it. reverse: processes pieces in the opposite order; if every other call sets it, the data
+  // used last is still in cache. all_rows: a thread gets all rows of its columns, in order. ask(piece, ahead) adds
+  // the data of `done` to the prefetches that run during the multiplication.
   template <class F, class Ask>
   void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done,
            const Ask& ask) const {
@@ -61,7 +61,7 @@ class RepeatedProduct {
   }
 
  private:
-  static constexpr int64_t kRows = 64;  // most of a piece
+  static constexpr int64_t kRows = 64;  // maximal rows per piece
   bool pairs() const { return std::is_same_v<T, float> && panels_.pairs(); }
   int64_t most_threads(int64_t rows) const;
   PanelProduct::Left ready(const Stored& a, int64_t lda, int64_t begin, int64_t end) const;
@@ -74,7 +74,7 @@ class RepeatedProduct {
   int64_t parts_, n_, k_;
   bool transposed_;
   float* packed_ = nullptr;  // [piece][part] panels
-  T* b_ = nullptr;           // fp64: all of it as it is
+  T* b_ = nullptr;           // fp64: unpacked
 };
 
 }  // namespace amp::cpu

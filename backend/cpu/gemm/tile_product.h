@@ -1,11 +1,12 @@
-// Products of small matrices in fp32, a tile of sums in registers at a time: what kernels build larger products of.
+// Products of small fp32 matrices with a tile of sums in registers. Kernels build larger products from them.
 #pragma once
 
 #include "backend/cpu/vectors.h"
 
 namespace amp::cpu {
 
-// to += or = a b over k: Rows rows of a by Columns vectors of b. Element (r, i) of a lies at a[r * a_row + i * a_step].
+// to += or = a b over k: Rows rows of a times Columns vectors of b. Element (r, i) of a is at a[r * a_row + i *
+// a_step].
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step,
                                      int64_t k, float* to, int64_t to_row, bool add) {
@@ -32,11 +33,11 @@ AMP_INLINE inline void multiply_tile(const float* a, int64_t a_row, int64_t a_st
   }
 }
 
-// Of a tile of sums in registers: with up to four vectors those are three quarters of what AVX-512 has.
+// Rows of a register tile. With four vectors per row it uses three quarters of the AVX-512 registers.
 constexpr int64_t kRows = 6;
 
-// The same for any number of rows and `width` columns, a multiple of 16 up to 64. Exact: no more rows than those; else
-// whole tiles of them are computed, which must have room.
+// Like multiply_tile for any number of rows and for `width` columns, a multiple of 16 up to 64. Exact: computes no
+// additional rows. Otherwise whole tiles of rows are computed, for which the buffers must be large enough.
 template <int Lanes, bool Exact = false>
 AMP_INLINE inline void multiply(const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step,
                                 int64_t k, float* to, int64_t to_row, bool add, int64_t rows, int64_t width) {

@@ -1,3 +1,7 @@
+// Batch normalization on the CPU: inference, training and gradient, with an optional activation.
+// Statistics use two passes: the mean, then centered squares with a correction of the mean's rounding error. Loops
+// over channels are in channel_blocks.h and are instantiated for storage type, layout and activation.
+
 #include "backend/cpu/norm/batch_norm.h"
 
 #include <algorithm>
@@ -22,7 +26,7 @@ T rstd(T var, double epsilon) {
   return static_cast<T>(1.0 / std::sqrt(static_cast<double>(var) + epsilon));
 }
 
-// A kernel's operands; those of all elements as what they are read and written as (S below).
+// A kernel's operands. Tensors with all elements are read and written as type S of the functions below.
 template <class T>
 struct NormOperands {
   explicit NormOperands(const Dims& x) : l(x) {}
@@ -37,8 +41,8 @@ struct NormOperands {
   T *mean = nullptr, *var = nullptr, *dscale = nullptr, *dbias = nullptr;
 };
 
-// What is behind y, and where its gradient passes: as the functors of Relu and Clip have it, NaN included. An element,
-// or a vector of them. activation: kAny where it is looked at as it runs.
+// The activation after y and its gradient, with NaN handled as in the functors of Relu and Clip. Works on an
+// element or a vector. activation: kAny if it is read at run time.
 constexpr int kAny = -1;
 template <int activation, class T>
 struct Cut {
@@ -53,7 +57,7 @@ struct Cut {
     choose(y < least, least, y);
     if (kind == NormActivation::clip) choose(y > most, most, y);
   }
-  // dy, or 0 where y was cut.
+  // dy, or 0 for a clipped y.
   template <class V>
   AMP_INLINE void gradient(const V& y, V& dy) const {
     if (kind == NormActivation::none) return;
@@ -82,8 +86,8 @@ struct Cut {
   T low, high;
 };
 
-// The greatest number that is at most `limit` once it is rounded to bf16. Rounding keeps order, so numbers are searched
-// by halves, in order.
+// The greatest number that is at most `limit` after rounding to bf16. Rounding is monotonic, so this is a binary
+// search over floats in order.
 float most_rounded_to(float limit) {
   const auto number = [](int64_t order) {
     return std::bit_cast<float>(static_cast<uint32_t>(order >= 0 ? order : 0x80000000 - order));
@@ -99,7 +103,7 @@ float most_rounded_to(float limit) {
   return number(low);
 }
 
-// y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
+// y = (x - mean) a + b. The subtraction comes first to avoid cancellation with a large mean.
 template <class T, class S, bool columns, int activation>
 void normalize(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {
@@ -150,18 +154,18 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
       term[1] -= p;
       term[0] = term[1] * term[1];
     });
-    // The first mean is rounded. Where it is large, its error is a part of the deviation: the mean of the rest corrects
-    // mean and variance (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
+    // The first mean is rounded. If it is large, its error contributes to the deviation. The mean of the remainder
+    // corrects mean and variance (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
     for (int64_t c = 0; c < block.channels(); ++c) {
       const double missed = centred[c][1] / count, var = centred[c][0] / count - missed * missed;
       means[c] = static_cast<T>(static_cast<double>(means[c]) + missed);
-      vars[c] = static_cast<T>(var < 0 ? 0 : var);  // NaN stays
+      vars[c] = static_cast<T>(var < 0 ? 0 : var);  // keeps NaN
     }
   });
 }
 
-// Channels' dscale and dbias from their sums of dy and of dy (x - mean). one: scale rstd, then with `two` what dx takes
-// of the sums, p and q of dx = a dy - p - q (x - mean).
+// Computes dscale and dbias of channels from their sums of dy and of dy (x - mean). one: scale rstd. With `two`,
+// also the factors p and q of dx = a dy - p - q (x - mean).
 template <class T, bool columns>
 AMP_INLINE inline void store_sums(const NormOperands<T>& k, const Block<columns>& block, const double (*sum)[2], T* one,
                                   T* two) {
@@ -197,7 +201,7 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
     block.spread(k.mean + first, m);
     block.spread(one, a);
     block.spread(two, shift);
-    // g: dy to what is before the activation; centred: x - mean
+    // g: dy before the activation; centred: x - mean.
     const auto differentiated = [&](const auto& of, int64_t i, auto& g, auto& centred) AMP_INLINE {
       auto y = g, v = g;
       load(in + i, centred);
@@ -237,8 +241,9 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
 template <class T>
 using OfChannels = void (*)(const NormOperands<T>&, const Channels&);
 
-// A kernel as it is prepared. Tensors of all elements that all are bf16 lie where they are, others are images in fp32
-// or fp64. (Columns are images: their sums are contracted otherwise when they are read as bf16, and a bit may change.)
+// Prepares a kernel. If all tensors with all elements are bf16, they are used in place; otherwise they are
+// converted to fp32 or fp64. Columns are always converted: their sums are contracted differently for bf16, and a
+// bit may change.
 template <class T>
 class Prepared {
  public:
@@ -258,7 +263,7 @@ class Prepared {
   const void* elements_read(const Tensor& t) { return bf16_ ? t.data : read(t); }
   void* elements_written(const Tensor& t) { return bf16_ ? t.data : written(t); }
 
-  // fn.operator()<S, columns, activation>(): what computes channels.
+  // Returns fn.operator()<S, columns, activation>() for the operands.
   template <class Fn>
   OfChannels<T> variant(const Fn& fn) const {
     const bool columns = in_columns(k.l);
@@ -282,7 +287,7 @@ class Prepared {
     }
   }
 
-  // first (or null), then second, of each thread's channels.
+  // Runs `first` (or null), then `second`, on each thread's channels.
   Kernel kernel(OfChannels<T> first, OfChannels<T> second) {
     return [k = k, reads = std::move(reads_), writes = std::move(writes_), first, second] {
       for (const Staged<T>& t : reads) t.load();

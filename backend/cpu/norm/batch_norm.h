@@ -1,14 +1,15 @@
-// Batch normalisation on the CPU. Operators as in ops/batch_norm.cc. Sums over the batch are taken in fp64 over fp32
-// partial sums of at most 256 elements; one thread per channel (or block of channels, where their planes are small).
+// Batch normalization on the CPU. Operators as in ops/batch_norm.cc. Sums over the batch are fp64 sums of fp32
+// partial sums of at most 256 elements. One thread processes a channel, or a block of channels if their planes are
+// small.
 #pragma once
 
 #include "backend/cpu/workspace.h"
 
 namespace amp {
 
-// Attribute `activation`, of all three: what is done to y = (x - mean) rstd scale + bias before it is stored
-// (ops/passes/batch_norm_fusion.h); `min` and `max` of a clip, `cut_rounded` where the gradient's clip is of y rounded
-// to bf16. The gradient then takes the bias behind its other inputs.
+// Attribute `activation` of all three: applied to y = (x - mean) rstd scale + bias before it is stored
+// (ops/passes/batch_norm_fusion.h). `min` and `max` belong to a clip; `cut_rounded`: the gradient's clip applies to
+// y rounded to bf16. With an activation, the gradient takes the bias as its last input.
 enum class NormActivation : uint8_t { none, relu, clip };
 
 Kernel batch_norm(const KernelArgs&, Carver&);        // (x, scale, bias, mean, var) -> y

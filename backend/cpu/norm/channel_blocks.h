@@ -1,6 +1,5 @@
-// Sums over batch and space and passes over all elements of (N, C, ...), channel by channel, in vectors: what batch
-// normalisation is made of. Channels whose planes are small are taken together: each element of their images is a
-// column.
+// Vectorized sums over batch and space, and passes over all elements of (N, C, ...), channel by channel, for batch
+// normalization. Channels with small planes are processed together: each element of their images is a column.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +19,21 @@ struct Layout {
     for (size_t i = 2; i < d.size(); ++i) inner *= d[i];
   }
   int64_t count() const { return n * inner; }
-  double divisor() const { return static_cast<double>(std::max<int64_t>(1, count())); }  // statistics of nothing are 0
+  double divisor() const {
+    return static_cast<double>(std::max<int64_t>(1, count()));
+  }  // statistics of an empty batch are 0
 };
 
 constexpr int64_t kMostColumns = 256, kSmallestPlane = 128;
 
-// Channels that a thread works on at a time: one whose planes are large, or neighbours, whose elements of an image lie
-// side by side: columns.
+// Channels that a thread processes at a time: one channel with a large plane, or adjacent channels, whose elements
+// in an image are contiguous: columns.
 struct Channels {
   int64_t first, count;
 };
 inline bool in_columns(const Layout& l) { return l.inner < kSmallestPlane; }
 
-// The same where it is known which.
+// Channels with the layout as a template parameter.
 template <bool columns>
 struct Block {
   static constexpr int64_t kMost = columns ? kMostColumns : 1;
@@ -40,7 +41,7 @@ struct Block {
   Block(const Layout& l, const Channels& c) : channel(c.first), inner(l.inner), neighbours(c.count) {}
   AMP_INLINE int64_t channels() const { return columns ? neighbours : 1; }
   AMP_INLINE int64_t width() const { return columns ? neighbours * inner : 1; }
-  // What belongs to channels, of each column.
+  // Repeats a value per channel for each of its columns.
   template <class T>
   AMP_INLINE void spread(const T* from, T* to) const {
     if constexpr (columns) {
@@ -61,7 +62,7 @@ void each_channels(const Layout& l, Fn&& fn) {
 }
 
 template <class T>
-struct Wide {  // as many elements at once as every level has registers for
+struct Wide {  // elements per vector for which each SIMD level has enough registers
   using type = typename cpu::VectorOf<8>::local;
   static constexpr int64_t lanes = 8;
 };
@@ -70,7 +71,7 @@ struct Wide<double> {
   using type = double;
   static constexpr int64_t lanes = 1;
 };
-// An element, or a vector of them. (Vectors are handed on by reference: the baseline has no registers for them.)
+// Loads an element or a vector. (References, because the baseline has no registers for wide vectors.)
 template <class V, class T>
 AMP_INLINE inline void load(const T* from, V& to) {
   if constexpr (std::is_same_v<V, T>) {
@@ -87,7 +88,7 @@ AMP_INLINE inline void store(const V& v, T* to) {
     *reinterpret_cast<typename cpu::VectorOf<8>::type*>(to) = v;
   }
 }
-// The same of fp32 that is stored as bf16.
+// fp32 elements that are stored as bf16.
 template <class V>
 AMP_INLINE inline void load(const BFloat16* from, V& to) {
   if constexpr (std::is_same_v<V, float>) {
@@ -113,7 +114,7 @@ AMP_INLINE inline double total(const V& v) {
   }
 }
 
-// What belongs to the channel of an element or of a vector's: of a plane one number, of columns a number each.
+// Channel values for an element or a vector: one number for a plane, one per column otherwise.
 template <bool columns>
 struct Channel {
   int64_t column;
@@ -127,8 +128,8 @@ struct Channel {
   }
 };
 
-// Of columns each by itself, over the images; of a plane four sums at a time, as additions wait for each other. fp32
-// sums have at most so many terms.
+// Sums per column run over the images; sums of a plane use four accumulators, because additions depend on each
+// other. fp32 sums have at most this many terms.
 constexpr int64_t kTogether = 256;
 
 template <class T, int K, class F>
@@ -194,8 +195,8 @@ AMP_INLINE inline void column_sums(const Layout& l, const Block<true>& block, do
     }
   }
 }
-// sum[c][k] = sum over batch and space of f's term k for the channels of a block: f(what belongs to the channel,
-// position, terms), of an element or of a vector.
+// sum[c][k] = sum over batch and space of term k of f, for the channels of a block. f(channel values, position,
+// terms) processes an element or a vector.
 template <class T, int K, bool columns, class F>
 AMP_INLINE inline void channel_sums(const Layout& l, const Block<columns>& block, double (*sum)[K], F&& f) {
   if constexpr (columns) {
@@ -205,7 +206,7 @@ AMP_INLINE inline void channel_sums(const Layout& l, const Block<columns>& block
   }
 }
 
-// f(what belongs to the channel, position, something of the type) for every element of a block.
+// Calls f(channel values, position, a value of the type) for every element of a block.
 template <class T, bool columns, class F>
 AMP_INLINE inline void each_element(const Layout& l, const Block<columns>& block, F&& f) {
   constexpr int64_t kLanes = Wide<T>::lanes;

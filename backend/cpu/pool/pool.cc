@@ -1,3 +1,7 @@
+// Max and average pooling with 1 to 3 spatial dimensions, and their gradients. Loops run over taps, so that the
+// inner loop covers a row of outputs. 2x2 max pooling at stride 2 has its own code (pool_pairs.h). Max pooling
+// stores the tap of each output for its gradient (pool_taps.h).
+
 #include "backend/cpu/pool/pool.h"
 
 #include <array>
@@ -12,13 +16,13 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kChunk = 256;  // outputs of a row handled at a time
+constexpr int64_t kChunk = 256;  // outputs of a row per chunk
 
 SlidingWindow pool_window(const Dims& x, const Dims& y, const Attrs& a) {
   return make_window(x, y, a.ints("kernel"), a);
 }
 
-// The outputs [begin, end) that each tap reaches inside the input, per axis.
+// The outputs [begin, end) for which each tap is inside the input, per axis.
 struct Reach {
   std::array<std::vector<std::array<int64_t, 2>>, 3> outputs;
   explicit Reach(const SlidingWindow& w) {
@@ -33,7 +37,7 @@ struct Reach {
   const std::array<int64_t, 2>& width(int64_t k) const { return outputs[2][static_cast<size_t>(k)]; }
 };
 
-// Runs fn(plane) for every (image, channel), planes of `work` elements.
+// Calls fn(plane) for every (image, channel); planes have `work` elements.
 template <class T, class Fn>
 void each_plane(int64_t planes, int64_t work, Fn&& fn) {
   parallel_ranges(planes, 16384 / (work + 1) + 1, [&](int64_t b, int64_t e) {
@@ -43,15 +47,15 @@ void each_plane(int64_t planes, int64_t work, Fn&& fn) {
   });
 }
 
-// The first tap of output o inside the input; 0 when none is.
+// The first tap of output o that is inside the input; 0 if none is.
 int64_t first_tap(const WindowAxis& a, int64_t o) {
   const int64_t lack = a.pad - o * a.stride;
   const int64_t k = lack <= 0 ? 0 : (lack + a.dilation - 1) / a.dilation;
   return k < a.kernel ? k : 0;
 }
 
-// A row of running maxima: whole vectors, columns that a tap does not reach being offered -inf. No loop has a tail,
-// whose branches would be mispredicted.
+// Running maxima of a row. Processes whole vectors; columns that a tap does not reach receive -inf. Loops have no
+// tail, whose branches would be mispredicted.
 template <class T>
 struct MaxRow {
   alignas(64) T best[kChunk], offered[kChunk];
@@ -64,7 +68,7 @@ struct MaxRow {
     std::fill_n(which, n, base);
     for (int64_t j = 0; j < columns; ++j) which[j] += first[j];
   }
-  // Columns [b, e) are offered x[0], x[stride], ...; NaN wins, and stays.
+  // Updates columns [b, e) with x[0], x[stride], ... NaN wins and is kept.
   AMP_INLINE void offer(const T* x, int64_t stride, int64_t b, int64_t e, int32_t tap) {
     std::fill_n(offered, b, -std::numeric_limits<T>::infinity());
     if (stride == 1)
@@ -74,7 +78,7 @@ struct MaxRow {
     else
       for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * stride];
     std::fill(offered + e, offered + n, -std::numeric_limits<T>::infinity());
-    const int64_t whole = n & -16;  // tells the compiler that no tail is left
+    const int64_t whole = n & -16;  // lets the compiler omit the tail loop
 #pragma omp simd
     for (int64_t j = 0; j < whole; ++j) {
       const T v = offered[j];
@@ -85,7 +89,7 @@ struct MaxRow {
   }
 };
 
-// One row of outputs [begin, end) of one plane.
+// Computes one row of outputs [begin, end) of one plane.
 template <class T>
 AMP_INLINE inline void max_row(const SlidingWindow& w, const Reach& reach, const T* x, int64_t od, int64_t oh,
                                int64_t begin, int64_t end, MaxRow<T>& out) {
@@ -159,7 +163,7 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   [[maybe_unused]] const bool pairs = pool_pairs::grad_gains(w) && taps.bytes;
   if constexpr (std::is_same_v<T, float>) {
     if (pairs && a.in[0].dtype == DType::bf16 && a.out[0].dtype == DType::bf16) {
-      // Numbers are moved, not computed with: as their bits.
+      // Values are only copied, so they are handled as 16-bit integers.
       return [=, from = static_cast<const uint16_t*>(a.in[0].data), to = static_cast<uint16_t*>(a.out[0].data)] {
         each_plane<T>(planes, in + out, [&](int64_t p) AMP_INLINE {
           pool_pairs::grad_plane(w, from + p * out, taps.narrow() + p * out, to + p * in);
@@ -194,7 +198,7 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Taps that count for output o: those inside the input, or inside its padding too.
+// Number of taps that count for output o: those inside the input, or inside its padding too.
 std::vector<double> tap_counts(const WindowAxis& a, bool include_pad) {
   std::vector<double> v;
   for (int64_t o = 0; o < a.out; ++o) {
@@ -214,7 +218,7 @@ bool is_global(const SlidingWindow& w) {
   });
 }
 
-// Calls fn(first output of the row, first input, outputs) for each row of outputs that each tap reaches.
+// Calls fn(first output of the row, first input, outputs) for each row of outputs that a tap reaches.
 template <class Fn>
 AMP_INLINE inline void each_tap_row(const SlidingWindow& win, const Reach& reach, int64_t od, int64_t oh, Fn&& fn) {
   const auto& [d, h, w] = win;

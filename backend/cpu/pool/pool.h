@@ -1,4 +1,5 @@
-// Pools on the CPU. Operators and attributes as in ops/pool.cc. fp64, or fp32 with any storage; one thread per plane.
+// Pooling on the CPU. Operators and attributes as in ops/pool.cc. fp64, or fp32 with any storage; one thread per
+// plane.
 #pragma once
 
 #include "backend/cpu/workspace.h"

@@ -1,5 +1,5 @@
-// Maxima of 2x2 elements at stride 2 where no window leaves the input: the pools of LeNet, VGG and U-Net. What pool.cc
-// computes of any window, to the bit, in one pass over each pair of rows.
+// Max pooling of 2x2 elements at stride 2 without padding (LeNet, VGG, U-Net). Gives the same bits as the general
+// code in pool.cc, in one pass over each pair of rows.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,14 @@ using Bits = cpu::IndexOf<kLanes>::type;
 
 AMP_INLINE inline void load(const float* from, Floats& to) { std::memcpy(&to, from, sizeof to); }
 AMP_INLINE inline void load(const int32_t* from, Bits& to) { std::memcpy(&to, from, sizeof to); }
-// to = yes where `where` is all ones, else no.
+// to = yes if `where` is all ones, otherwise no.
 template <class T>
 AMP_INLINE inline void choose(const Bits& where, const Bits& yes, const Bits& no, T* to) {
   const Bits chosen = (where & yes) | (~where & no);
   std::memcpy(to, &chosen, sizeof chosen);
 }
 
-// best[i] of from[2 i] and from[2 i + 1]; second[i]: 1 where it is the latter.
+// best[i] = the larger of from[2 i] and from[2 i + 1]; second[i] is 1 if it is the latter.
 AMP_INLINE inline void best_of_pairs(const float* from, int64_t n, float* best, int32_t* second) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -53,9 +53,9 @@ AMP_INLINE inline void best_of_pairs(const float* from, int64_t n, float* best, 
   }
 }
 
-// Rows of `width` outputs whose input rows leave nothing over: those are one row of pairs, of which each two rows are
-// compared then. Vectors run over the end of a row, which the next one writes again: a tail would be a branch that is
-// mispredicted at every other element.
+// Processes rows of `width` outputs that use their whole input rows: these form one long row of pairs. Vectors may
+// write past the end of a row, which the next row overwrites; a tail loop would add branches that are often
+// mispredicted.
 template <class Tap>
 AMP_INLINE inline void pool_rows(const float* x, int64_t rows, int64_t width, float* y, Tap* taps) {
   alignas(64) float best[kMost + kLanes], out[kMost + kLanes];
@@ -85,7 +85,7 @@ AMP_INLINE inline void pool_rows(const float* x, int64_t rows, int64_t width, fl
   }
 }
 
-// Of the taps 0 1 / 2 3 the first largest; NaN wins, the last of several.
+// Selects the first largest of the taps 0 1 / 2 3. NaN wins; the last of several NaNs counts.
 template <class T, class Tap>
 AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap* taps) {
   const int64_t in = w[2].in, n = w[2].out;
@@ -112,10 +112,10 @@ AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap*
   }
 }
 
-// Whether rows are whole vectors: elsewhere the branches of their tails cost more than they save.
+// True if rows are whole vectors. Otherwise the branches of their tails cost more than this code saves.
 inline bool grad_gains(const SlidingWindow& w) { return fits(w) && w[2].out % kLanes == 0; }
 
-// A gradient as a sum, as where windows overlap: of -0 it is 0. Of bf16, its bits.
+// A gradient as the sum of overlapping windows would give it: -0 becomes 0. For bf16, works on its bits.
 template <class T>
 AMP_INLINE inline T summed(T g) {
   if constexpr (std::is_same_v<T, uint16_t>) {
@@ -125,8 +125,8 @@ AMP_INLINE inline T summed(T g) {
   }
 }
 
-// A window of two pairs: g at tap 0 1 / 2 3 (at 0 of any other), zeros else. Without branches, which would be
-// mispredicted: a pair is a number, and g is shifted to its place.
+// A window of two pairs: g at tap 0 1 / 2 3 (at 0 for any other), zeros elsewhere. A pair is one number and g is
+// shifted to its position, which avoids mispredicted branches.
 template <class T>
 AMP_INLINE inline void place(T g, uint32_t tap, T* top, T* bottom) {
   tap = tap <= 3 ? tap : 0;
@@ -142,7 +142,7 @@ AMP_INLINE inline void place(T g, uint32_t tap, T* top, T* bottom) {
   }
 }
 
-// Each gradient at its tap, all else zero.
+// Writes each gradient at its tap, and zeros elsewhere.
 template <class T, class Tap>
 AMP_INLINE inline void grad_plane(const SlidingWindow& w, const T* dy, const Tap* taps, T* dx) {
   const int64_t in = w[2].in, n = w[2].out;

@@ -1,4 +1,4 @@
-// What a max pool remembers: the tap that each output chose, and where taps lie in the input.
+// The taps that a max pool stores for its gradient, and their offsets in the input.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// In bytes where a window has at most 256, which those of pool_pairs.h have.
+// Bytes if a window has at most 256 taps, as in pool_pairs.h.
 struct Taps {
   explicit Taps(const Tensor& t) : bytes(t.dtype == DType::u8), data_(t.data) {}
   uint8_t* narrow() const { return static_cast<uint8_t*>(data_); }
@@ -28,7 +28,7 @@ struct Taps {
   void* data_;
 };
 
-// Offset of each tap from its window's first element, in the input plane.
+// Offset of each tap from the first element of its window, in the input plane.
 inline std::vector<int64_t> tap_offsets(const SlidingWindow& w) {
   std::vector<int64_t> v;
   for (int64_t kd = 0; kd < w[0].kernel; ++kd) {
@@ -56,8 +56,8 @@ AMP_INLINE inline void choices(const SlidingWindow& w, const std::vector<int64_t
   }
 }
 
-// Calls fn(output, input) with the flat positions of every output of a plane and of the input it chose; the plane's
-// taps begin at `first`.
+// Calls fn(output, input) with the flat positions of every output of a plane and of the input that it selected. The
+// plane's taps start at `first`.
 template <class Fn>
 AMP_INLINE inline void each_choice(const SlidingWindow& w, const std::vector<int64_t>& offsets, const Taps& taps,
                                    int64_t first, Fn&& fn) {

@@ -1,3 +1,7 @@
+// GRU and its gradient (ONNX GRU, both values of linear_before_reset). recurrent.h defines inputs and outputs.
+// The product of the state with the weights is a RepeatedProduct; gates are computed by the thread that has
+// computed their columns.
+
 #include "backend/cpu/recurrent/recurrent.h"
 
 namespace amp {
@@ -15,7 +19,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1);
   const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 2, H, H, true), by_Rn(c, a.in[1].dtype, 1, H, H, true);
   const DType type = DTypeOf<T>::value;
-  T* const states = c.take<T>(2 * B * H);  // before the step and after it, in turn
+  T* const states = c.take<T>(2 * B * H);  // before and after the step, alternating
   if (c.measuring()) return {};
   return [=, args = a] {
     x.load();
@@ -67,15 +71,15 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   };
 }
 
-// One sequence at one step, differentiated.
+// The gradient of one sequence at one step.
 template <class T>
 struct Cell {
   const T* gates;         // z, r, n, activated
-  T* slopes;              // their gradients before the activation; of r only where the reset comes after the product
-  const T *before, *hn;   // the state before; h Rn^T + rb
+  T* slopes;              // gradients before the activation; for r only if the reset is applied after the product
+  const T *before, *hn;   // the state before the step; h Rn^T + rb
   const T* above;         // the gradient of its output, or null
-  T* dh;                  // of its state; then what of it goes past the gates
-  T *through_n, *into_n;  // what Rn multiplies, from the left and from the right
+  T* dh;                  // gradient of the state; afterwards, the part that bypasses the gates
+  T *through_n, *into_n;  // left and right factors of the product with Rn
   int64_t H;
   bool after;
 
@@ -97,7 +101,7 @@ struct Cell {
     if (!usual)
       return each(
           active, [&](T y) { return f.slope(y); }, [&](T y) { return g.slope(y); });
-    simd([&]() AMP_INLINE {  // sigmoid and tanh
+    simd([&]() AMP_INLINE {  // specialized for sigmoid and tanh
       each(
           active, [](T y) AMP_INLINE { return y * (T(1) - y); }, [](T y) AMP_INLINE { return T(1) - y * y; });
     });
@@ -114,8 +118,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh;
   T* const reset = c.take<T>(B * H);
   T* const before = c.take<T>(T_ * B * H);
-  T* const through_n = c.take<T>(T_ * B * H);  // what Rn multiplies from the left: dn, or r dn
-  T* const into_n = c.take<T>(T_ * B * H);     // what Rn multiplies from the right: r h, or h
+  T* const through_n = c.take<T>(T_ * B * H);  // left factor of the product with Rn: dn, or r dn
+  T* const into_n = c.take<T>(T_ * B * H);     // right factor of the product with Rn: r h, or h
   const cpu::RepeatedProduct<T> by_R(c, a.in[0].dtype, 1, H, 2 * H, false), by_Rn(c, a.in[0].dtype, 1, H, H, false);
   const DType type = DTypeOf<T>::value;
   const StateWeightsGrad of_gates(c, type, T_ * B, 2 * H, H, type, type), of_n(c, type, T_ * B, H, H, type, type);
@@ -151,7 +155,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
         }
       });
       by_R.run({D, type}, 3 * H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
-        for (int64_t b = piece.begin; b < piece.end; ++b) {  // both are 0 for a sequence that takes no part
+        for (int64_t b = piece.begin; b < piece.end; ++b) {  // both are 0 for a sequence that has ended
           for (int64_t k = piece.first; k < piece.last; ++k)
             dh[b * H + k] += reset[b * H + k] + piece.at(b, 0)[k - piece.first];
         }

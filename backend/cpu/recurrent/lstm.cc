@@ -1,3 +1,7 @@
+// LSTM and its gradient (ONNX LSTM, with peepholes). recurrent.h defines inputs and outputs.
+// The product of the state with the weights is a RepeatedProduct; cells are computed by the thread that has
+// computed their columns.
+
 #include "backend/cpu/recurrent/recurrent.h"
 
 namespace amp {
@@ -7,13 +11,13 @@ namespace {
 template <class T>
 using Piece = cpu::ProductPiece<T>;
 
-// One sequence at one step, some of its units. Gates: i, o, f, c.
+// The forward pass of one sequence at one step, for some of its units. Gates: i, o, f, c.
 template <class T>
 struct Forward {
   const KernelArgs& a;
   const Steps& s;
   Activation f, g, h;
-  bool usual;  // sigmoids, tanh and tanh; no peepholes
+  bool usual;  // sigmoid, tanh, tanh, and no peepholes
 
   void cell(int64_t t, int64_t b, const Piece<T>& piece, T* C, const Stored& h_before, const StoredOut& h_after) const {
     const int64_t H = s.hidden, k0 = piece.first, n = piece.last - k0, row = t * s.batch + b;
@@ -61,7 +65,7 @@ struct Forward {
       T* out;
     };
     const Gate gates[] = {{f, i, Pi, i}, {f, fg, Pf, fg}, {g, c, nullptr, c}, {f, o, Po, o}, {h, C, nullptr, yt}};
-    for (const Gate& gate : gates) {  // one loop for all, as each has every activation
+    for (const Gate& gate : gates) {  // a single loop for all gates, because each may have any activation
       if (gate.in == o)
         for (int64_t k = 0; k < n; ++k) C[k] = fg[k] * C[k] + i[k] * c[k];
       for (int64_t k = 0; k < n; ++k)
@@ -80,7 +84,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh && h.kind == Activation::tanh;
   const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 4, H, H, true);
   T* const cells = c.take<T>(B * H);
-  char* const states = c.take<char>(2 * B * H * size_of(by_R.left()));  // before the step and after it, in turn
+  char* const states = c.take<char>(2 * B * H * size_of(by_R.left()));  // before and after the step, alternating
   if (c.measuring()) return {};
   return [=, args = a] {
     by_R.pack(args.in[1].data);
@@ -112,7 +116,8 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   };
 }
 
-// One sequence at one step, differentiated, some of its units. dh, dc: the gradients of its state, from the next step.
+// The gradient of one sequence at one step, for some of its units. dh, dc: gradients of its state, from the next
+// step.
 template <class T>
 struct Backward {
   const KernelArgs& a;
@@ -120,7 +125,7 @@ struct Backward {
   Activation f, g, h;
   bool usual;
 
-  // into: where the gradients of the gates go besides dxg, or null.
+  // into: a second destination for the gradients of the gates, in addition to dxg, or null.
   void cell(int64_t t, int64_t b, int64_t k0, int64_t n, const T* dh, T* dc, T* dP, const StoredOut* into) const {
     const int64_t H = s.hidden, row = t * s.batch + b;
     RowPart<T> gates[4], slopes[4], of_cell, of_before, of_above;
@@ -194,7 +199,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   char* const before = c.take<char>(T_ * B * H * size_of(y_type));
   const bool in_place = slopes_type == by_R.left();
   const int64_t slopes_bytes = in_place ? 0 : B * 4 * H * size_of(by_R.left());
-  char* const slopes = c.take<char>(2 * slopes_bytes);  // of a step, and of the one before, in turn
+  char* const slopes = c.take<char>(2 * slopes_bytes);  // of the current and the previous step, alternating
   const StateWeightsGrad of_weights(c, a.out[1].dtype, T_ * B, 4 * H, H, slopes_type, y_type);
   if (c.measuring()) return {};
   return [=, args = a] {
@@ -207,7 +212,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
       return in_place ? StoredOut(StoredOut(args.out[0]).at(s.at(step) * B * 4 * H), slopes_type)
                       : StoredOut(slopes + step % 2 * slopes_bytes, by_R.left());
     };
-    for (int64_t step = T_; step >= 0; --step) {  // the last time for dh0 alone
+    for (int64_t step = T_; step >= 0; --step) {  // the last iteration only computes dh0
       const int64_t t = s.at(step - 1), next = s.at(step);
       const Stored a_next = step == T_ ? Stored() : Stored(slopes_of(step));
       const StoredOut into = step > 0 && !in_place ? slopes_of(step - 1) : StoredOut();

@@ -1,9 +1,9 @@
-// Recurrent layers, one direction, time-major. What LSTM, GRU and RNN kernels share, and the kernels.
+// Recurrent layers, one direction, time-major: code shared by LSTM, GRU and RNN kernels, and the kernels.
 //
-// xg (T, B, G H) holds the input's part of the gates' pre-activations, all biases that are plainly added included; R (G
-// H, H);
-// lens (B) the lengths of the sequences, or absent: from its length on a sequence's y is 0 and its state stays. Gates
-// are saved activated, in ONNX's order. Activations are differentiated from their results.
+// xg (T, B, G H) is the input's part of the gates' pre-activations, including all biases that are simply added; R
+// (G H, H). lens (B): the lengths of the sequences, or absent. After the end of a sequence its y is 0 and its state
+// does not change. Gates are saved after their activation, in ONNX's order. Derivatives of activations are computed
+// from the results.
 //
 //   LSTM(xg, R, h0, c0, lens?, P (3H)?) -> y (T, B, H), h (B, H), c (B, H), gates iofc (T, B, 4H), cells (T, B, H)
 //   LSTMGrad(R, h0, c0, lens?, P?, gates, cells, y, dy?, dh?, dc?) -> dxg, dR, dh0, dc0, dP
@@ -36,7 +36,7 @@ Kernel rnn_grad(const KernelArgs& a, Carver& c);
 // x[i] = f(x[i])
 template <class T>
 void apply(const Activation& f, T* x, int64_t n) {
-  switch (f.kind) {  // the two that matter get loops of their own
+  switch (f.kind) {  // the two common ones have separate loops
     case Activation::sigmoid:
       return simd([&]() AMP_INLINE {
         for (int64_t i = 0; i < n; ++i) x[i] = math::sigmoid(x[i]);
@@ -50,13 +50,13 @@ void apply(const Activation& f, T* x, int64_t n) {
   }
 }
 
-// Some elements of a row of a tensor in computing type T, in place or, where they are stored otherwise, copied.
+// Some elements of a tensor's row in computing type T: in place, or copied if they are stored in another type.
 template <class T, int64_t Most = cpu::RepeatedProduct<T>::kColumns>
 class RowPart {
  public:
   const T* read(const Tensor& t, int64_t at, int64_t n) { return elementwise_detail::load<T>(t, at, n, copy_); }
   T* place(const Tensor& t, int64_t at) { return t.dtype == DTypeOf<T>::value ? static_cast<T*>(t.data) + at : copy_; }
-  // What was written at its place, into the tensor.
+  // Writes the elements to their position in the tensor.
   void write(const Tensor& t, int64_t at, int64_t n) const {
     if (t.dtype != DTypeOf<T>::value) convert(DTypeOf<T>::value, copy_, t.dtype, StoredOut(t).at(at), n);
   }
@@ -65,7 +65,8 @@ class RowPart {
   alignas(64) T copy_[Most];
 };
 
-// A piece's part of a tensor of `parts` times as many columns as units, whose rows of the step begin at `first`.
+// Prefetches a piece's part of a tensor with `parts` times as many columns as units. The step's rows begin at
+// `first`.
 template <class T>
 void fetch_rows(cpu::LinePrefetch& ahead, const Tensor& x, int64_t first, const cpu::ProductPiece<T>& piece,
                 int64_t parts) {
@@ -76,7 +77,7 @@ void fetch_rows(cpu::LinePrefetch& ahead, const Tensor& x, int64_t first, const 
   }
 }
 
-// The order of the steps, who takes part in them, and where the state before a step is found.
+// The order of the steps, which sequences are active in them, and the location of the state before a step.
 struct Steps {
   int64_t time, batch, hidden;
   bool reverse;
@@ -93,13 +94,13 @@ struct Steps {
     if (n < 0 || n > time) fail(Exit::data, "E_DATA_SHAPE", cat("sequence length ", n, " is outside 0..", time));
     return n;
   }
-  // Row of the state before step t of sequence b among the (T, B) rows of all states, or -1: the initial state.
+  // Row of the state before step t of sequence b in the (T, B) rows of all states; -1: the initial state.
   int64_t before(int64_t t, int64_t b) const {
     const int64_t p = reverse ? t + 1 : t - 1;
     return p < 0 || p >= length(b) ? -1 : p * batch + b;
   }
-  // to (T, B, H), in the type of `states` (T, B, H): the state before each step, 0 where a sequence takes no part.
-  // initial (B, H).
+  // Writes to (T, B, H), in the type of `states` (T, B, H), the state before each step, and 0 for sequences that
+  // have ended. initial (B, H).
   void all_before(const Tensor& states, const Tensor& initial, void* to) const {
     const int64_t row = hidden * size_of(states.dtype);
     parallel_ranges(time * batch, 8192 / hidden + 1, [&](int64_t begin, int64_t end) {
@@ -118,11 +119,11 @@ struct Steps {
   }
 };
 
-// dR (n, H) = slopes (rows, n)^T before (rows, H): the weights' gradient of all steps, in fp32 or fp64.
+// dR (n, H) = slopes (rows, n)^T before (rows, H): the gradient of the weights over all steps, in fp32 or fp64.
 class StateWeightsGrad {
  public:
   StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden, DType slopes, DType before);
-  // Both from their first element on, rows of slopes `ld` apart; to: of dR, from `row` on.
+  // Both start at their first element; rows of slopes are `ld` apart. The result is written to dR from `row` on.
   void run(const void* slopes, int64_t ld, const void* before, const Tensor& dR, int64_t row) const;
 
  private:
@@ -130,7 +131,7 @@ class StateWeightsGrad {
   void* workspace_ = nullptr;
 };
 
-// to (n), of `type`: operand i of the node, zeros where it is absent.
+// Copies operand i of the node to `to` (n elements of `type`); zeros if it is absent.
 inline void start_from(const KernelArgs& a, size_t i, DType type, void* to, int64_t n) {
   if (a.has(i))
     convert(a.in[i].dtype, a.in[i].data, type, to, n);

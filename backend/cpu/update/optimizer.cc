@@ -1,3 +1,7 @@
+// The optimizer step on the CPU (optimizer.h): inspection of gradients, transforms (clipping, noise, SAM), and the
+// dispatch of shards to the loops of update_loops.h, or of tensors to tensor_update.h.
+// Zero-gradient rows of tables are handled in optimizer_rows.cc.
+
 #include "backend/cpu/update/optimizer.h"
 
 #include <algorithm>
@@ -11,7 +15,7 @@
 
 namespace amp {
 
-static constexpr int64_t kShard = 16384;  // elements: all five spans of a shard fit in a second-level cache
+static constexpr int64_t kShard = 16384;  // elements; all five spans of a shard fit into a second-level cache
 
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
@@ -40,7 +44,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  // Tables have pages as small as can be: those of rows that rest take no memory at all.
+  // Tables use small pages, so that zero-gradient rows take no memory.
   for (size_t i = 0; i < spans_.size(); ++i) {
     const Shard own = own_part({i, spans_[i].begin, spans_[i].count});
     for (HostTensor* const t : {&m_, &v_, &u_}) {
@@ -85,7 +89,7 @@ T* Optimizer<T>::span_of(DeviceUpdate::Moment which) {
   return t ? t.as_mutable<T>() : nullptr;
 }
 
-// float(1 / double(scale)), as torch.amp.GradScaler unscales.
+// float(1 / double(scale)), as in torch.amp.GradScaler.
 template <class T>
 T Optimizer<T>::inverse(double scale) const {
   return static_cast<T>(1.0 / scale);
@@ -122,7 +126,7 @@ GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm, bool o
     sums[group] += p.sum_squares;
     tops[group] = std::max(tops[group], p.max_abs);
   }
-  out.found_inf |= !std::isfinite(inverse(scale));  // a scale that fell to 0: what it leaves cannot be scaled back
+  out.found_inf |= !std::isfinite(inverse(scale));  // a scale that underflowed to 0 cannot be undone
   const double scaled = inf_norm ? most : std::sqrt(sum);
   out.norm = out.found_inf ? std::sqrt(sum) : scaled * static_cast<double>(inverse(scale));
   for (size_t g = 0; clip_groups_ > 1 && g < sums.size(); ++g)
@@ -142,7 +146,7 @@ kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T*
           of(Moment::m),
           of(Moment::v),
           of(Moment::u),
-          looks() ? nullptr : of(Moment::ema),  // averages follow the weights that the step ends with
+          looks() ? nullptr : of(Moment::ema),  // averages follow the weights at the end of the step
           curvature ? curvature + s.begin : nullptr,
           s.count};
 }
@@ -332,7 +336,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   const std::vector<RuleTerms<double>> norms = measure(params, grads, scale, stats, step, lr);
   if (resting_ && !moments_known_) find_resting_rows();
   const auto count = static_cast<int64_t>(shards_.size());
-// Shards whose rows rest take less.
+// Shards with zero-gradient rows take less time, so shards are assigned dynamically.
 #pragma omp parallel for schedule(dynamic, 4) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard s = own_part(shards_[static_cast<size_t>(i)]);
@@ -353,7 +357,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   moments_fresh_ = false;
 }
 
-// Tensor by tensor: each is cut among the threads.
+// Updates one tensor at a time; each is divided among the threads.
 template <class T>
 void Optimizer<T>::move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr) {
   for (size_t i = 0; i < spans_.size(); ++i) {

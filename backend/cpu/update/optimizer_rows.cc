@@ -1,9 +1,9 @@
-// The update of tables some of whose rows rest (backend/cpu/update/resting_rows.h).
+// The update of tables with zero-gradient rows (backend/cpu/update/resting_rows.h).
 #include "backend/cpu/update/optimizer.h"
 
 namespace amp {
 
-// By the moments, which have been written from outside.
+// Determines zero rows from the moments, after these were written from outside.
 template <class T>
 void Optimizer<T>::find_resting_rows() {
   const T* const moments[] = {span_of(DeviceUpdate::Moment::m), span_of(DeviceUpdate::Moment::v),
@@ -27,7 +27,7 @@ void Optimizer<T>::touch_moments(int64_t begin, int64_t end) {
   }
 }
 
-// Rows that rest, and others.
+// Updates a part of a shard: zero-gradient rows and other rows separately.
 template <class T>
 void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                              const kernel::GradTransform<T>& transform) {

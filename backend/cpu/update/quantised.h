@@ -1,4 +1,4 @@
-// The CPU's moments in 8 bits (backend/quantised.h).
+// 8-bit moments on the CPU (backend/quantised.h).
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace amp {
 
-// One block: from at most kQuantisedBlock numbers to their codes; returns the largest magnitude.
+// Quantizes one block of at most kQuantisedBlock numbers; returns the largest magnitude.
 float quantise_block(const std::array<float, 256>& map, const float* x, int64_t n, uint8_t* codes);
 void dequantise_block(const std::array<float, 256>& map, float largest, const uint8_t* codes, int64_t n, float* x);
 
-// A moment of all spans.
+// One moment of all spans.
 class QuantisedMoment {
  public:
   QuantisedMoment(const std::vector<UpdateSpan>& spans, bool is_signed);
@@ -20,7 +20,7 @@ class QuantisedMoment {
   void store(size_t span, int64_t at, int64_t count, const float* x);
 
   int64_t bytes() const { return codes_.bytes() + largest_.bytes() + wide_.bytes(); }
-  // Codes, largest magnitudes, and the small tensors: what a checkpoint keeps.
+  // Codes, largest magnitudes, and the small tensors, as stored in checkpoints.
   std::vector<HostTensor*> parts() { return {&codes_, &largest_, &wide_}; }
 
  private:

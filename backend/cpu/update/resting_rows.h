@@ -1,6 +1,6 @@
-// Rows of tables, such as embeddings, that no sample has touched: their gradients have been zero in every step, so that
-// their moments still are. What an update rule makes of such a row comes without reading or writing gradients and
-// moments: the same bits, at a third of the memory traffic, or none where there is no decay.
+// Zero-gradient rows of tables such as embeddings: no sample has used them so far, so their gradients and moments
+// are zero. Such rows are updated without accessing gradients and moments. The bits are the same, at a third of the
+// memory traffic, or none without decay.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,15 @@ class RestingRows {
   explicit RestingRows(const std::vector<UpdateSpan>& spans);
 
   bool watches(size_t span) const { return tables_[span].row > 0; }
-  // Elements [begin, begin + count) of all gradients, of one span: rows that are not zero there rest no more. What
-  // inspect() says of them, row by row. This and what follows: for several threads.
+  // Inspects elements [begin, begin + count) of all gradients, which belong to one span. Rows with a nonzero
+  // gradient become normal rows. Returns what kernel::inspect() returns, computed row by row. These functions may
+  // be called by several threads.
   template <class T>
   kernel::ShardStats inspect(size_t span, int64_t begin, int64_t count, const T* grads);
   template <class T>
-  void inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments);  // the same of moments
-  void wake(size_t span, int64_t begin, int64_t count);                               // as if none of them were zero
-  // Calls f(from, to) for the rows of a run that is moved whose moments are still zero.
+  void inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments);  // the same for moments
+  void wake(size_t span, int64_t begin, int64_t count);                               // marks the rows as nonzero
+  // Calls f(from, to) for rows that are updated as normal rows but whose moments are still zero.
   template <class F>
   void each_new_row(size_t span, int64_t begin, int64_t count, const F& f) {
     each_row(span, begin, count, [&](std::atomic_ref<uint8_t> state, int64_t from, int64_t to) {
@@ -36,8 +37,8 @@ class RestingRows {
     });
   }
 
-  // Calls f(begin, count, resting) for the parts of those elements, in order. A few resting rows between others are
-  // not told from them.
+  // Calls f(begin, count, resting) for runs of equal rows among those elements, in order. Short runs of zero rows
+  // between others are treated as normal rows.
   template <class F>
   void each_run(size_t span, int64_t begin, int64_t count, const F& f) const {
     constexpr int64_t kFew = 4;
@@ -64,14 +65,14 @@ class RestingRows {
   }
 
  private:
-  static constexpr uint8_t kResting = 0, kNew = 1, kOld = 2;  // kNew: its moments are zero all the same
+  static constexpr uint8_t kResting = 0, kNew = 1, kOld = 2;  // kNew: nonzero gradient, but moments are still zero
   struct Table {
-    int64_t begin = 0, row = 0;           // elements; row 0: not watched
-    mutable std::vector<uint8_t> states;  // by row; several threads' at the ends of their parts
+    int64_t begin = 0, row = 0;           // elements; row 0: not tracked
+    mutable std::vector<uint8_t> states;  // by row; rows at the ends of a part may be written by several threads
     std::atomic_ref<uint8_t> state(int64_t at) const { return std::atomic_ref(states[static_cast<size_t>(at)]); }
     bool awake(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kResting; }
   };
-  // f(row's state, elements from, to) for the rows that those elements touch.
+  // Calls f(row's state, elements from, to) for the rows that those elements overlap.
   template <class F>
   void each_row(size_t span, int64_t begin, int64_t count, const F& f) {
     const Table& t = tables_[span];

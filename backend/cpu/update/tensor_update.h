@@ -1,4 +1,4 @@
-// The CPU's update by a rule of whole tensors (backend/tensor_rule.h), tensor by tensor; its state.
+// Tensor-wise optimizers on the CPU (backend/tensor_rule.h): updates one tensor at a time, and owns their state.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ class TensorUpdate {
  public:
   TensorUpdate(const OptimizerConfig& config, const std::vector<UpdateSpan>& spans);
 
-  // The gradient as the rule sees it, then the tensor.
+  // Transforms the gradient, then updates the tensor.
   void move(size_t span, const TensorTime& now, T* p, const T* grads, const kernel::GradTransform<T>& transform);
-  // What a checkpoint keeps: a state of all tensors, one behind the other.
+  // The state for checkpoints: each state of all tensors, concatenated.
   std::vector<std::pair<std::string, HostTensor*>> state();
 
  private:

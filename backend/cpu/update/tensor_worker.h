@@ -1,5 +1,5 @@
-// The steps of a rule of whole tensors (backend/tensor_rule.h) on the CPU. Sums are cut into parts by the tensor's
-// shape alone and added in their order.
+// CPU implementation of the steps of tensor-wise optimizers (backend/tensor_rule.h). Sums are divided into parts by
+// the tensor's shape only, and added in their order.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace amp::cpu {
 
-constexpr int64_t kTensorGrain = 16384;  // elements that one thread takes at a time
+constexpr int64_t kTensorGrain = 16384;  // elements per task
 
-// Calls f(begin, end) for parts of [0, units), each of about kTensorGrain elements.
+// Calls f(begin, end) for parts of [0, units), each with about kTensorGrain elements.
 template <class F>
 void for_units(int64_t units, int64_t elements_each, F&& f) {
   parallel_ranges(units, std::max<int64_t>(1, kTensorGrain / std::max<int64_t>(elements_each, 1)), f,
                   std::numeric_limits<int64_t>::max());
 }
 
-// The sum of f(i) over [begin, end), in eight lanes.
+// The sum of f(i) over [begin, end), with eight accumulators.
 template <class F>
 double lane_sum(int64_t begin, int64_t end, F&& f) {
   double lanes[8] = {};

@@ -1,3 +1,6 @@
+// DeviceUpdate on the CPU (backend/update.h): sequences the optimizer's passes, sums over ranks, statistics, the
+// loss scale, and the refresh of 16-bit copies. Everything runs immediately in the calls.
+
 #include "backend/cpu/update/update.h"
 
 #include <algorithm>
@@ -70,7 +73,7 @@ class CpuUpdate final : public DeviceUpdate {
     if (spec_.momentum) optimizer_.set_momentum(spec_.momentum(optimizer_.steps()));
     optimizer_.add_noise(spec_.grads, scale);
     GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
-    stats.found_inf |= !statistics_finite();  // an activation overflowed where no gradient shows it
+    stats.found_inf |= !statistics_finite();  // an activation overflowed without an effect on gradients
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
     if (optimizer_.shapes_gradients() && !stats.found_inf) optimizer_.shape_gradients(spec_.params, spec_.grads, scale);
     if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr, spec_.curvature)) {
@@ -117,7 +120,7 @@ class CpuUpdate final : public DeviceUpdate {
   void sum_over_ranks(const std::vector<Tensor>& data) {
     if (spec_.ranks) spec_.ranks->sum(data);
   }
-  // The mean of what each rank's rows moved the statistics to, by their number: a rank that had none has no say.
+  // The mean of the statistics over ranks, weighted by their number of rows. A rank without rows has weight 0.
   std::vector<Tensor> step_sums(float share) {
     std::vector<Tensor> out;
     if (!spec_.ranks) return out;
@@ -130,7 +133,7 @@ class CpuUpdate final : public DeviceUpdate {
     out.push_back({state_.terms, DType::f64, {spec_.terms}});
     return out;
   }
-  // Where the fp32 original of a copy lies, if an update moves it.
+  // The fp32 original of a copy, if the optimizer updates it.
   const float* source_of(int slot) const {
     for (const UpdateSpan& s : spec_.spans) {
       if (s.slot == slot) return spec_.params + s.begin;

@@ -1,4 +1,4 @@
-// The CPU's DeviceUpdate (backend/update.h): a step is over when apply() returns.
+// DeviceUpdate on the CPU (backend/update.h): a step is finished when apply() returns.
 #pragma once
 
 #include <memory>

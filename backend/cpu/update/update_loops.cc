@@ -1,3 +1,7 @@
+// Loops of the optimizer over one shard: finite check and norm, the rule's step for each element, averages,
+// Lookahead, and norms for LAMB and LARS. Loops are compiled per instruction set and per rule
+// (backend/update_rules.h).
+
 #include "backend/cpu/update/update_loops.h"
 
 #include <algorithm>
@@ -23,8 +27,8 @@ struct Vec {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-// Positive floats compare like their bits, so one integer maximum of the magnitude is both the inf-norm and the finite
-// check: infinities and NaNs have the largest exponent.
+// Magnitudes of floats order like their bits, so one integer maximum gives both the inf-norm and the finite check:
+// infinities and NaNs have the largest exponent.
 template <class T>
 constexpr Bits<T> kMagnitude = ~Bits<T>(0) >> 1;
 template <class T>
@@ -74,7 +78,7 @@ ShardStats inspect(const T* g, int64_t n) {
 }
 
 namespace {
-// Moves a part of a shard by an Element's Scalars<T>.
+// Updates a part of a shard with an Element's Scalars<T>.
 template <class T>
 using Move = void (*)(const ShardSpans<T>&, const GradTransform<T>&, const void* scalars);
 
@@ -110,9 +114,9 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const void* scalars)
 }
 
 template <class Element>
-constexpr bool kMayRest = !kCurved<Element> && !kMeasures<Element>;  // they look at more than the element
+constexpr bool kMayRest = !kCurved<Element> && !kMeasures<Element>;  // others depend on more than the element
 
-// A new weight of an element without a gradient; the moments, zeros, as they are after it.
+// The new weight for a zero gradient; also updates the moments, which were zero.
 template <class Element, class T>
 AMP_INLINE inline T rested(const typename Element::template Scalars<T>& c, T p, T g, T (&state)[3]) {
   if constexpr (Element::moments < 3)
@@ -137,7 +141,8 @@ void run_at_rest(const ShardSpans<T>& s, const GradTransform<T>&, const void* sc
   });
 }
 
-// The average follows while the weights are in L1. on_zeros: gradients and moments are zero, and are not read.
+// The average is updated while the weights are in the first-level cache. on_zeros: gradients and moments are zero
+// and are not read.
 template <class T>
 void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, Move<T> move, const void* scalars, bool on_zeros) {
   if (!s.ema && !on_zeros) return move(s, a, scalars);
@@ -154,7 +159,7 @@ void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, Move<T> move, 
   }
 }
 
-// Squares are added in sixteen lanes, in double: the same bits on every instruction set.
+// Squares are added in sixteen accumulators, in double: the same bits on every instruction set.
 template <class Element, class T>
 RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
                       const typename Element::template Scalars<T>& scalars) {
@@ -220,7 +225,7 @@ void move_at_rest(std::string_view rule, const RuleSettings& settings, const Rul
   with_element(rule, settings, [&]<class Element>(Element) {
     if constexpr (kMayRest<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
-      if constexpr (kRests<Element>) {  // the compiler could not know that the quotient of two moments adds nothing
+      if constexpr (kRests<Element>) {  // the compiler cannot derive that the quotient of two zero moments adds nothing
         T state[3] = {};
         if (rested<Element>(scalars, T(1), transformed(a, T(0)), state) == Element::template rest<T>(scalars, T(1)))
           return run_parts<T>(s, a, run_at_rest<Element, T>, &scalars, false);

@@ -1,4 +1,4 @@
-// The update's loops over one shard of a span, compiled for each instruction set.
+// Loops of the optimizer over one shard of a span, compiled for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace amp::kernel {
 
 struct ShardStats {
   bool found_inf = false;
-  double sum_squares = 0;  // of the elements as they are
+  double sum_squares = 0;  // of the elements without unscaling
   double max_abs = 0;      // meaningless when found_inf
 };
 
-// The order of additions is fixed (16 lanes), so the sum has the same bits on every instruction set.
+// The order of additions is fixed (16 accumulators), so the sum has the same bits on every instruction set.
 template <class T>
 ShardStats inspect(const T* g, int64_t n);
 
@@ -34,13 +34,13 @@ struct ShardSpans {
   }
 };
 
-// What happens to a gradient element before the rule sees it, and to the average after: uniform over the shard.
+// Transforms of gradient elements before the rule and of the average after it, uniform over the shard.
 template <class T>
 struct GradTransform {
   T inv;    // 1 / loss scale
   T clip;   // coefficient of norm clipping, 1 for none
   T limit;  // value clipping, infinity for none
-  T keep;   // of the average
+  T keep;   // decay of the average
 };
 
 template <class T>
@@ -50,29 +50,29 @@ AMP_INLINE inline T transformed(const GradTransform<T>& a, T g) {
   return g < -a.limit ? -a.limit : g;
 }
 
-// Moves a shard by a rule of backend/update_rules.h.
+// Updates a shard with a rule of backend/update_rules.h.
 template <class T>
 void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
           const GradTransform<T>& a);
 
-// What a rule does to elements whose gradients and moments are zero: nothing at all, only the weights and their average
-// change, or the moments do, too.
+// Effect of a rule on elements with zero gradients and moments: none, only weights and their average change, or
+// moments change too.
 enum class AtRest : uint8_t { stays, weights, moments };
 template <class T>
 AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a);
-// Moves a shard of such elements by a rule that changes their weights alone: reads and writes p and ema alone.
+// Updates a shard of such elements with a rule that changes only weights. Accesses only p and ema.
 template <class T>
 void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
                   const GradTransform<T>& a);
 
-// Lookahead: slow weights take alpha of the way to the weights, which go on from there.
+// Lookahead: slow weights move by alpha towards the weights, which continue from there.
 template <class T>
 void look_ahead(T* p, T* slow, int64_t n, T alpha);
 
 template <class T>
 void average(T* ema, const T* p, int64_t n, T keep);
 
-// Sums over a shard of the squares of what the rule measures; its scalars are those of norms 0.
+// Sums of squares over a shard of the terms that the rule measures. Its scalars are computed with norms 0.
 template <class T>
 RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
                           const ShardSpans<T>& s, const GradTransform<T>& a);
