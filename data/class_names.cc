@@ -1,5 +1,5 @@
-// Class names and labels. Labels reach a model as class ids, so every reader of labels asks LabelIndex, and only the
-// functions here decide when two texts mean the same class.
+// Implements class_names.h: finds the class that a label of the data means. Every reader of labels uses LabelIndex, so
+// the rules by which two texts mean the same class are only in this file.
 #include "data/class_names.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t npos = std::string_view::npos;
 
-// Lower case, with runs of blanks as one. An '_' or '-' between words counts as a blank; "-1" and "A-" keep theirs.
+// Returns the text in lower case with runs of blanks replaced by one blank. An '_' or '-' between words counts as a
+// blank; the signs in "-1" and "A-" are kept.
 std::string folded(std::string_view text) {
   const std::string lower = lower_case(trimmed(text));
   const auto in_word = [&](size_t at) {
@@ -42,7 +43,7 @@ std::optional<double> plain_number(std::string_view text) {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// Runs of digits compare as numbers, of any length.
+// Compares runs of digits as numbers of any length, other characters by their bytes.
 bool naturally_less(std::string_view a, std::string_view b) {
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
@@ -61,7 +62,7 @@ bool naturally_less(std::string_view a, std::string_view b) {
     if (x != y) return std::pair(x.size(), x) < std::pair(y.size(), y);
   }
   if (i < a.size() || j < b.size()) return i >= a.size();
-  return a < b;  // "01" and "1"
+  return a < b;  // equal but for leading zeros: "01" and "1"
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ std::optional<int64_t> whole_number(std::string_view label) {
 void sort_naturally(std::vector<std::string>& labels) {
   std::vector<std::pair<double, std::string>> numbers;
   for (const std::string& label : labels) {
-    const std::optional<int64_t> whole = whole_number(label);  // LABEL_3 too
+    const std::optional<int64_t> whole = whole_number(label);  // also accepts LABEL_3
     const std::optional<double> v = whole ? static_cast<double>(*whole) : plain_number(label);
     if (!v) break;
     numbers.emplace_back(*v, label);

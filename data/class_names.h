@@ -18,23 +18,24 @@ struct ClassNames {
   ClassNames(std::initializer_list<std::string> all) : names(all) {}
 
   std::vector<std::string> names;
-  bool of_model = false;  // ids are those of a trained head: a whole number as a label is an id
+  bool of_model = false;  // ids of a trained head, so a label that is a whole number is an id
 
   size_t size() const { return names.size(); }
   bool empty() const { return names.empty(); }
   const std::string& operator[](size_t id) const { return names[id]; }
 };
 
-// The whole number that a label stands for: "3", "03", "3.0", "-1", "LABEL_3" (the hub's default names).
+// Returns the number that a label denotes: "3", "03", "3.0", "-1", "LABEL_3" (Hugging Face's default names). Returns
+// nullopt for other texts.
 std::optional<int64_t> whole_number(std::string_view label);
 
-// Sorts in the order that people expect: numbers by value, digits within texts too ("class2" before "class10"), all
-// else by bytes. A total order.
+// Sorts in natural order: numbers by value, digits within texts by value ("class2" before "class10"), everything else
+// by bytes. This is a total order.
 void sort_naturally(std::vector<std::string>& labels);
 
-// Finds labels among class names: as they are written; else by the number that both stand for, or, of a trained head
-// whose names are no numbers, by id; else by the only name that differs in case and spaces alone ('_' and '-' between
-// words count as such).
+// Finds the class of a label. Rules, in this order: the exact name; the number that label and name denote; for a
+// trained head whose names are not numbers, the id; the only name that differs in case and spaces ('_' and '-' between
+// words count as spaces).
 class LabelIndex {
  public:
   enum class By : uint8_t { name, number, spelling };
@@ -50,16 +51,16 @@ class LabelIndex {
   std::optional<int64_t> numbered(std::string_view label) const;
 
   static constexpr int64_t kAmbiguous = -1;
-  int64_t ids_ = 0;   // numbers below it are ids; 0: numbers are no ids
-  bool two_ = false;  // false and true are 0 and 1
+  int64_t ids_ = 0;   // numbers below this are ids; 0: numbers are not ids
+  bool two_ = false;  // two classes: "false" and "true" mean 0 and 1
   std::unordered_map<std::string, int64_t> names_, spellings_;
   std::unordered_map<int64_t, int64_t> numbers_;
 };
 
-// Says which labels are not written as their classes, and which class each of them means; empty when all are.
+// Describes the labels that are not written as their classes are, with the class of each. Returns "" if there are none.
 std::string describe_matches(const std::vector<std::string>& labels, const ClassNames& classes);
 
-// "'a', 'b', 'c' and 9 more"
+// Formats the first `most` labels: "'a', 'b', 'c' and 9 more".
 std::string some_of(const std::vector<std::string>& labels, size_t most = 8);
 
 }  // namespace amp

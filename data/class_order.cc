@@ -1,4 +1,6 @@
-// The rules of class_order.h, as a pure function of what is known about the model and the data.
+// Implements the rules of class_order.h as a pure function: ClassEvidence in, ClassOrder or an error out. Decision
+// takes the first rule that applies. Each rule is one member function; notes and warnings record every assumption that
+// a rule makes.
 #include "data/class_order.h"
 
 #include <algorithm>
@@ -16,9 +18,9 @@ namespace {
 constexpr const char* kDataSource = "natural order of the data's labels";
 constexpr const char* kNumberSource = "whole numbers are ids";
 
-using Numbers = std::map<int64_t, std::string>;  // the first label of each number
+using Numbers = std::map<int64_t, std::string>;  // number -> first label with it
 
-// Labels by the numbers that they stand for; nullopt when one is no whole number.
+// Maps the number of each label to the label. Returns nullopt if a label is not a whole number.
 std::optional<Numbers> numbers_of(const std::vector<std::string>& labels, int64_t classes) {
   Numbers out;
   for (const std::string& label : labels) {
@@ -33,7 +35,7 @@ std::optional<Numbers> numbers_of(const std::vector<std::string>& labels, int64_
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// The text of a number in the form that the data's labels have: "LABEL_3", "03", "3.0".
+// Formats a number in the form of the data's labels: "LABEL_3", "03", "3.0".
 std::string like(const std::string& label, int64_t number) {
   std::string digits = label;
   const bool hub = digits.starts_with("LABEL_");
@@ -59,7 +61,7 @@ std::vector<std::string> numbered_names(const Numbers& numbers, int64_t from, in
   return names;
 }
 
-// The default names that Hugging Face's hub gives to classes (LABEL_0, LABEL_1, ...).
+// Returns whether the names are Hugging Face's placeholders (LABEL_0, LABEL_1, ...).
 bool nameless(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] != cat("LABEL_", i)) return false;
@@ -67,7 +69,7 @@ bool nameless(const std::vector<std::string>& names) {
   return true;
 }
 
-// A name for each id: "crane (517)" for the second of two classes called crane.
+// Makes names unique: "crane (517)" for the second of two classes named crane.
 std::vector<std::string> unique(std::vector<std::string> names) {
   std::set<std::string> seen;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -124,7 +126,8 @@ class Decision {
     take(e_.asked, "--labels", true);
   }
 
-  // Names that fit the head's size; what does not fit is remembered.
+  // Returns the first known names whose count equals the head's size. The first names of another size are kept in
+  // misfit_.
   const KnownClasses* fitting() {
     for (const KnownClasses& known : e_.known) {
       if (static_cast<int64_t>(known.names.size()) != e_.head) {
@@ -165,7 +168,7 @@ class Decision {
           "labels are taken in natural order; if the head was trained on another order, give it with --labels");
   }
 
-  // The model does not say how many classes it has.
+  // Handles models whose number of classes is not known.
   void unknown_head() {
     if (!e_.known.empty()) return take(e_.known.front().names, e_.known.front().source, true);
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);
@@ -177,7 +180,7 @@ class Decision {
            "name the classes in the order of the model's outputs: --labels a,b,c, or a file with a name a line");
   }
 
-  // Whole numbers that the head has ids for.
+  // Takes whole numbers as ids if the head has an output for each of them, or if they are 1 to N for a head of N.
   bool by_number(const Numbers& numbers) {
     const int64_t low = numbers.begin()->first, high = numbers.rbegin()->first, n = e_.head;
     if (low >= 0 && high < n) {
@@ -198,7 +201,7 @@ class Decision {
     return true;
   }
 
-  // Some of the head's classes are not in the data.
+  // Adds a note if the data lack some of the head's classes.
   void tell_share(bool nameless_head) {
     std::set<int64_t> seen;
     const LabelIndex index(out_.classes);
@@ -240,7 +243,7 @@ class Decision {
                "name a line");
   }
 
-  // size 0: as many classes as labels.
+  // size 0: one class per label.
   void fresh_head(int64_t size, const std::string& what) {
     if (size > 0 && labels_.empty()) return take(numbered_names({}, 0, size), cat(kNumberSource, ", ", what), true);
     const std::optional<Numbers> numbers = size > 0 ? numbers_of(labels_, size) : std::nullopt;

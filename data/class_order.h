@@ -1,12 +1,12 @@
-// Decides which class is which output of a model: the one place where class ids are given to labels.
+// Assigns classes to the outputs of a model. No other code gives ids to class labels.
 //
-// The first that applies:
-//   1. names that were asked for (labels), or those of the run that goes on
-//   2. names that the model's file or the files beside it give to the head that stays
-//   3. whole numbers ("3", "03", "3.0", "LABEL_3") below the head's size are ids; 1 to N of a head of N are counted
-//      from one, which is said
+// The first rule that applies is used:
+//   1. names given by the user (setting `labels`), or those of the resumed run
+//   2. names that the model's file, or a file next to it, gives to a head that is kept
+//   3. whole numbers ("3", "03", "3.0", "LABEL_3") below the head's size are ids; 1 to N for a head of N count from
+//      one, which adds a warning
 //   4. natural order of the data's labels: for new heads, and with a warning for a trained head without names
-// A trained head keeps its size; data with some of its classes are fine, and labels that it does not know are refused.
+// A trained head keeps its size. The data may contain only some of its classes; unknown labels are an error.
 #pragma once
 
 #include <string>
@@ -22,30 +22,31 @@ struct KnownClasses {
 };
 
 struct ClassEvidence {
-  std::vector<std::string> labels = {};  // distinct ones of the data; empty: the data have none
-  bool numbered = false;                 // `labels` are in an order that the data's own files give (CIFAR, IDX)
-  std::vector<std::string> asked = {};   // by the setting `labels`
-  KnownClasses resumed = {};             // of the run that goes on
-  std::vector<KnownClasses> known = {};  // of the model, what counts most first
-  int64_t head = 0;                      // classes of the head that stays; 0: a new head, or not known
-  bool new_head = false;                 // the head's weights are new: any order is right
+  std::vector<std::string> labels = {};  // distinct labels of the data; empty: no labels
+  bool numbered = false;                 // `labels` are already in the order of the data's own files (CIFAR, IDX)
+  std::vector<std::string> asked = {};   // from the setting `labels`
+  KnownClasses resumed = {};             // of the resumed run
+  std::vector<KnownClasses> known = {};  // of the model, most reliable first
+  int64_t head = 0;                      // classes of a head that is kept; 0: new head, or unknown
+  bool new_head = false;                 // the head's weights are new, so any order is right
   bool spare_outputs = false;            // a head with new weights may be larger than the data's classes
-  int64_t new_size = 0;                  // of a new head by request; 0: as many as there are labels
-  bool may_guess = true;                 // false: a trained head without names and labels that are texts are refused
+  int64_t new_size = 0;                  // requested size of a new head; 0: one class per label
+  bool may_guess = true;                 // false: a trained head without names and with text labels is an error
 };
 
 struct ClassOrder {
   ClassNames classes;
-  std::string source;                 // for people and run.json
-  std::vector<std::string> notes;     // guesses and matches
-  std::vector<std::string> warnings;  // assumptions about the order that are probably wrong
+  std::string source;                 // for messages and run.json
+  std::vector<std::string> notes;     // matches and harmless assumptions
+  std::vector<std::string> warnings;  // assumptions that are probably wrong
 };
 
-// Exit::usage E_LABELS: `asked` does not fit the head, or the order cannot be known; E_NUM_LABELS: the data have other
-// classes than the head.
+// Throws E_LABELS (Exit::usage) if `asked` does not fit the head or the order cannot be found, and E_NUM_LABELS if the
+// data have other classes than the head.
 ClassOrder order_classes(const ClassEvidence& evidence);
 
-// "12, whole numbers as ids: 0 to 11"; "3, id2label of 'config.json': 0=entailment, 1=neutral, 2=contradiction".
+// Formats the order for a note, such as "12, whole numbers as ids: 0 to 11" or "3, id2label of 'config.json':
+// 0=entailment, 1=neutral, 2=contradiction".
 std::string describe(const ClassOrder& order);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// A dataset made of another: what it does not override is the other's.
+// DatasetOver: base class of datasets that wrap another. Every member function forwards to the wrapped dataset.
 #pragma once
 
 #include <memory>

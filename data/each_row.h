@@ -1,4 +1,4 @@
-// Work on the rows of a table, by OpenMP's threads, before any training.
+// Loops over the rows of a table on OpenMP's threads, for data preparation before training.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// f(row) of every row; of several errors the first row's is thrown.
+// Calls f(row) for every row. If several rows throw, the exception of the first row is rethrown.
 template <class F>
 void for_each_row(int64_t rows, F&& f) {
   std::exception_ptr error;
@@ -28,8 +28,8 @@ void for_each_row(int64_t rows, F&& f) {
   if (error) std::rethrow_exception(error);
 }
 
-// take(row, made) of every row in order, with what make(row) has made of it on threads: a block of rows at a time,
-// where what comes of all of them would be too much.
+// Calls make(row) on several threads and take(row, result) in row order on the calling thread. Works in blocks, so that
+// the results of all rows are not in memory at once.
 template <class Make, class Take>
 void for_each_made(int64_t rows, Make&& make, Take&& take) {
   constexpr int64_t kBlock = 8192;

@@ -1,3 +1,6 @@
+// Implements the datasets of image_dataset.h: decodes, transforms and collates images on demand. Random transforms draw
+// from Draws(seed, epoch, sample), so a batch does not depend on the number of threads. Training and evaluation
+// datasets share one immutable `Files`; they differ in their pipeline.
 #include "data/image_dataset.h"
 
 #include <algorithm>
@@ -39,7 +42,7 @@ Mask read_mask(const std::string& path, const MaskValues& values) {
     classes[static_cast<size_t>(v)] = listed                  ? static_cast<int16_t>(at - values.values.begin())
                                       : v == values.ignore    ? kNoClass
                                       : values.values.empty() ? v
-                                                              : int16_t{-1};  // no class: refused below
+                                                              : int16_t{-1};  // not a class: an error below
   }
   Mask out(image.width, image.height, 1);
   for (size_t i = 0; i < out.data.size(); ++i) {
@@ -67,16 +70,16 @@ std::vector<int64_t> find_mask_values(const std::vector<std::string>& paths) {
 
 namespace {
 
-// What never changes; datasets for training and evaluation share it.
+// The immutable part, shared by the datasets for training and evaluation.
 struct Files {
   ImageOptions options;
   std::vector<std::string> label_inputs;
   std::vector<std::string> paths, masks, places;
   std::unique_ptr<const ImageStore> store;
-  std::vector<int32_t> buckets;  // each image's place in options.sizes
+  std::vector<int32_t> buckets;  // index in options.sizes of each image
   std::vector<int64_t> ids;      // classes
-  std::vector<float> numbers;    // numbers, sets
-  size_t width = 1;              // of a sample's numbers
+  std::vector<float> numbers;    // labels that are numbers, or sets as 0 and 1
+  size_t width = 1;              // numbers per sample
 };
 
 class ImageDataset final : public Dataset {
@@ -92,7 +95,7 @@ class ImageDataset final : public Dataset {
   std::span<const int32_t> buckets() const override { return files_->buckets; }
   Batch batch(std::span<const int64_t> samples) const override { return training_batch(samples, 0); }
   Batch training_batch(std::span<const int64_t> samples, int64_t epoch) const override;
-  HostTensor labels_of(std::span<const int64_t> samples) const override {  // without a look at the images
+  HostTensor labels_of(std::span<const int64_t> samples) const override {  // does not decode the images
     return options().labels == LabelForm::masks ? HostTensor() : labels(samples, {});
   }
   std::shared_ptr<const Dataset> for_evaluation() const override {
@@ -105,7 +108,7 @@ class ImageDataset final : public Dataset {
   std::string where(int64_t sample) const override { return files_->places.at(static_cast<size_t>(sample)); }
   void check_token_range(const std::string&, int64_t) const override {}
   void check_label_range(int64_t classes, int64_t) const override {
-    mask_classes_ = classes;  // masks are looked at when they are read
+    mask_classes_ = classes;  // masks are checked when they are read
     for (size_t s = 0; s < files_->ids.size(); ++s) {
       if (files_->ids[s] < classes) continue;
       fail(Exit::data, "E_DATA_LABEL",
@@ -126,9 +129,9 @@ class ImageDataset final : public Dataset {
 
   std::shared_ptr<const Files> files_;
   const Pipeline& pipeline_;
-  std::vector<Pipeline> sized_;  // of each bucket
+  std::vector<Pipeline> sized_;  // one pipeline per bucket
   bool training_;
-  mutable std::atomic<int64_t> mask_classes_{0};  // 0: not known
+  mutable std::atomic<int64_t> mask_classes_{0};  // 0: unknown
 };
 
 void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
@@ -144,7 +147,7 @@ void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
 }
 
 namespace {
-// A mask of the stored pixels beside an image that its EXIF orientation turns.
+// Explains a mask whose sides are swapped: the EXIF orientation rotates the image but not its mask.
 std::string mask_size_hint(const std::string& path, const Mask& mask, const Image& image) {
   const bool turned = mask.width == image.height && mask.height == image.width && !packed_place(path) &&
                       image_orientation({read_file(path, Exit::data).text(), path}) > 1;

@@ -1,3 +1,6 @@
+// Implements image_files.h: scans folders for images and builds Tables of paths and labels. Layouts: torchvision's
+// ImageFolder (a folder per class) and two folders with images and masks of equal names. Files that are left out are
+// counted in the table's notes; folders that hold train/ and val/ are refused.
 #include "data/image_files.h"
 
 #include <algorithm>
@@ -23,12 +26,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 16;  // folders in folders: links may go in circles
+constexpr int kDeepest = 16;  // depth limit: symbolic links may form a cycle
 
 struct Found {
   std::vector<std::string> images;
-  std::map<std::string, int64_t> others;  // files that are called otherwise, by extension
-  std::string example;                    // the first of them
+  std::map<std::string, int64_t> others;  // files that are not images, by extension
+  std::string example;                    // the first such file
 
   void add_other(const std::string& path) {
     if (others.empty()) example = path;
@@ -86,7 +89,7 @@ std::string trimmed(std::string folder) {  // "train/" is "train"
   return folder;
 }
 
-// "'train': 8 files are left out ...: 4 .heic, 4 .txt"; "" without any.
+// Describes the files left out: "'train': 8 files are left out ...: 4 .heic, 4 .txt". Returns "" if there are none.
 std::string left_out(const std::string& folder, const Found& found) {
   const int64_t n = found.other_files();
   if (n == 0) return {};
@@ -100,7 +103,7 @@ std::string left_out(const std::string& folder, const Found& found) {
 
 enum class Part { none, train, other };
 
-// The part of a data set that a folder's name stands for: train, Training, val2017, test_set.
+// Returns the split that a folder's name denotes: train, Training, val2017, test_set.
 Part part_of(const std::string& folder) {
   std::string name = lower_case(folder);
   while (!name.empty() && !std::isalpha(static_cast<unsigned char>(name.back()))) name.pop_back();
@@ -117,7 +120,7 @@ Part part_of(const std::string& folder) {
   return Part::none;
 }
 
-// A folder that holds train/ and val/: their names are no classes. With masks, both would be trained on.
+// Refuses a folder that holds train/ and val/: their names are not classes. With masks, training would use both.
 void refuse_parts(const std::string& folder, bool masks) {
   std::vector<std::string> parts;
   std::string train, other;
@@ -145,11 +148,11 @@ void refuse_parts(const std::string& folder, bool masks) {
 
 namespace {
 
-// The class folders of one folder, as rows.
+// Adds the images of each class folder in `folder` as rows.
 void add_class_folders(const std::string& folder, TableBuilder& out, std::vector<std::string>& notes) {
   refuse_parts(folder, false);
   Found loose;
-  std::string packed;  // a file of many images
+  std::string packed;  // a file that holds many images
   int64_t rows = 0;
   Found all;
   for (const std::string& name : list_dir(folder)) {
@@ -273,7 +276,7 @@ std::vector<std::string> image_paths(const Table& table, const std::string& colu
     if (text.empty())
       fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(r), ": no path in column '", printable(column), "'"),
            "fill it in or remove the row");
-    const bool listed = table.line(r) == 0;  // by a folder: the path leads there already
+    const bool listed = table.line(r) == 0;  // listed from a folder: already a full path
     const std::string& file = table.names()[static_cast<size_t>(table.file(r))];
     const fs::path base = !root.empty() ? fs::path(root) : fs::path(file).parent_path();
     out.push_back(listed ? std::string(text) : (base / fs::path(text)).string());

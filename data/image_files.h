@@ -1,4 +1,4 @@
-// Image files as tables: what folders hold, and where the paths of a table lead. Errors: exit 5.
+// Tables of image files: from the contents of folders, or from the paths in a table. Errors have exit code 5.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@ struct ImageColumns {
   std::string path = "path", label = "label";
 };
 
-// A folder of folders, one a class (torchvision's ImageFolder), or several such folders (data/text_file.h): columns
-// path and label, classes and files in the order of their names. E_DATA_EMPTY for a folder without class folders, or a
-// class without an image; E_DATA_FOLDER for one that holds train/ and val/. The table's notes count the files that are
-// left out.
+// Reads folders that hold a folder per class (torchvision's ImageFolder); several are named as in data/text_file.h.
+// Columns: path and label. Classes and files are in the order of their names. Throws E_DATA_EMPTY for a folder without
+// class folders or a class without images, and E_DATA_FOLDER for a folder that holds train/ and val/. The table's notes
+// count the files that are left out.
 Table class_folders(const std::string& folders, const ImageColumns& columns = {});
 
-// Images and the masks of the same names (without extension) in two folders: columns path and label, the mask's path.
-// Several folders of images have as many of masks. E_MASK for an image without a mask.
+// Reads images and masks of the same names (without extension) from two folders. Columns: path, and label with the
+// mask's path. Several image folders need as many mask folders. Throws E_MASK for an image without a mask.
 Table masked_images(const std::string& folders, const std::string& masks, const ImageColumns& columns = {});
 
-// Images alone: one file, several or a folder with those below it: column path.
+// Reads images without labels: one file, several files, or all below a folder. Column: path.
 Table images_named(const std::string& names, const ImageColumns& columns = {});
 
-// The paths in a column, as files: those that do not begin at the root lie in `root`, or in the table's own folder when
-// that is empty. E_IMAGE_MISSING, with the row, for one that is not there.
+// Returns the paths of a column. Relative paths are resolved in `root`, or in the table's folder if it is empty. Throws
+// E_IMAGE_MISSING with the row for a file that does not exist.
 std::vector<std::string> image_paths(const Table& table, const std::string& column, const std::string& root);
 
 }  // namespace amp

@@ -14,7 +14,7 @@ std::optional<int64_t> side_of(const std::string& text) {
   return side && *side >= 1 && *side <= kLargestSide ? side : std::nullopt;
 }
 
-// How much wider one is than the other, at least 1: n / d.
+// Ratio n / d, at least 1, between the aspect ratios of two sizes.
 struct Stretch {
   unsigned __int128 n, d;
 };

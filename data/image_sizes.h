@@ -1,4 +1,4 @@
-// Sizes among which images are spread by their aspect ratio, so that batches of one size lose little of them.
+// Image sizes as buckets by aspect ratio, so that images resized to the size of their batch lose little.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace amp {
 
-std::optional<ImageSize> parse_image_size(std::string_view text);  // "192x256": height x width, each 1 to 65536
+std::optional<ImageSize> parse_image_size(std::string_view text);  // "192x256" is height x width, each 1 to 65536
 std::string text_of(ImageSize size);
 
-std::vector<ImageSize> largest_first(std::vector<ImageSize> sizes);  // by area; of one area, as they were given
+std::vector<ImageSize> largest_first(std::vector<ImageSize> sizes);  // by area; equal areas keep their order
 
-// The place of the size whose aspect ratio is the nearest by its logarithm, so that twice and half as wide are as far;
-// of several the first. Exact: products of sides are compared, not ratios.
+// Returns the index of the size whose aspect ratio is nearest on a logarithmic scale: twice as wide is as far as half
+// as wide. The first wins a tie. The result is exact, because products of sides are compared.
 size_t nearest_size(std::span<const ImageSize> sizes, ImageSize image);
 
 }  // namespace amp

@@ -24,7 +24,7 @@ ImageSize ImageStore::size(const std::string& path) const {
     const PackedImages& images = packed_.at(place->file);
     return {images.height, images.width};
   }
-  constexpr int64_t kHead = 1 << 16;  // holds what stands before the pixels, but for large colour profiles
+  constexpr int64_t kHead = 1 << 16;  // enough for headers, except for large color profiles
   const FileBytes head = read_file_head(path, kHead, Exit::data);
   if (const auto size = image_size({head.text(), path, false, head.size < kHead})) return *size;
   return image_size({read_file(path, Exit::data).text(), path}).value();

@@ -1,4 +1,5 @@
-// Pixels by path: of a file, or of a place in one that holds many (data/images/packed.h), which stays in memory.
+// ImageStore: pixels by path, of an image file or of an entry in a file that holds many images (data/images/packed.h).
+// Files of the latter kind stay in memory.
 #pragma once
 
 #include <map>
@@ -11,11 +12,11 @@ namespace amp {
 
 class ImageStore {
  public:
-  explicit ImageStore(const std::vector<std::string>& paths);  // that will be read
-  // RGB for 3 channels, grey for 1. Any number of threads may ask. Errors name the file.
+  explicit ImageStore(const std::vector<std::string>& paths);  // paths: all that will be read
+  // Returns RGB for 3 channels, gray for 1. Safe to call from several threads. Errors name the file.
   Image read(const std::string& path, int64_t channels) const;
-  ImageSize size(const std::string& path) const;  // that read gives, found without decoding
-  // The bytes of an image, encoded or not, by which equal ones are known, and the image as it is.
+  ImageSize size(const std::string& path) const;  // size of read()'s result, without decoding
+  // Returns the bytes of an image as stored, to find duplicates, and the decoded image.
   std::pair<std::string, Image> read_with_bytes(const std::string& path) const;
 
  private:

@@ -12,7 +12,7 @@ InputRange range_of(const HostTensor& tensor) {
   InputRange r;
   r.whole = !is_float(tensor.dtype());
   bool any = false;
-  constexpr int64_t kPiece = 1 << 16;  // widened at a time: images may fill the memory as bytes
+  constexpr int64_t kPiece = 1 << 16;  // converted in blocks: images may fill the memory as bytes
   for (int64_t at = 0; at < tensor.numel(); at += kPiece) {
     const auto* from = static_cast<const char*>(tensor.data()) + at * size_of(tensor.dtype());
     const HostTensor piece(tensor.dtype(), {std::min(kPiece, tensor.numel() - at)}, nullptr, from);

@@ -1,5 +1,5 @@
-// What a model's floating inputs were fed with: floats or whole numbers, from where to where. Pixels of 0 to 255 for a
-// model that was trained on 0 to 1 compute without an error and mean nothing.
+// Value ranges of a model's floating-point inputs. Detects data on another scale than the training data: pixels of 0 to
+// 255 for a model trained on 0 to 1 cause no error otherwise.
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 namespace amp {
 
 struct InputRange {
-  bool whole = false;  // an integer type in the file
+  bool whole = false;  // the file stores integers
   double low = 0, high = 0;
 };
-using InputRanges = std::map<std::string, InputRange>;  // by input
+using InputRanges = std::map<std::string, InputRange>;  // by name of the input
 
-InputRange range_of(const HostTensor& tensor);  // of its finite values; 0 to 0 without any
+InputRange range_of(const HostTensor& tensor);  // finite values only; 0 to 0 if there are none
 
-// Inputs in both, `given` being those of `file`. E_DATA_RANGE (exit 5) where one holds floats, the other whole numbers,
-// and one reaches more than 8 times as far as the other (0..1 and 0..255). Returns warnings where the types are alike
-// and the reach differs by far: more than 10 times larger, or 50 times smaller.
+// Compares the inputs that both have; `given` is from `file`. Throws E_DATA_RANGE (exit 5) if one holds floats, the
+// other integers, and their largest magnitudes differ by a factor above 8 (0..1 and 0..255). Returns warnings if the
+// types agree and the largest magnitude is more than 10 times larger or 50 times smaller.
 std::vector<std::string> compare_ranges(const InputRanges& trained, const InputRanges& given, const std::string& file);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Labels of which a row may have several, with a column for each: 1 in the rows that have the label, else 0.
+// Multi-label data with a column per label: 1 in the rows that have the label, else 0.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace amp {
 
-// names: "toxic,insult", as --label_column has it. Where the table has such columns and none called by the whole text,
-// they become one column of that name: the JSON list of each row's labels. E_DATA_COLUMN: some of them are missing;
-// E_DATA_LABEL, with the cell's place: a value that is neither 0 nor 1 (1.0, true and false count).
+// Joins such columns into one whose cells are the JSON list of each row's labels. names: "toxic,insult", as in
+// --label_column. Nothing changes if a column has this whole name or none of the columns exists. Throws E_DATA_COLUMN
+// if only some exist, and E_DATA_LABEL with the cell's position for a value other than 0 and 1 (1.0, true and false are
+// accepted).
 void join_label_columns(Table& table, const std::string& names);
 
-// The labels of a column that join_label_columns made, in the order of their columns; empty for any other column.
+// Returns the labels of a column made by join_label_columns, in the order of their columns; empty for other columns.
 std::vector<std::string> joined_labels(const Table& table, const std::string& column);
 
 }  // namespace amp

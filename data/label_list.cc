@@ -1,5 +1,6 @@
-// A parser of flat literals, as JSON and Python's repr() write lists and dictionaries. Metadata of ONNX files hold
-// both: ultralytics writes names as {0: 'person', 1: 'bicycle'}.
+// Implements label_list.h: reads lists of class names in JSON, as Python literals, or as plain text. Metadata of ONNX
+// files contain all of these; ultralytics writes {0: 'person', 1: 'bicycle'}.
+// Key and value of each element. Elements of a list have an empty key.
 #include "data/label_list.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace amp {
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;  // of a list, values alone
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 std::optional<size_t> id_of(const std::string& text) {
   size_t id = 0;
@@ -23,7 +24,7 @@ std::optional<size_t> id_of(const std::string& text) {
   return id;
 }
 
-// Names by the ids 0 to n-1, each once; empty otherwise.
+// Returns names in the order of their ids, if these are 0 to n-1 and each occurs once; otherwise an empty vector.
 std::vector<std::string> by_id(const Pairs& pairs, bool key_is_id) {
   std::vector<std::string> out(pairs.size());
   std::vector<char> seen(pairs.size());
@@ -123,7 +124,7 @@ class PythonLiteral {
       }
       if (at_ + 1 >= text_.size()) return std::nullopt;
       const char c = text_[at_ + 1];
-      if (c != '\\' && c != '\'' && c != '"') return std::nullopt;  // no name has control characters
+      if (c != '\\' && c != '\'' && c != '"') return std::nullopt;  // names have no control characters
       out += c;
       at_ += 2;
     }

@@ -1,4 +1,4 @@
-// Class names as files list them.
+// Reads class names from files and from metadata of models.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace amp {
 
-// Names by id of a JSON or Python literal: a list or tuple of names, {id: name}, or {name: id} with ids 0 to n-1. Empty
-// for anything else.
+// Parses a JSON or Python literal: a list or tuple of names, {id: name}, or {name: id} with ids 0 to n-1. Returns the
+// names in the order of their ids; empty for other texts.
 std::vector<std::string> parse_label_literal(std::string_view text);
 
-// Of a file, or of a text that some exporter wrote: such a literal, else a name a line, else names between commas.
+// Parses such a literal, or else one name per line, or else names between commas.
 std::vector<std::string> parse_label_list(std::string_view text);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Implements label_spelling.h: finds labels that differ only in spelling, and parses lists that were stored as text.
+// Python's str(list), NumPy's array(...) and JSON write lists differently; parse_list_text accepts all three.
 #include "data/label_spelling.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n\v\f";
 
-// The label without what people do not see or do not mean: ASCII capitals and the number of spaces.
+// Returns the label with ASCII letters in lower case and each run of spaces as one.
 std::string folded(std::string_view label) {
   std::string out;
   bool space = false;
@@ -29,7 +31,8 @@ std::string folded(std::string_view label) {
   return out;
 }
 
-// One list element from text[at] on, which is a quote; npos: it is not closed or has an unknown escape.
+// Reads a quoted list element that starts at text[at]. Returns the index after it, or npos if the quote is not closed
+// or an escape is unknown.
 size_t read_quoted(std::string_view text, size_t at, std::string& out) {
   const char quote = text[at++];
   for (; at < text.size(); ++at) {
@@ -68,7 +71,7 @@ std::string_view skip_spaces(std::string_view text) {
   return text;
 }
 
-// "array(['a'], dtype=object)" and the like: the list inside.
+// Strips a call around a list: "array(['a'], dtype=object)" becomes "['a']".
 std::string_view without_call(std::string_view text) {
   text = trimmed(text);
   for (const std::string_view call : {"array(", "set(", "frozenset(", "list(", "tuple("}) {
@@ -79,7 +82,7 @@ std::string_view without_call(std::string_view text) {
   return text;
 }
 
-// A name without quotes, up to the next comma; of NumPy's numbers, which spaces separate, up to the next space.
+// Returns the end of an element without quotes: the next comma, or the next space for NumPy's numbers.
 size_t bare_end(std::string_view text) {
   const size_t end = std::min(text.find(','), text.size());
   const bool numbers = text.find_first_not_of("0123456789+-.eE \n\t") == std::string_view::npos;
@@ -92,7 +95,7 @@ bool looks_like_list(std::string_view text) {
   text = without_call(text);
   if (text.size() < 2) return false;
   if (text.front() == '[') return text.back() == ']';
-  // "(other)" is a name: a tuple or a set begins with a quoted element.
+  // A tuple or set has to begin with a quoted element: "(other)" is a name.
   const std::string_view inner = skip_spaces(text.substr(1, text.size() - 2));
   const bool quoted = inner.starts_with('\'') || inner.starts_with('"');
   return quoted && ((text.front() == '(' && text.back() == ')') || (text.front() == '{' && text.back() == '}'));
@@ -106,7 +109,7 @@ bool parse_list_text(std::string_view text, std::vector<std::string>& elements) 
     std::string element;
     size_t end = 0;
     if ((text[0] == 'u' || text[0] == 'b') && text.size() > 1 && (text[1] == '\'' || text[1] == '"'))
-      text.remove_prefix(1);  // u'a' of Python 2
+      text.remove_prefix(1);  // prefix: u'a' of Python 2
     if (text[0] == '\'' || text[0] == '"') {
       end = read_quoted(text, 0, element);
       if (end == std::string_view::npos) return false;
@@ -117,7 +120,7 @@ bool parse_list_text(std::string_view text, std::vector<std::string>& elements) 
     }
     elements.push_back(std::move(element));
     text = skip_spaces(text.substr(end));
-    if (text.starts_with(',')) text.remove_prefix(1);  // NumPy writes spaces alone
+    if (text.starts_with(',')) text.remove_prefix(1);  // NumPy writes only spaces
   }
   return true;
 }

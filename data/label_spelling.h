@@ -1,4 +1,4 @@
-// Labels whose texts differ and that are probably one label: spaces around them, capital letters, lists as text.
+// Labels with different texts that are probably the same: surrounding spaces, capital letters, lists stored as text.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace amp {
 
-// Drops the spaces around the column's texts, and adds a note to the table that counts and shows them.
+// Removes spaces around the texts of the column and adds a note with their count and an example to the table.
 void trim_labels(Table& table, const std::string& column);
 
-// A sentence for every group of labels that differ only in capital letters or in spaces inside, with the --label_map
-// flags that merge it; and one for labels that read like lists. Empty: there are none.
+// Returns a sentence for each group of labels that differ only in capital letters or inner spaces, with the --label_map
+// flags that merge them, and one for labels that look like lists. Empty: nothing is suspicious.
 std::vector<std::string> suspicious_labels(const std::vector<std::string>& labels);
 
-// A list as Python, NumPy or JSON write it: "['a', 'b']", "['a' 'b']", "('a',)", "{'a'}", "array(['a'], dtype=object)",
-// "[1, 2]". Elements without quotes are words between commas. Returns false for a text that is no such list.
+// Parses a list as Python, NumPy or JSON write it: "['a', 'b']", "['a' 'b']", "('a',)", "{'a'}", "array(['a'],
+// dtype=object)", "[1, 2]". Elements without quotes end at a comma. Returns false for other texts.
 bool parse_list_text(std::string_view text, std::vector<std::string>& elements);
-bool looks_like_list(std::string_view text);  // begins and ends with brackets
+bool looks_like_list(std::string_view text);  // starts and ends with brackets
 
 }  // namespace amp

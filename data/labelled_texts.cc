@@ -43,7 +43,8 @@ void LabelledTexts::add_labels(const std::vector<int64_t>& labels) {
 
 void LabelledTexts::add_positions(const std::vector<int32_t>& restarts) {
   if (positions_.empty() && restarts.empty()) return;
-  for (size_t text = 0, none = positions_.empty() ? size() - 1 : 0; text < none; ++text) {  // before the first joined
+  for (size_t text = 0, none = positions_.empty() ? size() - 1 : 0; text < none;
+       ++text) {  // texts before the first packed one
     for (int32_t i = 0; i < lengths_[text]; ++i) positions_.push_back(i);
   }
   auto restart = restarts.begin();

@@ -1,4 +1,4 @@
-// Texts made into ids, with their labels, one after the other in arrays that may be larger than memory (base/spill.h).
+// Tokenized texts with labels, concatenated in arrays that may be larger than memory (base/spill.h).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace amp {
 
-// A text already made into ids, with its own labels: one an id (LabelForm::tokens, ids), or two (LabelForm::spans).
+// A tokenized text. It has a label per id (LabelForm::tokens, ids), or two labels (LabelForm::spans).
 struct LabelledText {
   Encoding encoding;
   std::vector<int64_t> labels;
   int64_t line = 0;
-  int32_t file = 0;                    // of several
-  int64_t row = 0;                     // of its table; of questions: their passage; of tagged texts: which of them
-  std::vector<int32_t> restarts = {};  // where another text begins in the same sequence: positions begin again
+  int32_t file = 0;                    // index of the file
+  int64_t row = 0;                     // row of its table; for questions the passage, for tagged texts their index
+  std::vector<int32_t> restarts = {};  // packed sequences: where the next text starts; positions restart at 0
 };
 
 class LabelledTexts {
@@ -29,11 +29,11 @@ class LabelledTexts {
   LabelledTexts(const std::vector<LabelledText>& texts) { append_all(texts); }
 
   void append(const LabelledText& text);
-  void append(const Encoding& encoding, int64_t line, int32_t file, int64_t row);  // of no labels
+  void append(const Encoding& encoding, int64_t line, int32_t file, int64_t row);  // without labels
 
   size_t size() const { return lengths_.size(); }
   bool empty() const { return size() == 0; }
-  LabelledText operator[](size_t text) const;  // a copy; without places
+  LabelledText operator[](size_t text) const;  // a copy, without offsets
   std::span<const int32_t> lengths() const { return lengths_; }
   std::span<const int64_t> rows() const { return rows_; }
   int64_t length(size_t text) const { return lengths_[text]; }
@@ -46,11 +46,11 @@ class LabelledTexts {
   uint8_t type(size_t text, int64_t i) const {
     return types_.empty() ? uint8_t{0} : types_[starts_[text] + static_cast<size_t>(i)];
   }
-  // The id's place in its own text, where several are one sequence; of padding its place in the sequence.
+  // Position of the id in its own text, which differs from i in packed sequences; for padding it is i.
   int64_t position(size_t text, int64_t i) const {
     return positions_.empty() || i >= lengths_[text] ? i : positions_[starts_[text] + static_cast<size_t>(i)];
   }
-  bool joined() const { return !positions_.empty(); }  // some sequence is of several texts
+  bool joined() const { return !positions_.empty(); }  // some sequence holds several packed texts
 
  private:
   template <class Texts>
@@ -63,10 +63,10 @@ class LabelledTexts {
   SpillVector<int32_t> ids_;
   SpillVector<uint64_t> starts_;
   SpillVector<int32_t> lengths_;
-  SpillVector<uint8_t> types_;      // of ids; empty: all are 0
-  SpillVector<int32_t> positions_;  // of ids; empty: every sequence is one text
+  SpillVector<uint8_t> types_;      // per id; empty: all are 0
+  SpillVector<int32_t> positions_;  // per id; empty: no sequence is packed
   SpillVector<int32_t> labels_;
-  SpillVector<uint64_t> label_starts_;  // and the end of the last; empty: every label is its id
+  SpillVector<uint64_t> label_starts_;  // begins and the last end; empty: labels equal ids
   SpillVector<int64_t> lines_, rows_;
   SpillVector<int32_t> files_;
 };

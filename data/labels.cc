@@ -1,3 +1,5 @@
+// Implements labels.h: reads the label column of a table as class ids, numbers, or sets of names. Errors name the row's
+// file and line. Which class a label means is decided by LabelIndex (data/class_names.h).
 #include "data/labels.h"
 
 #include <algorithm>
@@ -72,7 +74,7 @@ void refuse_label(const std::string& what, const ClassNames& classes) {
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes) {
   const size_t c = table.column(column);
   const LabelIndex index(classes);
-  std::unordered_map<std::string, int64_t> ids;  // of labels that were met
+  std::unordered_map<std::string, int64_t> ids;  // label -> id, of labels seen so far
   std::vector<int64_t> out;
   for (int64_t r = 0; r < table.rows(); ++r) {
     const std::string value(label(table, r, c));
@@ -124,7 +126,8 @@ std::vector<std::string> names_in_json(const Table& table, int64_t row, size_t c
   return names;
 }
 
-// [0, 1, 0] holds a number for each label, and names none. Lists that hold a 0 or 1 twice are of this kind.
+// Refuses multi-hot lists such as [0, 1, 0], which hold a number per label instead of names. A list that contains a 0
+// or 1 twice is of this kind.
 void refuse_multi_hot(const Table& table, const std::string& column,
                       const std::vector<std::vector<std::string>>& sets) {
   bool repeated = false;

@@ -1,4 +1,4 @@
-// Labels of a text table: class names, sets of them, or numbers.
+// Labels of a table: class names, sets of names, or numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,40 @@
 namespace amp {
 
 enum class LabelForm : uint8_t {
-  classes,  // int64 [B]: places in classes
+  classes,  // int64 [B]: index in classes
   numbers,  // float32 [B]
   sets,     // float32 [B, classes]: 0 or 1
-  tokens,   // int64 [B, length]: a class for each id, kIgnoreIndex where there is none
+  tokens,   // int64 [B, length]: a class per token, or kIgnoreIndex
   spans,    // int64 [B, 2]: first and last token
-  ids,      // int64 [B, length]: a text's own ids, kIgnoreIndex where there is no loss
-  masks,    // int64 [B, height, width]: a class for each pixel, kIgnoreIndex where there is none
+  ids,      // int64 [B, length]: the text's ids, kIgnoreIndex where no loss is computed
+  masks,    // int64 [B, height, width]: a class per pixel, or kIgnoreIndex
 };
 
-// The distinct values of the column, in natural order. An empty or missing label: E_DATA_LABEL with file:line.
+// Returns the distinct values of the column in natural order. Throws E_DATA_LABEL with file:line for an empty or
+// missing label.
 std::vector<std::string> distinct_labels(const Table& table, const std::string& column);
-// The same of training data: E_DATA_LABEL where there is only one.
+// Like distinct_labels, for training data: throws E_DATA_LABEL if all labels are equal.
 std::vector<std::string> find_classes(const Table& table, const std::string& column);
 
-// Class ids by LabelIndex; a label that means none of the classes: E_DATA_LABEL_NEW with the label, the classes and
-// file:line.
+// Returns class ids (LabelIndex). Throws E_DATA_LABEL_NEW with the label, the classes and file:line for an unknown
+// label.
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes);
-// Error E_DATA_LABEL_NEW; what: "t.csv:3: label 'x' in column 'y'".
+// Throws E_DATA_LABEL_NEW. what: "t.csv:3: label 'x' in column 'y'".
 [[noreturn]] void refuse_label(const std::string& what, const ClassNames& classes);
 
-// The names of every row: an array in JSON or as a text (['a', 'b']), or names between separators; an empty label is no
-// name. separator 0: the first of | ; , that occurs in the column.
+// Returns the names in each row: an array (in JSON, or as text such as ['a', 'b']), or names between separators. An
+// empty cell has no names. separator 0: the first of | ; , that occurs in the column.
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator = 0);
-// The distinct names of the sets, in natural order; none at all: E_DATA_LABEL.
+// Returns the distinct names in natural order. Throws E_DATA_LABEL if there are none.
 std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets);
-// 0 or 1 for every class, row by row; a name that means none of them: E_DATA_LABEL_NEW.
+// Returns 0 or 1 for each class, row by row. Throws E_DATA_LABEL_NEW for an unknown name.
 std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets,
                              const ClassNames& classes);
 
-// Every label is a finite number, and not all of them are whole: a column to regress on.
+// Returns whether all labels are finite numbers and some are not whole: the column of a regression.
 bool is_regression_column(const Table& table, const std::string& column);
 
-// Numbers; anything but a finite number: E_DATA_LABEL.
+// Returns the labels as numbers. Throws E_DATA_LABEL for anything that is not a finite number.
 std::vector<float> label_numbers(const Table& table, const std::string& column);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// WindowLoader: the sampler's windows with their batches made, ahead of the trainer.
+// WindowLoader: makes the batches of the sampler's accumulation steps, ahead of the trainer.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,25 @@
 namespace amp {
 
 struct LoadedWindow {
-  std::vector<Batch> batches;                     // a micro-batch each
-  int64_t rows = 0, valid_items = 0, tokens = 0;  // of all of them
-  std::vector<int64_t> first;                     // Window's
-  int64_t all_rows = 0;                           // of all ranks
-  int64_t per_epoch = 1;                          // windows of its epoch
-  SamplerState at, next;                          // a checkpoint after this window keeps `next`
+  std::vector<Batch> batches;                     // one per micro-batch
+  int64_t rows = 0, valid_items = 0, tokens = 0;  // sums over the batches
+  std::vector<int64_t> first;                     // as in Window
+  int64_t all_rows = 0;                           // rows on all ranks
+  int64_t per_epoch = 1;                          // accumulation steps in this epoch
+  SamplerState at, next;                          // a checkpoint after this step stores `next`
   bool last_of_epoch = false;
-  double waited = 0;  // seconds, by who took it from a WindowLoader
+  double waited = 0;  // seconds that WindowLoader::next() waited
 };
 
-Sampler make_sampler(const Dataset& dataset, const SamplerOptions& options);  // by its lengths and buckets
+Sampler make_sampler(const Dataset& dataset, const SamplerOptions& options);  // uses its lengths and buckets
 LoadedWindow load_window(const Dataset& dataset, const Window& window);
 
-// What the trainer has taken decides where a resumed run goes on (LoadedWindow::next), not how far the loader is ahead.
+// A resumed run continues after the last step that the trainer took (LoadedWindow::next), however far the loader is
+// ahead.
 class WindowLoader {
  public:
-  // dataset must outlive the loader. ahead: windows kept ready; 0 makes each one when asked, without a thread.
-  // max_epochs: 0 is endless.
+  // dataset must outlive the loader. ahead: number of steps prepared in advance; 0 makes each when requested, without a
+  // thread. max_epochs: 0 is endless.
   WindowLoader(const Dataset& dataset, Sampler sampler, int64_t max_epochs = 0, size_t ahead = 2);
   WindowLoader(const WindowLoader&) = delete;
   WindowLoader& operator=(const WindowLoader&) = delete;

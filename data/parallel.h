@@ -1,4 +1,4 @@
-// Work on samples, by threads of its own: the loader runs beside a training that has OpenMP's.
+// Loops over samples on separate threads, because the loader runs while training uses OpenMP's.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace amp {
 
-// f(i) for i in [0, n), each once, in any order, on at most `threads` threads. Of several exceptions that of the lowest
-// i is thrown, so what is told does not depend on timing.
+// Calls f(i) once for each i in [0, n), in any order, on at most `threads` threads. If several calls throw, the
+// exception of the lowest i is rethrown, so that the reported error does not depend on timing.
 template <class F>
 void for_each_on(int threads, int64_t n, const F& f) {
   std::atomic<int64_t> next{0};

@@ -1,5 +1,5 @@
-// Prefetch: a background thread that makes the next items in order, at most `capacity` ahead. What comes out does not
-// depend on timing. An exception of make() reaches the consumer in the place of its item, and ends the sequence.
+// Prefetch: a background thread makes the next items in order, at most `capacity` ahead. The sequence does not depend
+// on timing. An exception of make() is rethrown to the consumer in place of its item and ends the sequence.
 #pragma once
 
 #include <condition_variable>
@@ -16,8 +16,8 @@ namespace amp {
 template <class T>
 class Prefetch {
  public:
-  // make is called on the background thread only; nullopt ends the sequence. It must not outlive what it refers to:
-  // the destructor waits for the call in progress and no longer.
+  // make is called only on the background thread; nullopt ends the sequence. The destructor waits for the call in
+  // progress, so everything that make refers to has to outlive the Prefetch.
   Prefetch(std::function<std::optional<T>()> make, size_t capacity)
       : make_(std::move(make)), capacity_(capacity < 1 ? 1 : capacity), thread_([this] { run(); }) {}
   Prefetch(const Prefetch&) = delete;
@@ -32,7 +32,7 @@ class Prefetch {
     thread_.join();
   }
 
-  // The next item, waiting for it; nullopt after the last one, again and again.
+  // Waits for the next item. Returns nullopt after the last one, also when called again.
   std::optional<T> next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty() || ended_; });
@@ -48,8 +48,8 @@ class Prefetch {
   }
 
  private:
-  // Not `item = make_()` in a try block: g++ 12 lets make_ write into item, which then keeps a half-made value when
-  // make_ throws.
+  // `item = make_()` within the try block is wrong: g++ 12 lets make_ write into item, which keeps an incomplete value
+  // if make_ throws.
   std::optional<T> attempt(std::exception_ptr& error) {
     try {
       return make_();
@@ -87,7 +87,7 @@ class Prefetch {
   std::deque<T> ready_;
   std::exception_ptr error_;
   bool stop_ = false, ended_ = false;
-  std::thread thread_;  // last: it starts when all else is there
+  std::thread thread_;  // declared last: the thread uses all other members
 };
 
 }  // namespace amp

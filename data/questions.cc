@@ -1,3 +1,6 @@
+// Implements questions.h: reads SQuAD's JSON or table rows, and cuts long passages into overlapping windows. Answers
+// are stored in code points and mapped to tokens by the offsets of the tokenizer. The windows follow Hugging Face's
+// run_qa, including [CLS] as the label of windows without the answer.
 #include "data/questions.h"
 
 #include <algorithm>
@@ -11,7 +14,7 @@ namespace amp {
 
 namespace {
 
-// Bytes [begin, end) of the code points [from, to) of a text.
+// Returns the code points [from, to) of a text.
 std::string_view part(std::string_view text, int64_t from, int64_t to) {
   size_t at = 0, begin = text.size();
   for (int64_t c = 0; at < text.size() && c < to; ++c) {
@@ -124,7 +127,7 @@ AnswerKey question_rows(const Table& table, const std::string& question, const s
 }
 
 namespace {
-// The token that stands for "no answer here".
+// Returns the index of the token that means "no answer here".
 int64_t cls_in(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   const auto at = std::find(ids.begin(), ids.end(), tokenizer.special().cls);
   return at == ids.end() ? 0 : at - ids.begin();
@@ -165,8 +168,8 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
       for (const Piece& p : part) {
         const int64_t token = head + static_cast<int64_t>(w.parts.size());
         w.parts.emplace_back(p.begin, p.end);
-        if (p.begin <= begin) first = token;         // the last that begins no later
-        if (last < 0 && p.end >= end) last = token;  // the first that ends no earlier
+        if (p.begin <= begin) first = token;         // last token that begins at or before the answer
+        if (last < 0 && p.end >= end) last = token;  // first token that ends at or after the answer
       }
       const bool inside =
           end > begin && !w.parts.empty() && w.parts.front().first <= begin && w.parts.back().second >= end;

@@ -1,8 +1,8 @@
-// A reader: how one kind of text file becomes rows and columns. Each is one file in data/readers/ that registers itself
-// (docs/adding_a_reader.md); nothing outside them knows their kinds.
+// TableReader: parses one kind of text file into rows and columns. Each is one file in data/readers/ that registers
+// itself (docs/adding_a_reader.md); no other code depends on the kind of file.
 //
-// A reader sees a whole file (mapped where it is large), unpacked where it is gzip, and in UTF-8. Errors: exit 5, with
-// file:line, and the column where one line says little.
+// A reader gets the whole file (mapped if large), already unpacked from gzip and checked to be UTF-8. Errors have exit
+// code 5 and file:line, and the column if the line is not enough.
 #pragma once
 
 #include <string>
@@ -13,28 +13,29 @@
 
 namespace amp {
 
-constexpr size_t kMaxField = 16u << 20;  // bytes of a cell, of a line of JSON: more is a mistake, and would be copied
+constexpr size_t kMaxField =
+    16u << 20;  // limit of a cell or a line of JSON in bytes: more is a mistake, and would be copied
 
 struct TableReader {
-  std::string name;                     // as --data_format has it
-  std::vector<std::string> extensions;  // ".csv"; in front of ".gz" too
-  std::string what;                     // for people
+  std::string name;                     // value of --data_format
+  std::vector<std::string> extensions;  // ".csv"; also before ".gz"
+  std::string what;                     // description for messages
   void (*read)(std::string_view bytes, const TableOptions& options, TableBuilder& out);
 };
 
-// At namespace scope of the reader's file: `const ReaderRegistration registered{{...}};`
+// Used at namespace scope of the reader's file: `const ReaderRegistration registered{{...}};`
 struct ReaderRegistration {
   ReaderRegistration(TableReader reader);
 };
 
-const std::vector<const TableReader*>& table_readers();  // by name
+const std::vector<const TableReader*>& table_readers();  // sorted by name
 const TableReader& reader_named(const std::string& name);
-// E_DATA_COLUMNAR (exit 5) for Parquet, Arrow, Feather and ORC, by extension or by their bytes.
+// Throws E_DATA_COLUMNAR (exit 5) for Parquet, Arrow, Feather and ORC, which it recognizes by extension or first bytes.
 void refuse_columnar(const std::string& path, std::string_view bytes = {});
-// The delimiter that a first line "sep=;" names (Excel's); 0: the first line is no such line.
+// Returns the delimiter that a first line "sep=;" (Excel's) names; 0 if the first line is not of this form.
 char separator_line(std::string_view bytes);
-// The names of columns as one name, "a;b;y": a hint at --delimiter with the character between them; else "".
+// Returns a hint at --delimiter if the only column's name looks like several, such as "a;b;y"; else "".
 std::string delimiter_hint(const std::vector<std::string>& columns);
-const TableReader& reader_of(const std::string& path);  // by extension; none: Exit::usage, E_FILE_TYPE
+const TableReader& reader_of(const std::string& path);  // by extension; unknown: E_FILE_TYPE (Exit::usage)
 
 }  // namespace amp

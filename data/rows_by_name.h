@@ -1,4 +1,4 @@
-// Rows that files registered before main, in the order of their names: the same whatever order they were linked in.
+// Returns registered rows sorted by name. The order does not depend on the order of linking.
 #pragma once
 
 #include <algorithm>

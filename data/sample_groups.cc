@@ -1,3 +1,5 @@
+// Implements sample_groups.h: assigns samples to groups by a column's value or by their file. Grouped wraps a dataset
+// and adds the groups; metrics of each group are computed by the trainer.
 #include "data/sample_groups.h"
 
 #include <algorithm>
@@ -48,7 +50,7 @@ std::string value_of(const Table& table, int64_t row, size_t column) {
   return std::string(table.is_json(row, column) ? table.json(row, column) : table.text(row, column));
 }
 
-// Each row's.
+// Returns the group name of each row.
 std::vector<std::string> row_names(const Table& table, const std::string& column) {
   std::vector<std::string> out;
   if (column == "file" && !table.has_column(column)) {

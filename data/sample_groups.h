@@ -1,4 +1,4 @@
-// Groups of samples, by which metrics are told apart: a name for each sample, the value of a column of its row.
+// Groups of samples for which metrics are reported separately. A group is a value of a column.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace amp {
 struct SampleGroups {
   std::string column;
   std::vector<std::string> names;  // sorted by bytes
-  std::vector<int32_t> of;         // sample -> place in names
+  std::vector<int32_t> of;         // sample -> index in names
 };
 
-// By the column's values, those that are absent as ""; where the table has no such column and it is "file", by file:
-// names without extensions and without what all of them begin with up to one of . _ - (dev-de.tsv, dev-fr.tsv: de, fr).
-// source_rows as Dataset has them. E_DATA_COLUMN; E_GROUPS (exit 5) for more than 1000 groups, and for `samples` that
-// are not the table's rows.
+// Groups by the values of a column; absent cells are the group "". If the table has no column "file", that name groups
+// by file. Its group names are file names without extension and without the common prefix up to one of . _ -
+// (dev-de.tsv, dev-fr.tsv: de, fr). source_rows: as in Dataset. Throws E_DATA_COLUMN, and E_GROUPS (exit 5) for more
+// than 1000 groups or if the rows of the samples are not known.
 SampleGroups group_samples(const Table& table, const std::string& column, std::span<const int64_t> source_rows,
                            int64_t samples);
 
-// The same data with groups (Dataset::groups).
+// Wraps a dataset and adds groups (Dataset::groups).
 std::unique_ptr<Dataset> make_grouped(std::shared_ptr<const Dataset> data, std::shared_ptr<const SampleGroups> groups);
 
 }  // namespace amp

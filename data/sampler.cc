@@ -1,3 +1,7 @@
+// Implements the Sampler: permutations, length-grouped batches, buckets, weighted draws and their division among ranks.
+// All random numbers are Philox(seed; stream, epoch, index), so an epoch's order can be computed again without replay.
+// The grouped order sorts within chunks of batches, as Hugging Face's LengthGroupedSampler, and then shuffles
+// the batches. A change of any order changes the results of existing seeds and of resumed runs.
 #include "data/sampler.h"
 
 #include <algorithm>
@@ -12,9 +16,13 @@ namespace amp {
 
 namespace {
 
-enum Stream : uint64_t { kSamples = 0x73616d70, kBatches = 0x62617463, kDraws = 0x64726177 };  // keeps them apart
+enum Stream : uint64_t {
+  kSamples = 0x73616d70,
+  kBatches = 0x62617463,
+  kDraws = 0x64726177
+};  // distinguishes the Philox streams
 
-// Fisher-Yates; draw i is Philox(seed; stream, epoch, i).
+// Fisher-Yates shuffle; draw i is Philox(seed; stream, epoch, i).
 void shuffle(std::span<int64_t> items, uint64_t seed, Stream stream, int64_t epoch) {
   for (size_t i = items.size(); i > 1; --i) {
     const PhiloxBlock r = philox(seed, stream << 32 | static_cast<uint32_t>(epoch), i);
@@ -22,12 +30,12 @@ void shuffle(std::span<int64_t> items, uint64_t seed, Stream stream, int64_t epo
   }
 }
 
-// [0, 1) from 53 random bits.
+// Returns a number in [0, 1) from 53 random bits.
 double uniform(const PhiloxBlock& r) {
   return (static_cast<double>(r.v[0] >> 5) * 67108864.0 + static_cast<double>(r.v[1] >> 6)) / 9007199254740992.0;
 }
 
-// Sums of weights up to each sample.
+// Returns the cumulative sums of the weights.
 std::vector<double> summed(const std::vector<double>& weights) {
   std::vector<double> out;
   double sum = 0;
@@ -95,7 +103,7 @@ std::vector<int64_t> Sampler::draw(int64_t epoch) const {
   return order;
 }
 
-// Where batches begin, and the end of the last.
+// Returns the begin of each batch, and the end of the last.
 std::vector<int64_t> Sampler::cut(const std::vector<int64_t>& order) const {
   std::vector<int64_t> begins = {0};
   int64_t longest = 0;
@@ -161,7 +169,7 @@ void Sampler::part(Epoch& e) const {
   e.order.swap(out);
 }
 
-// Longest first.
+// Sorts each chunk by length, longest first.
 void Sampler::sort_chunks(std::vector<int64_t>& order, int64_t chunk) const {
   for (int64_t start = 0; start < samples_; start += chunk) {
     const auto begin = order.begin() + start, end = order.begin() + std::min(samples_, start + chunk);
@@ -173,14 +181,15 @@ void Sampler::sort_chunks(std::vector<int64_t>& order, int64_t chunk) const {
 
 void Sampler::group(Epoch& e) const {
   int64_t rows = options_.batch_size;
-  if (options_.in_tokens) {  // of a batch of samples of middling length
+  if (options_.in_tokens) {  // rows of a batch of samples of mean length
     const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
     rows = std::max<int64_t>(1, options_.batch_size / std::max<int64_t>(1, tokens / samples_));
   }
-  // Longest first, so that the short last batch, which stays last, gets the shortest samples of its chunk.
+  // The order within a chunk is longest first, so that the short last batch, which stays last, gets its shortest
+  // samples.
   sort_chunks(e.order, rows > samples_ / options_.chunk_batches ? samples_ : rows * options_.chunk_batches);
   const std::vector<int64_t> begins = cut(e.order);
-  // The last batch stays where it is unless it is full; by tokens none is said to be.
+  // The last batch is not moved unless it is full. Batches by tokens are never considered full.
   const int64_t batches = static_cast<int64_t>(begins.size()) - 1;
   const bool short_last = options_.in_tokens || begins.back() - begins[begins.size() - 2] < options_.batch_size;
   std::vector<int64_t> full(static_cast<size_t>(batches - short_last));
@@ -199,7 +208,7 @@ void Sampler::group(Epoch& e) const {
 
 std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
 
-// Every bucket may have fewer rows than there are ranks.
+// There may be no batch at all: every bucket may have fewer rows than there are ranks.
 int64_t Sampler::require_batches(int64_t batches) const {
   if (batches < 1 && options_.whole_batches)
     fail(Exit::data, "E_DATA_EMPTY",

@@ -1,3 +1,6 @@
+// Implements subset.h: views of a dataset's samples, stratified splits and stratified random samples. Items are ordered
+// by Philox keys, and each stratum (class) contributes its share by largest remainder. Samples of one table row stay in
+// one unit, so that windows of a text are not divided between train and validation.
 #include "data/subset.h"
 
 #include <algorithm>
@@ -52,7 +55,7 @@ class Subset final : public DatasetOver {
   std::vector<int64_t> rows_;
 };
 
-// How many of each stratum are held out: its share, rounded so that all of them are `wanted` (largest remainder).
+// Returns the number of items of each stratum that are held out: proportional shares that sum to `wanted`.
 std::vector<int64_t> shares(const std::vector<int64_t>& sizes, int64_t wanted, int64_t all) {
   std::vector<int64_t> out;
   std::vector<std::pair<double, size_t>> remainders;
@@ -90,9 +93,9 @@ std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::v
 
 namespace {
 
-using Units = std::vector<std::vector<int64_t>>;  // samples that are not to be parted
+using Units = std::vector<std::vector<int64_t>>;  // groups of samples that stay together
 
-// The samples of a table's row, else `together` samples in turn.
+// Groups the samples of a table's row, or else `together` consecutive samples.
 Units units_of(const Dataset& data, int64_t together = 1) {
   const std::span<const int64_t> rows = data.source_rows();
   Units units;
@@ -107,7 +110,7 @@ Units units_of(const Dataset& data, int64_t together = 1) {
   return units;
 }
 
-// Units in an order by seed: the first `wanted` have of each stratum its share.
+// Orders the units by seed so that the first `wanted` hold each stratum's share.
 std::vector<int64_t> drawn_order(const Dataset& data, const Units& units, int64_t wanted, uint64_t seed,
                                  uint64_t stream) {
   const auto n = static_cast<int64_t>(units.size());
@@ -143,7 +146,7 @@ SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
     fail(Exit::data, "E_VAL_SPLIT",
          cat("a share of ", fraction, " of ", n, " samples leaves none for ", wanted < 1 ? "validation" : "training"),
          "give another --val_split, or a file with --val");
-  constexpr uint64_t kStream = 0x76616c;  // apart from the sampler's
+  constexpr uint64_t kStream = 0x76616c;  // differs from the sampler's streams
   const std::vector<int64_t> order = drawn_order(data, units, wanted, seed, kStream);
   SampleSplit out;
   for (int64_t i = 0; i < n; ++i) {
@@ -159,7 +162,7 @@ SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
 std::vector<int64_t> draw_samples(const Dataset& data, int64_t limit, int64_t together, uint64_t seed) {
   const Units units = units_of(data, together);
   const auto n = static_cast<int64_t>(units.size());
-  constexpr uint64_t kStream = 0x6c696d;  // apart from the sampler's and the split's
+  constexpr uint64_t kStream = 0x6c696d;  // differs from the streams of sampler and split
   const int64_t wanted = n == data.size() ? limit : n;
   std::vector<int64_t> out;
   for (const int64_t u : drawn_order(data, units, wanted, seed, kStream)) {

@@ -1,4 +1,4 @@
-// Parts of a dataset: some of its samples, and a share held out for validation.
+// Parts of a dataset: chosen samples, and a share held out for validation.
 #pragma once
 
 #include <memory>
@@ -8,22 +8,24 @@
 
 namespace amp {
 
-// Samples of another dataset under numbers of their own; in batches they keep the other's. The other is shared.
+// A view of some samples of a shared dataset, numbered from 0. Batch::samples keeps the indices of the underlying
+// dataset.
 std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples);
 
-// The class of every sample; empty where labels are no classes.
+// Returns the class of every sample; empty if labels are not classes.
 std::vector<int64_t> strata_of(const Dataset& data);
 
 struct SampleSplit {
-  std::vector<int64_t> train, held_out;  // each in the file's order
+  std::vector<int64_t> train, held_out;  // both in the order of the file
 };
-// round(fraction * n) samples held out, at random by seed. Where samples have strata (classes), of each its share, by
-// largest remainder. Samples of one row (source_rows) stay together. E_VAL_SPLIT (exit 5) when a side would be empty.
+// Holds out round(fraction * n) samples at random by seed. If labels are classes, each class contributes its share by
+// largest remainder. Samples of one row (source_rows) stay together. Throws E_VAL_SPLIT (exit 5) if a side would be
+// empty.
 SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed);
 
-// Places of `limit` samples, at random by seed, in the file's order; where samples have strata, of each its share.
-// together: so many samples in turn are one item, which is kept whole. Samples of one row (source_rows) stay together
-// too: fewer than `limit` where the next row does not fit, but at least one row.
+// Returns the indices of `limit` random samples by seed, in the order of the file, stratified by class. together: this
+// many consecutive samples are one item and stay together. Samples of one row (source_rows) stay together as well: the
+// result is smaller than `limit` if the next row does not fit, but has at least one row.
 std::vector<int64_t> draw_samples(const Dataset& data, int64_t limit, int64_t together, uint64_t seed);
 
 }  // namespace amp

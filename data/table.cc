@@ -1,3 +1,6 @@
+// Implements Table: cells are (offset, size) into the mapped file or into text_. append() merges tables of several
+// files, which have the same columns unless their format lets rows lack columns (JSON). Rows, cells and texts are in
+// SpillVectors, which continue on disk if memory is short.
 #include "data/table.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@ namespace amp {
 
 Table Table::read(const std::string& names, const TableOptions& options) {
   const std::vector<std::string> files = files_named(names);
-  for (const std::string& f : files) {  // before any is read
+  for (const std::string& f : files) {  // checks all names before reading
     if (options.reader.empty()) reader_of(f);
   }
   std::optional<Table> all;
@@ -77,7 +80,7 @@ void Table::append(const Table& other) {
   for (const std::string& c : other.columns_) {
     if (!has_column(c)) columns_.push_back(c);
   }
-  if (columns_.size() > before) {  // rows so far lack the new ones
+  if (columns_.size() > before) {  // widens the existing rows
     SpillVector<Cell> wider;
     for (int64_t r = 0; r < rows(); ++r) {
       wider.append({cells_.data() + static_cast<size_t>(r) * before, before});

@@ -1,8 +1,9 @@
-// A table of text; every row knows its file and line. Cells that stand in their file as they are read are not copied:
-// the table keeps the file (mapped, where it is large) and their places in it. All the rest lies in arrays that may be
-// larger than memory (base/spill.h). What reads a table from a file of some kind is a reader (data/reader.h).
+// Table: a table of text whose rows store their file and line. A cell whose text appears in the file unchanged is not
+// copied: the table keeps the file (mapped if large) and the cell's offset. Everything else is in arrays that may be
+// larger than memory (base/spill.h). Readers (data/reader.h) parse files into tables.
 //
-// Errors, exit 5: E_DATA_EMPTY, E_DATA_UTF8, E_DATA_COLUMN and those of the readers; all begin with "file:line:".
+// Errors have exit code 5 and begin with "file:line:": E_DATA_EMPTY, E_DATA_UTF8, E_DATA_COLUMN and those of the
+// readers.
 #pragma once
 
 #include <cstdint>
@@ -16,54 +17,55 @@
 
 namespace amp {
 
-enum class Quoting : uint8_t { automatic, rfc4180, none };  // automatic: the reader's own rule
+enum class Quoting : uint8_t { automatic, rfc4180, none };  // automatic: decided by the reader
 
 struct TableReader;  // data/reader.h
 
 struct TableOptions {
-  char delimiter = 0;  // 0: the reader's own
+  char delimiter = 0;  // 0: the reader's default
   Quoting quoting = Quoting::automatic;
-  bool header = true;  // false: columns are called "0", "1", ...
-  // Columns that will be asked for. Numbers name columns of a file without header, unless its first row holds them all.
+  bool header = true;  // false: columns are named "0", "1", ...
+  // Columns that will be read. Numbers name columns of a file without a header, unless its first row holds all of them.
   std::vector<std::string> wanted = {};
-  std::string reader = {};  // by name; empty: by the file's extension
+  std::string reader = {};  // name of a reader; empty: by the file's extension
 };
 
 class Table {
  public:
-  // One file, or several as one table: names as data/text_file.h takes them. Files with a header have the same columns
-  // in any order (E_DATA_COLUMN).
+  // Reads one file, or several as one table; names are as in data/text_file.h. Files with a header need the same
+  // columns in any order (E_DATA_COLUMN).
   static Table read(const std::string& names, const TableOptions& options = {});
   static Table parse(const FileBytes& file, const std::string& name, const TableReader& reader,
                      const TableOptions& options = {});
-  // Of a text that is copied.
+  // Parses a text, which is copied.
   static Table parse(std::string_view text, const std::string& name, const TableReader& reader,
                      const TableOptions& options = {});
 
   int64_t rows() const { return static_cast<int64_t>(lines_.size()); }
   const std::vector<std::string>& columns() const { return columns_; }
-  const std::string& name() const { return names_.at(0); }  // of the first file
+  const std::string& name() const { return names_.at(0); }  // name of the first file
   const std::vector<std::string>& names() const { return names_; }
   bool has_column(const std::string& column) const;
-  // E_DATA_COLUMN with the columns found, and the nearest or else `hint`.
+  // Throws E_DATA_COLUMN with the existing columns and the nearest name, or else `hint`.
   size_t column(const std::string& column, const std::string& hint = {}) const;
   bool has(int64_t row, size_t column) const;               // false: the JSON key is absent or null
-  std::string_view text(int64_t row, size_t column) const;  // absent, or a JSON array or object: E_DATA_JSON
-  // A JSON array or object as its JSON text; false for anything else.
+  std::string_view text(int64_t row, size_t column) const;  // throws E_DATA_JSON if absent, or a JSON array or object
+  // Returns whether the cell is a JSON array or object; json() returns its text.
   bool is_json(int64_t row, size_t column) const { return cell(row, column).kind == Kind::structure; }
   std::string_view json(int64_t row, size_t column) const;
-  // The text is a JSON number, true or false.
+  // Returns whether the text is a JSON number, true or false.
   bool is_literal(int64_t row, size_t column) const { return cell(row, column).kind == Kind::literal; }
-  void replace(size_t column, const std::map<std::string, std::string>& texts);  // texts that are keys by their values
-  // Renames a column; its cells become these JSON lists, one a row.
+  // Replaces texts that are keys by their values.
+  void replace(size_t column, const std::map<std::string, std::string>& texts);
+  // Renames a column and replaces its cells by these JSON lists, one per row.
   void set_lists(size_t column, std::string name, const std::vector<std::string>& lists);
-  // Notes on rows or bytes that reading left out or changed, a sentence each; the caller prints them.
+  // Notes on rows or bytes that were left out or changed, one sentence each; the caller prints them.
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
-  int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // in names()
-  std::string where(int64_t row) const;  // "train.csv:17"; of a row that is a file its name
-  // "train.csv:17:4": the line and its character, from 1, where the cell begins; the row's place where it is not known.
+  int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // index in names()
+  std::string where(int64_t row) const;  // "train.csv:17"; the file's name if the row is a file
+  // Returns "train.csv:17:4", line and character of the cell, from 1; the row's position if the cell's is unknown.
   std::string where(int64_t row, size_t column) const;
 
  private:
@@ -72,20 +74,20 @@ class Table {
   struct Cell {
     uint64_t begin = 0;
     uint32_t size = 0;
-    uint32_t place = 0;  // in the row's first line, characters from 1; 0: not known
+    uint32_t place = 0;  // character in the row's first line, from 1; 0: unknown
     Kind kind = Kind::absent;
-    bool in_file = false;  // begin counts in the row's file, else in text_
+    bool in_file = false;  // begin is an offset in the row's file, else in text_
   };
   const Cell& cell(int64_t row, size_t column) const;
   std::string_view bytes(int64_t row, const Cell& cell) const;
   void append(const Table& other);
   std::vector<std::string> names_;
-  bool open_ended_ = false;  // rows may lack columns: of JSON
+  bool open_ended_ = false;  // rows may lack columns (JSON)
   std::vector<std::string> columns_, notes_;
-  std::vector<FileBytes> sources_;  // of each name, as its reader saw it
-  SpillVector<char> text_;          // cells that stand in no file as they are read, one after the other
+  std::vector<FileBytes> sources_;  // per name: the bytes that the reader got
+  SpillVector<char> text_;          // texts of cells that are not in a file unchanged
   SpillVector<Cell> cells_;         // rows x columns
-  SpillVector<int64_t> lines_;      // of each row's first character, from 1; 0: the row is a file
+  SpillVector<int64_t> lines_;      // line of each row, from 1; 0: the row is a file
   SpillVector<int32_t> files_;
 };
 

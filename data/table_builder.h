@@ -1,4 +1,4 @@
-// How readers fill a Table.
+// TableBuilder: the interface with which readers fill a Table.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace amp {
 
 class TableBuilder {
  public:
-  // source: what the reader reads; none: rows are files.
+  // source: the bytes that the reader parses; empty: rows are files.
   explicit TableBuilder(std::string name, FileBytes source = {}) {
     table_.names_ = {std::move(name)};
     table_.sources_ = {std::move(source)};
@@ -22,20 +22,21 @@ class TableBuilder {
   int64_t rows() const { return table_.rows(); }
 
   void begin_row(int64_t line);
-  // A row that is a file of its own: an image.
+  // Begins a row that is a file by itself, such as an image.
   void begin_file(std::string name) {
     table_.names_.push_back(std::move(name));
     table_.sources_.emplace_back();
     begin_row(0);
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
-  // A text that is a part of the file is not copied. place: of the cell in the row's first line, characters from 1; 0:
-  // not known.
+  // Adds a text; a part of the source file is not copied. place: character of the cell in the row's first line, from 1;
+  // 0: unknown.
   void add_text(std::string_view text, uint32_t place = 0) { add(text, Table::Kind::text, place); }
   void add_literal(std::string_view json) { add(json, Table::Kind::literal); }
   void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
-  // Said before the first row. Columns may become more between rows: those before lack them; a row may end early.
+  // Called before the first row. Columns may then be added between rows, which earlier rows lack, and rows may end
+  // early.
   void rows_may_lack_columns() { table_.open_ended_ = true; }
   Table finish();
 
@@ -44,7 +45,7 @@ class TableBuilder {
   void end_row();
   Table table_;
   size_t row_start_ = 0;
-  std::vector<std::pair<int64_t, size_t>> widths_;  // from that row on: its cells
+  std::vector<std::pair<int64_t, size_t>> widths_;  // first row -> its number of cells
 };
 
 }  // namespace amp

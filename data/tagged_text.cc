@@ -1,3 +1,5 @@
+// Implements tagged_text.h: reads CoNLL files and tables of words and tags, and tokenizes them word by word. Only the
+// first token of a word has a label, as in Hugging Face's run_ner; the other tokens have kIgnoreIndex.
 #include "data/tagged_text.h"
 
 #include <algorithm>
@@ -118,7 +120,7 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 }
 
 namespace {
-// label(text, word): of the word's first piece.
+// label(text, word): the label of the word's first token.
 template <class F>
 std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
                                       int64_t max_seq_len, F&& label) {
@@ -138,7 +140,7 @@ std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, cons
     for (size_t w = 0; w < text.words.size(); ++w) {
       const int64_t first = label(text, w);
       const std::vector<int32_t> pieces = tokenizer.tokenize_word(text.words[w]);
-      if (pieces.empty()) continue;  // control characters alone
+      if (pieces.empty()) continue;  // only control characters
       for (const int32_t id : pieces) all.push_back({id});
       labels.push_back(first);
       labels.resize(all.size(), kIgnoreIndex);
@@ -157,7 +159,7 @@ std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, cons
 std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
                                         const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len) {
   const LabelIndex index(classes);
-  std::unordered_map<std::string, int64_t> ids;  // of tags that were met
+  std::unordered_map<std::string, int64_t> ids;  // tag -> class, of tags seen so far
   return encode_each(texts, tokenizer, max_seq_len, [&](const TaggedText& text, size_t w) {
     auto known = ids.find(text.tags[w]);
     if (known == ids.end()) {

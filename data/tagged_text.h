@@ -1,10 +1,10 @@
-// Texts whose words have tags: entities, parts of speech. From CoNLL-like files or from tables.
+// Texts whose words have tags, such as entities or parts of speech.
 //
-// CoNLL: a word a line, its columns between tabs, or between spaces where the line has no tab: first the word, last its
-// tag; an empty line ends a text, "-DOCSTART-" is one of its own and left out.
-// Table: words and tags as JSON arrays, or between spaces, in two columns.
+// CoNLL: one word per line, its columns separated by tabs, or by spaces if the line has no tab. The first column is the
+// word, the last its tag. An empty line ends a text; "-DOCSTART-" lines are left out. Table: words and tags are in two
+// columns, as JSON arrays or separated by spaces.
 //
-// Errors, exit 5: E_DATA_LABEL for a word without a tag or the other way round, E_DATA_EMPTY, E_DATA_UTF8.
+// Errors have exit code 5: E_DATA_LABEL for a word without a tag or the reverse, E_DATA_EMPTY, E_DATA_UTF8.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ namespace amp {
 
 struct TaggedText {
   std::vector<std::string> words, tags;
-  int64_t line = 0;       // of its first word
-  int32_t file = 0;       // of several
-  std::string text = {};  // that the words stand in, where there is more than them
+  int64_t line = 0;       // line of its first word
+  int32_t file = 0;       // index of the file
+  std::string text = {};  // the original text, if the row has one
 };
 
-// tagged: every word has a tag. Otherwise tags are read where there are any, as of texts to predict.
+// tagged: every word must have a tag. Otherwise tags are optional, as for prediction.
 std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged = true);
-// tags: the column; empty: none.
+// tags: name of the column; empty: none.
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags);
 
-// The distinct tags, in natural order.
+// Returns the distinct tags in natural order.
 std::vector<std::string> distinct_tags(const std::vector<TaggedText>& texts);
-// The same of training data: E_DATA_LABEL where there is only one.
+// Like distinct_tags, for training data: throws E_DATA_LABEL if there are fewer than two.
 std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name);
 
-// Texts as a model reads them: [CLS] pieces [SEP], cut to max_seq_len (0: not cut), with a label for each id. Words are
-// tokenized one by one. A word's first piece has the word's class, its others and the special tokens kIgnoreIndex, as
-// in Hugging Face's run_ner. A tag that means none of the classes: E_DATA_LABEL_NEW.
+// Tokenizes texts: [CLS] tokens [SEP], truncated to max_seq_len (0: not truncated), with a label for each id. Words are
+// tokenized one by one. A word's first token has the word's class; its other tokens and the special tokens have
+// kIgnoreIndex, as in Hugging Face's run_ner. Throws E_DATA_LABEL_NEW for an unknown tag.
 std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
                                         const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len);
-// The same without tags: a word's first piece has the word's place in its text for a label.
+// Like encode_tagged, without tags: the label of a word's first token is the word's index in its text.
 std::vector<LabelledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
                                        int64_t max_seq_len);
 

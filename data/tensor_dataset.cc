@@ -1,3 +1,5 @@
+// Implements datasets from tensors that are already in the form of the graph's inputs. Checks names, shapes, kinds of
+// numbers and finite values when the dataset is made, so that training fails early.
 #include "data/tensor_dataset.h"
 
 #include <algorithm>
@@ -107,7 +109,8 @@ class TensorDataset final : public Dataset {
     }
   }
 
-  // Whether a label is for `rows` rows of the inputs in turn: every input has so many times the labels' rows.
+  // Returns whether each label belongs to `rows` consecutive rows of the inputs: all inputs have that many rows per
+  // label.
   bool labels_items(int64_t rows) const {
     if (rows < 2 || !label_ || label_.rank() == 0 || label_.dims()[0] == 0 || !more_.empty()) return false;
     return std::all_of(columns_.begin(), columns_.end(), [&](const NamedTensor& c) {
@@ -127,7 +130,7 @@ class TensorDataset final : public Dataset {
 
   const HostTensor& source_of(const std::vector<NamedTensor>& tensors, const InputSpec& input,
                               const std::string& label) const {
-    // a model with its own loss
+    // A model that computes its loss itself has an input for labels.
     const bool labels = input.name == "labels" || input.name == "target" || input.name == "targets";
     const HostTensor* t = find_tensor(tensors, input.name);
     if (!t && labels) t = find_tensor(tensors, label);
@@ -138,7 +141,7 @@ class TensorDataset final : public Dataset {
     const bool same_kind = is_float(t.dtype()) == is_float(input.dtype) || is_float(input.dtype);
     bool same_shape = !input.dims || input.dims->size() == t.dims().size();
     for (size_t d = 0; same_shape && input.dims && d < t.dims().size(); ++d) {
-      // Dimension 0 is the batch: a dataset's rows need not be the graph's.
+      // Dimension 0 is the batch; the dataset may have another number of rows.
       if (d > 0 && (*input.dims)[d] >= 0 && (*input.dims)[d] != t.dims()[d]) same_shape = false;
     }
     if (!same_kind || !same_shape) {
@@ -167,7 +170,7 @@ class TensorDataset final : public Dataset {
     }
   }
 
-  // group: rows of t that make a sample, one after the other.
+  // Copies samples into one tensor. group: consecutive rows of t per sample.
   static HostTensor gather(const HostTensor& t, std::span<const int64_t> samples, int64_t group = 1) {
     Dims dims = t.dims();
     const int64_t rows = dims[0] / group;
@@ -188,8 +191,8 @@ class TensorDataset final : public Dataset {
   InputRanges ranges_;
   HostTensor label_;
   std::vector<NamedTensor> more_;
-  int64_t rows_ = 0;   // samples
-  int64_t group_ = 1;  // rows of the inputs in a sample
+  int64_t rows_ = 0;   // number of samples
+  int64_t group_ = 1;  // input rows per sample
   bool whole_ = false;
 };
 

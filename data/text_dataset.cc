@@ -1,3 +1,6 @@
+// Implements datasets of tokenized texts. Texts are tokenized once, on several threads, when the dataset is made; a
+// batch pads its samples and adds mask, token types, positions and labels for the inputs that the graph has. Packed
+// sequences (several texts in one) get positions that restart and block-diagonal square masks.
 #include "data/text_dataset.h"
 
 #include <algorithm>
@@ -152,7 +155,7 @@ class TextDataset final : public Dataset {
     }
   }
 
-  // encode(row, side) on threads.
+  // Calls encode(row, side) on several threads and appends the results in order.
   template <class F>
   void encode_rows(const Table& table, size_t sides, F&& encode) {
     const auto encode_row = [&](int64_t r) {
@@ -170,20 +173,20 @@ class TextDataset final : public Dataset {
   HostTensor square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
-  LabelledTexts texts_;  // each side of a sample is one
+  LabelledTexts texts_;  // one per side of a sample
   std::vector<InputSpec> inputs_;
   std::vector<TextRole> roles_;
   TextOptions options_;
   std::shared_ptr<const AnswerKey> key_;
-  std::vector<std::string> names_;  // of files
+  std::vector<std::string> names_;  // names of the files
   int32_t pad_;
-  int64_t sides_ = 1;                   // sequences of a sample
-  std::vector<int32_t> longest_sides_;  // of each sample, where it has several
+  int64_t sides_ = 1;                   // sequences per sample
+  std::vector<int32_t> longest_sides_;  // longest side per sample, if it has several
   std::vector<int64_t> classes_;
   std::vector<float> numbers_;
-  size_t width_ = 1;       // numbers a row
-  int64_t cut_ = 0;        // samples
-  bool labelled_ = false;  // the texts bring their labels, one an id or two a text
+  size_t width_ = 1;       // numbers per row
+  int64_t cut_ = 0;        // truncated samples
+  bool labelled_ = false;  // texts carry labels: one per id, or two per text
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences, int64_t length) const {
@@ -217,9 +220,9 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
   return t;
 }
 
-// Which token sees which, (B, length, length) or (B, 1, length, length): those of its own text, in a causal language
-// model those that are not behind it. Floating masks are added to scores, others are 1 where a token is seen. What is
-// padded sees itself, so that no row of a softmax is empty.
+// Makes attention masks (B, length, length) or (B, 1, length, length). A token attends to the tokens of its text; in a
+// causal language model only to itself and earlier ones. Floating-point masks are added to scores, others are 1 where
+// attention is allowed. Padding attends to itself, so that no softmax has an empty row.
 HostTensor TextDataset::square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const {
   const auto rows = static_cast<int64_t>(sequences.size());
   const bool added = is_float(input.dtype), causal = options_.labels == LabelForm::ids && !options_.sees_ahead;

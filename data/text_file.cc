@@ -1,3 +1,5 @@
+// Implements text_file.h: resolves names and patterns, reads files whole, and unpacks gzip with zlib. Output grows in
+// SpillBytes, which continue on disk, and is limited to 100 times the input to stop decompression bombs.
 #include "data/text_file.h"
 
 #include <glob.h>
@@ -26,7 +28,7 @@ std::vector<std::string> matches(const std::string& pattern) {
   std::vector<std::string> out;
   for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) out.emplace_back(found.gl_pathv[i]);
   ::globfree(&found);
-  std::sort(out.begin(), out.end());  // by bytes, whatever the locale
+  std::sort(out.begin(), out.end());  // by bytes, independent of the locale
   return out;
 }
 
@@ -37,7 +39,7 @@ std::vector<std::string> matches(const std::string& pattern) {
 struct Inflater {
   z_stream z{};
   Inflater() {
-    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();  // gzip alone
+    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();  // gzip only
   }
   ~Inflater() { inflateEnd(&z); }
 };
@@ -93,7 +95,7 @@ FileBytes unpack(const FileBytes& packed, const std::string& name) {
     used += room - in.z.avail_out;
     if (code == Z_STREAM_END) {
       const uint8_t *const rest = packed.bytes.get() + at, *const end = packed.bytes.get() + packed.size;
-      if (std::all_of(rest, end, [](uint8_t b) { return b == 0; })) break;  // padded
+      if (std::all_of(rest, end, [](uint8_t b) { return b == 0; })) break;  // padding after the last member
       if (inflateReset(&in.z) != Z_OK) bug("inflateReset");
       continue;
     }
@@ -119,10 +121,10 @@ FileBytes read_text_file(const std::string& path) {
 }
 
 std::string read_head(const std::string& path, int64_t size) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);  // plain files too
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);  // also reads plain files
   std::string out(static_cast<size_t>(size), '\0');
   const int got = file ? gzread(file.get(), out.data(), static_cast<unsigned>(size)) : -1;
-  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // which says what is wrong
+  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // reports the error
   out.resize(static_cast<size_t>(got));
   return out;
 }

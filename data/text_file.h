@@ -1,4 +1,5 @@
-// Text files as people name them: one, several between commas, patterns such as part-*.jsonl; plain or gzip.
+// Reads text files, plain or gzip, by names as users write them: one, several between commas, patterns such as
+// part-*.jsonl.
 #pragma once
 
 #include <string>
@@ -8,18 +9,19 @@
 
 namespace amp {
 
-// The files that a name stands for: itself when there is a file of that whole name; else its parts between commas, in
-// their order, a part with * ? [ ] as what it matches, sorted. E_FILE_MISSING (usage) for a pattern that matches none.
+// Returns the files that a name denotes: itself if a file of that whole name exists; else its parts between commas, in
+// their order. A part with * ? [ ] is a pattern whose matches are sorted. Throws E_FILE_MISSING (usage) for a pattern
+// without matches.
 std::vector<std::string> files_named(const std::string& names);
 
-// A whole file (base/mapped_file.h), unpacked when it begins as gzip does (RFC 1952; several members are one file).
-// E_DATA_GZIP (exit 5) for one that is damaged or cut short, or that would grow beyond 256 MiB and 100 times its size:
-// text does not.
+// Reads a whole file (base/mapped_file.h) and unpacks it if it begins with gzip's magic number (RFC 1952; several
+// members are concatenated). Throws E_DATA_GZIP (exit 5) if it is damaged or truncated, or would grow beyond 256 MiB
+// and 100 times its size.
 FileBytes read_text_file(const std::string& path);
 FileBytes unpack(const FileBytes& packed, const std::string& name);
-// Its first bytes, as many as there are, without unpacking the rest.
+// Returns the first `size` bytes, or fewer if the file is shorter, without unpacking the rest.
 std::string read_head(const std::string& path, int64_t size);
 
-std::string without_gz(const std::string& path);  // train.csv.gz: train.csv
+std::string without_gz(const std::string& path);  // "train.csv.gz" -> "train.csv"
 
 }  // namespace amp

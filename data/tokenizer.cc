@@ -1,3 +1,5 @@
+// Implements what tokenizers have in common: templates of special tokens, truncation, and the registry of file formats.
+// Pairs are truncated longest first, as Hugging Face's `longest_first` does.
 #include "data/tokenizer.h"
 
 #include <algorithm>
@@ -91,8 +93,7 @@ Encoding Tokenizer::encode_pair(std::string_view a, std::string_view b, int64_t 
   const std::vector<Piece> first = places ? pieces(a) : without_places(tokenize(a)),
                            second = places ? pieces(b) : without_places(tokenize(b));
   size_t small = std::min(first.size(), second.size()), large = std::max(first.size(), second.size());
-  if (small + large >
-      room) {  // longest first: the longer text is cut down to the shorter; when that does not do, halves
+  if (small + large > room) {
     large = small > room ? small : std::max(small, room - small);
     if (small + large > room) {
       small = room / 2;
@@ -106,7 +107,7 @@ Encoding Tokenizer::encode_pair(std::string_view a, std::string_view b, int64_t 
   return out;
 }
 
-// ---- files
+// Files and formats.
 
 namespace {
 std::vector<TokenizerFormat>& formats() {
@@ -157,7 +158,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const Tokeniz
   for (const TokenizerFormat& f : formats()) {
     if (f.reads(name)) return f.open(file, options);
   }
-  bug("no format reads any file");  // the last one takes all
+  bug("no format reads any file");  // the last format accepts every name
 }
 
 }  // namespace amp

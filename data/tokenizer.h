@@ -1,5 +1,5 @@
-// What a tokenizer does: text to the ids of a model's vocabulary and back. Bodies lie in data/tokenizers/, a file each
-// (docs/adding_a_tokenizer.md); nothing outside them knows their kinds.
+// Tokenizer: text to the ids of a model's vocabulary and back. Implementations are in data/tokenizers/, one file each
+// (docs/adding_a_tokenizer.md); no other code depends on their kinds.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace amp {
 
-// A token with its place in the text, in code points.
+// A token with its offsets in the text, in code points.
 struct Piece {
   int32_t id = 0;
   int32_t begin = 0, end = 0;
@@ -20,18 +20,17 @@ struct Piece {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<uint8_t> types;  // token type of each id: 0, and most often 1 for a pair's second text
-  std::vector<std::pair<int32_t, int32_t>>
-      places;        // where asked for: begin and end of each in its text; (0, 0) of added
-  bool cut = false;  // at max_seq_len
+  std::vector<uint8_t> types;                       // token type of each id: 0, and usually 1 for a pair's second text
+  std::vector<std::pair<int32_t, int32_t>> places;  // on request: begin and end of each id; (0, 0) for special tokens
+  bool cut = false;                                 // truncated at max_seq_len
 };
 
-// Ids with a meaning of their own; -1: the vocabulary has none.
+// Ids of special tokens; -1: not in the vocabulary.
 struct SpecialIds {
   int32_t unk = -1, pad = -1, cls = -1, sep = -1, mask = -1, bos = -1, eos = -1;
 };
 
-// What a model reads around one text or two: special tokens and texts in their order.
+// An element of a template: a special token, or the first or second text.
 struct FramePart {
   enum class What : uint8_t { special, first, second };
   What what = What::special;
@@ -44,58 +43,58 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Tokens of a text without what a frame adds; special tokens that are written in the text are those tokens.
-  // E_DATA_UTF8 when the text is not UTF-8.
+  // Tokenizes a text without adding special tokens. Special tokens that are written in the text become their ids.
+  // Throws E_DATA_UTF8 if the text is not UTF-8.
   virtual std::vector<Piece> pieces(std::string_view text) const = 0;
-  virtual std::vector<int32_t> tokenize(std::string_view text) const;       // the ids alone
-  virtual std::vector<int32_t> tokenize_word(std::string_view word) const;  // of a text given word by word
+  virtual std::vector<int32_t> tokenize(std::string_view text) const;       // ids only
+  virtual std::vector<int32_t> tokenize_word(std::string_view word) const;  // for texts given as words
   virtual std::string decode(std::span<const int32_t> ids, bool keep_special = false) const = 0;
 
-  virtual int64_t size() const = 0;                        // ids are below it
-  virtual std::string_view token(int32_t id) const = 0;    // empty: there is none
-  virtual int32_t find(std::string_view token) const = 0;  // -1: there is none
+  virtual int64_t size() const = 0;                        // all ids are below this
+  virtual std::string_view token(int32_t id) const = 0;    // empty: unknown id
+  virtual int32_t find(std::string_view token) const = 0;  // -1: unknown token
 
   const SpecialIds& special() const { return special_; }
-  int32_t pad() const;  // what batches are filled up with: pad, else eos, else 0 (masked all the same)
+  int32_t pad() const;  // id of padding: pad, else eos, else 0 (it is masked)
   const Frame& single() const { return single_; }
   const Frame& pair() const { return pair_; }
 
-  // A framed text or pair, cut to max_seq_len ids (0: not cut), a pair at its longer text first. E_SEQ_LEN (exit 2)
-  // when max_seq_len cannot hold the special tokens.
+  // Returns a text or pair with special tokens, truncated to max_seq_len ids (0: not truncated). A pair loses tokens of
+  // its longer text first. Throws E_SEQ_LEN (exit 2) if max_seq_len cannot hold the special tokens.
   Encoding encode(std::string_view text, int64_t max_seq_len = 0, bool places = false) const;
   Encoding encode_pair(std::string_view a, std::string_view b, int64_t max_seq_len = 0, bool places = false) const;
 
  protected:
   SpecialIds special_;
   Frame single_ = {{FramePart::What::first}}, pair_ = {{FramePart::What::first}, {FramePart::What::second, -1, 1}};
-  bool cut_left_ = false;  // longer texts lose their beginning
+  bool cut_left_ = false;  // truncation removes the beginning
 };
 
 int64_t specials_in(const Frame& frame);
-// The frame with texts in it.
+// Inserts texts into a template.
 Encoding assemble(const Frame& frame, std::span<const Piece> first, std::span<const Piece> second = {},
                   bool places = false);
-// How many ids stand before that text in an assembled frame.
+// Returns the number of ids before that text in an assembled template.
 int64_t ids_before(const Frame& frame, FramePart::What text, int64_t first_length);
 
-// What a tokenizer's files do not say themselves.
+// Options that a tokenizer's files do not contain.
 struct TokenizerOptions {
-  bool lower_case = true;  // of a vocab.txt: lower-cased, accents stripped
+  bool lower_case = true;  // for vocab.txt: lower case, without accents
 };
 
-// A file, or a folder with one (tokenizer.json, vocab.json and merges.txt, spiece.model, vocab.txt, in this order).
-// E_TOKENIZER (exit 5) for a file that is none or has what is not supported, E_VOCAB for a vocabulary.
+// Opens a file, or the first tokenizer in a folder (tokenizer.json, vocab.json and merges.txt, spiece.model, vocab.txt,
+// in this order). Throws E_TOKENIZER (exit 5) for files that are not supported, and E_VOCAB for a bad vocabulary.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const TokenizerOptions& options = {});
-std::string find_tokenizer(const std::string& folder);  // the file in it that open_tokenizer would take; empty: none
-std::vector<std::string> tokenizer_files();             // all names that a tokenizer's files have
+std::string find_tokenizer(const std::string& folder);  // the file that open_tokenizer would read; empty: none
+std::vector<std::string> tokenizer_files();             // all file names that tokenizers use
 
-// A kind of file, registered by the .cc file that reads it: `const TokenizerRegistration registered{{...}};`.
+// A file format, registered by the .cc file that reads it: `const TokenizerRegistration registered{{...}};`.
 struct TokenizerFormat {
-  int order;                                    // lower ones are asked first
-  std::vector<std::string> names;               // in a folder
-  bool (*reads)(const std::string& file_name);  // a file given by name
+  int order;                                    // lower ones are tried first
+  std::vector<std::string> names;               // file names in a folder
+  bool (*reads)(const std::string& file_name);  // whether the format reads a file of this name
   std::unique_ptr<Tokenizer> (*open)(const std::string& path, const TokenizerOptions& options);
-  std::vector<std::string> beside = {};  // what else `open` reads in the file's folder
+  std::vector<std::string> beside = {};  // other files of the folder that `open` reads
 };
 struct TokenizerRegistration {
   TokenizerRegistration(TokenizerFormat format);
