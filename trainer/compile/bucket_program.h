@@ -1,5 +1,6 @@
-// BucketProgram: the Program of a compiled graph (trainer/compile/graph_compiler.h) with all that is fed and read found once:
-// loss terms, backward's seeds, running statistics, the batch's tensors.
+// BucketProgram: the Program of a compiled graph (trainer/compile/graph_compiler.h) for one bucket of input shapes.
+// The constructor looks up the graph's inputs and outputs once: batch tensors, loss sums, seeds of the backward pass,
+// running statistics.
 #pragma once
 
 #include <functional>
@@ -14,23 +15,22 @@
 
 namespace amp {
 
-// How a micro-batch is run by those who look at it, instead of Program::run(): to observe, to profile, to see its
-// graph.
+// Replaces the call of Program::run() for a micro-batch, for example with an observed or a timed run.
 struct Instrumentation {
   std::function<void(Program&)> run;
-  bool fused = true;  // false: nodes as they are before fusing
+  bool fused = true;  // false: runs the graph before fusion
 };
 
 class BucketProgram {
  public:
-  // batch, packing: what will be fed, tensors of the same names, types and shapes. packing: null for a graph with its
-  // padding. staged: where running statistics go, by slot.
+  // batch and packing: examples with the names, types and shapes of the tensors that feed() will write.
+  // packing: null for a graph that computes padding. staged: destinations of the updated running statistics, by slot.
   BucketProgram(std::shared_ptr<const Graph> graph, const ProgramOptions& options, const Tensors& batch,
                 const Packing* packing, const std::map<int, Tensor>& staged = {});
 
   void feed(const Tensors& batch, const Packing* packing);
 
-  // A training micro-batch: gradients are in the arena (or added to it), statistics staged.
+  // Runs a training micro-batch: writes or adds gradients in the arena and stores the updated statistics as staged.
   void launch(LossTerms& terms, const Instrumentation* look = nullptr);
   void run() { program_.run(); }     // forward
   std::vector<double> sums() const;  // of the loss terms
@@ -54,7 +54,7 @@ class BucketProgram {
 
   Device& device_;
   Program program_;
-  // By place in the batch, and among a packing's inputs; null: the graph does not read it.
+  // In the order of the batch's tensors and of Packing::inputs; null: the graph does not read that tensor.
   Inputs inputs_, packing_;
   std::vector<Term> terms_;
   std::vector<Statistic> statistics_;

@@ -1,3 +1,7 @@
+// Finds the first non-finite value of a step. Every node's output of one micro-batch is checked on the host, without
+// fusion. A depth-first search then starts at the non-finite losses (or parameter gradients) and follows non-finite
+// operands. The result is the earliest value that is not finite although all its operands are.
+
 #include "trainer/compile/first_nonfinite.h"
 
 #include <algorithm>
@@ -40,14 +44,14 @@ class Trace {
     }
     loss_finite_ = std::all_of(sums.begin(), sums.end(), [](double x) { return std::isfinite(x); });
     for (const auto& p : graph_->param_grads) mark(p.value, !finite(session.grad(p.slot)));
-    for (int32_t n = 0; n < graph_->n_nodes(); ++n) {  // views compute nothing and are not shown
+    for (int32_t n = 0; n < graph_->n_nodes(); ++n) {  // views compute nothing: the observer is not called for them
       const Node& node = graph_->node(NodeId{n});
       if (node.op->view) mark(node.out[0], bad(node.in[0]) || bad(node.out[0]));
     }
   }
 
-  // The earliest value that is not finite although all it is computed from is, among those that spoil the loss, else
-  // the gradients.
+  // Describes the earliest value that is not finite although all its operands are. Only values that reach a non-finite
+  // loss count; if all losses are finite, values that reach a parameter's gradient.
   std::string origin() const {
     std::vector<ValueId> ends;
     for (const auto& o : graph_->outputs) {
@@ -79,7 +83,7 @@ class Trace {
  private:
   void mark(ValueId v, bool bad) {
     const auto i = static_cast<size_t>(v.index);
-    if (i >= bad_.size()) bad_.resize(i + 1, 0);  // the graph is known when it has run
+    if (i >= bad_.size()) bad_.resize(i + 1, 0);  // the number of values is only known after the run
     bad_[i] = bad;
   }
   bool bad(ValueId v) const { return bad_[static_cast<size_t>(v.index)] != 0; }

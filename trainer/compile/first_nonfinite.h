@@ -1,4 +1,4 @@
-// Where a step stops being finite: the message that a run ends with after too many skipped steps names it.
+// Finds the first non-finite value of a step, for the error message after too many skipped steps.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace amp {
 
-// Runs the window's micro-batches again, looking at every value, and follows what is not finite from the loss (if that
-// is finite, from the parameters' gradients) back to where it arises: "the first non-finite activation is the output of
-// node '/ffn/wo' (MatMul, #6, opset 17), stored as float16". Infinities that a mask puts in and a softmax takes out
-// again are not followed. Empty when everything is finite. The gradient arena and staged statistics are left in
-// disorder.
+// Runs the accumulation step's micro-batches again and checks every value. Follows non-finite values back from the loss
+// (if that is finite, from the parameters' gradients) to their cause. Returns for example "the first non-finite
+// activation is the output of node '/ffn/wo' (MatMul, #6, opset 17), stored as float16"; empty when everything is
+// finite. Infinities that a mask adds and a softmax removes again are not followed. Overwrites the gradient arena and
+// the staged statistics.
 std::string first_nonfinite_value(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                                   const std::vector<double>& seeds);
 

@@ -1,8 +1,6 @@
-// trainer: the loop and what it is made of: optimizers, schedules, metrics, checkpoints, progress.
-//
-// This file: the flat layout of the parameters. They lie in one contiguous span, those that train first; gradients,
-// moments and EMA each lie in a span laid out like the first part. Finite check, norm, reduction and update are passes
-// over a span.
+// FlatLayout: offsets of all parameters in one contiguous span, trainable parameters first. Gradients, moments and the
+// EMA have spans with the layout of the trainable part. Finite check, norm, reduction and update are passes over a
+// span.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +19,10 @@ struct Chunk {
   Dims dims;
   int64_t offset = 0;  // in elements from the start of the span; offset * 4 bytes is a multiple of 64
   int64_t numel = 0;
-  std::optional<double> weight_decay;  // in the place of the optimizer's
+  std::optional<double> weight_decay;  // overrides the optimizer's
   double lr_factor = 1;                // multiplies the schedule's learning rate
-  bool frozen = false;                 // neither counted in the norm nor updated
-  // As UpdateSpan has them.
+  bool frozen = false;                 // not counted in the norm and not updated
+  // The fields of the same names in UpdateSpan.
   bool elementwise = false;
   int clip_group = 0;
   double max_grad_norm = 0;
@@ -32,7 +30,7 @@ struct Chunk {
 };
 
 enum class DecayExclude {
-  bias_and_norm,  // rank <= 1: biases, normalisation scales
+  bias_and_norm,  // rank <= 1: biases and normalization scales do not decay
   none,           // every parameter decays
 };
 
@@ -42,7 +40,7 @@ class FlatLayout {
 
   explicit FlatLayout(DecayExclude exclude = DecayExclude::bias_and_norm) : exclude_(exclude) {}
 
-  // Appends a parameter and returns its chunk, whose weight_decay and lr_factor may be edited; frozen too, before
+  // Appends a parameter and returns its chunk. The caller may edit weight_decay and lr_factor, and frozen before
   // arrange().
   Chunk& add(std::string name, Dims dims) {
     Chunk c;
@@ -57,7 +55,7 @@ class FlatLayout {
     return chunks_.back();
   }
 
-  // Gives every chunk its place: those that train first, each part in the order of add().
+  // Assigns the offsets: trainable chunks first, then frozen ones, each part in the order of add().
   void arrange() {
     size_ = 0;
     for (const bool frozen : {false, true}) {
@@ -73,7 +71,7 @@ class FlatLayout {
   const std::vector<Chunk>& chunks() const { return chunks_; }
   std::vector<Chunk>& chunks() { return chunks_; }
   int64_t size() const { return size_; }             // elements of the span of parameters, gaps included
-  int64_t trained_size() const { return trained_; }  // of the first part, where every chunk that is not frozen lies
+  int64_t trained_size() const { return trained_; }  // elements of the first part: all chunks that are not frozen
   int64_t parameters() const {                       // elements of the chunks, frozen ones included
     int64_t n = 0;
     for (const Chunk& c : chunks_) n += c.numel;

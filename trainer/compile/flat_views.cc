@@ -1,3 +1,6 @@
+// Converts between the flat spans of a FlatLayout and named tensors (checkpoints) or UpdateSpans (optimizer).
+// Explicitly instantiated for float and double.
+
 #include "trainer/compile/flat_views.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The parameters that train, by name, in a span laid out like a FlatLayout.
+// Named views of the trainable parameters in a span with a FlatLayout.
 #pragma once
 
 #include <map>
@@ -11,28 +11,29 @@
 
 namespace amp {
 
-std::vector<UpdateSpan> update_spans(const FlatLayout& layout);  // a chunk that trains each; slot: its index
+std::vector<UpdateSpan> update_spans(const FlatLayout& layout);  // one per trainable chunk; slot: the chunk's index
 
-// The first chunk that trains and holds a non-finite element, by name; empty when all are finite. For messages, and to
-// keep broken weights out of checkpoints.
+// Returns the name of the first trainable chunk with a non-finite element; empty when all are finite. Used for messages
+// and to refuse checkpoints of non-finite weights.
 template <class T>
 std::string first_nonfinite(const FlatLayout& layout, const T* span);
 
-// Adds the chunks of a span that train to a checkpoint as "PREFIX/NAME": views.
+// Adds views of the span's trainable chunks to a checkpoint's tensors, as "PREFIX/NAME".
 template <class T>
 void add_views(const FlatLayout& layout, const std::string& prefix, const T* span,
                std::map<std::string, HostTensor>& out);
 
-// The same; the views keep the memory of the fp32 span alive.
+// As above for a span of fp32; the views share ownership of its memory.
 void add_views(const FlatLayout& layout, const std::string& prefix, const HostTensor& span,
                std::map<std::string, HostTensor>& out);
 
-// Copies "PREFIX/NAME" of every chunk that trains into the span; missing or different: exit 6 E_CKPT_MISMATCH.
+// Copies "PREFIX/NAME" of every trainable chunk into the span. Missing, or of another type or shape: exit 6
+// E_CKPT_MISMATCH.
 template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span);
 
-// The tensor of that name, which must be of the same type and shape; missing or different: the same.
+// Returns the tensor of that name. Missing, or of another type or shape than `like`: exit 6 E_CKPT_MISMATCH.
 const HostTensor& whole_of(const std::string& name, const std::map<std::string, HostTensor>& from, const Tensor& like);
 
 }  // namespace amp

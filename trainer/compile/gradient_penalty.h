@@ -1,5 +1,5 @@
-// Losses of a gradient (LossRule::of_gradient): the gradient of an output with respect to a value of the model is part
-// of the graph, so that the parameters' gradients go through it (torch's create_graph).
+// Losses of a gradient (LossRule::of_gradient). The gradient of an output with respect to a value of the model becomes
+// part of the graph, so that the parameters' gradients pass through it (create_graph=True of torch.autograd.grad).
 #pragma once
 
 #include "graph/builder.h"
@@ -8,13 +8,13 @@
 namespace amp {
 
 bool penalizes_gradients(const Losses& losses);
-std::vector<std::string> penalized_values(const Losses& losses);  // LossSpec::input of each that does
+std::vector<std::string> penalized_values(const Losses& losses);  // LossSpec::input of each such loss
 
-// The name under which the composed graph keeps the value that a term's gradient is taken with respect to.
+// Name of the composed graph's output that holds the value with respect to which a term is differentiated.
 std::string penalized_output(size_t term);
 
-// The term's output is what is differentiated before, and the loss's sum after it. Operators whose gradient is one
-// kernel are spelled out. E_LOSS_IO where the output does not depend on the value.
+// Before the call the term's output is the value to differentiate; after it, the sum of the loss. Operators whose
+// gradient is a fused kernel are decomposed. E_LOSS_IO if the output does not depend on the value.
 Graph penalize_gradients(Graph graph, const Losses& losses, const Evaluator& evaluator);
 
 }  // namespace amp

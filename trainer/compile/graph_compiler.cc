@@ -1,3 +1,8 @@
+// Order of the passes: bind (ONNX operators to core operators), losses, prune, fused operators, slice hoisting;
+// [padding removal]; merged Q, K and V, precision plan, gradient penalties, differentiation, casts; then fuse(), which
+// depends on the device.
+// finish() differentiates what the precision plan made, so gradients follow the plan's types.
+
 #include "trainer/compile/graph_compiler.h"
 
 #include <algorithm>
@@ -25,7 +30,7 @@
 
 namespace amp {
 
-// In the order of the terms.
+// The values of "loss.0", "loss.1", ... in this order.
 static std::vector<ValueId> loss_sums(const Graph& graph) {
   std::map<std::string, ValueId> by_name;
   for (const Graph::Output& o : graph.outputs) by_name.emplace(o.name, o.value);
@@ -60,9 +65,9 @@ std::vector<int> GraphCompiler::loss_values(const Losses& losses) const {
   return out;
 }
 
-// Labels drawn from what the model says, by row of the window.
+// Labels sampled from the model's outputs. The random numbers are indexed by the row within the accumulation step.
 static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& in, size_t term) {
-  constexpr int64_t kSite = 0x536f7068;  // apart from the numbers of other random nodes
+  constexpr int64_t kSite = 0x536f7068;  // an RNG stream id that other random nodes do not use
   const DType type = b.dtype(in.outputs[0]);
   const int64_t rows = in.rows > 0 && numel(b.dims(in.label)) % in.rows == 0 ? in.rows : 1;
   const ValueId uniform =
@@ -71,7 +76,8 @@ static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& i
   return loss_rule(spec.kind).draw(b, spec, in, uniform);
 }
 
-// <outputs, what is cached>: its gradient with respect to the outputs is what is cached.
+// The inner product of the outputs with their cached gradients. Its gradient with respect to the outputs is the cached
+// one.
 static ValueId cached_term(Builder& b, const std::vector<ValueId>& outputs, size_t term) {
   ValueId sum;
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -89,7 +95,7 @@ void GraphCompiler::build_losses(const GraphRequest& r, const Bound& bound, Buil
   Graph& graph = b.mutable_graph();
   b.origin = Origin{-1, "loss"};
   const auto input = [&](const std::string& name) {
-    if (const ValueId v = graph.input(name)) return v;  // two losses, or a loss and the model, read one tensor
+    if (const ValueId v = graph.input(name)) return v;  // another loss or the model already reads this tensor
     const auto it = batch.find(name);
     if (it == batch.end())
       fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"),
@@ -155,7 +161,7 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
   const GraphForm form = r.form;
   const std::vector<DType> plan = plan_of(form);
   const bool low = std::any_of(plan.begin(), plan.end(), is_low);
-  // On the CPU a forward pass in fp32 would lay the weights side by side for little.
+  // For a forward pass in fp32 on the CPU, concatenating the weights costs more than one larger product saves.
   const bool merges = traits_.merges_qkv && (low || differentiates(form) || !traits_.host_memory);
   if (merges) *graph = merge_qkv(*graph, plan, evaluator);
   if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);
@@ -205,7 +211,7 @@ void GraphCompiler::differentiate(Graph& graph) const {
   }
 }
 
-// The gradient of <gradients, v>: backward starts at v from the gradients.
+// Hessian-vector products by reverse over reverse: the gradient of <gradients, v>, with v as the seed of each gradient.
 void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) const {
   const std::vector<ValueId> wrt = trainable(graph);
   std::vector<ValueId> gradients;
@@ -225,7 +231,7 @@ void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) cons
   for (auto& p : graph.param_grads) {
     const Value g = graph.value(p.value);
     const ValueId product = products.at(p.slot);
-    p.value = product ? product : b.expand(b.scalar(0, g.dtype), g.dims);  // the loss is linear in it
+    p.value = product ? product : b.expand(b.scalar(0, g.dtype), g.dims);  // linear in it: H is 0
     if (times_direction) p.value = b.op("Mul", {p.value, directions.at(p.slot)});
   }
 }

@@ -1,5 +1,5 @@
-// Seeds given by the host, sums read by the host: for those who want a micro-batch's losses and gradients and no
-// optimizer step.
+// HostTerms: loss terms whose seeds and sums the host holds. For callers that need a micro-batch's losses and gradients
+// without an optimizer step.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@ namespace amp {
 
 class HostTerms final : public LossTerms {
  public:
-  // Backward starts at seeds, by term: gradients are those of sum_i seed_i * term_i.
+  // seeds: one per term. Gradients are those of sum_i seed_i * term_i.
   HostTerms(Device& device, std::vector<double> seeds)
       : device_(device), seeds_(std::move(seeds)), sums_(seeds_.size(), 0.0) {}
 

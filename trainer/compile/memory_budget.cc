@@ -1,3 +1,7 @@
+// Tries recomputation strategies in the order of their cost: none, norms and elementwise operators, then segments of
+// the forward pass (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). The bytes come from the memory
+// plan of each resulting graph (backend/program_plan.h), so nothing is allocated.
+
 #include "trainer/compile/memory_budget.h"
 
 #include <algorithm>
@@ -30,12 +34,12 @@ RecomputeChoice choice_of(const std::string& name, const Graph& train, int32_t b
   return out;
 }
 
-// What costs no product of matrices.
+// Recomputes everything that needs no matrix product.
 RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOptions& options) {
   return choice_of("norms and elementwise operators recomputed", train, backward, drop_cheap(train, backward), options);
 }
 
-// Calls see(choice) for each, until it says that it has seen enough.
+// Calls see(choice) for each choice until it returns true.
 void each_choice(const Graph& train, const ProgramOptions& options, const std::function<bool(RecomputeChoice&&)>& see) {
   int64_t least = plan_program(train, options).arena_bytes;
   if (see({"nothing recomputed", least, train})) return;
@@ -68,7 +72,7 @@ std::vector<RecomputeChoice> recompute_choices(const Graph& train, const Program
 
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options) {
   constexpr int64_t kShare = 20, kLeast = int64_t{8} << 20;
-  for (int32_t v = 0; v < train.n_values(); ++v) {  // products of 16-bit floats take half the time, norms do not
+  for (int32_t v = 0; v < train.n_values(); ++v) {  // 16-bit products take half the time, so norms weigh more there
     if (is_low(train.value(ValueId{v}).dtype)) return {};
   }
   const int64_t all = plan_program(train, options).arena_bytes;

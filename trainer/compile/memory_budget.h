@@ -1,5 +1,5 @@
-// How much of the forward pass is computed again in backward (ops/passes/recompute.h), so that the activations of a
-// training graph fit into a number of bytes.
+// Selects how much of the forward pass the backward pass recomputes (activation checkpointing, ops/passes/recompute.h),
+// so that the activations of a training graph fit into a number of bytes.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace amp {
 
-// A way of keeping less: what it keeps, and what a micro-batch's activations then take.
+// One recomputation strategy applied to a training graph.
 struct RecomputeChoice {
-  std::string name;  // for people: "nothing recomputed", "norms and elementwise operators recomputed", ...
-  int64_t bytes = 0;
+  std::string name;   // for logs: "nothing recomputed", "norms and elementwise operators recomputed", ...
+  int64_t bytes = 0;  // activation memory of a micro-batch
   Graph graph;
 };
 
-// All of them, from what recomputes nothing on; each recomputes more than the one before. A choice that takes no fewer
-// bytes than an earlier one is left out. options: what the Program would be made with.
+// Returns all choices, in the order of increasing recomputation; the first recomputes nothing. Choices that do not need
+// fewer bytes than an earlier one are omitted. options: those of the Program that will run the graph.
 std::vector<RecomputeChoice> recompute_choices(const Graph& train, const ProgramOptions& options);
 
-// What costs next to no time is computed again where nobody asked for it: norms and elementwise operators of an fp32
-// graph, if that saves a twentieth of the activations and 8 MiB at least.
+// Recomputation that costs almost no time and is used without a budget: norms and elementwise operators of an fp32
+// graph. Empty unless it saves at least 5 % of the activations and 8 MiB.
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options);
 
-// The first that fits into so many bytes; the smallest where none does.
+// Returns the first choice that needs at most `bytes`; the smallest if none fits.
 RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& options, int64_t bytes);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Runs one step on a MeasuringDevice: it counts allocations and executes no kernels. The estimate therefore follows
+// the same code as a training run. The optimizer's moments are computed from the layout.
+
 #include "trainer/compile/memory_estimate.h"
 
 #include "backend/measuring_device.h"

@@ -1,3 +1,6 @@
+// Token packing: pack_tokens() derives the token indices and offsets from an attention mask. plan_padding() removes
+// padding from a bucket's graph once, and packing_of() checks per batch that labels and masks permit it.
+
 #include "trainer/compile/packing.h"
 
 #include <algorithm>
@@ -20,7 +23,7 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
     if (n == 0) return std::nullopt;
     offsets.push_back(offsets.back() + n);
   }
-  // Few different numbers of tokens, as each has a program of its own.
+  // Rounds the number of tokens up to one of about 32 values, because each number needs its own Program.
   const int64_t step = std::max<int64_t>(8, (places / 32 + 7) / 8 * 8);
   Packing p;
   p.tokens = (static_cast<int64_t>(tokens.size()) + step - 1) / step * step;
@@ -41,7 +44,7 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
 
 namespace {
 
-// Labels of every token, with what they hold where none is meant to be.
+// Labels per token, with the value that marks ignored positions (LossSpec::ignore_index()).
 std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses, TokenPlaces p) {
   std::map<std::string, int64_t> labels;
   for (const LossSpec& s : losses.parts) {
@@ -51,7 +54,7 @@ std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses
   return labels;
 }
 
-// Whether a label holds x at all padded places; those are (sample, place) with place >= lengths[sample].
+// Whether a label equals x at all padded positions, which are (sample, position) with position >= lengths[sample].
 bool ignored_there(const HostTensor& label, int64_t x, const std::vector<int64_t>& lengths) {
   const std::vector<double> v = label.to_doubles();
   const int64_t length = label.dims().at(1), row = label.numel() / label.dims()[0], unit = row / length;
@@ -69,7 +72,7 @@ PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losse
   PaddingPlan plan;
   const auto mask = find_padding_mask(*graph, evaluator);
   if (!mask) return plan;
-  const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);  // as an example
+  const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);  // any number: only feasibility is tested
   plan.mask = *mask;
   const auto try_with = [&](const std::map<std::string, int64_t>& ignored) {
     Unpadded u = remove_padding(*graph, *mask, tokens, ignored, evaluator);

@@ -1,6 +1,6 @@
-// Which batches are computed without their padding (unpadding), and what a graph without padding (ops/passes/padding.h)
-// is fed with. Whether a batch is packed follows from its bucket's graph and from what the batch holds, from nothing
-// else: a resumed run packs what an uninterrupted one packs.
+// Decides which batches are computed without padding (packing, unpadding) and builds the inputs of the graph without
+// padding (ops/passes/padding.h). The decision depends only on the bucket's graph and the batch's contents, so a
+// resumed run packs the same batches as an uninterrupted one.
 #pragma once
 
 #include <memory>
@@ -15,26 +15,26 @@
 namespace amp {
 
 struct Packing {
-  int64_t tokens = 0;  // of the graph: those that are there, and some padded places to make a rounder number
+  int64_t tokens = 0;  // tokens that the graph computes: the real ones, rounded up with some padded positions
   Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts
 };
 
-// mask (batch, length): 1 where a token is, else 0. Nothing where it holds anything else, where a sequence has none or
-// does not begin at place 0 (padding on the left), or where less than one place in twenty would be saved.
+// mask (batch, length): 1 for a token, 0 for padding. Empty if it contains other values, if a sequence is empty or does
+// not start at position 0 (padding on the left), or if less than 5 % of the positions would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 
-// Of a bucket: all batches of the same shapes. Nothing in it depends on what a batch holds.
+// The plan of a bucket: of all batches with the same shapes. It does not depend on a batch's contents.
 struct PaddingPlan {
   std::shared_ptr<const Graph> graph;  // padded, before the precision plan; null unless padding can be removed
   PaddingMask mask;
-  std::map<std::string, int64_t> ignored;   // labels that must hold this wherever padding is
-  std::string seen_by;                      // the node that sees padding, if that is why it stays
-  std::map<std::string, TokenForm> tokens;  // outputs that may hold anything at padded places
+  std::map<std::string, int64_t> ignored;   // labels that must have this value at padded positions
+  std::string seen_by;                      // the node that reads padding, if that prevents its removal
+  std::map<std::string, TokenForm> tokens;  // outputs whose values at padded positions are undefined
 };
 PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator);
 
-// Nothing where this batch keeps its padding: pack_tokens says so, a label stands where padding is, or a mask that the
-// plan is not sure of hides something else.
+// Empty if the batch keeps its padding: pack_tokens() returned nothing, a padded position has a label, or a mask that
+// the plan only tested on examples (PaddingMask::tried) does not hide exactly this batch's padding.
 std::optional<Packing> packing_of(const PaddingPlan& plan, const Tensors& batch, const Evaluator& evaluator);
 
 }  // namespace amp

@@ -1,3 +1,7 @@
+// Compares packed with padded results. Differences are measured relative to the largest element of each tensor, because
+// packing changes the order of sums. Tolerances are wide enough for rounding and far below the effect of a token that
+// is read.
+
 #include "trainer/compile/padding_guard.h"
 
 #include <algorithm>
@@ -13,9 +17,10 @@ namespace {
 
 constexpr int kFirst = 3;
 constexpr int64_t kEvery = 256, kEveryEvaluation = 64;
-// Of a gradient's largest element: rounding in other orders stays far below, a token that is seen far above.
+// Relative to a gradient's largest element. Rounding in another order stays far below, an included padding token far
+// above.
 constexpr double kTolerance = 1e-3, kLowTolerance = 5e-2;
-constexpr double kFloor = 1e-3;  // of the largest gradient of all: smaller ones are rounding
+constexpr double kFloor = 1e-3;  // relative to the largest gradient: smaller ones are rounding errors
 
 double largest(const std::vector<double>& v) {
   double m = 0;
@@ -25,7 +30,7 @@ double largest(const std::vector<double>& v) {
 bool all_finite(const std::vector<double>& v) {
   return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
 }
-// Written so that NaN differs.
+// False if a or b contains NaN.
 bool close(const std::vector<double>& a, const std::vector<double>& b, double limit) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -34,7 +39,7 @@ bool close(const std::vector<double>& a, const std::vector<double>& b, double li
   return true;
 }
 
-// Whether element i of dims d stands at a padded place.
+// Whether element i of a tensor with dims d is at a padded position.
 bool is_padded(const Dims& d, int64_t i, TokenForm form, const std::vector<int64_t>& lengths) {
   const auto batch = static_cast<int64_t>(lengths.size());
   int64_t inner = 1;

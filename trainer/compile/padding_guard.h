@@ -1,8 +1,8 @@
-// The numerical half of padding removal: now and then losses and gradients without padding are compared with those of
-// the padded graph, in training form, the same elements dropped; in evaluation losses and outputs. The structural half
-// (ops/passes/padding_flow.h) decides what is packed; a comparison that agrees changes nothing, so how often it is made
-// is no part of a run's result. One that does not agree ends padding removal for good, with a warning; checkpoints
-// carry that.
+// PaddingGuard: numerical check of padding removal. From time to time it compares a packed computation with the padded
+// graph: losses and gradients in training (with the same dropout mask), losses and outputs in evaluation.
+// The structural analysis (ops/passes/padding_flow.h) decides what is packed. Equal results change nothing, so the
+// frequency of the checks does not affect a run's result. A difference disables padding removal for the rest of the
+// run, with a warning; checkpoints store that.
 #pragma once
 
 #include <map>
@@ -16,13 +16,13 @@
 
 namespace amp {
 
-// Of one micro-batch.
+// Results of one micro-batch.
 struct LossesAndGradients {
   std::vector<double> terms;          // loss sums
-  std::vector<HostTensor> gradients;  // of some parameters
+  std::vector<HostTensor> gradients;  // gradients of the compared parameters
 };
 
-// Of one batch in evaluation.
+// Results of one batch in evaluation.
 struct LossesAndOutputs {
   std::vector<double> terms;
   Tensors outputs;
@@ -32,19 +32,20 @@ struct LossesAndOutputs {
 class PaddingGuard {
  public:
   enum class Verdict { equal, different, says_nothing };
-  // tokens: outputs that may hold anything at padded places, (sample, place) with place >= lengths[sample]. A number
-  // that is NaN or infinite on one side alone differs.
+  // tokens: outputs whose values at padded positions are ignored: (sample, position) with position >= lengths[sample].
+  // A number that is NaN or infinite on only one side counts as different.
   static Verdict compare(const LossesAndOutputs& padded, const LossesAndOutputs& packed,
                          const std::map<std::string, TokenForm>& tokens, const std::vector<int64_t>& lengths,
                          bool low_precision);
-  // Nothing is said by losses that are 0, by gradients that are, or by numbers that are not finite with padding.
+  // says_nothing: all losses or all gradients are 0, or a number of the padded computation is not finite.
   static Verdict compare(const LossesAndGradients& padded, const LossesAndGradients& packed, bool low_precision);
 
-  // Before the first micro-batch of a step: until three comparisons have said something, then every 256 steps.
+  // Called before each micro-batch; true only for the first one of a step. Due every step until three comparisons were
+  // equal, then every 256 steps.
   bool due(const RunState& state);
-  // Before a batch is evaluated: until three comparisons agreed, then for every 64th.
+  // Called before a batch is evaluated. Due until three comparisons were equal, then for every 64th batch.
   bool due_evaluation();
-  bool on_verdict(Verdict v);  // true: it ends padding removal
+  bool on_verdict(Verdict v);  // true: padding removal ends with this verdict
   bool on_evaluation(Verdict v);
 
   bool off() const { return off_; }
@@ -57,8 +58,9 @@ class PaddingGuard {
   bool off_ = false;
 };
 
-// A few rows of a batch for a comparison: the two with the fewest tokens and the two with the most, in order. The
-// batch itself where its tensors do not have that many rows each, or where rows belong together.
+// Returns a few rows of a batch for a comparison, in their order: the two with the fewest and the two with the most
+// tokens. Returns the whole batch if a tensor has another number of rows, if there are at most four, or if a loss reads
+// several rows together.
 Tensors few_rows(const Losses& losses, const Tensors& batch, const HostTensor& mask);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Caches one PaddingPlan per compiled graph and runs the guard's comparisons. A comparison compiles its own Programs,
+// with and without padding, on a few rows of the batch. It writes no parameter, gradient or statistic of the run.
+
 #include "trainer/compile/padding_removal.h"
 
 #include <algorithm>
@@ -51,7 +54,7 @@ PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensor
     const std::optional<Packing> p = packing_of(plan(r), batch, cpu_evaluator());
     if (!p) return PaddingGuard::Verdict::says_nothing;
     return PaddingGuard::compare(losses_and_gradients(r, nullptr), losses_and_gradients(r, &*p), low_precision());
-  } catch (const Error&) {  // a model of one batch size
+  } catch (const Error&) {  // the model has a fixed batch size, so it cannot run on fewer rows
     return PaddingGuard::Verdict::says_nothing;
   }
 }
@@ -81,13 +84,13 @@ PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& 
     std::vector<int64_t> lengths;
     for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
     return PaddingGuard::compare(run(few, nullptr), run(few, &*p), plan.tokens, lengths, low_precision());
-  } catch (const Error&) {  // a model of one batch size
+  } catch (const Error&) {  // the model has a fixed batch size, so it cannot run on fewer rows
     return PaddingGuard::Verdict::says_nothing;
   }
 }
 
-// Gradients of small parameters, biases and norms throughout the model, leave as outputs: nothing of the run's is
-// written.
+// Reads the gradients of small parameters (biases and norms throughout the model) as graph outputs, so the run's
+// gradient arena is not written.
 LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, const Packing* packing) {
   constexpr int64_t kLargest = 1 << 16;
   const std::shared_ptr<Graph> graph = compiler_.finish(compose(r, packing), r);

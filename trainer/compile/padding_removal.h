@@ -1,6 +1,6 @@
-// PaddingRemoval: which micro-batches of a session are computed without their padding. The plan of a bucket is made
-// from its graph (trainer/compile/packing.h); a batch is packed if what it holds allows; the guard (trainer/compile/padding_guard.h)
-// compares now and then.
+// PaddingRemoval: decides which micro-batches of a session are computed without padding. It plans each bucket from its
+// graph and checks each batch's contents (trainer/compile/packing.h). PaddingGuard compares some results
+// (trainer/compile/padding_guard.h).
 #pragma once
 
 #include <functional>
@@ -20,13 +20,14 @@ class PaddingRemoval {
   PaddingRemoval(const GraphCompiler& compiler, ProgramCache& programs, const RunState& state, bool enabled, Log log)
       : compiler_(compiler), programs_(programs), state_(state), enabled_(enabled), log_(std::move(log)) {}
 
-  // How this batch is packed; nothing: it keeps its padding. compare: when the guard asks for it.
+  // Returns how this batch is packed; empty: it keeps its padding. compare: run the guard's comparison first if it is
+  // due.
   std::optional<Packing> packing(const GraphRequest& r, bool compare);
-  // Whether a batch, computed with packing, has the losses and outputs that it has with its padding; run: computes a
-  // request. A difference ends padding removal, with a warning.
+  // Whether losses and outputs with packing equal those with padding; true if no comparison is due. run: computes a
+  // request. A difference disables padding removal, with a warning.
   using Run = std::function<LossesAndOutputs(const GraphRequest&, const Packing*)>;
   bool agrees(const GraphRequest& r, const Run& run);
-  // GraphCompiler::compose(), without padding where there is a packing.
+  // GraphCompiler::compose(); removes padding if packing is not null.
   std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing);
 
   PaddingGuard& guard() { return guard_; }
@@ -45,7 +46,7 @@ class PaddingRemoval {
   const Log log_;
   std::map<GraphKey, PaddingPlan> plans_;
   PaddingGuard guard_;
-  bool said_why_ = false;  // why padding stays
+  bool said_why_ = false;  // whether the log already has the reason why padding is kept
 };
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Allocation and relocation of the parameter, gradient and curvature spans. freeze_unreached() rearranges the layout
+// and copies the weights, so pointers from before it are invalid.
+
 #include "trainer/compile/parameter_arena.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// ParameterArena: a model's parameters and what lies beside them, in the device's memory: weights and gradients in flat
-// spans, running statistics staged, the 16-bit copies that Programs read instead of a weight.
+// ParameterArena owns in device memory: weights and gradients in flat spans, staged running statistics, and the cache
+// of 16-bit copies that Programs read instead of weights.
 #pragma once
 
 #include <map>
@@ -15,45 +15,47 @@ namespace amp {
 
 class ParameterArena {
  public:
-  // Running statistics (BatchNormalization) lie among the parameters, frozen. With stage_statistics training
-  // micro-batches read and move a staged copy, one after the other, and a step that is applied commits it
-  // (UpdateSpec::statistics); evaluation and everything that leaves reads the committed values.
+  // Running statistics (BatchNormalization) are stored among the parameters, as frozen chunks. With stage_statistics
+  // each training micro-batch reads and updates a staged copy, and an applied step commits it (UpdateSpec::statistics).
+  // Evaluation, checkpoints and exports read the committed values.
   ParameterArena(const SourceGraph& source, const ParamTable& table, Device& device, DType type, DecayExclude exclude,
                  bool stage_statistics);
 
   FlatLayout& layout() { return layout_; }  // one chunk per slot; frozen: no gradient or not trainable
   const FlatLayout& layout() const { return layout_; }
-  FlatLayout moving() const;  // running statistics not frozen: what a checkpoint holds
+  FlatLayout moving() const;  // the layout with running statistics not frozen, as checkpoints store it
   Device& device() const { return device_; }
   DType type() const { return type_; }
 
   void* params() const { return params_.get(); }  // layout().size() elements
   void* grads() const { return grads_.get(); }    // layout().trained_size() elements; null before need_grads()
   const DeviceMemory& grads_memory() const { return grads_; }
-  void need_grads();  // not before someone trains: a teacher never does
+  void need_grads();  // allocates the gradients if they are not yet; called only for training, so a teacher has none
   void zero_grads();
-  void need_curvature();  // an arena as large as that of gradients: the estimate of the Hessian's diagonal
+  void need_curvature();  // allocates the estimate of the Hessian's diagonal, as large as the gradients
   void zero_curvature();
   Tensor curvature() const { return {curvature_.get(), type_, {layout_.trained_size()}}; }
 
-  HostTensor host_params() const;  // the whole span; on the CPU a view
+  HostTensor host_params() const;  // the whole span: a view on the CPU, else a copy
   HostTensor host_grads() const;
-  HostTensor param(int slot) const;         // on the CPU a view
-  HostTensor grad(int slot) const;          // of one that is not frozen
-  void set_params(const HostTensor& span);  // the 16-bit copies follow, where host_params() was written in place too
+  HostTensor param(int slot) const;  // a view on the CPU, else a copy
+  HostTensor grad(int slot) const;   // requires a parameter that is not frozen
+  // Copies the span (unless it is the view that host_params() returned) and refreshes the 16-bit copies.
+  void set_params(const HostTensor& span);
   Tensor weight(int slot) const { return view(params_, slot); }
   Tensor gradient(int slot) const { return view(grads_, slot); }
   Tensor curvature(int slot) const { return view(curvature_, slot); }
 
-  // Which parameters a training graph has a gradient of, and those of all seen so far.
+  // Records which parameters have a gradient in this training graph.
   void reach(const Graph& graph);
-  bool reached(int slot) const { return reached_.at(static_cast<size_t>(slot)); }
-  // Freezes every parameter that no gradient reached. Weights move, gradients and copies are void: so is every Program.
-  bool all_reached() const;
+  bool reached(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // in any recorded graph
+  bool all_reached() const;                                                        // frozen parameters aside
+  // Freezes every parameter without a gradient. Weights get new addresses; gradients, copies and all Programs become
+  // invalid.
   void freeze_unreached();
 
-  void stage_statistics();  // before a window: staged = committed
-  // What was staged is put aside, and back, so that another pass over the window does not count.
+  void stage_statistics();  // at the start of an accumulation step: staged = committed
+  // Save and restore the staged values, so that an additional pass over the micro-batches does not change them.
   void hold_statistics();
   void release_statistics();
   const std::map<int, Tensor>& staged() const { return staged_; }  // by slot
@@ -62,7 +64,7 @@ class ParameterArena {
   ParamCache& copies() { return copies_; }
   const ParamCache& copies() const { return copies_; }
 
-  void describe(UpdateSpec& spec) const;  // where an update finds everything: spans, statistics
+  void describe(UpdateSpec& spec) const;  // sets the addresses and spans that an update needs
 
  private:
   Tensor view(const DeviceMemory& arena, int slot) const;

@@ -1,3 +1,6 @@
+// Compiles a graph on the first use of its key. Order: finish the graph, fuse it, select recomputation, allocate the
+// activations. refuse_large() runs after that, before the Program is first executed.
+
 #include "trainer/compile/program_cache.h"
 
 #include <chrono>
@@ -44,7 +47,7 @@ static const char* name_of(GraphForm form) {
   return "evaluation in fp32";
 }
 
-// Before any of it is touched.
+// Fails if the activations exceed the limit for models from files. Called before the arena's pages are written.
 static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& batch) {
   std::map<std::string, Dims> shapes;
   for (const auto& [name, t] : batch) shapes[name] = t.dims();

@@ -1,4 +1,4 @@
-// ProgramCache: the Programs of a session, one for each bucket and what is asked of it, in one arena of activations.
+// ProgramCache: the compiled Programs of a session, one per bucket and kind of request. All share one activation arena.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@ namespace amp {
 using Bucket = std::vector<std::tuple<std::string, DType, Dims>>;
 Bucket bucket_of(const Tensors& batch);
 
-// What a compiled graph depends on.
+// Everything that a compiled graph depends on.
 struct GraphKey {
   GraphForm form;
   std::string losses;
@@ -41,20 +41,21 @@ class ProgramCache {
         arena_(params.device().make_arena()) {}
 
   struct Kind {
-    bool accumulate = false;           // gradients are added to the arena
-    bool fused = true;                 // as the options have it
-    const Packing* packing = nullptr;  // not null: composed is a graph without padding
+    bool accumulate = false;           // add gradients to the arena instead of overwriting it
+    bool fused = true;                 // false: skip fusion, whatever the options are
+    const Packing* packing = nullptr;  // not null: composed() returns a graph without padding
   };
-  // composed() is asked for the graph (GraphCompiler::compose) when there is no Program yet.
+  // Returns the cached Program or compiles it. composed() is called for the graph (GraphCompiler::compose) only in that
+  // case.
   BucketProgram& get(const GraphRequest& r, const Kind& kind, const std::function<std::shared_ptr<Graph>()>& composed);
-  void clear() { programs_.clear(); }  // before parameters move
+  void clear() { programs_.clear(); }  // required before parameters get new addresses
 
-  // For a Program that is run once and not kept.
+  // Options for a Program that the cache does not hold.
   ProgramOptions options(GraphForm form, bool accumulate);
 
   size_t size() const { return programs_.size(); }
   int64_t activation_bytes() const { return arena_->used(); }
-  // What the last training Program computes again to fit into a budget, for people; empty: there is none.
+  // Describes what the last training Program recomputes in the backward pass, for logs; empty: nothing was chosen.
   const std::string& recomputed() const { return recomputed_; }
 
  private:
@@ -74,6 +75,6 @@ class ProgramCache {
   std::string recomputed_;
 };
 
-std::string shapes_of(const Tensors& batch);  // for people: "ids [32,128], label [32]"
+std::string shapes_of(const Tensors& batch);  // for messages: "ids [32,128], label [32]"
 
 }  // namespace amp

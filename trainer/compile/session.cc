@@ -1,3 +1,6 @@
+// Each launch builds a GraphRequest, lets PaddingRemoval decide on packing, gets the Program from ProgramCache, writes
+// the batch to its inputs and runs it.
+
 #include "trainer/compile/session.h"
 
 #include "base/text.h"
@@ -54,7 +57,8 @@ void Session::launch_curvature(GraphForm form, const Losses& losses, const Tenso
 }
 
 const Program& Session::launch_forward(const Losses& losses, const Tensors& batch) {
-  if (state_.samples_before == 0) padding_.packing({GraphForm::train, &losses, {}, batch}, true);  // the guard's turn
+  // The guard compares only graphs of GraphForm::train, so its check is requested separately.
+  if (state_.samples_before == 0) padding_.packing({GraphForm::train, &losses, {}, batch}, true);
   const GraphRequest r{GraphForm::cached_forward, &losses, compiler_.loss_values(losses_across_rows(losses)), batch};
   const std::optional<Packing> packing = padding_.packing(r, false);
   BucketProgram& p = ready(r, false, packing ? &*packing : nullptr, true);
@@ -81,7 +85,7 @@ std::vector<double> Session::eval_micro(const Losses& losses, const Tensors& bat
   std::optional<Packing> packing = padding_.packing(r, false);
   if (packing && !padding_.agrees(r, run)) packing.reset();
   LossesAndOutputs result = run(r, packing ? &*packing : nullptr);
-  // A number that is not finite is the padded graph's, whose padding may be the reason.
+  // With padding, non-finite values can arise from the padding itself. Reports what the padded graph computes.
   if (packing && !result.finite()) result = run(r, nullptr);
   if (outputs) *outputs = std::move(result.outputs);
   return result.terms;
@@ -107,9 +111,9 @@ void Session::prepare(const Losses& losses, const Tensors& batch) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   programs_.get(r, {}, [&] { return compiler_.compose(r); });
   if (arena_.all_reached()) return;
-  programs_.clear();  // they hold addresses, and are made again when asked for
+  programs_.clear();  // they hold addresses that change; get() compiles them again
   arena_.freeze_unreached();
-  arena_.need_grads();  // whoever describes the update finds them
+  arena_.need_grads();  // describe() needs their address
 }
 
 bool Session::packs(const Losses& losses, const Tensors& batch) {

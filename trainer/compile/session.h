@@ -1,6 +1,5 @@
-// Session: a model ready to run. It ties together its parameters (ParameterArena), the graphs of what is asked for
-// (GraphCompiler), their Programs (ProgramCache) and padding removal, and computes losses, gradients and outputs; what
-// to do with them is the Trainer's matter.
+// Session: a model that is ready to run. It owns the parameters (ParameterArena), compiles graphs (GraphCompiler) to
+// Programs (ProgramCache), removes padding, and computes losses, gradients and outputs. The Trainer uses these results.
 #pragma once
 
 #include <functional>
@@ -17,11 +16,11 @@ namespace amp {
 
 struct SessionOptions : GraphOptions {
   Device* device = &cpu_device();  // outlives the session
-  // compute the tokens that are there alone (ops/passes/padding.h), losses and gradients
+  // Compute only real tokens, without padding (ops/passes/padding.h), for losses and gradients.
   bool remove_padding = true;
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
-  Log log;  // told of padding that stays, and of every Program that is compiled
+  Log log;  // receives the reason if padding is kept, and every compiled Program
 };
 
 class Session {
@@ -31,38 +30,43 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A batch holds graph inputs, labels and, to distil, the teacher's outputs, by name.
-  // Forward, backward, and nothing waits: terms say where backward starts and are told of the losses; gradients are
-  // written to (or, accumulating, added to) the gradient arena, running statistics move. Whoever instruments the run
-  // is given its Program.
+  // A batch holds graph inputs, labels and, for distillation, the teacher's outputs, by name.
+
+  // Launches forward and backward of a micro-batch without waiting. terms provides the seeds of the backward pass and
+  // receives the loss sums. Gradients are written (accumulate: added) to the gradient arena; running statistics are
+  // updated.
+  // look: optional hooks (profiler, first non-finite value) that receive the compiled Program.
   void launch_micro(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                     const Instrumentation* look = nullptr);
-  // The same differentiated twice, with padding and without the precision plan: instead of gradients H v is written,
-  // H being the second derivatives of what launch_micro() would have differentiated. direction: v by slot, for every
-  // parameter that has a gradient. E_NO_SECOND_GRADIENT names an operator that has none.
+  // Writes the Hessian-vector product H v in place of the gradients. H: second derivatives of the loss that
+  // launch_micro() differentiates. Computed with padding and without the precision plan. direction: v by slot, for
+  // every parameter that has a gradient.
+  // E_NO_SECOND_GRADIENT names an operator that has none.
   void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                       LossTerms& terms, const Instrumentation* look = nullptr);
-  // The same for an estimate of H's diagonal: v H v, element by element, is written or added to the arena of curvature.
+  // Writes (accumulate: adds) Hutchinson's estimate of the Hessian diagonal, v * H v elementwise, to the curvature
+  // arena.
   void launch_diagonal(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                        LossTerms& terms, bool accumulate);
-  // Gradients on labels that are drawn from the model's outputs (Philox of seed, step and row), in fp32, with padding:
-  // written or added to the arena of curvature.
+  // Writes (accumulate: adds) gradients for labels that are sampled from the model's outputs to the curvature arena.
+  // The random numbers are Philox of seed, step and row. Computed in fp32 and with padding.
   void launch_drawn(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate);
-  // A gradient cache's two passes over a micro-batch (trainer/loop/gradient_cache.h): forward alone, whose outputs are what
-  // losses across rows read; then all of it, once feed has written their gradients (cached_input()) into its inputs.
-  // Random nodes draw the same both times, the outputs are the same to the bit.
+  // The two passes of a gradient cache over a micro-batch (trainer/loop/gradient_cache.h). launch_forward() computes
+  // only the outputs that losses across rows read. launch_cached() calls feed, which writes the gradients of these
+  // outputs into the inputs cached_input(), and runs forward and backward. Random nodes repeat their numbers, so both
+  // passes give bit-identical outputs.
   const Program& launch_forward(const Losses& losses, const Tensors& batch);
   void launch_cached(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                      const std::function<void(Program&)>& feed);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
   std::vector<double> eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
-  // Model outputs by name (source values), in evaluation form.
-  // full_precision: without the precision plan.
+  // Returns model outputs (given as source values) by name, in evaluation form. full_precision: without the precision
+  // plan.
   Tensors forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);
 
-  // Compiles the training program of a batch and freezes every parameter that no gradient reaches, so that neither
-  // decay nor momentum moves it (torch.optim skips parameters whose grad is None). Before an Optimizer copies the
-  // layout, and before anyone keeps params(), param() or grads(): the arenas may move.
+  // Compiles the training Program of a batch and freezes every parameter without a gradient, so that neither decay nor
+  // momentum changes it (torch.optim skips parameters whose grad is None). Call it before an optimizer copies the
+  // layout and before results of params(), param() or grads() are kept: the arenas may be reallocated.
   void prepare(const Losses& losses, const Tensors& batch);
 
   const SourceGraph& source() const { return source_; }
@@ -72,7 +76,7 @@ class Session {
   RunState& state() { return state_; }
   PaddingGuard& padding_guard() { return padding_.guard(); }
 
-  // ParameterArena's.
+  // Forwarded to ParameterArena.
   FlatLayout& layout() { return arena_.layout(); }
   const FlatLayout& layout() const { return arena_.layout(); }
   FlatLayout moving() const { return arena_.moving(); }
@@ -99,17 +103,17 @@ class Session {
   int64_t activation_bytes() const { return programs_.activation_bytes(); }
   const std::string& recomputed() const { return programs_.recomputed(); }
   size_t programs() const { return programs_.size(); }
-  std::string memory_text() const;  // for people: "parameters 65.8 MiB, gradients 65.8 MiB, ..."
+  std::string memory_text() const;  // for logs: "parameters 65.8 MiB, gradients 65.8 MiB, ..."
 
-  // Whether a training micro-batch of it is computed without padding.
+  // Whether a training micro-batch with this batch is computed without padding.
   bool packs(const Losses& losses, const Tensors& batch);
-  // The graph that forward() runs, and the one of a training micro-batch with its padding, before nodes are fused: for
-  // plans, costs and tests.
+  // The graphs of forward() and of a training micro-batch with padding, before fusion; for plans, cost estimates and
+  // tests.
   std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch) const;
   std::shared_ptr<const Graph> train_graph(const Losses& losses, const Tensors& batch) const;
 
  private:
-  // The program of a batch, fed.
+  // Returns the Program of a request with the batch written to its inputs.
   BucketProgram& ready(const GraphRequest& r, bool accumulate, const Packing* packing, bool fused);
   void launch_curvature(GraphForm form, const Losses& losses, const Tensors& batch,
                         const std::vector<HostTensor>& direction, LossTerms& terms, bool accumulate,

@@ -1,3 +1,6 @@
+// Measures steps with the StepEngine and Program::run_timed(). Plain steps are measured separately, because timing each
+// kernel waits for the device and so slows the step down.
+
 #include "trainer/compile/step_profile.h"
 
 #include <omp.h>
@@ -40,7 +43,7 @@ NodeTime describe(const Program::TimedStep& s, const Graph& g, const SourceGraph
   return t;
 }
 
-// Steps of one window, and what is seen of them.
+// Runs steps on one set of micro-batches and records their times.
 class Steps {
  public:
   Steps(Session& session, const OptimizerConfig& optimizer, const LossScaleConfig& scale, const Losses& losses,
@@ -125,8 +128,8 @@ class Steps {
     ++input_.step;
   }
 
-  // What the passes over the window's micro-batches took, which run the same Program: its kernels come in the same
-  // order. The seconds of all.
+  // Adds the recorded passes over the step's micro-batches to `out` and returns their seconds. All passes run the same
+  // Program, so their kernels are in the same order.
   double take_passes(StepProfile& out) {
     double all = 0;
     for (std::vector<double>& of : times_) of.push_back(0);
@@ -156,7 +159,7 @@ class Steps {
   StepInput input_;
   int threads_ = 0;
   std::vector<std::vector<double>> times_;               // by kernel and step
-  std::vector<std::vector<Program::TimedStep>> passes_;  // of the step under way
+  std::vector<std::vector<Program::TimedStep>> passes_;  // of the current step
   std::shared_ptr<const Graph> graph_;
   double origin_ = 0, last_ = 0;
 };

@@ -1,4 +1,4 @@
-// Loss terms whose sums do not count, or are known already; backward starts as it does with them.
+// TermsLeftOut: loss terms some (or all) of whose sums are discarded. The seeds of the backward pass are unchanged.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The update is compared with a plain copy on the same device, because an optimizer step is limited by memory
+// bandwidth: UpdateProfile::share() near 1 means that it cannot become faster.
+
 #include "trainer/compile/update_profile.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@ namespace amp {
 
 namespace {
 
-// Work is asked for without waiting; the device is waited for before and after.
+// Launches `work` repeatedly without waiting; synchronizes before and after.
 template <class F>
 double seconds_of(Device& device, int repeats, F&& work) {
   using Clock = std::chrono::steady_clock;
@@ -25,7 +28,8 @@ double seconds_of(Device& device, int repeats, F&& work) {
 
 int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const int64_t moments = spec.optimizer.moments();
-  // The gradient twice (the norm must be known before anything moves), weight, moments and average read and written.
+  // Reads the gradient twice, because the norm is needed before the first update; reads and writes weight, moments,
+  // average.
   int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + spec.optimizer.averages()));
   for (const ParamCache::Copy& c : copies) {
     const bool trains =
@@ -38,7 +42,7 @@ int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>
 std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
                                                 int repeats) {
   std::map<std::string, double> sum;
-  double share = 0;  // of the run: the first one warms up
+  double share = 0;  // weight of the run in the average; 0 for the first one, which warms up
   const Instrumentation look{[&](Program& p) {
     for (const Program::TimedStep& s : p.run_timed()) sum[std::string(s.op)] += (s.end - s.begin) * share;
   }};
@@ -53,7 +57,7 @@ std::map<std::string, double> profile_operators(Session& session, const Losses& 
 std::optional<UpdateProfile> profile_update(Session& session, const OptimizerConfig& optimizer, const Losses& losses,
                                             int repeats) {
   Device& device = session.device();
-  if (!device.traits().reports_late) return {};  // the host does it itself
+  if (!device.traits().reports_late) return {};  // the host does the update
   ScheduleConfig still;
   still.kind = "constant";
   UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
@@ -74,7 +78,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
     out.seconds = seconds_of(device, repeats, once);
   }
   out.bytes = update_bytes(spec, session.copies().copies());
-  // Larger than the caches of today's GPUs, or as large as what the update touches.
+  // As large as the memory that the update accesses, between 1 MiB and 1 GiB.
   const int64_t size = std::clamp<int64_t>(out.bytes / 2, 1 << 20, 1 << 30);
   const DeviceMemory from = device.allocate(size), to = device.allocate(size);
   const auto copy = [&] { device.copy(to.get(), from.get(), size); };
