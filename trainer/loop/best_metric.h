@@ -1,6 +1,6 @@
-// The best evaluation so far, and for how long none was better enough for early stopping, as Hugging Face's Trainer and
-// its EarlyStoppingCallback count: the best one is the best by however little, what must be more than the threshold is
-// the distance to it.
+// BestMetric: the best evaluation so far, and the number of evaluations since an improvement that counts for early
+// stopping. As in Hugging Face's Trainer and EarlyStoppingCallback, any improvement makes an evaluation the best one,
+// but only an improvement above the threshold resets the count.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ struct BestMetric {
   int64_t step = -1;  // -1: none yet
   int64_t evals_since = 0;
 
-  // Of an evaluation; true: it is the best one.
+  // Records an evaluation; returns whether it is the best one.
   bool see(double metric, int64_t at_step, bool lower_is_better, double threshold) {
     const double gain = lower_is_better ? value - metric : metric - value;
     const bool better = std::isfinite(metric) && (step < 0 || gain > 0);

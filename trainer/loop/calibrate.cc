@@ -1,3 +1,7 @@
+// Search over precision plans. For each preset list: groups of nodes that overflow become fp32, the other groups are
+// ranked by their estimated error (precision/calibration.h), and bisection finds how many of the worst groups must be
+// fp32. Each attempt compiles its own Session and compares loss and gradients with one fp32 run.
+
 #include "trainer/loop/calibrate.h"
 
 #include <algorithm>
@@ -21,10 +25,10 @@ struct Outcome {
   bool finite = true;
 };
 
-// Loss and gradients of all batches; gradients are left in the session's arena times scale.
+// Computes the mean loss of all batches; leaves its gradients, multiplied by scale, in the session's arena.
 Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tensors>& batches, double scale,
                     const Instrumentation* look) {
-  LossWindow window(loss);  // over all batches: gradients are those of the mean, as in training
+  LossWindow window(loss);  // counts all batches, so gradients are those of the mean, as in training
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
   window.add(run_window(session, loss, batches, seeds, look));
@@ -70,7 +74,7 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
          "no plan can be better: look at the data and the model first");
   }
   out.loss = outcome.loss;
-  const HostTensor grads = session.host_grads();  // on the CPU a view of what the next run overwrites
+  const HostTensor grads = session.host_grads();  // on the CPU a view of the session's arena, so it is copied
   out.gradients =
       HostTensor::of<float>(grads.dims(), std::vector<float>(grads.as<float>(), grads.as<float>() + grads.numel()));
   return out;
@@ -112,7 +116,8 @@ class Search {
     if (o_.low == DType::f16 && list.loss_scale.mode == LossScaleConfig::Mode::dynamic) {
       list.loss_scale.init = std::clamp(c.loss_scale, std::max(list.loss_scale.min, 1.0), list.loss_scale.max);
     }
-    // The fewest groups, in their order, whose fp32 brings the error down: found by bisection, none is tried first.
+    // Tries the plan without further fp32 groups first, then bisects for the smallest number of groups that must be
+    // fp32.
     CalibratedPlan kept = attempt(list, c, 0, base);
     if (kept.within) return kept;
     size_t bad = 0, good = c.ranked.size();
@@ -151,7 +156,7 @@ class Search {
     options.compute.clear();
     for (const Decision& d : plan.nodes) options.compute.push_back(dtype_of(d.compute));
     Session session(g_, options);
-    // Down from the scale of the plan until all is finite, as a dynamic scale would go.
+    // Halves the plan's loss scale until all gradients are finite, as dynamic loss scaling would.
     double scale = plan.any_f16() ? plan.list.loss_scale.init : 1;
     for (;; scale /= 2) {
       const Outcome out = run_batches(session, loss_, batches_, scale, nullptr);

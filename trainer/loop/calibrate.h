@@ -1,6 +1,7 @@
-// Calibration: a precision plan chosen from numbers. An fp32 run over a few batches measures every node's values and
-// gradients; what 16 bits cannot hold becomes fp32 (precision/calibration.h); then plans are tried against the fp32 run
-// and the cheapest one whose loss and gradients stay close enough is found by bisection.
+// Calibration: selects a precision plan by measurement. An fp32 run over a few batches records the ranges of every
+// node's values and gradients. Nodes whose range exceeds 16 bits become fp32 (precision/calibration.h). Then candidate
+// plans are compared with the fp32 run, and bisection finds the one with the most 16-bit nodes whose loss and gradients
+// are close enough.
 #pragma once
 
 #include <functional>
@@ -15,24 +16,24 @@ namespace amp {
 struct CalibrateOptions {
   std::vector<std::string> bases = {"O2", "O1"};  // presets or op-list files to start from
   DType low = DType::f16;
-  // largest relative error of the loss, and of all gradients in the 2-norm; 0: 1e-2 for fp16, 8e-2 for bf16
+  // Largest relative error of the loss and of all gradients in the 2-norm; 0: 1e-2 for fp16, 8e-2 for bf16.
   double rtol = 0;
-  SessionOptions session;                       // compute and low are set here
-  std::function<void(const std::string&)> say;  // one line a plan tried
+  SessionOptions session;                       // calibrate() overwrites compute and low
+  std::function<void(const std::string&)> say;  // called with one line per candidate plan
 };
 
 struct Measured {
   std::vector<NodeRanges> nodes;   // by source node
   std::vector<ValueRange> inputs;  // by source value
   double loss = 0;                 // mean over the batches
-  HostTensor gradients;            // of that mean, the whole arena
+  HostTensor gradients;            // the gradient arena: gradients of that mean
 };
 
 struct CalibratedPlan {
-  PrecisionPlan plan;    // its list holds the rules found and the loss scale
-  double error = 0;      // of loss or gradients against fp32, whichever is larger
-  double low_share = 0;  // of all elements computed forward and backward, those in 16 bit
-  bool within = false;   // error <= rtol; false: not even the plan without 16-bit nodes was (never seen)
+  PrecisionPlan plan;    // its list contains the rules found and the loss scale
+  double error = 0;      // relative to fp32: the larger of the loss's and the gradients'
+  double low_share = 0;  // share of all computed elements, forward and backward, that are in 16 bits
+  bool within = false;   // error <= rtol; false: not even the plan without 16-bit nodes was
 };
 
 Measured measure_ranges(const SourceGraph& g, const SessionOptions& session, const Losses& loss,

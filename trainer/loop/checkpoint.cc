@@ -1,3 +1,6 @@
+// Atomic checkpoint writes: a temporary folder, fsync, rename. checkpoint.h describes the order of the operations,
+// which makes a crash at any point harmless. JSON and the checksum of the manifest are in manifest.cc.
+
 #include "trainer/loop/checkpoint.h"
 
 #include <sys/stat.h>
@@ -43,7 +46,7 @@ Manifest::File write_state(const std::string& folder, const Checkpoint& c) {
   int64_t bytes = 0;
   for (const auto& [name, tensor] : c.tensors) {
     tensors.push_back({name, tensor});
-    bytes += tensor.bytes() + static_cast<int64_t>(name.size()) + 100;  // 100: its line in the header
+    bytes += tensor.bytes() + static_cast<int64_t>(name.size()) + 100;  // 100: its entry in the header
   }
   NewFile file(folder + "/" + kState, bytes);
   Crc32c crc;
@@ -88,7 +91,7 @@ void prune(const std::string& dir, int64_t saved, const SaveOptions& o) {
          "earlier checkpoints are kept; suspect the disk or the network file system");
   }
   for (const int64_t s : removable) {
-    // Renamed first, so that a crash amid the removal leaves no visible half.
+    // Renamed first, so that a crash during the removal leaves no partial checkpoint visible.
     const std::string aside = aside_path(dir, s);
     remove_tree(aside);
     rename_dir(checkpoint_path(dir, s), aside);
@@ -157,7 +160,7 @@ std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const S
     } catch (...) {
       try {
         remove_tree(aside);
-      } catch (const Error&) {  // the first failure is the one to tell
+      } catch (const Error&) {  // report the first failure
       }
       throw;
     }

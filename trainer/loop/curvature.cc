@@ -1,3 +1,6 @@
+// Random directions come from Philox, indexed by seed, step, slot and element, so they are the same on all ranks and
+// after a resume. The Session computes the Hessian products; this file provides directions and seeds.
+
 #include "trainer/loop/curvature.h"
 
 #include <cmath>
@@ -11,7 +14,7 @@ namespace amp {
 
 namespace {
 
-// Backward starts where the window's does; its losses have been told, or will be.
+// Loss terms that only provide seeds. The sums are discarded: the training pass of the same step adds them.
 class SeedsAlone final : public LossTerms {
  public:
   SeedsAlone(Device& device, const std::vector<double>& seeds) : device_(device), seeds_(seeds) {}
@@ -26,7 +29,7 @@ class SeedsAlone final : public LossTerms {
   const std::vector<double>& seeds_;
 };
 
-constexpr uint64_t kSite = 0x48757463;  // apart from the numbers of random nodes
+constexpr uint64_t kSite = 0x48757463;  // an RNG stream id that random nodes do not use
 
 }  // namespace
 
@@ -44,7 +47,7 @@ HostTensor draw_direction(uint64_t seed, int64_t step, int slot, const Dims& dim
         x = (r.v[k / 32] >> (k % 32) & 1) != 0 ? 1.0f : -1.0f;
         continue;
       }
-      // Box-Muller: two numbers of two words
+      // Box-Muller transform: two normal numbers from two random words.
       const double u = 1 - static_cast<double>(philox_uniform(r.v[k / 2 * 2]));
       const double angle = 2 * std::numbers::pi * static_cast<double>(philox_uniform(r.v[k / 2 * 2 + 1]));
       const double radius = std::sqrt(-2 * std::log(u));

@@ -1,11 +1,15 @@
-// Estimates of the Hessian's diagonal over an accumulation window, in fp32 on the master weights, whatever the plan: no
-// loss scale is in them. The update averages them over convolution kernels and checks that they are finite
+// Estimates the Hessian diagonal over an accumulation step. Computed in fp32 on the master weights, without the
+// precision plan and without a loss scale. The update averages the estimate over convolution kernels and checks that it
+// is finite
 // (backend/update.h).
-//  * Hutchinson's: v H v, element by element, for a random v whose elements have variance 1 (Bekas et al. 2007), the
-//    same v in all micro-batches.
-//  * Gauss-Newton-Bartlett's (Liu et al. 2023, algorithm 2), for rules that draw labels: its square is B g^2 for the
-//    gradient g of the mean loss of B items whose labels are drawn from the model's outputs. Terms with weights add up
-//    as their curvatures do: backward starts at the root of where the loss's does.
+//  * Hutchinson's estimator: v * H v, elementwise, for a random v whose elements have variance 1 (Bekas et al. 2007).
+// All
+//    micro-batches use the same v.
+//  * Gauss-Newton-Bartlett's estimator (Liu et al. 2023, algorithm 2), for optimizers that sample labels: B g^2, g
+// being
+//    the gradient of the mean loss of B items with labels sampled from the model's outputs. The arena stores its square
+//    root. The seed of each loss term is the square root of its seed in training, so that curvatures of weighted terms
+// add up.
 #pragma once
 
 #include <vector>
@@ -15,18 +19,20 @@
 
 namespace amp {
 
-// v for a tensor of a step: signs, or normal numbers.
+// Returns v for one parameter in one step: random signs, or normal numbers if gaussian.
 HostTensor draw_direction(uint64_t seed, int64_t step, int slot, const Dims& dims, bool gaussian);
 
 class Curvature {
  public:
   // Allocates the estimate's arena; the session must outlive it.
   Curvature(Session& session, const OptimizerConfig& optimizer);
-  // Usage error for a loss whose labels cannot be drawn.
+  // Fails with a usage error if a loss cannot sample labels.
   static void require_draws(const Losses& losses);
   bool every_step() const { return interval_ == 1; }
   bool due(int64_t applied) const { return applied % interval_ == 0; }
-  // Backward starts at seeds, by loss term. Leaves staged statistics in disorder.
+  // Writes the estimate to the session's curvature arena. before: rows of the accumulation step before each batch.
+  // seeds: seeds of the
+  // backward pass by loss term. Overwrites the staged statistics.
   void estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& before,
                 const std::vector<double>& seeds);
 

@@ -1,3 +1,6 @@
+// Each rank evaluates its batches; of_all_ranks() exchanges the results, so that every rank accumulates all of them in
+// the same order. Metrics are accumulated on the host over the whole dataset (trainer/tasks/).
+
 #include "trainer/loop/evaluate.h"
 
 #include <algorithm>
@@ -24,7 +27,7 @@ double Metrics::value(const std::string& name) const {
 }
 
 std::string Metrics::not_finite_text() const {
-  // A metric that is NaN of finite outputs is undefined for these data (AUROC of one class).
+  // A metric that is NaN although all outputs are finite is undefined for these data (AUROC with one class).
   const bool sound = std::isfinite(loss) && not_finite == 0;
   std::vector<std::string> names;
   if (!std::isfinite(loss)) names.emplace_back("loss");
@@ -61,7 +64,7 @@ const LossSpec* measured_loss(const Objective& objective) {
 
 namespace {
 
-// Rows of any output that hold a NaN or +inf; -inf is what hides a class.
+// Number of rows with NaN or +inf in any output. -inf is permitted: it masks a class.
 int64_t rows_not_finite(const std::vector<HostTensor>& outputs, int64_t rows) {
   std::vector<char> bad(static_cast<size_t>(rows), 0);
   for (const HostTensor& t : outputs) {
@@ -104,7 +107,8 @@ EvaluatedBatch Evaluation::run(const Batch& batch) const {
   return b;
 }
 
-// In a graph of fixed rows such a loss would count what a short batch is padded with.
+// Whether the model computes a loss itself. With a fixed batch size, such a loss includes the padding rows of a short
+// batch, so only whole batches are evaluated.
 bool computes_loss(const Losses& losses) {
   return std::any_of(losses.parts.begin(), losses.parts.end(),
                      [](const LossSpec& s) { return loss_rule(s.kind).own_output; });

@@ -1,3 +1,7 @@
+// The second stage is a separate Program (Joint) per number of rows. Its inputs are the outputs of all rows; its
+// outputs are the loss sums and the cached gradients. Stage 3 repeats stage 1 bit for bit, because random nodes are
+// indexed by row (RunState::samples_before). The pass is otherwise identical to launch_window().
+
 #include "trainer/loop/gradient_cache.h"
 
 #include <algorithm>
@@ -20,16 +24,16 @@ struct GradientCache::Joint {
   Joint(std::shared_ptr<const Graph> graph, const ProgramOptions& options) : program(std::move(graph), options) {}
 
   Program program;
-  std::vector<Tensor> outputs;                 // the model's, of all rows, by value
+  std::vector<Tensor> outputs;                 // the model's outputs of all rows, in the order of values_
   std::vector<const Tensor*> sums;             // by term
-  std::vector<std::vector<Tensor>> gradients;  // by term, and value that it reads
+  std::vector<std::vector<Tensor>> gradients;  // by term and output that it reads
 };
 
 namespace {
 
 std::string output_input(size_t value) { return cat("output.", value); }
 
-// n rows from `row` on.
+// A view of n rows, starting with `row`.
 Tensor rows_of(const Tensor& t, int64_t row, int64_t n) {
   Dims d = t.dims;
   const int64_t wide = d[0] > 0 ? t.bytes() / d[0] : 0;
@@ -63,8 +67,8 @@ HostTensor joined(const std::string& name, const std::vector<const HostTensor*>&
   return out;
 }
 
-// Items whose loss and gradient are computed before those of the next, so that no matrix of all scores is there: first,
-// count. One part of count 0: all.
+// Splits the items into parts (first, count), so that the matrix of all scores is never stored: loss and gradient of
+// a part are computed before the next. A single part with count 0 means all items.
 std::vector<std::pair<int64_t, int64_t>> parts_of(const LossSpec& spec, int64_t rows) {
   constexpr int64_t kAtOnce = 1024;
   const auto items = loss_rule(spec.kind).in_parts ? static_cast<int64_t>(count_items(spec, {}, rows).at(0)) : 0;
@@ -76,10 +80,10 @@ std::vector<std::pair<int64_t, int64_t>> parts_of(const LossSpec& spec, int64_t 
 
 struct Differentiated {
   ValueId sum;
-  std::vector<ValueId> gradients;  // with respect to the outputs that it reads
+  std::vector<ValueId> gradients;  // with respect to the outputs that the term reads
 };
 
-// Another part of a term.
+// Adds the sum and the gradients of another part of a term.
 void differentiate(Builder& b, ValueId sum, const std::vector<ValueId>& outputs, Differentiated& term) {
   Autodiff ad(b, outputs);
   ad.seed(sum, b.expand(b.scalar(1, b.dtype(sum)), b.dims(sum)));
@@ -127,7 +131,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
 
 GradientCache::~GradientCache() = default;
 
-// How wide a row of each value is, once and for all.
+// Records the dims of a row of each output, and fails if they differ from an earlier micro-batch's.
 void GradientCache::see(const Program& forward, int64_t rows) {
   std::vector<Dims> widths;
   for (const std::string& name : values_) {
@@ -149,7 +153,7 @@ void GradientCache::see(const Program& forward, int64_t rows) {
   }
 }
 
-// Before their first window's second stage: a rank that has no rows in it is told how wide they are.
+// Exchanges the dims of rows before the first second stage, for ranks that have no rows in this step.
 void GradientCache::agree() {
   constexpr size_t kMost = 16;
   std::vector<double> told(values_.size() * kMost, 0);
@@ -170,13 +174,13 @@ Tensors GradientCache::joined_labels(const std::vector<Tensors>& batches) const 
   Tensors out;
   for (const std::string& name : across_.labels()) {
     std::vector<const HostTensor*> parts;
-    for (const Tensors& b : batches) parts.push_back(&b.at(name));  // counted before
+    for (const Tensors& b : batches) parts.push_back(&b.at(name));  // present: the labels were counted before
     out[name] = joined(name, parts);
   }
   return out;
 }
 
-// In the session's floating type, whatever the plan: as losses compute.
+// The graph of the second stage. It uses the session's floating type, as losses do under any precision plan.
 std::shared_ptr<const Graph> GradientCache::graph(int64_t rows, const Tensors& labels) const {
   const DType type = session_.float_type();
   auto graph = std::make_shared<Graph>();
@@ -236,7 +240,7 @@ GradientCache::Joint& GradientCache::joint(int64_t rows, const Tensors& labels) 
 
 void GradientCache::launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows,
                            LossTerms& terms, GradientWatch* watch) {
-  // A window of one micro-batch is its own.
+  // With a single micro-batch there is nothing to cache.
   if (ranks_.size() == 1 && batches.size() < 2)
     return launch_window(session_, losses_, batches, before, terms, nullptr, watch);
   Device& device = session_.device();
@@ -249,7 +253,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
       if (all->program.has_input(name)) all->program.set_input(name, t);
     }
     for (const Tensor& t : all->outputs) {
-      if (ranks_.size() > 1) device.fill(t.data, 0, t.bytes());  // the other ranks' rows, to be summed
+      if (ranks_.size() > 1) device.fill(t.data, 0, t.bytes());  // 0 for the other ranks' rows: a sum joins them
     }
   };
   session_.stage_statistics();
@@ -266,7 +270,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
   if (!all) begin();
   if (ranks_.size() > 1) session_.state().ranks->sum(all->outputs);
   all->program.run();
-  std::vector<size_t> cached;  // whose sums are known; what takes their place in a micro-batch is no loss
+  std::vector<size_t> cached;  // terms whose sums stage 2 computed; in stage 3 they are surrogates without meaning
   for (const Term& t : terms_) cached.push_back(t.index);
   TermsLeftOut others(terms, cached);
   launch_each(
@@ -282,7 +286,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
         });
       },
       watch);
-  if (!ranks_.is_root()) return;  // the sums of all ranks are added up
+  if (!ranks_.is_root()) return;  // every rank has the total, and the ranks' sums are added later
   for (size_t t = 0; t < terms_.size(); ++t) terms.add_term(terms_[t].index, *all->sums[t]);
 }
 

@@ -1,10 +1,11 @@
-// GradientCache: the losses across rows (in-batch negatives) of a whole window, in the memory of a micro-batch (Gao,
-// Zhang, Han, Callan 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
+// GradientCache: computes losses across rows (in-batch negatives) over a whole accumulation step with the memory of one
+// micro-batch (GradCache; Gao, Zhang, Han, Callan 2021, "Scaling Deep Contrastive Learning Batch Size under Memory
+// Limited Setup",
 // arXiv:2101.06983):
-//   1. every micro-batch forward, as it trains; nothing is kept but the outputs that such losses read
-//   2. the losses of all rows together, and their gradients with respect to those outputs: the cache
-//   3. every micro-batch again, forward and backward, from its rows of the cache
-// What is not across rows is computed in 3 as ever. Of several ranks the rows are those of all.
+//   1. Run the forward pass of every micro-batch in training form; keep only the outputs that such losses read.
+//   2. Compute the losses of all rows together and their gradients with respect to those outputs: the cache.
+//   3. Run every micro-batch again, forward and backward, with its rows of the cache as gradients of the outputs.
+// Stage 3 computes the other losses as usual. With several ranks, stage 2 uses the rows of all ranks.
 #pragma once
 
 #include <map>
@@ -19,21 +20,22 @@ namespace amp {
 
 class GradientCache {
  public:
-  // All must outlive the cache. E_RANKS for a loss with labels, which ranks do not tell each other.
+  // All arguments must outlive the cache. E_RANKS for a loss with labels on several ranks: labels are not exchanged.
   GradientCache(Session& session, const Losses& losses, Communicator& ranks = one_rank());
   ~GradientCache();
 
-  // As launch_window(). rows: of the window, on all ranks. Every rank calls it, with or without micro-batches.
+  // As launch_window(). rows: number of rows of the accumulation step on all ranks. Every rank must call it, also
+  // without micro-batches.
   void launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows, LossTerms& terms,
               GradientWatch* watch = nullptr);
 
-  int64_t bytes() const { return arena_->used(); }  // of the second stage
+  int64_t bytes() const { return arena_->used(); }  // memory of the second stage
 
  private:
   struct Joint;  // the second stage's Program
   struct Term {
-    size_t index;                // among all terms
-    std::vector<size_t> values;  // that it reads, of values_
+    size_t index;                // index among all loss terms
+    std::vector<size_t> values;  // indices in values_ of the outputs that it reads
   };
 
   void see(const Program& forward, int64_t rows);
@@ -47,8 +49,8 @@ class GradientCache {
   Communicator& ranks_;
   const Losses across_;  // losses_across_rows()
   std::vector<Term> terms_;
-  std::vector<std::string> values_;  // that they read, each once
-  std::vector<Dims> widths_;         // dims of a row of each; empty before the first window
+  std::vector<std::string> values_;  // names of the outputs that the terms read, unique
+  std::vector<Dims> widths_;         // dims of one row of each output; empty before the first step
   std::unique_ptr<Arena> arena_;
   std::map<Bucket, std::unique_ptr<Joint>> joints_;  // by rows and labels
 };

@@ -1,5 +1,5 @@
-// A window's micro-batches, one after the other: the one way in which they are run, by the step engine and by those who
-// want losses and gradients alone.
+// Runs the micro-batches of an accumulation step one after the other. The step engine uses it, and so do callers that
+// only need losses and gradients.
 #pragma once
 
 #include <functional>
@@ -10,26 +10,27 @@
 
 namespace amp {
 
-// Afterwards the gradient arena holds the gradients of the whole window, the staged statistics are where it leaves
-// them; without micro-batches nothing was added to either. before: of each one, the rows of the window that come before
-// it, which is what random nodes count. watch: told of the window's gradients, on the host, as its last micro-batch
-// finishes them.
+// Accumulates the gradients of all micro-batches in the gradient arena and updates the staged statistics. Without
+// micro-batches the gradients are 0 and the statistics unchanged. before: for each micro-batch, the number of rows of
+// the accumulation step before it; random nodes are indexed by it. watch: notified on the host of finished gradients
+// during the last micro-batch.
 void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                    const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look = nullptr,
                    GradientWatch* watch = nullptr);
 
-// The same with another way to run micro-batch m: what every window begins with, then each in its place.
+// As launch_window(), but calls launch(m, accumulate) to run micro-batch m.
 void launch_each(Session& session, const std::vector<int64_t>& before,
                  const std::function<void(size_t m, bool accumulate)>& launch, GradientWatch* watch = nullptr);
 
-// Of micro-batches that follow each other.
+// Converts the rows of consecutive micro-batches to offsets: the number of rows before each.
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows);
 
-// The same for whoever waits for it: backward starts at these seeds, the result is the sum of each loss term.
+// As launch_window(), but waits and returns the sum of each loss term. seeds: seeds of the backward pass by term.
 std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                                const std::vector<double>& seeds, const Instrumentation* look = nullptr);
 
-// A single micro-batch, as one of a window's: statistics move on, gradients are written or, accumulating, added.
+// Runs a single micro-batch and returns the sum of each loss term. Updates the staged statistics (without resetting
+// them) and writes or (accumulate) adds gradients.
 std::vector<double> run_micro(Session& session, const Losses& losses, const Tensors& batch,
                               const std::vector<double>& seeds, bool accumulate = false,
                               const Instrumentation* look = nullptr);

@@ -1,3 +1,6 @@
+// JSON text of the manifest with its checksum. parse_manifest() verifies the checksum on the raw bytes before it parses
+// JSON.
+
 #include "trainer/loop/manifest.h"
 
 #include <nlohmann/json.hpp>
@@ -26,7 +29,8 @@ bool plain_name(const std::string& name) {
              std::string::npos;
 }
 
-// The checksum says that these are the bytes written; who wrote them is not known, so types are checked too.
+// The checksum proves that the bytes are unchanged, but not that this program wrote them. Therefore types are checked
+// too.
 Manifest interpret(const OrderedJson& j) {
   if (j.at("format").get<std::string>() != kFormat) damaged("is of another format");
   const auto version = j.at("version").get<int64_t>();

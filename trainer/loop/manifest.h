@@ -1,5 +1,5 @@
-// The manifest of a checkpoint as text. Its last member is the CRC-32C of all the text before that checksum, and the
-// text around it is fixed, so that no changed or missing byte passes.
+// Reads and writes the manifest of a checkpoint. Its last member is the CRC-32C of all text before it. The text around
+// the checksum is fixed, so that any changed or missing byte is detected.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Manifest {
   std::string state = "{}";  // a JSON object
 };
 
-std::string render_manifest(const Manifest& m);  // a state that is no JSON object is a bug of ours
+std::string render_manifest(const Manifest& m);  // requires m.state to be a JSON object
 
 // Exit::checkpoint: E_CKPT_MANIFEST, E_CKPT_VERSION.
 Manifest parse_manifest(std::string_view text);

@@ -1,3 +1,6 @@
+// Append-only log with plain write() calls, so that every complete line survives a crash of the process. Resuming
+// rewrites the file with the lines that are kept.
+
 #include "trainer/loop/metrics_log.h"
 
 #include <fcntl.h>
@@ -18,7 +21,7 @@ using nlohmann::json;
 
 std::string quoted(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// The lines of steps up to `last`, whole ones only.
+// Returns the complete lines of steps up to `last`.
 std::string kept_lines(std::string_view text, int64_t last) {
   std::string kept;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// metrics.jsonl and eval.jsonl: one JSON object a line, handed to the system as soon as it is complete.
+// Writes metrics.jsonl and eval.jsonl: one JSON object per line, written to the file as soon as it is complete.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace amp {
 
-// Writes an object member by member, in the order of the calls. Numbers keep all their bits; non-finite ones are null.
+// Builds an object member by member, in the order of the calls. Numbers are written with full precision, non-finite
+// ones as null.
 class JsonObject {
  public:
   JsonObject& add(std::string_view key, double value);
@@ -27,16 +28,16 @@ class JsonObject {
 
 // One attempted optimizer step.
 struct StepLine {
-  int64_t step = 0;  // from 1, skipped steps counted
+  int64_t step = 0;  // from 1; includes skipped steps
   double epoch = 0;
-  double loss = 0;  // mean over the window, before the update
+  double loss = 0;  // mean over the accumulation step, before the update
   double lr = 0;
-  double loss_scale = 1;  // the one used in this step
+  double loss_scale = 1;  // used in this step
   double grad_norm = 0;   // unscaled, before clipping
   bool skipped = false;
   double samples_per_s = 0, tokens_per_s = 0;  // data loading included
-  double data_seconds = 0;                     // that training waited for the step's batches
-  // Of several ranks: that sums of gradients were under way, and that backward was over and waited for them.
+  double data_seconds = 0;                     // time that training waited for the step's batches
+  // Several ranks only: seconds of the gradient all-reduce, and how many of them training waited after backward.
   std::optional<std::pair<double, double>> sums = {};
   int64_t memory = 0;  // peak resident bytes so far
 };
@@ -44,8 +45,8 @@ std::string to_json(const StepLine& line);
 
 class MetricsLog {
  public:
-  // steps_done 0 starts a new file. A resumed run gives the steps of its checkpoint: lines of later steps, and a last
-  // line cut off by a crash, are dropped, so that every step has one line in the end. Errors: Exit::storage.
+  // steps_done: 0 starts a new file. A resumed run passes the step of its checkpoint: lines of later steps and an
+  // incomplete last line are removed, so that the file ends up with one line per step. Errors: Exit::storage.
   MetricsLog(std::string path, int64_t steps_done);
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
@@ -53,7 +54,7 @@ class MetricsLog {
 
   void write(const StepLine& line) { write_line(to_json(line)); }
   void write_line(std::string json);  // adds the line break
-  void sync();                        // fsync: with a checkpoint
+  void sync();                        // fsync; called before a checkpoint is written
 
  private:
   std::string path_;

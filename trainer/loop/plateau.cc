@@ -6,7 +6,7 @@
 namespace amp {
 
 Plateau::Plateau(const ScheduleConfig& schedule, bool lower_is_better) : lower_(lower_is_better) {
-  const ScheduleConfig c = Schedule(schedule).config();  // with the defaults of what is left out
+  const ScheduleConfig c = Schedule(schedule).config();  // adds defaults for missing settings
   const SchedulePoint s{0, 0, 0, c.lr, &c.settings};
   lr_ = c.lr;
   factor_ = s.number("factor");

@@ -1,6 +1,7 @@
-// The schedule reduce_lr_on_plateau, as torch's ReduceLROnPlateau: after more than `patience` evaluations in a row
-// without a better metric the rate is multiplied by `factor`. What evaluations say cannot be tabulated: a device
-// multiplies the schedule's rates by scale() (DeviceUpdate::set_lr_scale).
+// Plateau: the schedule reduce_lr_on_plateau, as torch's ReduceLROnPlateau. After more than `patience` evaluations in a
+// row without a better metric, the learning rate is multiplied by `factor`. These rates depend on evaluations and
+// cannot be tabulated;
+// instead the device multiplies the schedule's rates by scale() (DeviceUpdate::set_lr_scale).
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,13 @@ class Plateau {
 
   Plateau(const ScheduleConfig& schedule, bool lower_is_better);
 
-  bool see(double metric);  // of an evaluation; true: the rate falls
+  bool see(double metric);  // records an evaluation; returns whether it reduces the rate
   double scale() const { return state_.scale; }
-  double lr() const { return lr_ * state_.scale; }  // the highest from now on
+  double lr() const { return lr_ * state_.scale; }  // the current rate
 
   struct State {
     double best = 0;
-    bool seen = false;  // there is a best one
+    bool seen = false;  // whether `best` is set
     int64_t bad = 0, cooldown = 0;
     double scale = 1;
   };

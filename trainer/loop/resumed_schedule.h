@@ -1,4 +1,4 @@
-// The schedule of a run that is resumed for another number of steps than it was to have (docs/optimizers.md).
+// Selects the schedule of a run that is resumed with another total number of steps (docs/optimizers.md).
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 namespace amp {
 
 enum class ResumeSchedule {
-  automatic,  // as before, where the number of steps changes no learning rate; else refused
-  stretch,    // as if that number had been asked for from the beginning
-  restart,    // a new one over the steps that are left, warm-up included
-  hold        // as before, then its last learning rate
+  automatic,  // the old schedule if the number of steps does not change its learning rates; else an error
+  stretch,    // as if the new number had been configured from the beginning
+  restart,    // a new schedule over the remaining steps, with warm-up
+  hold        // the old schedule, then its last learning rate
 };
 ResumeSchedule resume_schedule_from_name(const std::string& name);
 
-// asked: as a run that begins now would have it, over asked.total_steps. Exit::checkpoint: E_CKPT_STEPS (more steps are
-// done already), E_CKPT_SCHEDULE (the number of steps matters, and `how` does not say what becomes of the schedule).
+// asked: the schedule that a new run would have, over asked.total_steps. Exit::checkpoint: E_CKPT_STEPS (more steps are
+// done already), E_CKPT_SCHEDULE (`how` is automatic and the number of steps changes learning rates).
 ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& checkpoint, ResumeSchedule how,
                                 const Log& log = {});
 
-// What a checkpoint's state keeps for that, as JSON.
+// Returns the JSON that a checkpoint stores for resumed_schedule().
 std::string schedule_record(const ScheduleConfig& schedule, int64_t max_steps);
 
 }  // namespace amp

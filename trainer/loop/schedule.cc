@@ -1,3 +1,6 @@
+// Registry and evaluation of schedules. A row either gives a factor per step or a recursion (ScheduleRow::next), as the
+// torch schedulers that multiply the previous rate; chained() evaluates recursions from the last cached step.
+
 #include "trainer/loop/schedule.h"
 
 #include <algorithm>
@@ -48,7 +51,7 @@ void require(bool ok, const std::string& flag, const std::string& value, const s
   if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat("--", flag, " is ", printable(value)), "give " + range);
 }
 
-// A finite number and nothing behind it; else NaN.
+// Parses a number that must end with the text; NaN if it does not.
 double number_in(const std::string& text) {
   size_t used = 0;
   try {
@@ -149,7 +152,7 @@ double Schedule::lr(int64_t applied) const {
   return averaged_.rate;
 }
 
-// As torch has it: what it came from is found in the last rate.
+// As in torch's SWALR: the schedule's rate is recovered from the previous annealed rate.
 double AveragedRate::next(int64_t k, double before) const {
   const double step = static_cast<double>(anneal_steps == 0 ? std::max<int64_t>(1, k) : k);
   const auto alpha = [&](double at) {

@@ -1,5 +1,5 @@
-// Learning-rate schedules: functions of the number of applied steps before this one (a skipped step advances nothing).
-// Each is a row of trainer/schedules/, named as in Hugging Face's get_scheduler or torch.
+// Learning-rate schedules: functions of the number of steps applied so far (skipped steps do not count). Each schedule
+// is a ScheduleRow in trainer/schedules/, named as in Hugging Face's get_scheduler, torch or timm.
 #pragma once
 
 #include <cstdint>
@@ -19,44 +19,44 @@ std::string schedule_from_name(const std::string& name);
 // --warmup_steps: an integer, or below 1 a fraction of the total, rounded up.
 int64_t resolve_warmup(double warmup_steps, int64_t total_steps);
 
-// The rate while weights are averaged, torch's SWALR: from applied step `start` on it goes from the schedule's to `lr`
-// within anneal_steps, and stays there.
+// Learning rate during weight averaging, as torch's SWALR: from applied step `start` the rate changes from the
+// schedule's to `lr` within anneal_steps and then stays constant.
 struct AveragedRate {
   int64_t start = 0;
   double lr = 0;
   int64_t anneal_steps = 10;
   bool cosine = true;  // else linear
 
-  // k steps behind start, from the rate of the step before; of k = 0, from the schedule's.
+  // The rate k steps after start. before: the rate of the previous step, or the schedule's for k = 0.
   double next(int64_t k, double before) const;
 };
 
 struct ScheduleConfig {
   std::string kind = "linear";  // a row's name
   double lr = 5e-5;
-  double warmup_steps = 0;                      // as resolve_warmup() takes it
-  int64_t total_steps = 0;                      // that it is laid out over, in applied steps
-  std::map<std::string, std::string> settings;  // by the row's keys; what is left out has the row's default
-  int64_t begin = 0;                            // applied steps before its first one
-  bool hold = false;                            // behind its last step: that one's rate
-  int64_t epoch_steps = 1;                      // of an epoch, for schedules that move by epochs
+  double warmup_steps = 0;                      // a number or a fraction, see resolve_warmup()
+  int64_t total_steps = 0;                      // length of the schedule in applied steps
+  std::map<std::string, std::string> settings;  // by the row's keys; missing keys have the row's default
+  int64_t begin = 0;                            // number of applied steps before the schedule's first one
+  bool hold = false;                            // keep the last step's rate after the schedule's end
+  int64_t epoch_steps = 1;                      // steps per epoch, for schedules that change per epoch
   std::optional<AveragedRate> averaged = {};
 };
 
 class Schedule {
  public:
-  // Usage error naming the flag, or the setting, of a value out of range.
+  // Fails with a usage error that names the flag or setting of a value out of range.
   explicit Schedule(const ScheduleConfig& config);
-  // Past the end: the last value, where the schedule has an end. The last rate is kept, for schedules that go on from
-  // it: one thread at a time.
+  // Returns the rate of the step after `applied` applied steps; past the end the last value, if the schedule has an
+  // end. Caches the last rate for recursive schedules, so it is not thread-safe.
   double lr(int64_t applied) const;
-  std::optional<double> momentum(int64_t applied) const;  // where the schedule cycles it
-  std::vector<double> table(int64_t steps) const;  // lr(0), lr(1), ...: what a device indexes by its step counter
+  std::optional<double> momentum(int64_t applied) const;  // only for schedules that cycle the momentum
+  std::vector<double> table(int64_t steps) const;         // lr(0), lr(1), ...: the device indexes it by applied steps
   const ScheduleConfig& config() const { return c_; }
 
  private:
   SchedulePoint point(int64_t applied) const;
-  struct Known {  // the rate of a step from which others go on
+  struct Known {  // cached rate of a step; recursive schedules continue from it
     int64_t step = -1;
     double rate = 0;
   };

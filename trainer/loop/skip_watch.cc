@@ -24,7 +24,7 @@ SkipWatch::Message SkipWatch::see(const StepScale& step) {
       ++calibration_skips_;
       return {};
     }
-    calibrating_ = calibrating_ && !step.at_floor;  // nothing lower to find: from here on a skip is a skip
+    calibrating_ = calibrating_ && !step.at_floor;  // the scale cannot fall further: from now on every skip counts
   }
   recent_.push_back(!step.applied);
   skips_ += !step.applied;

@@ -1,5 +1,5 @@
-// What a person is told of skipped steps. A dynamic scale that starts high skips a few steps until it fits: one quiet
-// line when that is over. Later skips are an alarm only when they are many.
+// SkipWatch: decides when to report skipped steps. A dynamic loss scale that starts high skips a few steps until it
+// fits; that is reported once, as information. Later skips cause a warning only if they are frequent.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ namespace amp {
 
 class SkipWatch {
  public:
-  // Steps that a rate is taken over. Between alarms lie as many, then twice as many each time.
+  // Number of steps over which skips are counted. Also the pause after the first warning; it doubles with each one.
   static constexpr int64_t kWindow = 100;
 
-  // resumed: the scale was found before.
+  // resumed: the loss scale has been found before, so every skip counts.
   SkipWatch(const LossScaleConfig& config, bool resumed);
 
   struct Message {
-    std::string text;    // empty: nothing to say
-    bool alarm = false;  // else a remark that --quiet may leave out
+    std::string text;    // empty: nothing to report
+    bool alarm = false;  // true: a warning; false: information that --quiet omits
   };
-  Message see(const StepScale& step);  // after every attempted step
+  Message see(const StepScale& step);  // call after every attempted step
 
-  // More skips than this among kWindow steps are an alarm: 5, or twice what the scale's own probing upwards costs
-  // (one skip in growth_interval + 1 steps).
+  // More skips than this within kWindow steps cause a warning. At least 5, or twice the skips that growing the scale
+  // causes (one in growth_interval + 1 steps).
   int64_t tolerated() const { return tolerated_; }
 
  private:

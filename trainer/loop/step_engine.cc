@@ -1,3 +1,7 @@
+// Order within a step: seeds, curvature (if due), micro-batches, SAM's second pass, update. All launches are
+// asynchronous on a GPU; the engine waits only if an optimizer's interval needs the number of applied steps.
+// state() and load() define the optimizer's part of a checkpoint.
+
 #include "trainer/loop/step_engine.h"
 
 #include <algorithm>
@@ -17,10 +21,10 @@ namespace {
 constexpr float kOverflow = std::numeric_limits<float>::infinity();
 using Moment = DeviceUpdate::Moment;
 constexpr const char* kCurvature = "hessian";
-constexpr char kOfRank = '@';                  // "m@2": the moment of the third rank, of local steps
-constexpr const char* kTraining = "training";  // weights that are not the ones evaluated
+constexpr char kOfRank = '@';                  // local steps: "m@2" is the moment of the third rank
+constexpr const char* kTraining = "training";  // trained weights, if they differ from the evaluated ones
 
-// What an update keeps, by its name in checkpoints.
+// Moments and averages of an update, with their names in checkpoints.
 std::vector<std::pair<std::string, Moment>> moments_of(const OptimizerConfig& optimizer) {
   std::vector<std::pair<std::string, Moment>> out{
       {"m", Moment::m}, {"v", Moment::v}, {"u", Moment::u}, {"slow", Moment::slow}};
@@ -39,7 +43,7 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
   const Schedule at(schedule);
   spec.lr = [at](int64_t applied) { return at.lr(applied); };
   if (const std::optional<double> first = at.momentum(0)) {
-    spec.optimizer.settings.*cycled_key(optimizer.rule) = *first;  // above 0: sgd keeps its moment
+    spec.optimizer.settings.*cycled_key(optimizer.rule) = *first;  // above 0, so that sgd allocates its moment
     spec.momentum = [at](int64_t applied) { return *at.momentum(applied); };
   }
   spec.max_steps = max_steps;
@@ -92,7 +96,7 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   update_->begin(seeds, w.share);
   session_.state().step = w.step;
   const std::vector<int64_t> before = w.before.empty() ? rows_before(w.rows) : w.before;
-  // On a device that reports late, only a rule with an interval waits for the number of steps that were applied.
+  // state() waits for the device, so it is only read if the optimizer has an interval.
   if (curvature_ && (curvature_->every_step() || curvature_->due(update_->state().applied))) {
     curvature_->estimate(*w.losses, w.batches, before, seeds);
     update_->average_curvature();
@@ -107,14 +111,15 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
 }
 
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
-  // What is injected comes behind the gradients.
+  // An injected overflow is written after the gradients are complete, so they cannot be reduced earlier.
   GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
   if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms, w.look, watch);
   const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
   cache_->launch(w.batches, before, rows, terms, watch);
 }
 
-// SAM: the gradients where the weights are worst nearby; losses and running statistics stay those of the first pass.
+// Sharpness-aware minimization (SAM; Foret et al. 2021): gradients at the perturbed weights. Losses and running
+// statistics remain those of the first pass.
 void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
   session_.hold_statistics();
   update_->perturb();
@@ -193,7 +198,7 @@ void StepEngine::average_ranks() {
   for (const UpdateSpec::Statistic& s : spec.statistics) all.push_back({s.committed, DType::f32, {s.count}});
   for (int k = 0; k < optimizer_.averages(); ++k) all.push_back(*update_->moment(DeviceUpdate::average(k)));
   summing_->average(all);
-  session_.set_params(session_.host_params());  // 16-bit copies follow
+  session_.set_params(session_.host_params());  // refreshes the 16-bit copies
 }
 
 void StepEngine::release() {
@@ -218,7 +223,7 @@ void StepEngine::gather_local() {
   }
 }
 
-// Of as many ranks as were saved each takes its own again; further ones take those in turn.
+// Name of the saved moment that this rank loads: its own, or, if there are more ranks than were saved, those in turn.
 std::string StepEngine::own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const {
   const auto is_there = [&](int r) {
     const std::string begin = cat(moment, kOfRank, r, '/');

@@ -1,3 +1,6 @@
+// Signal handlers may call only async-signal-safe functions. Therefore messages are built in a fixed buffer, state is
+// in lock-free atomics, and the process ends with _exit().
+
 #include "trainer/loop/stop.h"
 
 #include <string.h>
@@ -15,8 +18,7 @@
 namespace amp {
 
 namespace {
-// A handler reaches nothing but globals; what it calls must be async-signal-safe: lock-free atomics, clock_gettime,
-// _exit.
+// Handlers have no argument but the signal number, so their state is global.
 std::atomic<int> first_signal{0};
 std::atomic<long> first_time{0};
 std::atomic<bool> installed{false};
@@ -44,13 +46,13 @@ extern "C" void amp_on_stop_signal(int number) {
 std::atomic<bool> all_durable{false}, one_of_several{false};
 std::atomic<int> immediate{0};
 
-constexpr long kLaunchedMicroseconds = 300'000;  // OpenMPI kills what is there a second later
+constexpr long kLaunchedMicroseconds = 300'000;  // well below the second after which OpenMPI sends SIGKILL
 
 extern "C" void amp_on_immediate_stop(int number) {
   if (number != SIGALRM && one_of_several.exchange(false)) {
     immediate = number;
     const itimerval once = {{0, 0}, {0, kLaunchedMicroseconds}};
-    if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // comes back as SIGALRM
+    if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // the handler runs again for SIGALRM
   }
   if (number == SIGALRM) number = immediate;
   ImmediateStop::obey(number, false);
@@ -61,7 +63,7 @@ bool ignored(int number) {
   return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// Text put together without memory of the heap.
+// Builds text without heap allocation.
 struct Line {
   char text[768];
   size_t size = 0;
@@ -110,9 +112,9 @@ void say_stopped(int signal, bool durable) {
   line.add("\",\"where\":\"\",\"hint\":\"");
   line.add(hint);
   line.add("\"}\n");
-  // The JSON line is for programs: a terminal shows people the text only.
+  // The JSON line is for programs: it is omitted on a terminal.
   if (::write(STDERR_FILENO, line.text, ::isatty(STDERR_FILENO) ? for_people : line.size) < 0)
-    return;  // nobody listens
+    return;  // stderr is closed
 }
 
 ImmediateStop::ImmediateStop() {
@@ -152,7 +154,7 @@ StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)
   first_signal = 0;
   struct sigaction action = {};
   action.sa_handler = amp_on_stop_signal;
-  action.sa_flags = SA_RESTART;  // a save in progress goes on undisturbed
+  action.sa_flags = SA_RESTART;  // so that system calls of a checkpoint in progress are not interrupted
   ::sigemptyset(&action.sa_mask);
   for (const int s : signals_) ::sigaddset(&action.sa_mask, s);
   signals_.erase(std::remove_if(signals_.begin(), signals_.end(), ignored), signals_.end());

@@ -1,11 +1,11 @@
-// Stop requests: SIGINT, SIGTERM, SIGHUP. Where a step must be finished and a checkpoint written (StopSignals) the
-// first one sets a flag that the loop polls, a second one ends the process at once. Everywhere else (ImmediateStop) the
-// first one does: temporary files are removed, the last line of stderr is the JSON object of an error, the exit code
-// 128 + the signal's number, or 75 once a checkpoint holds all that was done.
+// Stop requests: SIGINT, SIGTERM, SIGHUP. During training (StopSignals) the first signal sets a flag that the loop
+// polls, so that it can finish the step and write a checkpoint; a second signal ends the process at once. At any other
+// time (ImmediateStop) the
+// first signal ends the process: it removes temporary files and writes the JSON object of an error as the last line of
+// stderr. The exit code is 128 + the signal's number, or 75 if a checkpoint contains all completed work.
 //
-// Copies of the first signal do not count as a second: timeout(1), mpirun and terminals deliver a request to the
-// process and again to its group, microseconds apart. A signal that is ignored when the program starts (nohup) stays
-// so.
+// Copies of the first signal do not count as a second one: timeout(1), mpirun and terminals signal the process and then
+// its group, microseconds apart. A signal that is ignored when the program starts (nohup) stays ignored.
 #pragma once
 
 #include <signal.h>
@@ -17,43 +17,45 @@ namespace amp {
 
 class StopSignals {
  public:
-  static constexpr long kEchoMilliseconds = 50;  // within these a further signal is the first one's copy
+  static constexpr long kEchoMilliseconds = 50;  // a further signal within this time is a copy of the first
 
-  explicit StopSignals(std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP});  // one object at a time
+  explicit StopSignals(std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP});  // only one object at a time
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals();  // the former handlers are back
+  ~StopSignals();  // restores the previous handlers
 
   bool requested() const { return signal() != 0; }
-  int signal() const;  // the first signal's number; 0: none came
+  int signal() const;  // the first signal's number; 0: none was received
 
  private:
   std::vector<int> signals_;
   std::vector<struct sigaction> former_;
 };
 
-// For main(), before anything else; a StopSignals inside its life takes over for as long as that lives. Also makes
-// writing into a closed pipe and beyond a file size limit errors that are told, instead of deaths.
+// Constructed by main() before anything else. A StopSignals replaces its handlers while it exists. Also turns SIGPIPE
+// and SIGXFSZ (closed pipe, file size limit) into error codes of write().
 class ImmediateStop {
  public:
   ImmediateStop();
   ImmediateStop(const ImmediateStop&) = delete;
   ImmediateStop& operator=(const ImmediateStop&) = delete;
 
-  // This process is one of several: there is a moment before a signal is obeyed. A launcher ends them all by SIGTERM
-  // once one is lost, which is to be told; and the others are to be told of a signal that this one alone was given.
+  // Declares that this process is one of several ranks: it then delays the reaction to a signal. A launcher sends
+  // SIGTERM to all ranks when one is lost, and the delay leaves time to report the lost rank. It also leaves time to
+  // notify the other ranks of a
+  // signal that only this process received.
   static void launched();
-  static int asked();  // the signal that will be obeyed; 0: none came
-  // Ends the process as that signal would; quietly: another one says it.
+  static int asked();  // the received signal that will end the process; 0: none
+  // Ends the process as that signal would. quietly: without the message, because another rank prints it.
   [[noreturn]] static void obey(int signal, bool quietly);
-  // From now on all that was done lies in a checkpoint: the exit code is 75, and the hint says how to go on.
+  // Declares that a checkpoint contains all completed work: the exit code is 75, and the hint explains how to continue.
   static void durable();
 };
 
-// What a process that is stopped by a signal says: "error: stopped by SIGINT ...", then the JSON line. Signal 0 is
-// --max_minutes.
-std::string signal_name(int signal);         // "SIGTERM"; empty: there is no such signal
-void say_stopped(int signal, bool durable);  // async-signal-safe
+std::string signal_name(int signal);  // "SIGTERM"; empty: there is no such signal
+// Prints the message of a stopped process: "error: stopped by SIGINT ...", then the JSON line. Signal 0 stands for
+// --max_minutes. Async-signal-safe.
+void say_stopped(int signal, bool durable);
 int stopped_exit(int signal, bool durable);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Teacher: a second model, frozen, whose outputs on the same inputs are targets of the distill loss.
+// Teacher: a second, frozen model. Its outputs on the same inputs are the targets of the distill loss.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@ namespace amp {
 
 class Teacher {
  public:
-  // graph must outlive the teacher. For each distill loss the teacher's output of the same name, else its only floating
-  // output.
-  // Exit::usage (E_TEACHER) when there is no such output, or when the teacher takes an input that the batch lacks.
+  // graph must outlive the teacher. For each distill loss it uses the teacher's output of the same name, else its only
+  // floating-point output. Exit::usage (E_TEACHER) if there is no such output.
   Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses);
 
-  // Of the teacher, one a distilled output.
+  // Names of the teacher's outputs, one per distilled output of the model.
   const std::vector<std::string>& outputs() const { return names_; }
-  // Reads another value in an output's place: the logits behind it.
+  // Reads another value instead of an output, such as the logits before its softmax.
   void read(size_t output, int value) { values_.at(output) = value; }
-  // The graph inputs that it needs.
+  // Graph inputs that the teacher needs.
   std::vector<int> inputs() const;
-  // Adds its outputs on the batch's inputs to the batch, each under teacher_name(output of the model). Ranks that are
-  // threads take turns.
+  // Runs the teacher on the batch's inputs and adds its outputs to the batch, each under teacher_name(output of the
+  // model). E_TEACHER if the batch lacks an input. Thread-safe: ranks that are threads of one process share the
+  // teacher.
   void add_outputs(Tensors& batch);
 
  private:

@@ -1,3 +1,7 @@
+// The training loop. Results arrive later than submit() on a GPU, so everything that reads weights (evaluation,
+// checkpoints) first takes all pending steps. All decisions that change the control flow are equal on all ranks;
+// otherwise collectives would deadlock. Checkpoints are in trainer_checkpoint.cc.
+
 #include "trainer/loop/trainer.h"
 
 #include <cmath>
@@ -86,7 +90,7 @@ void Trainer::submit(LoadedWindow window) {
   pending_.push_back(std::move(window));
 }
 
-// A step is over: the oldest of the pending ones.
+// Handles the result of the oldest pending step.
 void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock& clock,
                            std::optional<MetricsLog>& log) {
   const LoadedWindow window = std::move(pending_.front());
@@ -142,7 +146,7 @@ void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, std::optio
   }
 }
 
-// False: there is no window left.
+// Submits the next accumulation step; false if the data has ended.
 bool Trainer::submit_next(WindowLoader& loader, bool& epoch_end) {
   doing("training");
   std::optional<LoadedWindow> window = loader.next();
@@ -158,7 +162,7 @@ bool Trainer::submit_next(WindowLoader& loader, bool& epoch_end) {
 TrainResult Trainer::run() {
   try {
     return run_steps();
-  } catch (...) {  // what ended the run is reported; the best checkpoint is saved first
+  } catch (...) {  // saves the best checkpoint before the error is reported
     try {
       write_held();
     } catch (const Error& e) {
@@ -194,7 +198,7 @@ TrainResult Trainer::run_steps() {
       if (!submit_next(loader, epoch_end)) break;
       eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
     }
-    // Between averages each rank has weights of its own: nobody looks at them.
+    // Between averages the ranks' weights differ, so evaluation, checkpoints and stops wait for the next average.
     if (local() && !late && !epoch_end && step_ % config_.sync_every != 0) {
       take_steps(false, result, clock, log);
       continue;
@@ -202,7 +206,7 @@ TrainResult Trainer::run_steps() {
     if (!late) engine_.average_ranks();
     const bool due = save_due(epoch_end);
     bool asked_to_stop = on_any(stop_.requested() || out_of_time());
-    // Whoever looks at the weights waits for all steps that were asked for.
+    // Evaluations and checkpoints read the weights, so they need the results of all submitted steps.
     take_steps(eval_due || due || asked_to_stop, result, clock, log);
     if (config_.enough && config_.enough()) {
       take_steps(true, result, clock, log);
@@ -233,7 +237,7 @@ TrainResult Trainer::run_steps() {
   }
   write_held();
   result.seconds = steady_seconds() - clock.started - clock.evaluating;
-  if (config_.optimizer.averages() > 0) engine_.gather();  // whoever exports asks for it
+  if (config_.optimizer.averages() > 0) engine_.gather();  // the export reads the averages
   finish(result);
   return result;
 }
@@ -259,7 +263,7 @@ bool Trainer::out_of_patience() const {
          best_.evals_since >= config_.early_stopping_patience;
 }
 
-// Asked once a step is under way, and by no evaluation: however short the time, a run that is resumed gets on.
+// Checked only after a step is submitted, so that every resumed run makes progress, however short its time limit is.
 bool Trainer::out_of_time() const {
   return config_.max_seconds > 0 && step_ < config_.max_steps && steady_seconds() - began_ >= config_.max_seconds;
 }
@@ -295,7 +299,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   const bool better = best_.see(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
   if (better) held_.reset();
   JsonObject line;
-  const double epoch =  // passed, with its fraction, as in metrics.jsonl
+  const double epoch =  // completed epochs with fraction, as in metrics.jsonl
       static_cast<double>(next_.epoch) + static_cast<double>(next_.window) / static_cast<double>(per_epoch_);
   line.add("step", step_).add("epoch", epoch).add("loss", m.loss);
   std::string text = cat("evaluation at step ", step_, ": loss ", m.loss);
@@ -312,7 +316,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   return better;
 }
 
-// All steps that were asked for are over.
+// Requires that no step is pending.
 void Trainer::watch_plateau(double metric) {
   if (!plateau_ || !plateau_->see(metric)) return;
   engine_.set_lr_scale(plateau_->scale());

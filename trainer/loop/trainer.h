@@ -1,6 +1,6 @@
-// Trainer: the loop. A step is one accumulation window: micro-batches, finite check, unscale, clip, optimizer, EMA,
-// scale.
-// Steps count attempts; schedule, EMA, running statistics and the optimizer's t count applied ones.
+// Trainer: the training loop. A step consists of micro-batches, finite check, unscaling, clipping, optimizer, EMA and
+// the update of the loss scale. Steps count attempts; schedule, EMA, running statistics and the optimizer's t count
+// applied steps.
 #pragma once
 
 #include <deque>
@@ -30,56 +30,56 @@
 namespace amp {
 
 struct TrainerConfig {
-  // What rank this is; it outlives the trainer. Only the first one evaluates and writes; its checkpoint and its stop
-  // are everybody's.
+  // Must outlive the trainer. All ranks share the evaluation; only the root rank writes files. A stop request on any
+  // rank stops all.
   Communicator* ranks = &one_rank();
   Objective objective;
   OptimizerConfig optimizer;
-  std::function<void(FlatLayout&)> groups;  // what parameters have of their own; for the memory estimate
+  std::function<void(FlatLayout&)> groups;  // sets per-parameter options; used by the memory estimate
   ScheduleConfig schedule;
   LossScaleConfig scale;
   SamplerOptions sampler;
-  bool gradient_cache = false;  // losses across rows see those of a window (trainer/loop/gradient_cache.h)
+  bool gradient_cache = false;  // losses across rows use all rows of a step (trainer/loop/gradient_cache.h)
   int64_t max_steps = 0;        // attempted steps
-  double max_seconds = 0;       // of this process's training, evaluations included; 0: no limit
+  double max_seconds = 0;       // limit for this process's training, evaluations included; 0: no limit
   int64_t eval_batch_size = 32;
   int64_t eval_steps = 0;  // 0: at the end of each epoch
-  int64_t save_steps = 0;  // 0: as save_strategy says
+  int64_t save_steps = 0;  // 0: only as save_strategy defines
   SaveStrategy save_strategy = SaveStrategy::epoch;
   int64_t save_total_limit = 2;
   int64_t max_consecutive_skips = 50;  // 0: never stop
   int64_t early_stopping_patience = 0;
-  double early_stopping_threshold = 0;  // by how much more than this a metric must be better
+  double early_stopping_threshold = 0;  // smallest improvement that counts
   std::string best_metric = "accuracy";
   std::string output_dir;
-  std::map<std::string, std::string> fixed;        // settings and files that must be the same to resume
-  std::function<bool(int64_t)> inject_overflow;    // by attempted step
-  std::function<void(const StepResult&)> on_step;  // after each attempted step
-  std::function<void(const StepLine&)> on_line;    // the same as metrics.jsonl has it; first rank
+  std::map<std::string, std::string> fixed;        // settings and files that must be equal to resume
+  std::function<bool(int64_t)> inject_overflow;    // for tests; called with the attempted step
+  std::function<void(const StepResult&)> on_step;  // called after each attempted step
+  std::function<void(const StepLine&)> on_line;    // called for each line of metrics.jsonl; root rank only
   std::function<void(int64_t, const Metrics&)>
-      on_eval;  // of the step that was reached, as eval.jsonl has it; first rank
-  std::function<void(const ProgressState&)> on_progress;  // the same for people; once more at the end
-  std::function<void(int64_t, const char*)> doing;        // which step is next, and what is done now: "training"
+      on_eval;  // called with step and metrics of an evaluation; root rank only
+  std::function<void(const ProgressState&)> on_progress;  // called after each attempted step and at the end
+  std::function<void(int64_t, const char*)> doing;  // called with the next step and the current phase ("training")
   Log log;
   bool initial_eval = true;
-  bool saves = true;                  // checkpoints
-  int64_t sync_every = 1;             // steps between averages of the ranks' weights; 1: gradients are summed in each
-  bool overlap_sums = true;           // of gradients over the ranks, with backward
-  DType sent_gradients = DType::f32;  // what ranks exchange to sum them (StepEngine::Options)
-  std::function<bool()> enough;       // asked after each step: stops here
+  bool saves = true;         // whether checkpoints are written
+  int64_t sync_every = 1;    // local SGD: steps between averages of the ranks' weights; 1: all-reduce each step
+  bool overlap_sums = true;  // overlap the gradient all-reduce with backward
+  DType sent_gradients = DType::f32;  // element type of the gradient all-reduce (StepEngine::Options)
+  std::function<bool()> enough;       // called after each step; true ends training
 };
 
 struct TrainResult {
   bool stopped = false;  // by a signal, or after max_seconds
-  int signal = 0;        // that one of the ranks was given; 0: none
-  bool saved = false;    // a checkpoint holds all that was done
+  int signal = 0;        // signal that one of the ranks received; 0: none
+  bool saved = false;    // a checkpoint contains all completed work
   int64_t steps = 0, applied = 0, skipped = 0;
-  int64_t best_step = -1;  // of the best evaluation; -1: there was none
+  int64_t best_step = -1;  // step of the best evaluation; -1: there was none
   double best_value = 0;   // of config.best_metric at that step
   std::optional<Metrics> initial, last;
-  double seconds = 0;  // of training, evaluation left out
-  double waited = 0;   // of these for data
-  // That sums of gradients over the ranks were under way, and that they were waited for.
+  double seconds = 0;  // training time without evaluations
+  double waited = 0;   // time in it spent waiting for data
+  // Seconds of the gradient all-reduce, and of waiting for it.
   double sum_seconds = 0, sum_waited = 0;
   int64_t samples = 0, tokens = 0;
 };
@@ -93,9 +93,9 @@ class Trainer {
   TrainResult run();
   TrainResult reached() const;  // after resume(), without running
 
-  // laid out like the parameters that train; empty without EMA
+  // With the layout of the trainable parameters; empty without EMA.
   HostTensor average(int k) const { return engine_.average(k); }
-  // All parameters as they are evaluated and exported, of a rule that trains others; else empty.
+  // All parameters as evaluated and exported, for optimizers that train others (schedule-free); else empty.
   HostTensor evaluated() const { return engine_.evaluated(); }
   const StepEngine& engine() const { return engine_; }
 
@@ -105,28 +105,30 @@ class Trainer {
   };
   void submit(LoadedWindow window);
   bool submit_next(WindowLoader& loader, bool& epoch_end);
-  void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
+  void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
   void doing(const char* phase) const;
   bool local() const { return config_.sync_every > 1 && ranks_.size() > 1; }
-  void stopped(TrainResult& result);       // by all ranks together
-  bool on_any(bool wish);                  // of the ranks; where one of them gave up removing padding, all do
-  std::optional<Metrics> evaluate();       // of the current weights on val; none: stopped before its end
+  void stopped(TrainResult& result);  // collective
+  // Collective: whether `wish` is true on any rank. If one rank has disabled padding removal, all disable it.
+  bool on_any(bool wish);
+  std::optional<Metrics> evaluate();       // evaluates the current weights on val; empty: stopped before the end
   bool evaluate_now(TrainResult& result);  // true: the best so far
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
   Checkpoint checkpoint(const SamplerState& next) const;  // of this step; its tensors are views of the session's memory
   void save(const SamplerState& next);
-  bool save_due(bool epoch_end);  // by steps and epochs; the same on all ranks
-  bool affordable();              // by the leader's budget; the same on all ranks
-  // Keeps this step's checkpoint in memory. False: it is to be written now, as the strategy, the budget or memory says.
+  bool save_due(bool epoch_end);  // by steps and epochs; equal on all ranks
+  bool affordable();              // by the root's budget; equal on all ranks
+  // Keeps this step's checkpoint in memory. False: it must be written now, because of the strategy, the budget or too
+  // little memory.
   bool hold_best(const SamplerState& next);
   void write_held();  // writes the best checkpoint if it is still held
   void write(const Checkpoint& checkpoint);
   TrainResult run_steps();
   bool out_of_patience() const;  // early stopping
-  bool ended_early() const;      // so, before it was resumed
-  bool out_of_time() const;      // with steps left
+  bool ended_early() const;      // as out_of_patience(); logs a note if steps remain
+  bool out_of_time() const;      // max_seconds has passed and steps remain
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
   Session& session_;
@@ -139,13 +141,13 @@ class Trainer {
   SkipWatch skips_;
   double began_;  // seconds
   std::optional<Plateau> plateau_;
-  std::deque<LoadedWindow> pending_;  // asked for and not yet told of
+  std::deque<LoadedWindow> pending_;  // submitted steps without a result yet
   int64_t per_epoch_ = 1, first_step_ = 0;
   int64_t step_ = 0;  // attempted
   int64_t saved_step_ = -1;
   SaveBudget budget_;
-  std::optional<Checkpoint> held_;  // the best one, which the budget did not allow to write yet; the leader's
-  bool evaluation_due_ = false;     // a stop cut it short: a resumed run makes up for it
+  std::optional<Checkpoint> held_;  // root only: the best checkpoint, if the budget did not permit writing it yet
+  bool evaluation_due_ = false;     // an evaluation was interrupted; a resumed run repeats it
   bool warned_empty_ = false, warned_not_finite_ = false;
   SamplerState next_;
   BestMetric best_;

@@ -1,4 +1,6 @@
-// The trainer's checkpoints: what of a run is in them, and how it goes on from one.
+// Saving and resuming of a Trainer. The JSON state contains counters, loss scaler, sampler position, schedule and best
+// metric; the tensors are parameters and optimizer state. resume() reads the same keys, so change both together. The
+// best checkpoint may be held in memory until the budget permits writing it (SaveBudget).
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -14,7 +16,7 @@
 namespace amp {
 
 namespace {
-// A number that JSON has no word for was written as null.
+// Non-finite numbers are written as null, because JSON cannot represent them.
 double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
 
 HostTensor copy_of(const HostTensor& t) {
@@ -67,7 +69,7 @@ void Trainer::save(const SamplerState& next) {
   engine_.gather();
   if (ranks_.is_root()) {
     if (held_ && held_->step == step_) held_.reset();
-    write_held();  // before this one: checkpoints are pruned in the order of their steps
+    write_held();  // before this one, because checkpoints are pruned in the order of their steps
     write(checkpoint(next));
     engine_.release();
   }
@@ -98,7 +100,7 @@ bool Trainer::hold_best(const SamplerState& next) {
     Checkpoint c = checkpoint(next);
     int64_t bytes = 0;
     for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();
-    no_room = bytes > available_memory_bytes() / 4;  // the rest is for evaluation and export
+    no_room = bytes > available_memory_bytes() / 4;  // leaves memory for evaluation and export
     if (!no_room) {
       for (auto& [name, tensor] : c.tensors) tensor = copy_of(tensor);
       held_ = std::move(c);
@@ -150,7 +152,7 @@ void Trainer::resume(const Checkpoint& c) {
     fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
   }
   step_ = saved_step_ = c.step;
-  if (evaluation_due_) saved_step_ = -1;  // its checkpoint is written again, with what the evaluation finds
+  if (evaluation_due_) saved_step_ = -1;  // the checkpoint is written again after the repeated evaluation
 }
 
 }  // namespace amp
