@@ -1,3 +1,8 @@
+// Communicator: queue of collectives on one worker thread, and the two implementations without a transport: one rank,
+// and ranks as threads (ThreadGroup). An all-reduce is a reduce-scatter followed by an all-gather. Each element is
+// reduced in
+// the order of the ranks by the rank that owns it, so all ranks get the same bits.
+
 #include "trainer/comm/communicator.h"
 
 #include <algorithm>
@@ -76,7 +81,7 @@ Communicator::Handle Communicator::start(std::function<void()> work) {
 
 void Communicator::run(std::function<void()> work) {
   if (size() == 1) return;
-  if (worker_.joinable())  // behind what was started
+  if (worker_.joinable())  // after the collectives that are queued
     start(std::move(work)).get();
   else
     work();
@@ -145,12 +150,12 @@ void Communicator::barrier() {
   run([&] { do_barrier(); });
 }
 
-// ---- threads: each rank shows where its data lie, and reads the others' between two barriers.
+// ---- threads: each rank publishes the address of its data and reads the other ranks' data between two barriers.
 class ThreadGroup::Barrier {
  public:
   explicit Barrier(int size) : shown_(static_cast<size_t>(size), nullptr) {}
 
-  // Until all are here.
+  // Blocks until all ranks have called it.
   void wait() {
     std::unique_lock lock(mutex_);
     if (!failed_) {
@@ -175,7 +180,7 @@ class ThreadGroup::Barrier {
     }
     all_here_.notify_all();
   }
-  // Written before a wait(), read between that and the next.
+  // The published address of a rank. Written before a wait(), read between that wait() and the next.
   char*& shown(int rank) { return shown_[static_cast<size_t>(rank)]; }
 
  private:
@@ -199,7 +204,7 @@ class ThreadGroup::Rank final : public Communicator {
     barrier_.wait();
     const Shard mine = shard(block.count, rank());
     const int64_t begin = mine.begin * block.size, bytes = mine.count * block.size;
-    std::vector<char> sum(static_cast<size_t>(bytes));  // in the order of the ranks, whoever adds
+    std::vector<char> sum(static_cast<size_t>(bytes));  // starts with rank 0, whichever rank adds
     if (bytes > 0) {
       std::memcpy(sum.data(), barrier_.shown(0) + begin, static_cast<size_t>(bytes));
       std::vector<char*> of{sum.data()};

@@ -1,3 +1,6 @@
+// Rank 0 listens and broadcasts its addresses, port and a random secret through the communicator. The others connect
+// and send the secret. Connections without it are closed, so another program cannot join.
+
 #include "trainer/comm/connections.h"
 
 #include <netinet/in.h>
@@ -23,7 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLongestLine = 64 * 1024;  // what is longer is not ours
+constexpr size_t kLongestLine = 64 * 1024;  // a longer line is not from this program
 
 [[noreturn]] void unreachable(const std::string& why) {
   fail(Exit::distributed, "E_RANK_LOST", cat("the ranks do not reach each other: ", why),
@@ -36,7 +39,7 @@ void look_for_gone(const Communicator& ranks) {
          "its own messages say why");
 }
 
-// Who that is, of the ranks that are awaited; none: a stranger, whatever it sent.
+// Returns the rank that a greeting identifies; empty if it is not from an expected rank of this run.
 std::optional<RankProcess> introduced(const json& hello, const std::string& secret, int size) {
   const auto member = [&](const char* key) { return hello.is_object() && hello.contains(key) ? hello[key] : json(); };
   const json said = member("secret"), rank = member("rank"), host = member("host"), pid = member("pid");
@@ -46,7 +49,7 @@ std::optional<RankProcess> introduced(const json& hello, const std::string& secr
   return RankProcess{static_cast<int>(r), host.get<std::string>(), pid.get<int64_t>()};
 }
 
-// Whoever listens, on one of these addresses. A machine may have some that lead nowhere.
+// Connects to the first of these addresses that answers. Some addresses of a machine may be unreachable.
 LineSocket reach(const Communicator& ranks, const std::vector<std::string>& where, int port, double until) {
   while (steady_seconds() < until) {
     look_for_gone(ranks);
@@ -83,7 +86,7 @@ std::vector<Connected> accept_all(const Communicator& ranks, const Listener& lis
 
 bool LineSocket::send(const json& line) {
   const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
-  // What does not fit has a reader who is late: a part of a line would be worse than none.
+  // A full buffer means that the peer does not read. A partially sent line then counts as a failure.
   const auto sent = ::send(descriptor(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   return sent == static_cast<ssize_t>(text.size());
 }

@@ -1,3 +1,7 @@
+// DeviceRanks for devices that compute in host memory: they forward to the Communicator. HostRanks reduces gradients in
+// every step; LocalRanks (local SGD) only exchanges losses and a flag for non-finite gradients. Other devices create
+// theirs (NCCL).
+
 #include "trainer/comm/device_ranks.h"
 
 #include <algorithm>
@@ -11,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// Of devices that compute in the host's memory.
+// The operations that HostRanks and LocalRanks share, for devices that compute in host memory.
 class RanksOnHost : public DeviceRanks {
  public:
   explicit RanksOnHost(Communicator& ranks) : ranks_(ranks) {}
@@ -23,7 +27,7 @@ class RanksOnHost : public DeviceRanks {
       for (float& x : all) x /= static_cast<float>(ranks_.size());
     }
   }
-  // The ranges are Communicator::shard()'s.
+  // Requires the ranges of Communicator::shard().
   void gather(const Tensor& data, const std::vector<ElementRange>&) final {
     ranks_.all_gather(std::span(data.as<float>(), static_cast<size_t>(data.numel())));
   }
@@ -40,7 +44,7 @@ class HostRanks final : public RanksOnHost {
     if (early_) {
       const bool gradients =
           std::any_of(data.begin(), data.end(), [&](const Tensor& t) { return early_->sums(t.data); });
-      gradients ? early_->start() : early_->hold();  // ranks make the same sums in the same order
+      gradients ? early_->start() : early_->hold();  // keeps the order of sums equal on all ranks
     }
     for (const Tensor& t : data) {
       if (early_ && early_->sums(t.data)) {

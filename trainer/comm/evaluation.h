@@ -27,10 +27,10 @@ class EvaluatedWeights {
 struct EvaluatedBatch {
   bool stop = false;                // the rank received a stop request and evaluated nothing
   int64_t rows = 0;                 // 0: the rank had no batch
-  std::vector<double> items, sums;  // of the loss terms
+  std::vector<double> items, sums;  // counts and sums of the loss terms
   std::vector<HostTensor> outputs;  // inputs of the metrics
   HostTensor label;                 // may be absent
-  std::vector<int64_t> samples;     // of the rows
+  std::vector<int64_t> samples;     // sample index of each row
 };
 
 // Gathers the batches of all ranks, in the order of the ranks.

@@ -1,3 +1,8 @@
+// Star of TCP connections with rank 0 in the center. One thread per process sends heartbeats, reads the other ranks'
+// lines and decides whether a rank is lost. The order of reports matters: launchers kill all processes soon after one
+// exits, so the
+// message is printed before any process ends.
+
 #include "trainer/comm/failure_detector.h"
 
 #include <poll.h>
@@ -19,10 +24,10 @@ namespace {
 
 using nlohmann::json;
 
-// A rank that fails says so first; whoever fails for the same reason has this long to say it by itself.
-// OpenMPI kills the others a second after it saw that one failed.
+// A failing rank reports its error before it exits. Other ranks that fail for the same reason have this many seconds to
+// report it themselves. Open MPI kills the others one second after it detects a failed rank.
 constexpr double kGrace = 0.4;
-constexpr double kLossFirst = 0.1;     // of the moment that a signal is not obeyed (ImmediateStop::launched)
+constexpr double kLossFirst = 0.1;     // seconds to detect a lost rank before a signal is forwarded; see pass_stop_on()
 constexpr double kConnectSeconds = 5;  // in addition to the heartbeat timeout, until all are connected
 
 }  // namespace
@@ -31,11 +36,11 @@ class FailureDetector::Channel {
   struct Peer {
     LineSocket socket;
     RankProcess process;
-    double heard = 0;  // when
+    double heard = 0;  // time of the last message
     int64_t step = 0;
     std::string phase = "starting", error;
-    double failed_at = 0;  // when it said so; 0: it did not
-    bool over = false;     // it needs nobody any more
+    double failed_at = 0;  // time at which it reported its failure; 0: it has not
+    bool over = false;     // it has finished its work and may disconnect
   };
 
  public:
@@ -125,8 +130,9 @@ class FailureDetector::Channel {
     }
   }
 
-  // A signal that this process, or another, was asked to stop by, where no rank is lost: it may be the launcher's, who
-  // saw a loss first. This process's own ends it by itself (ImmediateStop), a moment later.
+  // Forwards a stop signal that this process received, and obeys one that another process received. Waits kLossFirst
+  // seconds and does nothing if a rank failed, because the signal may come from the launcher, which detected the loss
+  // first. ImmediateStop ends this process for its own signal, after a delay.
   void pass_stop_on(double now) {
     const bool failing = std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.failed_at > 0; });
     const int own = ImmediateStop::asked();
@@ -138,7 +144,7 @@ class FailureDetector::Channel {
     if (own == 0 && on_lost_.stop) on_lost_.stop(signal);
   }
 
-  // True: the run is lost, and everybody knows.
+  // Checks all peers. True: a rank is lost and all processes have been notified.
   bool look_around(double now) {
     if (!told_.empty()) {
       on_lost_.leave(lost(told_));
@@ -149,7 +155,7 @@ class FailureDetector::Channel {
       if (how.empty()) continue;
       const Error error = lost(cat(p.process.text(), " ", how, " at step ", p.step, ", ", p.phase,
                                    p.error.empty() ? std::string() : cat("; its last error: ", p.error)));
-      // A launcher may end all of them as soon as one leaves: first the words, then the others' leave.
+      // A launcher may kill all processes when one exits: print the message first, then let the others exit.
       if (is_root_ || rank_ == 1) on_lost_.tell(error);
       if (is_root_) spread(error.fact());
       std::this_thread::sleep_for(std::chrono::milliseconds(is_root_ ? 100 : 300));
@@ -186,10 +192,10 @@ class FailureDetector::Channel {
   std::atomic<int64_t> step_{0};
   std::atomic<const char*> phase_{"starting"};
   std::atomic<bool> stopped_{false}, quiet_{false};
-  std::mutex mutex_;  // of the sockets
+  std::mutex mutex_;  // guards the sockets
   std::vector<Peer> peers_;
   std::string told_;
-  int stop_ = 0;  // a signal that another process was given
+  int stop_ = 0;  // a signal that another process received
   double asked_at_ = 0;
   bool passed_on_ = false;
   std::thread thread_;  // the last member: it uses the others

@@ -59,7 +59,7 @@ bool send_frame(int socket, const nlohmann::json& json, double until) {
 
 FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most) {
   char head[kMarkBytes + kLengthBytes];
-  // The mark alone first: what is shorter than a frame's head, and no frame, is known by its first bytes.
+  // Byte by byte, so that a foreign message shorter than a frame's head is recognized by its first bytes.
   for (size_t n = 0; n < sizeof head; ++n) {
     if (const FrameResult h = read_bytes(socket, head + n, 1, until); h != FrameResult::frame) return h;
     if (n < kMarkBytes && head[n] != kMark[n]) return FrameResult::foreign;
@@ -68,7 +68,7 @@ FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t mo
   for (size_t i = kMarkBytes; i < sizeof head; ++i) length = length << 8 | static_cast<unsigned char>(head[i]);
   if (length > most) return FrameResult::foreign;
   std::string body;
-  // A length that is a lie costs no memory: it grows by what comes.
+  // The buffer grows with the received bytes, so a false length cannot allocate memory.
   for (char part[4096]; body.size() < length;) {
     const size_t n = std::min(sizeof part, length - body.size());
     if (const FrameResult h = read_bytes(socket, part, n, until); h != FrameResult::frame) return h;

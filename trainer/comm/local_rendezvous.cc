@@ -1,3 +1,6 @@
+// Rendezvous by an abstract Unix socket named after the launcher's job. Rank 0 listens, the others connect and identify
+// themselves; only processes of the same user are accepted. Rank 0 answers when all have arrived.
+
 #include "trainer/comm/local_rendezvous.h"
 
 #include <poll.h>
@@ -36,7 +39,7 @@ const char* word(const char* name) {
   fail(Exit::distributed, "E_RANK_LOST", fact, "its own messages say why");
 }
 
-// In Linux's namespace of names without files: nothing is left behind.
+// A name in Linux's abstract socket namespace. No file exists, so nothing has to be removed afterwards.
 struct Name {
   sockaddr_un at = {};
   socklen_t size = 0;
@@ -108,7 +111,7 @@ class LocalRendezvous {
     missing(who);
   }
 
-  // For somebody new; and looks after those who are there.
+  // Waits for a new connection, and fails if a connected rank disconnects meanwhile.
   void wait(const Socket& listener) {
     std::vector<pollfd> waits{{listener.descriptor(), POLLIN, 0}};
     std::vector<const Connected*> who;

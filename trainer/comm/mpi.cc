@@ -1,3 +1,6 @@
+// Loads the MPI plugin at runtime and wraps its message functions as a MessageCommunicator. The interface MpiApi is
+// plain C with a version number, because plugin and program may come from different builds.
+
 #include "trainer/comm/mpi.h"
 
 #include <dlfcn.h>
@@ -29,7 +32,7 @@ const MpiApi& load_mpi() {
     if (path.empty() && fs::exists(p, ignored)) path = p.string();
   }
   if (path.empty()) no_mpi("there is no libonnx_amp_mpi.so beside the program");
-  // MPI opens modules of its own that look for its symbols.
+  // RTLD_GLOBAL: Open MPI loads modules that resolve symbols of libmpi.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!library) {
     const char* why = dlerror();
@@ -65,7 +68,7 @@ class MpiRank final : public MessageCommunicator {
 }  // namespace
 
 bool started_by_mpi() {
-  // OpenMPI; MPICH and others by PMI; srun with PMI2 or PMIx.
+  // Variables of Open MPI; of MPICH and others with PMI; of srun with PMI2 or PMIx.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
     if (const char* const value = std::getenv(name); value && *value) return true;
   }

@@ -1,4 +1,5 @@
-// A sum of gradients that goes on beside its caller: by rows or whole, in fp32 or 16 bits.
+// Asynchronous sum of gradients (Communicator::start_sum): by rows or whole, in fp32 or compressed to 16 bits.
+// The compressed all-reduce adds in fp32 and rounds twice: before sending, and the result.
 #include <chrono>
 #include <cstring>
 
@@ -10,7 +11,7 @@ namespace amp {
 
 namespace {
 
-// 16 bits are added in fp32, in the order of the ranks, and rounded once.
+// Adds 16-bit values in fp32, in the order of the ranks, and rounds the result once.
 template <class T>
 void reduce_sent(Reduction how, std::span<char* const> of, int64_t count) {
   check(how == Reduction::sum, "values in 16 bits are summed");

@@ -1,5 +1,6 @@
-// The sum of a matrix most of whose rows are zero: what a table's gradient is where a batch looks up few of its rows.
-// Ranks exchange the rows that they have instead of all, and add them in their order: the bits of the whole sum.
+// Row-sparse sum of a matrix, for gradients of embedding tables, whose rows are mostly zero. Ranks exchange only their
+// nonzero rows and add them in the order of the ranks, so the result has the same bits as the dense sum. The row counts
+// are gathered first; if they are too large, nothing is done and the caller uses the dense sum.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -11,16 +12,16 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kAlign = 16;  // elements of a share begin at such borders
+constexpr int64_t kAlign = 16;  // alignment of shards, see Communicator::shard()
 
-// -0 is a value: it is another sum's sign.
+// Rows with a nonzero bit. -0 counts as nonzero, because it affects the sign of a sum.
 std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t columns) {
   std::vector<int32_t> out;
   const auto width = static_cast<size_t>(columns);
   const auto* const bits = reinterpret_cast<const char*>(data.data());
   for (size_t r = 0; r * width < data.size(); ++r) {
     uint32_t any = 0;
-    for (size_t c = 0; c < width && any == 0;) {  // some at a time: most rows are looked at whole
+    for (size_t c = 0; c < width && any == 0;) {  // in blocks of 64, so that the inner loop is vectorized
       for (const size_t end = std::min(width, c + 64); c < end; ++c) {
         uint32_t x;
         std::memcpy(&x, bits + (r * width + c) * sizeof x, sizeof x);
@@ -32,7 +33,7 @@ std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t colum
   return out;
 }
 
-// The rows of one rank as they are gathered: their numbers, then themselves.
+// The gathered rows of one rank: their indices, then their values.
 template <class T>
 struct SentRows {
   const char* share = nullptr;
@@ -42,7 +43,7 @@ struct SentRows {
     std::memcpy(&n, share + i * int64_t{sizeof n}, sizeof n);
     return n;
   }
-  // That row, if it is the next of this rank's; else null.
+  // Returns the row if it is this rank's next one, else null.
   const T* take(int32_t row) {
     if (next == count || number(next) != row) return nullptr;
     return reinterpret_cast<const T*>(share + most * int64_t{sizeof(int32_t)}) + columns * next++;
@@ -59,7 +60,7 @@ void add_rows(std::vector<SentRows<T>>& ranks, int64_t columns, std::span<float>
     if (row == INT32_MAX) return;
     float* const out = data.data() + row * columns;
     for (size_t r = 0; r < ranks.size(); ++r) {
-      // A row that this rank does not have is added, too: it makes a -0 the 0 that it is in the whole sum.
+      // A missing row is added as zeros, because -0 + 0 is 0 in the dense sum, too.
       if (const T* const from = ranks[r].take(row))
         values.load(from, x.data(), columns);
       else
@@ -89,7 +90,7 @@ bool Communicator::sum_rows(const RankSum& sum) {
   for (int64_t r = 0; r < ranks; ++r) most = std::max(most, count_of(r));
   constexpr int64_t kNumber = sizeof(int32_t), kSize = sizeof(T);
   const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // bytes
-  if (share * ranks >= 2 * n * kSize) return false;  // each sends its share to all others, or its part twice
+  if (share * ranks >= 2 * n * kSize) return false;  // sparse: one share per rank; dense: the matrix twice
   if (most == 0) return true;
   std::vector<char> sent(static_cast<size_t>(share * ranks));
   char* const mine = sent.data() + share * rank();

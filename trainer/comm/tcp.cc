@@ -1,3 +1,6 @@
+// Messages over one TCP connection per pair of ranks. exchange() sends and receives everything at once with
+// non-blocking calls and poll(), so that ranks with full send buffers cannot deadlock.
+
 #include "trainer/comm/tcp.h"
 
 #include <poll.h>
@@ -18,7 +21,7 @@ namespace amp {
 namespace {
 
 struct Transfer {
-  RankMessage left;  // what is still to go, or to come
+  RankMessage left;  // the part that has not been sent or received yet
   bool outgoing = false;
 };
 
@@ -26,7 +29,7 @@ class TcpRank final : public MessageCommunicator {
  public:
   TcpRank(const TcpEndpoint& place, std::vector<TcpPeer> peers)
       : MessageCommunicator(place.rank, place.size), peers_(std::move(peers)) {}
-  // What is under way ends with an error, here and at the other ranks.
+  // Pending transfers fail, on this and on the other ranks.
   ~TcpRank() override {
     for (const TcpPeer& p : peers_) {
       if (p.socket.open()) ::shutdown(p.socket.descriptor(), SHUT_RDWR);
@@ -42,7 +45,7 @@ class TcpRank final : public MessageCommunicator {
   }
 
  private:
-  // All messages at once, whichever can move: ranks that send long ones to each other do not wait for each other.
+  // Makes progress on all messages at once, so that two ranks that send each other long messages do not block.
   void exchange(const std::vector<RankMessage>& sent, const std::vector<RankMessage>& received) override {
     std::vector<Transfer> open;
     for (const RankMessage& m : received) open.push_back({m, false});
@@ -59,7 +62,7 @@ class TcpRank final : public MessageCommunicator {
     }
   }
 
-  // As much as goes without waiting.
+  // Sends or receives as much as possible without waiting.
   void move(Transfer& t) const {
     constexpr int64_t kMost = int64_t{1} << 30;
     while (t.left.bytes > 0) {

@@ -1,3 +1,5 @@
+// Parses the launchers' environment variables; tcp_endpoint.h lists them.
+
 #include "trainer/comm/tcp_endpoint.h"
 
 #include <charconv>
@@ -65,13 +67,13 @@ std::optional<TcpEndpoint> by_torchrun(const Variables& v) {
   place.host = master_host(v);
   place.port = master_port(v);
   place.job = v.text("TORCHELASTIC_RUN_ID");
-  // There torchrun itself listens, for PyTorch's key-value store.
+  // torchrun itself listens at MASTER_PORT, for PyTorch's key-value store.
   if (v.text("TORCHELASTIC_USE_AGENT_STORE") == "True") place.port += place.port + 1000 > kMostPort ? -1000 : 1000;
   return place;
 }
 
 std::optional<TcpEndpoint> by_slurm(const Variables& v) {
-  constexpr int64_t kSpecialSteps = 0xfffffff0;  // batch scripts, shells of salloc and others that are no srun's
+  constexpr int64_t kSpecialSteps = 0xfffffff0;  // steps not created by srun: batch scripts, shells of salloc
   TcpEndpoint place;
   place.size = static_cast<int>(v.number("SLURM_STEP_NUM_TASKS", 1, kMostRanks));
   const int64_t step = v.has("SLURM_STEP_ID") ? v.number("SLURM_STEP_ID", 0, UINT32_MAX) : 0;
@@ -80,7 +82,7 @@ std::optional<TcpEndpoint> by_slurm(const Variables& v) {
   place.job = cat(v.text("SLURM_JOB_ID"), ".", step);
   place.host = v.has("MASTER_ADDR") ? master_host(v) : first_host(v.text("SLURM_STEP_NODELIST"));
   if (place.host.empty()) Variables::refuse("there is neither SLURM_STEP_NODELIST nor MASTER_ADDR");
-  // Below the ports that systems choose themselves.
+  // Below the range of ephemeral ports.
   const auto own_port = [&] { return 16384 + (v.number("SLURM_JOB_ID", 0, UINT32_MAX) * 7 + step) % 16384; };
   place.port = v.has("MASTER_PORT") ? master_port(v) : static_cast<int>(own_port());
   return place;
@@ -105,7 +107,7 @@ std::string first_host(const std::string& list) {
 
 std::optional<TcpEndpoint> tcp_endpoint(const Environment& environment) {
   const Variables v(environment);
-  // torchrun may itself be a task of srun: its ranks count. A script that sets WORLD_SIZE alone leaves ranks to srun.
+  // torchrun may itself be a task of srun; then torchrun's variables apply. If only WORLD_SIZE is set, srun's apply.
   const bool step = v.has("SLURM_STEP_NUM_TASKS") && v.has("SLURM_PROCID");
   if (v.has("WORLD_SIZE") && (v.has("RANK") || !step)) return by_torchrun(v);
   return step ? by_slurm(v) : std::nullopt;

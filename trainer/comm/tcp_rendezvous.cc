@@ -1,3 +1,7 @@
+// Rendezvous over TCP. Protocol, in frames (frames.h): a rank sends its hello (protocol, size, job, addresses); rank 0
+// answers "refused" or, when all are there, the directory of all ranks and a secret. Then each rank connects to all
+// lower ranks and sends the secret, which identifies members of this run.
+
 #include "trainer/comm/tcp_rendezvous.h"
 
 #include <arpa/inet.h>
@@ -26,14 +30,14 @@ namespace {
 using nlohmann::json;
 
 constexpr int kProtocol = 1;
-constexpr double kHelloSeconds = 5;   // for the first words of a connection
+constexpr double kHelloSeconds = 5;   // for the first frame of a connection
 constexpr double kAnswerSeconds = 5;  // in addition to the heartbeat timeout of a connected rank
-constexpr double kGoneSeconds = 2;    // that the first one may be away after it had answered
+constexpr double kGoneSeconds = 2;    // rank 0 counts as lost if it is unreachable for longer after it had answered
 constexpr double kDialSeconds = 2;
 constexpr double kRetrySeconds = 0.1;
-constexpr size_t kMostDirectory = 64 << 20;  // what all ranks are told of each other: some 200 bytes of each
+constexpr size_t kMostDirectory = 64 << 20;  // largest directory of all ranks; about 200 bytes per rank
 
-struct Contact {  // what a rank tells of itself
+struct Contact {  // a rank's description in the directory
   RankProcess process;
   int port = 0;
   std::vector<std::string> addresses;
@@ -70,7 +74,7 @@ Contact contact_from(const json& j) {
   fail(Exit::distributed, "E_RANK_LOST", cat(who, " left before all ranks were connected"), "its own messages say why");
 }
 
-// The address that its name says to mean this machine alone; 0: others may be meant.
+// Returns the loopback address that `host` names; 0: the host may be another machine.
 uint32_t loopback(const std::string& host) {
   in_addr at = {};
   if (host == "localhost") return INADDR_LOOPBACK;
@@ -123,7 +127,7 @@ class TcpRendezvous {
     else
       join();
     for (const TcpPeer& p : peers_) {
-      const int yes = 1;  // messages are whole: nothing is gained by waiting for more
+      const int yes = 1;  // messages are complete, so Nagle's algorithm would only delay them
       if (p.socket.open()) ::setsockopt(p.socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     }
     return std::move(peers_);
@@ -156,7 +160,7 @@ class TcpRendezvous {
     }
   }
 
-  // Looks after those who are there already, too.
+  // Waits for a new connection, and fails if a connected rank disconnects meanwhile.
   bool somebody_waits(const Listener& l) {
     std::vector<pollfd> waits{{l.socket.descriptor(), POLLIN, 0}};
     std::vector<int> ranks{0};
@@ -175,7 +179,7 @@ class TcpRendezvous {
     return waits[0].revents != 0;
   }
 
-  // How many ranks that makes: one, or none where it is a stranger.
+  // Reads the hello of a connection. Returns 1 if a rank was added, 0 if the peer is not a rank of this run.
   int admit(Socket socket) {
     json hello;
     if (!socket.open()) return 0;
@@ -269,10 +273,10 @@ class TcpRendezvous {
 
   [[noreturn]] void foreign_first() const { disagree(cat("what answers at ", where(), " is no rank of this program")); }
 
-  // Until rank 0 has all of them: what it tells then.
+  // Connects to rank 0 and returns its answer, which arrives when all ranks are connected.
   json enter(int port) {
     std::string why;
-    double closed = 0;  // since when; 0: it is not
+    double closed = 0;  // time at which rank 0 closed the connection; 0: it did not
     while (steady_seconds() < until_) {
       why.clear();
       for (const std::string& address : resolve(place_.host, why)) {
@@ -285,7 +289,7 @@ class TcpRendezvous {
         const FrameResult heard = read_frame(s.descriptor(), welcome, until_ + kHelloSeconds, kMostDirectory);
         if (heard == FrameResult::foreign) foreign_first();
         if (heard == FrameResult::closed) closed = steady_seconds();
-        if (heard != FrameResult::frame) continue;  // not ready yet, or gone
+        if (heard != FrameResult::frame) continue;  // not ready yet, or lost
         if (welcome.contains("refused")) disagree(printable(welcome.at("refused").get<std::string>()));
         peer(0).socket = std::move(s);
         return welcome;
@@ -296,7 +300,7 @@ class TcpRendezvous {
     missing_ranks(cat("rank ", place_.rank, " finds no rank 0 at ", where(), " within ", connect_timeout_, " s", why));
   }
 
-  // Where other machines reach this one: first the address by which it reaches rank 0.
+  // Addresses at which other machines reach this one. First the local address of the connection to rank 0.
   std::vector<std::string> own_addresses(const Socket& to_first) const {
     if (loopback_) return {"127.0.0.1"};
     std::vector<std::string> out = machine_addresses();
@@ -312,7 +316,7 @@ class TcpRendezvous {
       for (const std::string& address : c.addresses) {
         Socket s = dial(address, c.port, kDialSeconds);
         json answer;
-        // A machine may have addresses that lead nowhere, or elsewhere.
+        // Some addresses of a machine may be unreachable or belong to another machine.
         if (!s.open() || !send_frame(s.descriptor(), {{"secret", secret}, {"rank", place_.rank}}, until_)) continue;
         if (read_frame(s.descriptor(), answer, until_) != FrameResult::frame || answer.value("rank", json()) != rank)
           continue;
@@ -353,7 +357,7 @@ class TcpRendezvous {
     return 1;
   }
 
-  // It is the first to notice when one of the others leaves, and leaves then itself.
+  // Fails if rank 0 has disconnected. It disconnects when it detects that any other rank has left.
   void look_after_first() {
     if (wait_for(peer(0).socket.descriptor(), POLLRDHUP, 0) > 0) left(peer(0).process.text());
   }
@@ -362,11 +366,11 @@ class TcpRendezvous {
   const RankProcess me_;
   const uint32_t loopback_;
   const double connect_timeout_;
-  const double mesh_;  // seconds, for connections among ranks that are all there
+  const double mesh_;  // timeout in seconds for connections between ranks once all are known
   double until_;
   std::vector<TcpPeer> peers_;
   std::vector<Contact> contacts_;  // of all ranks
-  std::string stranger_;           // the last one's address
+  std::string stranger_;           // address of the last peer that was not a rank of this run
 };
 
 }  // namespace

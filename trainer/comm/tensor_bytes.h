@@ -1,4 +1,4 @@
-// Tensors as JSON values, which ranks exchange as CBOR.
+// Converts tensors to and from JSON values, which ranks exchange as CBOR.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-nlohmann::json tensor_to_json(const HostTensor& tensor);  // an absent one is null
+nlohmann::json tensor_to_json(const HostTensor& tensor);  // null for an absent tensor
 HostTensor tensor_from_json(const nlohmann::json& json);
 
 }  // namespace amp

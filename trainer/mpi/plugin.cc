@@ -1,4 +1,4 @@
-// The plugin libonnx_amp_mpi.so: the only file that sees MPI.
+// The plugin libonnx_amp_mpi.so: the only file that includes MPI's headers and links MPI.
 #include <mpi.h>
 #include <time.h>
 
@@ -22,7 +22,7 @@ const char* told(int code) {
 
 const char* start(int* rank, int* size) {
   int provided = 0;
-  // One thread at a time calls MPI, not always the same one.
+  // Several threads call MPI, but only one at a time.
   if (const char* why = told(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided))) return why;
   if (provided < MPI_THREAD_SERIALIZED) return "this MPI was built without threads (MPI_THREAD_SERIALIZED)";
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -43,7 +43,7 @@ const char* exchange(const amp::RankMessage* sent, int64_t sends, const amp::Ran
   };
   for (int64_t i = 0; i < receives; ++i) post(received[i], MPI_Irecv);
   for (int64_t i = 0; i < sends; ++i) post(sent[i], MPI_Isend);
-  // MPI_Waitall would spin, in the way of those it waits for where ranks share cores.
+  // MPI_Waitall would spin and so slow down the other ranks on shared cores. Polls with short sleeps instead.
   for (int64_t tries = 0;; ++tries) {
     int done = 0;
     const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
