@@ -1,4 +1,4 @@
-// Cosines of pairs of rows.
+// Losses of the cosine similarity of pairs of rows.
 #include "ops/compose.h"
 #include "trainer/losses/embeddings.h"
 
@@ -12,8 +12,8 @@ ValueId row_cosine(Builder& b, ValueId u, ValueId v) {
   return div(b, dot, b.reshape(mul(b, norm(b, u), norm(b, v)), {n}));
 }
 
-// A label in the output's shape: 1 - cos(output, label) a row. A label of 1 and -1 a pair: 1 - cos, or max(0, cos -
-// margin).
+// If the label has the output's shape: 1 - cos(output, label) per row. If the label is 1 or -1 per pair: 1 - cos for 1,
+// max(0, cos - margin) for -1, as torch.nn.CosineEmbeddingLoss.
 Sums cosine(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId x = in.outputs[0];
   const DType t = b.dtype(x);

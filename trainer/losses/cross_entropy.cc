@@ -1,4 +1,5 @@
-// Cross-entropy and what differs from it in where logits and labels stand.
+// Cross-entropy and its variants, which differ in the layout of logits and labels: cross_entropy_nchw, masked_lm and
+// causal_lm. class_rows.h has the formula.
 #include "ops/compose.h"
 #include "trainer/losses/class_rows.h"
 
@@ -15,7 +16,7 @@ Sums cross_entropy_nchw(Builder& b, const LossSpec& spec, const LossInputs& in) 
   return {entropy(b, spec, class_rows(b, spec, in.outputs[0], in.label, true))};
 }
 
-Sums causal_lm(Builder& b, const LossSpec& spec, const LossInputs& in) {  // logits at s against the label at s + 1
+Sums causal_lm(Builder& b, const LossSpec& spec, const LossInputs& in) {  // logits at s predict the label at s + 1
   const Dims d = b.dims(in.outputs[0]);
   if (d.size() != 3 || b.dims(in.label) != Dims{d[0], d[1]})
     label_shape(b, in.outputs[0], in.label, "token ids [B, S] for logits [B, S, V]");
@@ -39,7 +40,7 @@ ValueId draw_causal(Builder& b, const LossSpec& spec, const LossInputs& in, Valu
 }
 
 Counts count_causal(const LossSpec& spec, const HostTensor& label, int64_t) {
-  if (label.rank() != 2) return {0};  // refused when the loss is built
+  if (label.rank() != 2) return {0};  // causal_lm() reports the error
   double n = 0;
   const std::vector<double> w = label_weights(spec, label.to_ints());
   for (size_t i = 0; i < w.size(); ++i) n += static_cast<int64_t>(i) % label.dims()[1] ? w[i] : 0;

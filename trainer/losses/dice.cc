@@ -1,4 +1,4 @@
-// Overlap of masks: Dice, alone and with cross-entropy.
+// Soft Dice loss of segmentation masks (Milletari et al. 2016, arXiv:1606.04797), and its sum with cross-entropy.
 #include <algorithm>
 
 #include "ops/compose.h"
@@ -10,8 +10,8 @@ namespace {
 
 bool is_binary(const Builder& b, ValueId out, ValueId label) { return numel(b.dims(out)) == numel(b.dims(label)); }
 
-// Probabilities and truth as [B, C, P] with ignored places 0 in both: C = 1 (sigmoid) when the label has the output's
-// size.
+// Probabilities and truth as [B, C, P], both 0 at ignored positions. C = 1 (sigmoid) if the label has as many elements
+// as the output.
 struct Masks {
   ValueId p, truth;
 };
@@ -37,7 +37,7 @@ Masks masks(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   const ValueId skip = b.reshape(ignored(b, spec, label), {batch, 1, places});
   const ValueId x = b.transpose(b.reshape(out, {batch, classes, places}), {0, 2, 1});
   const ValueId p = b.transpose(b.op("Softmax", {x}), {0, 2, 1});
-  // One-hot rows of an identity matrix: a label that is no class is refused when the batch runs.
+  // One-hot encoding by lookup in an identity matrix, so that a label that is no class fails when the batch runs.
   std::vector<double> eye(static_cast<size_t>(classes * classes));
   for (int64_t c = 0; c < classes; ++c) eye[static_cast<size_t>(c * classes + c)] = 1;
   const ValueId ids = b.reshape(b.cast(label, DType::i64), {batch, 1, places});
@@ -58,7 +58,7 @@ Sums dice(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId bottom = shifted(b, add(b, places(m.p), places(m.truth)), smooth);
   const ValueId per_sample =
       scaled(b, b.reduce_sum(shifted(b, scaled(b, div(b, top, bottom), -1), 1), {1}, false), 1 / classes);
-  // A sample without a valid place is no item.
+  // A sample without a valid position is not an item and adds 0.
   const int64_t batch = b.dims(in.label)[0];
   const ValueId valid = b.op("Where", {b.reshape(ignored(b, spec, in.label), {batch, numel(b.dims(in.label)) / batch}),
                                        b.scalar(0, DType::f32), b.scalar(1, DType::f32)});

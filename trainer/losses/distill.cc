@@ -1,4 +1,4 @@
-// Distillation (Hinton et al. 2015, arXiv:1503.02531): divergence from a teacher's softened probabilities.
+// Distillation (Hinton et al. 2015, arXiv:1503.02531): KL divergence from the teacher's probabilities at a temperature.
 #include "base/error.h"
 #include "ops/compose.h"
 #include "trainer/losses/loss.h"
@@ -7,7 +7,7 @@ namespace amp::losses {
 
 namespace {
 
-// T^2 KL(softmax(teacher / T) || softmax(student / T)), rows of the last axis averaged within a batch row.
+// T^2 KL(softmax(teacher / T) || softmax(student / T)), averaged over the positions of each batch row.
 Sums distill(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId x = in.outputs[0], z = in.teacher.at(0);
   const Dims d = b.dims(x);
@@ -20,7 +20,7 @@ Sums distill(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId log_p = b.op("LogSoftmax", {scaled(b, z, 1 / t)});
   ValueId rows = divergence(b, b.op("Exp", {log_p}), log_p, b.op("LogSoftmax", {scaled(b, x, 1 / t)}));
   double factor = t * t;
-  if (in.label) {  // places whose label is ignored do not count
+  if (in.label) {  // sums over positions with a valid label instead
     if (numel(b.dims(in.label)) != numel(b.dims(rows))) label_shape(b, x, in.label, "one label per row of logits");
     rows = b.op("Where", {b.reshape(ignored(b, spec, in.label), b.dims(rows)), b.scalar(0, b.dtype(x)), rows});
   } else {

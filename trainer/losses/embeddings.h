@@ -1,14 +1,15 @@
-// Losses on embeddings: pairs and triples of rows. A model with one output gives them in turn (rows 2i and 2i + 1, or
-// 3i, 3i + 1, 3i + 2); a model with an output for each side gives them side by side.
+// Parts of losses on embeddings of pairs and triples. A model with one output has alternating rows (2i and 2i + 1, or
+// 3i, 3i + 1 and 3i + 2); otherwise each side is a separate output.
 #pragma once
 
 #include "trainer/losses/loss.h"
 
 namespace amp::losses {
 
-// n matrices [rows, H]; as many as spec.sides says.
+// Returns the sides as matrices [rows, H]. Their number is that of the outputs; for one output spec.sides, or n if that
+// is 0.
 std::vector<ValueId> sides(Builder& b, const LossSpec& spec, const LossInputs& in, size_t n);
-// |x| per row, at least 1e-8 as torch.nn.functional.cosine_similarity has it
+// The 2-norm of each row, at least 1e-8 as in torch.nn.functional.cosine_similarity.
 ValueId norm(Builder& b, ValueId x);
 
 }  // namespace amp::losses

@@ -1,4 +1,4 @@
-// Focal loss (Lin et al. 2017, arXiv:1708.02002), of class ids and of yes or no.
+// Focal loss (Lin et al. 2017, arXiv:1708.02002), for class ids and for binary labels.
 #include "ops/compose.h"
 #include "trainer/losses/class_rows.h"
 
@@ -6,14 +6,14 @@ namespace amp::losses {
 
 namespace {
 
-// gamma-th power of x >= 0 with a gradient that stays finite
+// x^gamma for x >= 0, with a finite gradient at 0.
 ValueId power(Builder& b, ValueId x, double gamma) {
   if (gamma == 1) return x;
   if (gamma == 2) return square(b, x);
   return b.op("Pow", {b.op("Clip", {x}, {{"min", 1e-12}}), b.scalar(gamma, b.dtype(x))});
 }
 
-// sigmoid form, Lin et al. 2017 eq. 5: alpha_t (1 - p_t)^gamma (-log p_t), elementwise
+// Sigmoid form, Lin et al. 2017, equation 5: alpha_t (1 - p_t)^gamma (-log p_t), elementwise.
 ValueId binary_focal(Builder& b, const LossSpec& spec, ValueId x, ValueId label) {
   const ValueId y = float_label(b, x, label);
   const double gamma = spec.number("gamma"), alpha = spec.number("alpha");

@@ -1,5 +1,6 @@
-// Gradient penalty (Gulrajani et al. 2017, arXiv:1704.00028, equation 3): how far the norm of a row's gradient, of the
-// output with respect to an input, is from a target. With target 0 it is R1's (Mescheder et al. 2018) without the half.
+// Gradient penalty (Gulrajani et al. 2017, arXiv:1704.00028, equation 3): squared difference between a target and the
+// norm of each row's gradient of the output with respect to an input. Target 0 gives the R1 penalty (Mescheder et al.
+// 2018) without the factor 1/2.
 #include "base/error.h"
 #include "ops/compose.h"
 #include "trainer/losses/loss.h"
@@ -8,7 +9,8 @@ namespace amp::losses {
 
 namespace {
 
-// What is differentiated: the sum of the output's elements, so that each row's gradient is that of its own.
+// The value to differentiate: the sum of all elements. If rows are independent, each row's gradient is that of its
+// output.
 Sums differentiated(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, in.outputs[0])}; }
 
 ValueId of_gradient(Builder& b, const LossSpec& spec, ValueId gradient) {

@@ -1,4 +1,4 @@
-// Divergence from probabilities in the data.
+// Kullback-Leibler divergence from probabilities in the data, as torch.nn.KLDivLoss on log-softmax.
 #include "ops/compose.h"
 #include "trainer/losses/loss.h"
 

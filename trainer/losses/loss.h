@@ -1,6 +1,6 @@
-// A loss: one file in this folder that builds its graph, counts its items and registers itself with a row that says all
-// the rest that is known of it (docs/adding_a_loss.md). Everything else goes by the row: parsing, printing, metadata,
-// the key of compiled Programs, default outputs, metrics, docs/losses.md.
+// LossRule: definition of a kind of loss. Each loss is one file in this folder. It builds the graph, counts the items
+// and registers a LossRule (docs/adding_a_loss.md). Everything else reads the rule: parsing, printing, metadata, the
+// key of compiled Programs, default outputs, metrics, docs/losses.md.
 #pragma once
 
 #include <limits>
@@ -12,31 +12,34 @@
 
 namespace amp {
 
-enum class ParameterForm : uint8_t { number, whole, list };  // list: numbers, one for all or one a class
+enum class ParameterForm : uint8_t { number, whole, list };  // list: one number for all classes, or one per class
 
-// A parameter of a loss, as `--loss KIND,name=value` and JSON give it.
+// A parameter of a loss, as given by `--loss KIND,name=value` and JSON.
 struct LossParameter {
   const char* name;
   ParameterForm form = ParameterForm::number;
-  double preset = 0;  // of a list: none
-  double low = -std::numeric_limits<double>::infinity();
-  bool above_low = false;                                 // low itself is refused
-  double high = std::numeric_limits<double>::infinity();  // refused
+  double preset = 0;                                      // the default; lists have none
+  double low = -std::numeric_limits<double>::infinity();  // smallest permitted value
+  bool above_low = false;                                 // low itself is not permitted
+  double high = std::numeric_limits<double>::infinity();  // exclusive upper bound
   const char* note = "";                                  // for docs/losses.md
 };
 
-// Where the number of classes stands in the output's shape, for labels to be checked before the first step.
-// Where an output has its classes: [..., C], or where that does not fit [B, C, ...]; [B, S, C]; [B, C, ...]; [B, S],
-// whose classes are the tokens; as of_rows, or a yes or no for each element.
+// Position of the class axis in the output's shape, so that labels can be checked before the first step.
+//   of_rows              [..., C], or [B, C, ...] if the label does not match that
+//   of_tokens            [B, S, C]
+//   of_places            [B, C, ...]
+//   tokens               [B, S]; the classes are the tokens
+//   of_rows_or_elements  as of_rows, or one binary label per element
 enum class ClassAxis : uint8_t { none, of_rows, of_tokens, of_places, tokens, of_rows_or_elements };
 
-// What docs/losses.md says: a line for each form of output and label.
+// A line of docs/losses.md, one for each form of output and label.
 struct LossDoc {
   const char *takes, *item, *items;
 };
 
-using Sums = std::vector<ValueId>;   // of a loss's terms: rank 0, in the outputs' floating type
-using Counts = std::vector<double>;  // of their items
+using Sums = std::vector<ValueId>;   // sum of each term: rank 0, in the outputs' floating type
+using Counts = std::vector<double>;  // number of items of each term
 
 struct LossRule {
   const char* name;
@@ -45,51 +48,51 @@ struct LossRule {
   Counts (*count)(const LossSpec&, const HostTensor& label, int64_t rows);
   std::vector<LossParameter> parameters = {};
   std::vector<std::string> synonyms = {};
-  Task task = Task::none;             // whose metrics can be taken from its outputs and labels
-  const char* label = "label";        // the default; "": none needed
-  std::vector<double> weights = {1};  // of its terms
-  bool root = false;                  // n sqrt(mean) of its n items: roots do not add, their squares do
-  bool across_rows = false;           // an item depends on other rows of the batch: what --gradient_cache is for
-  bool in_parts = false;              // of one term: build() takes LossInputs::first_item, item_count
+  Task task = Task::none;             // task whose metrics can be computed from its outputs and labels
+  const char* label = "label";        // default name of the label; "": none needed
+  std::vector<double> weights = {1};  // weight of each term
+  bool root = false;                  // the sum is n sqrt(mean) over n items: roots do not add, their squares do
+  bool across_rows = false;           // an item depends on other rows of the batch, so --gradient_cache applies
+  bool in_parts = false;              // build() supports LossInputs::first_item and item_count; requires one term
   // Outputs.
   size_t min_outputs = 1, max_outputs = 1;
-  std::vector<std::string> default_outputs = {};  // where the model has outputs of these names
+  std::vector<std::string> default_outputs = {};  // used if the model has outputs of these names
   bool own_output = false;                        // its output is the loss that the model itself computes
-  bool teacher = false;                           // reads a teacher's outputs too
+  bool teacher = false;                           // also reads a teacher's outputs
   // Logits.
-  bool after_softmax = false, after_sigmoid = false;  // takes the logits before such an ending
-  const char* on_logits = "";                         // the kind that is the same on these logits; "": this one
+  bool after_softmax = false, after_sigmoid = false;  // reads the logits if the model ends with this operator
+  const char* on_logits = "";                         // the kind to use on these logits; "": this kind
   ClassAxis classes = ClassAxis::none;
-  bool next_token = false;     // position s is about the label at s + 1
-  bool hidden_tokens = false;  // of texts, about tokens that the model does not see (data/language/masking.h)
-  // Of a gradient: from that of `build`'s sum with respect to LossSpec::input [B, ...], the loss's sum. Null: of
-  // outputs.
+  bool next_token = false;     // the output at position s predicts the label at s + 1
+  bool hidden_tokens = false;  // for text: predicts tokens that are masked in the input (data/language/masking.h)
+  // Losses of a gradient: computes the loss's sum from the gradient of build()'s sum with respect to LossSpec::input
+  // [B, ...]. Null: the loss is computed from outputs.
   ValueId (*of_gradient)(Builder&, const LossSpec&, ValueId gradient) = nullptr;
-  // Labels as the model's outputs would have them, by uniform numbers [0, 1) in the label's shape; where the label is
-  // ignored it stays so. Null: none can be drawn.
+  // Samples labels from the distribution that the outputs define. uniform: numbers in [0, 1) in the label's shape.
+  // Ignored labels stay ignored. Null: labels cannot be sampled.
   ValueId (*draw)(Builder&, const LossSpec&, const LossInputs&, ValueId uniform) = nullptr;
   // Embeddings: the loss compares rows.
   bool embeddings = false;
-  int64_t rows_in_turn = 1;  // rows of a single output that make one item
+  int64_t rows_in_turn = 1;  // rows per item, if a single output contains alternating sides
 
-  const LossParameter* parameter(const std::string& wanted) const;  // null: it has none of that name
+  const LossParameter* parameter(const std::string& wanted) const;  // null: no parameter of that name
 };
 
-const std::vector<LossRule>& loss_rules();           // by name
-const LossRule& loss_rule(const std::string& kind);  // E_LOSS (usage) with the nearest name when unknown
-std::string kind_called(const std::string& name);    // of a synonym: the kind; else the name
+const std::vector<LossRule>& loss_rules();           // sorted by name
+const LossRule& loss_rule(const std::string& kind);  // unknown: E_LOSS (usage) with the nearest name
+std::string kind_called(const std::string& name);    // resolves a synonym to its kind; returns other names unchanged
 
-// The number of classes that an output of these dims has for labels of those; 0: the label holds no class ids.
+// Number of classes of an output of these dims for labels of those dims; 0: the label does not contain class ids.
 int64_t class_count(ClassAxis axis, const Dims& out, const Dims& label);
 
-// At namespace scope of the loss's file: `const LossRegistration registered{{...}};`
+// Registers a loss. Use at namespace scope of the loss's file: `const LossRegistration registered{{...}};`
 struct LossRegistration {
   LossRegistration(LossRule rule);
 };
 
 namespace losses {
 
-// ---- parameters that several losses have
+// ---- parameters of several losses
 inline constexpr LossParameter kIgnoreIndexParameter = {"ignore_index", ParameterForm::whole, -100};
 inline constexpr LossParameter kClassWeights = {"class_weights", ParameterForm::list, 0, 0};
 inline constexpr LossParameter kLabelSmoothing = {"label_smoothing", ParameterForm::number, 0, 0, false, 1};
@@ -99,18 +102,18 @@ inline constexpr LossParameter kPosWeight = {
 // ---- graph
 ValueId total(Builder& b, ValueId x);  // sum of all elements, rank 0
 ValueId square(Builder& b, ValueId x);
-ValueId safe_sqrt(Builder& b, ValueId x);                     // gradient 0, not infinite, at 0
-ValueId float_label(Builder& b, ValueId out, ValueId label);  // in the output's shape and type
+ValueId safe_sqrt(Builder& b, ValueId x);                     // the gradient at 0 is 0 instead of infinite
+ValueId float_label(Builder& b, ValueId out, ValueId label);  // the label in the output's shape and type
 ValueId residual(Builder& b, const LossInputs& in);           // output - label
 [[noreturn]] void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want);
-// Where a label is ignore_index, bool in the label's shape; invalid when no label can be (then nothing is masked).
+// Whether each label is ignore_index: bool in the label's shape.
 ValueId ignored(Builder& b, const LossSpec& spec, ValueId label);
-// sum_c p (log p - log q) per row of the last axis; p = 0 adds nothing
+// Kullback-Leibler divergence sum_c p (log p - log q) per row of the last axis; elements with p = 0 add 0.
 ValueId divergence(Builder& b, ValueId p, ValueId log_p, ValueId log_q);
-// The sum of softplus(x) - x y where the label counts, with pos_weight.
+// Sum of the binary cross-entropy softplus(x) - x y over valid labels, with pos_weight.
 ValueId binary_entropy(Builder& b, const LossSpec& spec, ValueId x, ValueId label);
 
-// ---- items
+// ---- counts of items
 Counts count_all(const LossSpec&, const HostTensor& label, int64_t);         // every element
 Counts count_valid(const LossSpec&, const HostTensor& label, int64_t);       // elements other than ignore_index
 Counts count_rows(const LossSpec&, const HostTensor&, int64_t rows);         // rows of the batch

@@ -1,3 +1,6 @@
+// The short form KIND,key=value is first converted to JSON objects; from_json() then checks and reads both forms.
+// Permitted keys and ranges come from the kind's LossRule.
+
 #include "trainer/losses/loss_text.h"
 
 #include <algorithm>
@@ -30,7 +33,7 @@ double number_in(const OrderedJson& v, const std::string& key, double low, bool 
   refuse(cat("\"", key, "\": ", printable(v.dump()), " is not a number", range));
 }
 
-// The value of a parameter, as its row has it.
+// Reads and checks a parameter's value according to its LossParameter.
 std::vector<double> parameter(const OrderedJson& v, const LossParameter& p) {
   if (p.form == ParameterForm::whole && !v.is_number_integer())
     refuse(cat("\"", p.name, "\": ", printable(v.dump()), " is not a whole number"));
@@ -110,8 +113,8 @@ void from_json_text(const std::string& text, const std::string& where, std::vect
     out.push_back(from_json(one.is_string() ? OrderedJson{{"kind", one}} : one));
 }
 
-// The value of a parameter written as key=value: a number, true or false, else text; a:b:c is a list of numbers,
-// NAME=a:NAME=b an object.
+// Converts the value of key=value to JSON: a number, true or false, else text. value_of() also handles a:b:c (a list of
+// numbers) and NAME=a:NAME=b (an object).
 OrderedJson scalar(const std::string& text) {
   double x = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);

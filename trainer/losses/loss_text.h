@@ -1,12 +1,11 @@
-// Losses as the user writes them.
-//   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5     a word without '=' begins a loss, the others are its
-//   parameters;
-//                                                                 several values: class_weights=1:2:0.5, or by class
-//                                                                 name: spam=2:ham=1; class_weights=balanced
-//   cross_entropy,gradient_penalty(x)=10                          a loss of a gradient: input=x,weight=10
-//   [{"kind": "mse", "output": "y", "weight": 0.5}]               JSON, one object or an array of them
-//   losses.json                                                   a file of such JSON
-// Errors: Exit::usage, E_LOSS, naming kind and parameter, with the nearest name.
+// Parses and prints losses in the syntax of --loss.
+//   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5   A word without '=' starts a loss; the others are its
+//                                                               parameters. Several values: class_weights=1:2:0.5, or
+//                                                               by class name spam=2:ham=1; class_weights=balanced.
+//   cross_entropy,gradient_penalty(x)=10                        A loss of a gradient: input=x,weight=10.
+//   [{"kind": "mse", "output": "y", "weight": 0.5}]             JSON: one object or an array of them.
+//   losses.json                                                 A file with such JSON.
+// Errors: Exit::usage, E_LOSS, with kind, parameter and the nearest name.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@
 namespace amp {
 
 std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts);
-std::string loss_json(const LossSpec& spec);  // kind, outputs and what is not a default: parse_losses reads it back
-std::string describe(const LossSpec& spec);   // for people: "0.5 x mse of 'y' against 'target'"
+std::string loss_json(const LossSpec& spec);  // kind, outputs and non-default values; parse_losses() reads it
+std::string describe(const LossSpec& spec);   // for logs: "0.5 x mse of 'y' against 'target'"
 
 }  // namespace amp

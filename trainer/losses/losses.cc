@@ -1,3 +1,6 @@
+// Registry of losses, and the arithmetic of terms, items and seeds. Each loss registers its LossRule from its own file
+// before main() starts; the registry keeps them sorted by name.
+
 #include "trainer/losses/losses.h"
 
 #include <algorithm>
@@ -129,7 +132,7 @@ std::vector<std::string> Losses::labels() const {
 bool Losses::wants_teacher() const {
   return std::any_of(parts.begin(), parts.end(), [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
 }
-std::string Losses::key() const {  // made for every micro-batch: no formatting
+std::string Losses::key() const {  // called for every micro-batch: stores raw bytes instead of formatted numbers
   std::string out;
   const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const LossSpec& s : parts) {
@@ -160,7 +163,7 @@ std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInpu
            cat("the loss ", spec.kind, " cannot take an output of type ", name_of(b.dtype(v))),
            "name a floating output with --output");
   }
-  for (const ValueId v : in.outputs) {  // nothing to learn from; means and maxima of nothing are not asked for
+  for (const ValueId v : in.outputs) {  // an empty output has loss 0; means and maxima of nothing are undefined
     if (numel(b.dims(v)) == 0) return std::vector<ValueId>(rule.weights.size(), b.scalar(0, b.dtype(v)));
   }
   return rule.build(b, spec, in);
@@ -224,7 +227,7 @@ void LossWindow::count(const std::vector<double>& items) {
 void LossWindow::add(const std::vector<double>& sums) {
   check(sums.size() == sums_.size(), "LossWindow::add: another number of terms");
   for (size_t i = 0; i < sums.size(); ++i) {
-    // n sqrt(q / n) of the batch, q its sum of squares
+    // A root loss returns n sqrt(q / n), q being the batch's sum of squares; this recovers q.
     sums_[i] += !roots_[i] ? sums[i] : counted_[i] > 0 ? sums[i] * sums[i] / counted_[i] : 0;
   }
 }

@@ -1,4 +1,5 @@
-// Multiple negatives ranking (Henderson et al. 2017, arXiv:1705.00652): every other pair's candidate is a negative.
+// Multiple negatives ranking (Henderson et al. 2017, arXiv:1705.00652): the candidates of all other pairs are
+// negatives.
 #include "ops/compose.h"
 #include "trainer/losses/embeddings.h"
 
@@ -6,8 +7,9 @@ namespace amp::losses {
 
 namespace {
 
-// Cross-entropy of scale cos(anchor_i, candidate_j) with the own positive i as the class; candidates are all positives
-// of the batch, and all negatives where there is a third side. In parts: of some anchors, with all candidates.
+// Cross-entropy of the scores scale * cos(anchor_i, candidate_j), where the anchor's own positive i is the class.
+// Candidates are all positives of the batch and, with a third side, all negatives. In parts: some anchors with all
+// candidates.
 Sums multiple_negatives(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const std::vector<ValueId> s = sides(b, spec, in, 2);
   const int64_t n = in.item_count > 0 ? in.item_count : b.dims(s[0])[0];

@@ -1,4 +1,4 @@
-// Negative log-likelihood of probabilities, for models that end in a softmax that cannot be bypassed.
+// Negative log-likelihood of probabilities, for models whose trailing softmax cannot be bypassed.
 #include "ops/compose.h"
 #include "trainer/losses/loss.h"
 
@@ -23,7 +23,7 @@ const LossRegistration nll_probs_row{{
     .synonyms = {"nll"},
     .task = Task::classification,
     .after_softmax = true,
-    .on_logits = "cross_entropy",  // -log softmax(x)[y], without the detour that 16 bits do not survive
+    .on_logits = "cross_entropy",  // the same value, but stable in 16 bits
     .classes = ClassAxis::of_rows,
 }};
 

@@ -1,4 +1,4 @@
-// Start and end of an answer: two cross-entropies over the tokens.
+// Extractive question answering: the mean of two cross-entropies over the tokens, of the answer's start and end.
 #include "ops/compose.h"
 #include "trainer/losses/class_rows.h"
 

@@ -1,4 +1,4 @@
-// Numbers: losses of the residual r = output - label, element by element.
+// Regression losses of the residual r = output - label, elementwise.
 #include <cmath>
 
 #include "ops/compose.h"
@@ -11,14 +11,14 @@ namespace {
 Sums mse(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, square(b, residual(b, in)))}; }
 Sums l1(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, b.op("Abs", {residual(b, in)}))}; }
 
-Sums huber(Builder& b, const LossSpec& spec, const LossInputs& in) {  // c (r - c / 2), c = r cut to [-delta, delta]
+Sums huber(Builder& b, const LossSpec& spec, const LossInputs& in) {  // c (r - c / 2), c = r clipped to [-delta, delta]
   const double delta = spec.number("delta");
   const ValueId r = residual(b, in);
   const ValueId c = b.op("Clip", {r}, {{"min", -delta}, {"max", delta}});
   return {total(b, mul(b, c, sub(b, r, scaled(b, c, 0.5))))};
 }
 
-// log cosh r = abs(r) + softplus(-2 abs(r)) - log 2, which no exponential overflows
+// log cosh r = abs(r) + softplus(-2 abs(r)) - log 2, in which no exponential overflows.
 Sums log_cosh(Builder& b, const LossSpec&, const LossInputs& in) {
   const ValueId r = b.op("Abs", {residual(b, in)});
   return {total(b, shifted(b, add(b, r, b.op("Softplus", {scaled(b, r, -2)})), -std::log(2.0)))};

@@ -1,4 +1,4 @@
-// Root mean square percentage errors: of numbers, and of their logarithms.
+// Root mean square percentage error, for numbers and for outputs that are logarithms.
 #include <algorithm>
 
 #include "ops/compose.h"
@@ -8,7 +8,7 @@ namespace amp::losses {
 
 namespace {
 
-// n sqrt(mean ((y - o) / y)^2) over the n labels that are not 0: an item counts the root once
+// n sqrt(mean ((y - o) / y)^2) over the n labels that are not 0. The factor n is canceled by the division by items.
 Sums rmspe(Builder& b, const LossSpec&, const LossInputs& in) {
   const ValueId o = in.outputs[0], y = float_label(b, o, in.label);
   const DType t = b.dtype(o);

@@ -1,4 +1,4 @@
-// Triplet margin loss.
+// Triplet margin loss, as torch.nn.TripletMarginLoss.
 #include "base/error.h"
 #include "ops/compose.h"
 #include "trainer/losses/embeddings.h"

@@ -1,4 +1,4 @@
-// How far probabilities can be believed: log loss, and the expected calibration error.
+// Metrics of predicted probabilities: log loss and expected calibration error.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +19,8 @@ double log_loss(const ClassScores& s) {
   return sum / static_cast<double>(s.rows());
 }
 
-// Guo et al. 2017, arXiv:1706.04599, eq. 3: |accuracy - confidence| in 15 bins (low, high] of the largest probability.
+// Guo et al. 2017, arXiv:1706.04599, equation 3: |accuracy - confidence| averaged over 15 bins (low, high] of the
+// largest probability, weighted by the number of rows.
 double expected_calibration_error(const ClassScores& s) {
   if (!s.has_probabilities()) return kUndefined;
   constexpr int bins = 15;

@@ -1,4 +1,4 @@
-// Errors of numbers: absolute in root mean square, relative, and against the spread of what was wanted.
+// Regression metrics: root mean square error, root mean square percentage error, and the coefficient of determination.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -29,7 +29,7 @@ double r2(const NumberScores& s) {  // 1 - residual / total sum of squares
   return 1 - residual / total;
 }
 
-double rmspe(const NumberScores& s) {  // wanted zeros are left out
+double rmspe(const NumberScores& s) {  // targets of 0 are skipped
   double sum = 0;
   int64_t n = 0;
   for (size_t i = 0; i < s.wanted.size(); ++i) {

@@ -1,3 +1,6 @@
+// Registries of metrics, sorted by name, and the values shared by several metrics: softmax probabilities, confusion
+// matrix and scores per class.
+
 #include "trainer/metrics/metric.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// A metric: one file in this folder with a row for each, which says what its name is and how it is computed. Reports,
-// gates and best models go by the rows. Values are scikit-learn's for the same data; NaN where a metric is not defined.
+// Definitions of metrics that need all predictions of a dataset. Each file in this folder registers metrics with name
+// and function. Reports, gates and best-model selection use the registry. Values equal scikit-learn's on the same data;
+// undefined ones are NaN.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,14 @@
 
 namespace amp {
 
-inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();  // a metric of rows that have none
+inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();  // value of an undefined metric
 inline double ratio(int64_t a, int64_t b) { return b ? static_cast<double>(a) / static_cast<double>(b) : 0; }
 
-// What was predicted for rows of one class each.
+// Labels and predictions of single-label classification.
 struct ClassScores {
   int64_t classes = 0;
-  std::vector<int64_t> labels, predicted;  // predicted -1: a NaN among the logits
-  // (rows, classes); empty when there were too many to keep: metrics of probabilities are NaN then
+  std::vector<int64_t> labels, predicted;  // predicted -1: the logits contain NaN
+  // (rows, classes); empty if there were too many to keep. Metrics of probabilities are then NaN.
   std::vector<double> probabilities;
   bool kept = true;
 
@@ -26,12 +27,12 @@ struct ClassScores {
   double probability(int64_t row, int64_t c) const { return probabilities[static_cast<size_t>(row * classes + c)]; }
 };
 
-// Appends rows of logits (rows, classes), or of one logit for yes or no; are_probabilities: they are that already.
-// Labels of `ignore` are left out; more than 2^24 probabilities are none.
+// Appends rows of logits (rows, classes), or of one logit per row for binary labels. are_probabilities: the logits are
+// probabilities. Skips rows whose label is `ignore`. Discards the probabilities if there are more than 2^24.
 void add_class_scores(ClassScores& scores, std::span<const float> logits, std::span<const int64_t> labels,
                       std::span<const int64_t> predicted, int64_t ignore, bool are_probabilities);
-// JSON: "confusion_matrix", rows by label, columns by prediction; "per_class": {name: {precision, recall, f1, ..}}.
-// Empty for more than 200 classes.
+// Returns JSON: "confusion_matrix" (rows: labels, columns: predictions) and "per_class": {name: {precision, recall, f1,
+// support}}. Empty for more than 200 classes.
 std::string class_details(const ClassScores& scores, const std::vector<std::string>& names);
 
 struct ClassMetric {
@@ -40,7 +41,7 @@ struct ClassMetric {
   bool lower_is_better = false;
 };
 
-// Numbers against numbers.
+// Predictions and targets of regression.
 struct NumberScores {
   std::span<const double> predicted, wanted;
 };
@@ -51,7 +52,8 @@ struct NumberMetric {
   bool lower_is_better = false;
 };
 
-// At namespace scope of a metric's file: `const ClassMetricRegistration registered{{"name", function}};`
+// Registers a metric. Use at namespace scope of its file: `const ClassMetricRegistration registered{{"name",
+// function}};`
 struct ClassMetricRegistration {
   ClassMetricRegistration(ClassMetric metric);
 };
@@ -59,13 +61,13 @@ struct NumberMetricRegistration {
   NumberMetricRegistration(NumberMetric metric);
 };
 
-const std::vector<ClassMetric>& class_metrics();  // by name
+const std::vector<ClassMetric>& class_metrics();  // sorted by name
 const std::vector<NumberMetric>& number_metrics();
 
-// Rows by label, columns by prediction.
+// Rows: labels; columns: predictions.
 std::vector<std::vector<int64_t>> confusion_matrix(const ClassScores& scores);
 
-// Of one class: precision and recall are 0 where nothing was predicted or labelled.
+// Scores of one class. Precision is 0 without predictions of the class, recall without labels.
 struct ClassReport {
   double precision = 0, recall = 0, f1 = 0;
   int64_t support = 0, predicted = 0;

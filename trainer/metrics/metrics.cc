@@ -1,3 +1,6 @@
+// Accumulators of metrics. They keep counts and sums; only Regression also keeps the numbers, for correlations and for
+// the registered NumberMetrics.
+
 #include "trainer/metrics/metrics.h"
 
 #include <algorithm>
@@ -54,7 +57,7 @@ double Hits::iou() const {
 }
 
 namespace {
-// The mean over classes; absent ones, neither labelled nor predicted, count as 0 or not at all.
+// The mean over classes. absent_too: classes with neither labels nor predictions count as 0; else they are skipped.
 double mean_of(const std::vector<Hits>& classes, double (Hits::*value)() const, bool absent_too) {
   double sum = 0;
   int64_t n = 0;

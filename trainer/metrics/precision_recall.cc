@@ -1,4 +1,4 @@
-// Precision, recall and F1 of classes, averaged; Matthews' correlation coefficient.
+// Averages of the classes' precision, recall and F1, and Matthews' correlation coefficient.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// The mean over the classes that occur among labels or predictions (average="macro").
+// The mean over the classes that occur among labels or predictions (scikit-learn's average="macro").
 template <class F>
 double macro(const ClassScores& s, F&& value, bool labelled_only = false) {
   double sum = 0;
@@ -38,7 +38,7 @@ double weighted_f1(const ClassScores& s) {  // by support
   return s.rows() ? sum / static_cast<double>(s.rows()) : 0;
 }
 
-double binary_f1(const ClassScores& s) {  // of class 1, as GLUE's MRPC and QQP are judged
+double binary_f1(const ClassScores& s) {  // of class 1, the metric of GLUE's MRPC and QQP
   return s.classes == 2 ? class_reports(s)[1].f1 : std::numeric_limits<double>::quiet_NaN();
 }
 

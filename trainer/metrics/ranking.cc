@@ -1,4 +1,4 @@
-// How well probabilities order rows: area under the ROC curve, average precision; is the label among the first five?
+// Metrics of the order of probabilities: area under the ROC curve, average precision, top-5 accuracy.
 #include <algorithm>
 #include <numeric>
 
@@ -8,9 +8,9 @@ namespace amp {
 
 namespace {
 
-// A class against the others: rows in falling order of its probability, in groups of equal ones.
+// One class versus the rest: rows in descending order of the class's probability, grouped by equal probability.
 struct Curve {
-  std::vector<std::pair<int64_t, int64_t>> groups;  // rows of the class, rows of the others
+  std::vector<std::pair<int64_t, int64_t>> groups;  // numbers of rows of the class and of the others
   int64_t own = 0, others = 0;
 };
 
@@ -30,7 +30,7 @@ Curve curve(const ClassScores& s, int64_t c) {
   return out;
 }
 
-// P(an own row's probability is above another's) + P(equal) / 2.
+// P(a row of the class has a higher probability than a row of the others) + P(equal) / 2.
 double area(const Curve& c) {
   if (c.own == 0 || c.others == 0) return kUndefined;
   double pairs = 0;
@@ -42,7 +42,7 @@ double area(const Curve& c) {
   return pairs / (static_cast<double>(c.own) * static_cast<double>(c.others));
 }
 
-// sum of (recall step) * precision
+// Average precision: sum of (increase of recall) * precision.
 double precision_mean(const Curve& c) {
   if (c.own == 0) return 0;
   double sum = 0, own = 0, all = 0;
@@ -59,7 +59,7 @@ bool usable(const ClassScores& s) {
   return s.has_probabilities() && std::none_of(p.begin(), p.end(), [](double v) { return v != v; });
 }
 
-// Of two classes that of class 1; of more the mean of each against the rest.
+// With two classes the value of class 1, with more the mean of one versus the rest.
 template <class F>
 double over_classes(const ClassScores& s, F&& value) {
   if (!usable(s)) return kUndefined;
@@ -77,7 +77,7 @@ double top5(const ClassScores& s) {
   int64_t found = 0;
   for (int64_t r = 0; r < s.rows(); ++r) {
     const int64_t label = s.labels[static_cast<size_t>(r)];
-    int64_t before = 0;  // of equals the higher class goes first, as in scikit-learn
+    int64_t before = 0;  // classes ranked before the label; ties: the higher class first, as in scikit-learn
     for (int64_t c = 0; c < s.classes; ++c)
       before += s.probability(r, c) > s.probability(r, label) ||
                 (s.probability(r, c) == s.probability(r, label) && c > label);

@@ -1,5 +1,5 @@
-// Hugging Face's cosine family (transformers.optimization). Its waves rise again past the end of the run; these stay at
-// their last value.
+// The cosine schedules of Hugging Face (transformers.optimization). Theirs rise again after the end of the run; these
+// keep their last value.
 #pragma once
 
 #include "trainer/schedules/row.h"

@@ -1,5 +1,5 @@
-// torch's StepLR, MultiStepLR and ExponentialLR by steps, behind a warm-up: each multiplies its last rate, and so do
-// these, with the same rounding. And noam (Vaswani et al. 2017, equation 3).
+// torch's StepLR, MultiStepLR and ExponentialLR per step, after a warm-up. As in torch each rate is the previous one
+// times a factor, so rounding is equal. Also noam (Vaswani et al. 2017, equation 3).
 #pragma once
 
 #include "trainer/schedules/row.h"

@@ -1,6 +1,6 @@
-// torch.optim.lr_scheduler.OneCycleLR (Smith and Topin 2017): up from lr / div_factor over pct_start of the run, down
-// to lr / div_factor / final_div_factor, in two phases or (three_phase) in three. cycle_momentum moves the momentum, or
-// beta1, the other way round: from max_momentum down to base_momentum and back.
+// torch.optim.lr_scheduler.OneCycleLR (Smith and Topin 2017). The rate rises from lr / div_factor over pct_start of the
+// run, then falls to lr / div_factor / final_div_factor, in two or (three_phase) three phases. cycle_momentum changes
+// the momentum, or beta1, inversely: from max_momentum down to base_momentum and back.
 #pragma once
 
 #include "trainer/schedules/row.h"
@@ -8,8 +8,8 @@
 namespace amp {
 
 struct OneCycle {
-  // As in torch a phase starts where the one before it ended, even when that lies before step 0.
-  // start, peak, end: at the beginning, after the first phase, at the end; back: after the second of three.
+  // As in torch a phase starts at the end of the previous one, even if that is before step 0. Values: start at the
+  // beginning, peak after the first phase, back after the second of three phases, end at the end.
   static double at(const SchedulePoint& p, double start, double peak, double back, double end) {
     const double pct = p.number("pct_start"), total = static_cast<double>(p.total), last = total - 1;
     const double at = std::min(static_cast<double>(p.step), last);

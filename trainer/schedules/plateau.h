@@ -1,4 +1,5 @@
-// torch's ReduceLROnPlateau behind a warm-up: between evaluations the rate is constant (trainer/loop/plateau.h lowers it).
+// torch's ReduceLROnPlateau after a warm-up. Between evaluations the rate is constant; trainer/loop/plateau.h reduces
+// it.
 #pragma once
 
 #include "trainer/schedules/row.h"

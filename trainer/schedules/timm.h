@@ -1,22 +1,23 @@
-// timm's schedulers (timm.scheduler.create_scheduler_v2), by epochs or, with sched_on_updates, by updates. Its --epochs
-// leaves out the cooldown, the other cycles and a prefixed warm-up; a run here has all of them among its steps:
+// timm's schedulers (timm.scheduler.create_scheduler_v2), per epoch or, with sched_on_updates, per update. timm's
+// --epochs
+// excludes the cooldown, further cycles and a prefixed warm-up; the steps of a run here include all of them:
 //
 //   total = cycles of cycle_epochs + cooldown_epochs (+ warmup_epochs, with warmup_prefix)
 //
-// Noise is not built.
+// Noise is not implemented.
 #pragma once
 
 #include "trainer/schedules/row.h"
 
 namespace amp {
 
-// A point in timm's time: whole epochs, or updates.
+// A point in timm's unit of time: whole epochs, or updates.
 struct TimmPoint {
   const SchedulePoint& p;
   bool updates, prefix;
-  double unit;    // of an epoch, in time
-  double t;       // now
-  double warmup;  // --warmup_steps where warmup_epochs is not given
+  double unit;    // length of an epoch in this unit
+  double t;       // the current time
+  double warmup;  // warmup_epochs, or --warmup_steps if that is not given
 
   explicit TimmPoint(const SchedulePoint& at)
       : p(at), updates(at.text("sched_on_updates") == "true"), prefix(at.text("warmup_prefix") == "true") {
@@ -28,7 +29,7 @@ struct TimmPoint {
   }
   double total() const { return static_cast<double>(p.total) * unit / SchedulePoint::at_least_one(p.epoch_steps); }
   double of_epochs(const char* key) const { return p.number(key) * unit; }
-  // The rate where warm-up or the first step decide it.
+  // The rate during warm-up and in the first step; else empty.
   std::optional<double> started() const {
     if (t < warmup) return p.number("warmup_lr") + t * ((p.lr - p.number("warmup_lr")) / warmup);
     return t == 0 ? std::optional(p.lr) : std::nullopt;
@@ -36,7 +37,7 @@ struct TimmPoint {
   double behind() const { return prefix ? t - warmup : t; }
 };
 
-// Python's n // of.
+// Floor division, as Python's n // of.
 inline double whole_times(double n, double of) { return std::round((n - std::fmod(n, of)) / of); }
 
 inline std::vector<ScheduleKey> timm_keys(std::vector<ScheduleKey> more) {
@@ -60,8 +61,7 @@ inline std::vector<ScheduleKey> timm_cycle_keys(std::vector<ScheduleKey> more) {
   return keys;
 }
 
-// A schedule of cycles at time t: wave(part of its cycle that is over, in time, and the cycle's length) falls from 1
-// to 0.
+// A cyclic schedule at time t. wave(time since the cycle's start, length of the cycle) falls from 1 to 0.
 template <class Wave>
 double timm_cycles_at(const SchedulePoint& p, const TimmPoint& at, double t, Wave&& wave) {
   const double mul = p.number("cycle_mul"), limit = p.number("cycle_limit"), low = p.number("min_lr");
@@ -73,7 +73,7 @@ double timm_cycles_at(const SchedulePoint& p, const TimmPoint& at, double t, Wav
   double cycle = whole_times(t, first), length = first, now = t - first * cycle;
   if (mul != 1) {
     const double inside = 1 - t / first * (1 - mul);
-    if (!(inside > 0)) return low;  // the cycles shrink, and all are over
+    if (!(inside > 0)) return low;  // after the end of all cycles, whose lengths decrease
     cycle = std::floor(std::log(inside) / std::log(mul));
     length = std::pow(mul, cycle) * first;
     now = t - (1 - std::pow(mul, cycle)) / (1 - mul) * first;
@@ -109,7 +109,7 @@ inline const ScheduleRow kTimmPoly{"timm_poly", timm_cycle_keys({{"decay_rate", 
                                    },
                                    "timm's PolyLRScheduler; decay_rate is the power", true};
 
-// Without a prefix its warm-up leads to where the curve then is.
+// Without warmup_prefix the warm-up ends at the value of the curve at that time.
 struct TimmTanh {
   static double wave(double now, double length) {
     const double part = now / length;
@@ -135,7 +135,7 @@ inline const ScheduleRow kTimmStep{"timm_step", timm_keys({{"decay_epochs", "90"
                                    },
                                    "timm's StepLRScheduler", true};
 
-// A milestone m applies at m - 1, as in timm.
+// A milestone m takes effect at m - 1, as in timm.
 inline const ScheduleRow kTimmMultistep{
     "timm_multistep", timm_keys({{"decay_milestones", "90:180:270", 0, 1e15, {}, true}, {"decay_rate", "0.1"}}),
     [](const SchedulePoint& p) {

@@ -1,5 +1,5 @@
-// timm's WSDLRScheduler: a warm-up, a stable phase, constant or (rsqrt) 1 / sqrt(1 + t / timescale), and behind it a
-// fall to min_lr over the last decay_epochs. The warm-up and cooldown_epochs at min_lr are among the run's steps.
+// timm's WSDLRScheduler: a warm-up, a stable phase that is constant or (rsqrt) 1 / sqrt(1 + t / timescale), then a
+// decay to min_lr over the last decay_epochs. The run's steps include the warm-up and cooldown_epochs at min_lr.
 #pragma once
 
 #include "trainer/schedules/timm.h"
@@ -12,7 +12,7 @@ struct TimmWsd {
     if (shape == "1-sqrt") return 1 - std::sqrt(part);
     if (shape == "cosine") return 0.5 * (1 + std::cos(std::numbers::pi * part));
     if (shape == "power") return 1 - std::pow(part, 0.5);
-    constexpr double kRatio = 0.1;  // exp: what is left, before it is stretched to reach 0
+    constexpr double kRatio = 0.1;  // exp: final value of the exponential, before it is rescaled to end at 0
     return (std::pow(kRatio, part) - kRatio) / (1 - kRatio);
   }
   static double rate(const SchedulePoint& p, bool rsqrt) {
@@ -47,7 +47,7 @@ inline const ScheduleRow kTimmWsd{"timm_wsd", TimmWsd::keys("1-sqrt", {}),
                                   [](const SchedulePoint& p) { return TimmWsd::rate(p, false); },
                                   "timm's WSDLRScheduler", true};
 
-// stable_timescale: the warm-up where it is not given, else an epoch or update.
+// stable_timescale defaults to the warm-up, or to one epoch or update without a warm-up.
 inline const ScheduleRow kTimmRsqrt{"timm_rsqrt", TimmWsd::keys("linear", {{"stable_timescale", "", 1e-300}}),
                                     [](const SchedulePoint& p) { return TimmWsd::rate(p, true); },
                                     "timm's WSDLRScheduler with a stable phase that falls by the root", true};

@@ -1,4 +1,4 @@
-// Warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395) as transformers.optimization.get_wsd_schedule: the shapes
+// Warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395), as transformers.optimization.get_wsd_schedule. The shapes
 // of warm-up and decay are linear, cosine or 1-sqrt.
 #pragma once
 
@@ -25,7 +25,7 @@ inline const ScheduleRow kWarmupStableDecay{
     [](const SchedulePoint& p) {
       const double least = p.number("min_lr_ratio");
       if (const auto w = p.warming()) return std::max(0.0, wsd_rise(p.text("warmup_type"), *w) * (1 - least) + least);
-      // A tenth of the run, as the paper does, where num_decay_steps does not say.
+      // num_decay_steps defaults to a tenth of the run, as in the paper.
       const int64_t decay = p.has("num_decay_steps") ? p.whole("num_decay_steps") : p.total / 10;
       const int64_t begin = std::max(p.total - decay, p.warmup);
       if (p.step < begin) return 1.0;
