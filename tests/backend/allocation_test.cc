@@ -1,5 +1,5 @@
-// Nothing is allocated while a Program runs for the second time. This binary counts every call of malloc and its kin
-// (operator new goes through malloc).
+// A second run of a Program allocates no memory. This binary counts all calls of malloc and related functions (operator
+// new calls malloc).
 #include <errno.h>
 #include <malloc.h>
 #include <omp.h>

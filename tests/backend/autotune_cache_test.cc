@@ -1,4 +1,4 @@
-// Choices kept on disk.
+// The autotuning cache on disk.
 #include "backend/autotune_cache.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Activations in the gradient arena: only where, and as long as, nothing has been written there.
+// Activations may use the gradient arena as scratch memory, but only ranges to which no gradient has been written yet.
 #include "backend/gradient_scratch.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// ONNX_AMP_MAX_ISA caps the instruction set of what runs; ctest runs this binary with caps.
+// ONNX_AMP_MAX_ISA limits the instruction set of the kernels; ctest runs this binary with several limits.
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// The memory plan: no two buffers that live at the same time share a byte.
+// The memory plan: buffers whose lifetimes overlap share no byte.
 #include "backend/memory_plan.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Products of every mix of storage types against fp64, at the edges of all blocks; the bits do not depend on the thread
-// count.
+// Matrix products for all combinations of storage types against fp64, at the boundaries of all blocks. Results do not
+// depend on the number of threads.
 #include "backend/cpu/gemm/packed_gemm.h"
 
 #include <omp.h>

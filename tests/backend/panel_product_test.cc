@@ -1,5 +1,5 @@
-// Parts of products with a packed right-hand side against fp64, at the edges of all blocks; 2^x in vectors against
-// the library's; rounding to bf16 in rows against that of single numbers.
+// Parts of products with a packed right-hand side against fp64, at the boundaries of all blocks. Vectorized 2^x against
+// the library function; rounding of rows to bf16 against rounding of single numbers.
 #include "backend/cpu/gemm/panel_product.h"
 
 #include <catch2/catch_all.hpp>

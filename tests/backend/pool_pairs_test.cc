@@ -1,4 +1,4 @@
-// 2x2 maxima at stride 2 (backend/cpu/pool/pool_pairs.h) against a loop over taps in their order.
+// 2x2 max pooling with stride 2 (backend/cpu/pool/pool_pairs.h) against a loop over the taps in order.
 #include "backend/cpu/pool/pool_pairs.h"
 
 #include <catch2/catch_test_macros.hpp>

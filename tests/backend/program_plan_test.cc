@@ -1,4 +1,4 @@
-// What is decided of a Program before anything is allocated.
+// Decisions about a Program that are made before memory is allocated.
 #include "backend/program_plan.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,5 @@
-// A Program is the naive interpreter, bit for bit: in a shared arena, with everything that dies overwritten by NaN.
+// A Program gives the same bits as the naive interpreter, also in a shared arena and with dead buffers overwritten by
+// NaN.
 #include "backend/program.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Conversions of rows to 16 bits against those of single numbers.
+// Conversion of rows to 16 bits against conversion of single numbers.
 #include "base/dtype.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Folders, durable files, the folder lock, checksums, facts of the process.
+// Folders, durable files, the folder lock, checksums, information about the process.
 #include "base/fs.h"
 
 #include <sys/resource.h>

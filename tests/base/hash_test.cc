@@ -1,4 +1,4 @@
-// Vectors of FIPS 180-4 / NIST CAVP.
+// Test vectors of FIPS 180-4 and NIST CAVP.
 #include "base/hash.h"
 
 #include <catch2/catch_test_macros.hpp>

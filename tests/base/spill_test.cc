@@ -1,4 +1,4 @@
-// Arrays and files that are larger than what data may hold in memory.
+// Arrays and files that are larger than the memory limit for data.
 #include "base/spill.h"
 
 #include <sys/wait.h>

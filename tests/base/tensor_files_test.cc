@@ -1,5 +1,5 @@
-// Tensor files: what numpy and safetensors wrote is read, safetensors is written byte for byte like the reference, and
-// every damaged file is an error, never a crash.
+// Tensor files. Files written by numpy and safetensors are read, safetensors output equals the reference byte for byte,
+// and damaged files cause an error instead of a crash.
 #include <catch2/catch_all.hpp>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// PaddlePaddle's command line, taken as it is: what it becomes, and what is refused.
+// PaddlePaddle's command line: the conversion of its flags, and the errors for unsupported ones.
 #include "tools/cli/compat.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The flag table itself: complete, unambiguous, its defaults valid.
+// The flag table: it is complete and unambiguous, and its defaults are valid.
 #include "tools/cli/flags.h"
 
 #include <catch2/catch_test_macros.hpp>

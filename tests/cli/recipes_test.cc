@@ -1,4 +1,4 @@
-// The recipes under models/: each is whole, its configuration is one that the program takes, its flags exist.
+// The recipes under models/: each is complete, its configuration is accepted, and its flags exist.
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Configuration file, environment, precedence, the dumped configuration.
+// Configuration file, environment, precedence, and the printed configuration.
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
 #include <filesystem>

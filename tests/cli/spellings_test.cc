@@ -1,4 +1,4 @@
-// What users of other trainers write: understood, or answered with what to write here.
+// Spellings that users of other trainers write: they are accepted, or the error names the spelling to use.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <set>

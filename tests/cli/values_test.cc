@@ -1,4 +1,4 @@
-// Ranges, values with a syntax of their own, contradictions.
+// Flag values: ranges, values with their own syntax, contradictions.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
-// A program that uses the library as another project would: one include path, one target (onnx_amp).
+// A program that uses the library like another project would: one include path, one target (onnx_amp).
 //   finetune MODEL.onnx DATA.safetensors RUN_FOLDER
-// trains a sentence encoder on pairs and their similarity; ends with 0 when the loss on the data has fallen.
+// trains a sentence encoder on pairs and their similarity. It exits with 0 if the loss on the data has decreased.
 #include <cstdio>
 
 #include "run/run.h"

@@ -1,4 +1,4 @@
-// Kernels that add to their outputs ("MatMul+=") against the plain ones and a separate addition, on the CPU and in the
+// Kernels that add to their outputs ("MatMul+=") against plain kernels followed by an addition, on the CPU and in the
 // emulator.
 #include <algorithm>
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,5 @@
-// Training with dropout, residual sums and norms in one node or apart: the same bits, on the CPU and in the emulator.
+// Training with dropout, residual sum and norm in one fused node gives the same bits as with separate nodes, on the CPU
+// and in the emulator.
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"

@@ -1,5 +1,5 @@
-// Fused attention on the emulated device beyond the operator table's cases: which kernels run, widths up to the tensor
-// cores' widest and beyond, many tiles, dropout, mixed types.
+// Fused attention on the emulated device beyond the cases of the operator table: selected kernels, head widths up to
+// and beyond the largest for tensor cores, many tiles, dropout, mixed types.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

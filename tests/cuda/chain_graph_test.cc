@@ -1,4 +1,5 @@
-// Which nodes a chain with channels last takes in (ops/passes/channels_last.h), and what it moves at its border.
+// Which nodes become part of an NHWC region (ops/passes/channels_last.h), and which transposes are inserted at its
+// border.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 

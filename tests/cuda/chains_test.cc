@@ -1,5 +1,4 @@
-// Chains with channels last (ops/passes/channels_last.h) in whole models: what they train to, what a library is asked
-// for.
+// NHWC regions (ops/passes/channels_last.h) in whole models: training results, and the requests to a library.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

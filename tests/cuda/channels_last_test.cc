@@ -1,5 +1,4 @@
-// Operators whose channels lie last (ops/passes/channels_last.h) on the emulated device against the CPU's, whose
-// channels lie first.
+// Operators in NHWC layout (ops/passes/channels_last.h) on the emulated device against the CPU's in NCHW layout.
 #include "ops/passes/channels_last.h"
 
 #include <catch2/catch_all.hpp>

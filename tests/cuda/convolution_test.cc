@@ -1,5 +1,5 @@
-// Convolutions on the emulated device beyond the operator table's cases: images in chunks, channels in groups, mixed
-// types; and the guard that stands before a library of convolutions.
+// Convolutions on the emulated device beyond the cases of the operator table: images in chunks, grouped channels, mixed
+// types. Also the guard that checks a convolution library.
 #include "backend/cuda/convolution.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The emulator itself: threads meet, warps exchange, and what is wrong is found.
+// The emulator: threads synchronize, warps exchange values, and errors are detected.
 #include <catch2/catch_all.hpp>
 
 #include "backend/arena.h"

@@ -1,5 +1,5 @@
-// Fused kernels on the emulated device: interpreted, and from the generated source, compiled by this machine's
-// compiler. Their bits are those of the unfused graph.
+// Fused kernels on the emulated device, interpreted and compiled from the generated source by the host compiler. Their
+// bits equal those of the unfused graph.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What only a GPU can show: the same checks as in the emulator, on the plugin's device. Without one they skip.
+// The emulator's checks on a real GPU, through the plugin. They are skipped without a GPU.
 #include "tests/cuda/gpu.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// The gradient cache where outputs, cache and losses lie in a device's memory.
+// The gradient cache with outputs, cache and losses in device memory.
 #include "trainer/loop/gradient_cache.h"
 
 #include <algorithm>

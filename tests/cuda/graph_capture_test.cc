@@ -1,4 +1,4 @@
-// Recording with a driver that refuses, by a fake: the run goes on, and nothing is left behind.
+// CUDA graph capture with a fake driver that refuses it: the run continues, and no resources leak.
 #include "backend/cuda/graph_capture.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Indices and labels out of range on a device whose kernels cannot refuse them: the CPU's errors all the same.
+// Indices and labels out of range on a device whose kernels cannot report errors: the errors equal the CPU's.
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"

@@ -1,5 +1,5 @@
-// Every CUDA kernel against the CPU's, in the emulator: the nodes of the operator table's cases, forward and backward,
-// one by one on the same inputs; threads run forwards and backwards, and the bits must be the same.
+// Every CUDA kernel against the CPU's, in the emulator. Each node of the operator table's cases runs separately on the
+// same inputs, forward and backward. Running the threads in reverse order must give the same bits.
 #include <catch2/catch_all.hpp>
 #include <iostream>
 

@@ -1,6 +1,6 @@
-// Pools, GridSample, determinants and recurrent layers on the emulated device, on shapes beyond the operator table's:
-// rows that take a whole block, more channels than a thread handles, units that fill no warp. Against the CPU's kernels
-// in fp64.
+// Pools, GridSample, determinants and recurrent layers on the emulated device against the CPU's kernels in fp64. The
+// shapes exceed the operator table's: rows for a whole block, more channels than one thread handles, units that do not
+// fill a warp.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// A library of attention before its guard: what it is asked, when it is believed, when it is dropped, when it is not
-// worth it. The library is a plain loop over the operands as they lie.
+// The guard of an attention library: its requests, when the library is accepted, when it is rejected, and when it is
+// slower than the own kernel. The library here is a plain loop over the operands in their layout.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <iostream>

@@ -1,4 +1,4 @@
-// The guard before a library's products with epilogues, and what is done where the library has none: in the emulator.
+// The guard of a library's matrix products with epilogues, and the fallback for unsupported epilogues, in the emulator.
 #include "backend/cuda/library_product.h"
 
 #include <catch2/catch_all.hpp>

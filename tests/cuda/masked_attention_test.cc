@@ -1,5 +1,5 @@
-// Attention whose rows see no key, or keys far from 0, on the emulated device, against plain loops in fp64
-// (tests/ops/op_masked_attention.h).
+// Attention with rows that have no visible key, or with scores far from 0, on the emulated device against plain loops
+// in fp64 (tests/ops/op_masked_attention.h).
 #include <catch2/catch_all.hpp>
 
 #include "graph/op.h"

@@ -1,4 +1,4 @@
-// Products with GELU as one node: which are taken, that nothing changes, and the library behind its guard.
+// Matrix product and GELU in one node: which nodes are fused, that results do not change, and the guarded library call.
 #include "ops/matmul_gelu.h"
 
 #include <catch2/catch_all.hpp>

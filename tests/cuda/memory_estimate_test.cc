@@ -1,4 +1,5 @@
-// The memory bill: what a Session really takes of the emulated device, and what is advised when it does not fit.
+// The memory estimate equals the memory that a Session allocates on the emulated device; and the advice if it does not
+// fit.
 #include "trainer/compile/memory_estimate.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// Kernels that move data, where the operator table's cases do not reach: every element size, squares of all sizes, rows
-// that meet by the hundred, indices out of range.
+// Kernels that move data, beyond the cases of the operator table: every element size, squares of all sizes, hundreds of
+// rows with the same index, indices out of range.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <numeric>

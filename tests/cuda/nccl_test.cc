@@ -1,6 +1,5 @@
-// Ranks with a GPU each, whose gradients NCCL sums: emulated devices and a libnccl whose ranks are threads
-// (tests/nccl/fake_nccl.h). Of NCCL itself these tests say nothing; on a machine with a GPU the last one does, for one
-// rank.
+// Ranks with one GPU each and NCCL for the sums, with emulated devices and a libnccl whose ranks are threads
+// (tests/nccl/fake_nccl.h). NCCL itself is only tested on a machine with a GPU, by the last test, for one rank.
 #include "backend/cuda/nccl.h"
 
 #include <dlfcn.h>

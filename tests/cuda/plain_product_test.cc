@@ -1,5 +1,5 @@
-// The product that replaces cuBLASLt, against the emulated device's. That one is a loop of the
-// host's, and it reads rows through a compact copy.
+// The matrix product that replaces cuBLASLt against the emulated device's, which is a host loop that reads rows through
+// a compact copy.
 #include "backend/cuda/plain_product.h"
 
 #include <catch2/catch_all.hpp>

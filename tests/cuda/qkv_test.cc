@@ -1,5 +1,5 @@
-// The projections of q, k and v as one product (ops/passes/qkv.h) on the emulated device: weights kept side by side by
-// the update, gradients computed apart.
+// The projections of q, k and v as one product (ops/passes/qkv.h) on the emulated device. The update keeps the weights
+// adjacent; their gradients are computed separately.
 #include "ops/passes/qkv.h"
 
 #include <catch2/catch_all.hpp>

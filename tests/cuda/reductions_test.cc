@@ -1,6 +1,6 @@
-// Normalisations, reductions, losses and random operators where their CUDA kernels take other ways than on the operator
-// table's small cases: sums cut into splits, rows longer than a warp takes, vector loads or not, sorts and selections;
-// NaN and infinities.
+// Normalizations, reductions, losses and random operators in the variants of their CUDA kernels that the operator
+// table's small cases do not reach: split sums, rows longer than a warp handles, with and without vector loads, sorts
+// and selections. Also NaN and infinities.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <limits>

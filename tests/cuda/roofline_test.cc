@@ -1,4 +1,5 @@
-// What a BERT training step launches, counted without a GPU: a change that adds a pass over memory or a launch shows.
+// Counts the launches and memory traffic of a BERT training step without a GPU, so that an additional launch or pass
+// over memory is detected.
 #include "bench/roofline/roofline.h"
 
 #include <catch2/catch_all.hpp>

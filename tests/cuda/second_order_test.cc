@@ -1,4 +1,4 @@
-// Rules of the second order on the emulated device.
+// Second-order optimizers on the emulated device.
 #include "tests/zoo/second_order.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// The tensor cores' products of tile.cuh, as the emulator runs them: operands from shared memory either way round, a
-// result that becomes an operand, copies that arrive late.
+// The tensor-core products of tile.cuh in the emulator: operands from shared memory in both layouts, a result used as
+// an operand, asynchronous copies.
 #include "backend/cuda/tile.cuh"
 
 #include <catch2/catch_all.hpp>

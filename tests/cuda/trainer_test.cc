@@ -1,5 +1,5 @@
-// The whole loop on the emulated device: fp16 with dynamic loss scaling, dropout, accumulation, EMA. It follows the
-// CPU's run, resumes bit for bit, and never waits for the device between two looks at the weights.
+// The training loop on the emulated device: fp16 with dynamic loss scaling, dropout, accumulation, EMA. It matches the
+// CPU's run, resumes bit for bit, and does not wait for the device between evaluations or checkpoints.
 #include "trainer/loop/trainer.h"
 
 #include <unistd.h>

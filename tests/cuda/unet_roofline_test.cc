@@ -1,4 +1,4 @@
-// What a U-Net step launches, counted without a GPU: moves of its chain's layout stand at the border alone.
+// Counts the launches of a U-Net training step without a GPU: transposes occur only at the border of its NHWC region.
 #include <catch2/catch_all.hpp>
 
 #include "bench/roofline/roofline.h"

@@ -1,4 +1,4 @@
-// The update on the emulated device, and that it never waits.
+// The optimizer update on the emulated device, which must not wait for the device.
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"

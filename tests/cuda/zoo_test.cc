@@ -1,4 +1,4 @@
-// Whole models on the emulated device: gradients and ten steps of SGD and AdamW against PyTorch's, as on the CPU.
+// Imported models on the emulated device: gradients and ten steps of SGD and AdamW against PyTorch's, as on the CPU.
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"

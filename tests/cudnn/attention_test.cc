@@ -1,4 +1,4 @@
-// What cuDNN says of the attentions that models ask for, without a GPU.
+// Whether cuDNN supports the attention problems of common models, checked without a GPU.
 #include <catch2/catch_all.hpp>
 
 #include "bench/roofline/roofline.h"

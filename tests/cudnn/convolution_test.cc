@@ -1,4 +1,4 @@
-// What cuDNN says of the convolutions that models ask for, forward and both gradients, without a GPU.
+// Whether cuDNN supports the convolutions of common models, forward and both gradients, checked without a GPU.
 #include "backend/cuda/convolution.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// What people feed by mistake, and files made to do harm: each reader refuses it with exit 5, its place and a reason,
-// in bounded memory. A row a file.
+// Mistaken and malicious input files. Each reader refuses them with exit 5, the position and a reason, in bounded
+// memory. Each row of the table is a file.
 #include <sys/resource.h>
 
 #include <catch2/catch_all.hpp>

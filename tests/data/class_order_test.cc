@@ -1,6 +1,6 @@
-// The order of classes: which rule decides, what is refused, and how labels are found among the classes. Expected
-// orders follow from the rules in data/class_order.h; forms of metadata are those that transformers, timm,
-// ultralytics and scikit-learn write.
+// The order of classes: which rule decides, which inputs are refused, and how labels are matched to classes. Expected
+// orders follow from the rules in data/class_order.h. The metadata has the formats that transformers, timm, ultralytics
+// and scikit-learn write.
 #include "data/class_order.h"
 
 #include <catch2/catch_all.hpp>

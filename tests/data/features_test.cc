@@ -1,5 +1,5 @@
-// Features of tables: pandas' and scikit-learn's numbers (tests/data/data/features), what is guessed, which feature
-// goes to which input, and what is refused.
+// Features of tables against pandas and scikit-learn (tests/data/data/features): inferred kinds, the assignment of
+// features to inputs, and errors.
 #include "data/features/features.h"
 
 #include <catch2/catch_all.hpp>

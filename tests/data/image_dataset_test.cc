@@ -1,4 +1,4 @@
-// Image files as batches: folders, tables, masks, threads, and what is refused.
+// Batches of image files: folders, tables, masks, threads, and errors.
 #include "data/image_dataset.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// GIF, BMP and TIFF against Pillow (tests/data/data/images/make_kinds_golden.py), and class folders that hold them.
+// GIF, BMP and TIFF against Pillow (tests/data/data/images/make_kinds_golden.py), and class folders with such files.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// Decoders against Pillow (tests/data/data/images/make_image_golden.py), and files that must be refused.
+// Image decoders against Pillow (tests/data/data/images/make_image_golden.py), and files that must be refused.
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <map>

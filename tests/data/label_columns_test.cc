@@ -1,4 +1,4 @@
-// Labels with a column each.
+// Labels in one column per class.
 #include "data/label_columns.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Labels as people write them: spaces, capitals, lists as text; numbers with decimal commas.
+// Spellings of labels: spaces, capitals, lists as text, numbers with decimal commas.
 #include "data/label_spelling.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Data that may not lie in memory: the same rows and batches from a mapped file and arrays in a temporary one.
+// Data beyond the memory limit: a mapped file and arrays in a temporary file give the same rows and batches.
 #include <zlib.h>
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Masked language models: what is hidden of a text, by the rule of BERT's paper.
+// Masked language modeling: which tokens of a text are masked, by the rule of the BERT paper.
 #include "data/language/masking.h"
 
 #include <catch2/catch_all.hpp>

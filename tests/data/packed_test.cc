@@ -1,5 +1,5 @@
-// Files of many images: pixels and labels as torchvision's datasets read them (tests/data/data/packed), and what is
-// refused.
+// Files that contain many images: pixels and labels as torchvision's datasets read them (tests/data/data/packed), and
+// errors.
 #include "data/images/packed.h"
 
 #include <catch2/catch_all.hpp>

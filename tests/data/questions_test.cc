@@ -1,4 +1,5 @@
-// Questions as samples: ids, windows, places and labels as Hugging Face's run_qa makes them (make_questions_golden.py).
+// Question answering samples: ids, windows, positions and labels as in Hugging Face's run_qa
+// (make_questions_golden.py).
 #include "data/questions.h"
 
 #include <catch2/catch_all.hpp>

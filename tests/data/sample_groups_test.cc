@@ -1,4 +1,4 @@
-// Groups of samples by a table's column, and by its files.
+// Groups of samples by a column of a table, and by file.
 #include "data/sample_groups.h"
 
 #include <catch2/catch_test_macros.hpp>

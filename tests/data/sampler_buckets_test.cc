@@ -1,4 +1,4 @@
-// Batches of one bucket each (Sampler's buckets).
+// Batches with samples of one bucket each (Sampler's buckets).
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <map>

@@ -1,4 +1,4 @@
-// Micro-batches of which every rank gets rows (SamplerOptions::every_rank).
+// Micro-batches that give every rank some rows (SamplerOptions::every_rank).
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 

@@ -1,4 +1,4 @@
-// Parts of a dataset, and shares held out by class.
+// Subsets of a dataset, and stratified splits.
 #include "data/subset.h"
 
 #include <catch2/catch_all.hpp>

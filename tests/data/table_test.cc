@@ -1,4 +1,4 @@
-// Text tables: what RFC 4180, GLUE-like TSV and JSON lines allow is read; what they do not is an error with its line.
+// Text tables in RFC 4180, GLUE-like TSV and JSON lines are read; anything else is an error with its line number.
 #include "data/table.h"
 
 #include <zlib.h>

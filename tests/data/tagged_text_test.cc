@@ -1,4 +1,5 @@
-// Tagged words: files, tables, and labels aligned with pieces as Hugging Face's run_ner does (make_tagged_golden.py).
+// Tagged words: files, tables, and labels aligned with subword tokens as in Hugging Face's run_ner
+// (make_tagged_golden.py).
 #include "data/tagged_text.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Tokenizers against Hugging Face's (files and goldens: tests/data/data/make_tokenizer_golden.py), and what is refused.
+// Tokenizers against Hugging Face's (files and goldens: tests/data/data/make_tokenizer_golden.py), and errors.
 #include "data/tokenizer.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,5 @@
-// Transforms against torchvision (tests/data/data/images/make_image_golden.py), bit for bit; what chance decides.
+// Image transforms against torchvision, bit for bit (tests/data/data/images/make_image_golden.py), and random
+// decisions.
 #include <catch2/catch_all.hpp>
 #include <cctype>
 #include <set>

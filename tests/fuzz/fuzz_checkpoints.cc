@@ -1,5 +1,5 @@
-// A checkpoint's manifest, as whoever writes one can have it: the input stands before the checksum, which is made right
-// so that it does not keep the fuzzer out of the reader.
+// A checkpoint's manifest with arbitrary contents. The input is placed before the checksum, and the checksum is made
+// valid so that it does not stop the fuzzer.
 #include "base/checksum.h"
 #include "fuzz/fuzz.h"
 #include "trainer/loop/manifest.h"

@@ -1,4 +1,5 @@
-// Image files of every kind, as pictures and as masks, and files of many images; the last byte chooses.
+// Image files of every kind, as images and as masks, and files that contain many images. The last byte selects the
+// reader.
 #include <cstring>
 
 #include "data/images/decoder.h"

@@ -1,4 +1,4 @@
-// An ONNX file is imported, then every node is lowered and its shapes inferred at small sizes.
+// Imports an ONNX file, then lowers every node and infers its shapes with small sizes.
 #include "backend/interpreter.h"
 #include "fuzz/fuzz.h"
 #include "graph/probe.h"

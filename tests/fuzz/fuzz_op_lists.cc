@@ -1,4 +1,4 @@
-// Op-lists and written plans.
+// Op lists and written precision plans.
 #include "fuzz/fuzz.h"
 #include "precision/op_list.h"
 

@@ -1,5 +1,6 @@
-// Tokenizer files, told apart by how they begin: tokenizer.json; vocab.json and merges.txt with a line "---" between
-// them; SentencePiece's models; vocab.txt. What can be read tokenizes a text of many scripts and the input's end.
+// Tokenizer files, distinguished by their first bytes: tokenizer.json; vocab.json and merges.txt separated by a line
+// "---"; SentencePiece models; vocab.txt. A readable tokenizer then encodes a text with many scripts and the input's
+// end.
 #include <filesystem>
 
 #include "data/tokenizer.h"

@@ -1,4 +1,4 @@
-// The precision plan on graphs: what is stored in 16 bits, and where casts appear.
+// The precision plan applied to graphs: which values are stored in 16 bits, and where casts are inserted.
 #include "precision/apply.h"
 
 #include <catch2/catch_all.hpp>

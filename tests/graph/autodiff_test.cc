@@ -1,4 +1,5 @@
-// Reverse mode on graphs: what is differentiated, accumulated, refused. Operators' rules: tests/ops/gradient_test.cc.
+// Reverse-mode differentiation of graphs: what is differentiated, accumulated or refused. The operators' rules are
+// tested in tests/ops/gradient_test.cc.
 #include "graph/autodiff.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// bind(): shapes become concrete, parameters get slots, errors name their node.
+// bind(): shapes become concrete, parameters get slots, and errors name their node.
 #include "graph/bind.h"
 
 #include <catch2/catch_all.hpp>

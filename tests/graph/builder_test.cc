@@ -1,4 +1,4 @@
-// The Builder's rules: folding, common subexpressions, and every operator's simplification.
+// The Builder's rules: constant folding, common subexpressions, and every operator's simplification.
 #include "graph/builder.h"
 
 #include <catch2/catch_all.hpp>

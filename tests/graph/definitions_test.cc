@@ -1,5 +1,5 @@
-// Operators spelled out (graph/definitions.h): which, how deep, and what stays as it is. That the values are the same:
-// tests/ops/second_gradient_test.cc.
+// Decomposition of operators (graph/definitions.h): which operators are decomposed, how far, and which are kept.
+// tests/ops/second_gradient_test.cc checks that values do not change.
 #include "graph/definitions.h"
 
 #include <catch2/catch_all.hpp>

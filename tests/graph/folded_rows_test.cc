@@ -1,4 +1,5 @@
-// Parameters that an exporter stored once for each row of a batch of 8: which are found, and what is not taken for one.
+// Parameters that an exporter stored once per row of a batch of 8: which are recognized, and which tensors must not be
+// mistaken for one.
 #include "graph/folded_rows.h"
 
 #include <catch2/catch_all.hpp>

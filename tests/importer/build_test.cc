@@ -1,4 +1,4 @@
-// From proto to SourceGraph: inlining, names, order, structure errors.
+// From the protobuf to a SourceGraph: inlining, names, order, structural errors.
 #include "importer/read/build.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// com.microsoft's fused operators, as optimised files carry them: onnxruntime's outputs, every weight trained, and
-// gradients that agree with finite differences in fp64.
+// Fused operators of com.microsoft in optimized files: outputs equal onnxruntime's, every weight is trained, and
+// gradients agree with finite differences in fp64.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

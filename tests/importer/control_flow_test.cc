@@ -1,4 +1,5 @@
-// If, Loop and Scan that shapes decide, and operators that are computed by their definition in the ONNX standard.
+// If, Loop and Scan whose branches and counts follow from shapes, and operators that are computed by their function
+// body in the ONNX standard.
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <cmath>

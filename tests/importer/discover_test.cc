@@ -1,4 +1,5 @@
-// Which tensors are trained, what they are called, what is tied. Ground truth: trained.json lists what PyTorch trained.
+// Which tensors are trained, how they are named, and which are tied. Ground truth: trained.json lists the tensors that
+// PyTorch trained.
 #include <nlohmann/json.hpp>
 #include <set>
 

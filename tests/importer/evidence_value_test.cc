@@ -1,4 +1,4 @@
-// What a tensor's values say about whether it is a weight.
+// Evidence from a tensor's values on whether it is a weight.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-// Weights written back: the right bytes in the right places, and nothing else.
+// Export of trained weights: the right bytes at the right offsets, and no other change.
 #include "importer/write/export.h"
 
 #include <onnx/checker.h>

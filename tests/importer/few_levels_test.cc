@@ -1,5 +1,5 @@
-// Weights that a compressor rounded to few levels repeat their values as filters do, but in no order. The levels here
-// are computed as compressors compute them.
+// Weights that a compressor rounded to few levels. Their values repeat as those of constant filters do, but in no
+// order. The levels are computed as compressors compute them.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
-// Weights and constants of files that other exporters, and models with unusual buffers, leave behind. Whether a tensor
-// trains follows from how the operators use it and from its values; the values here are those of the constants
-// themselves (Sobel, DCT, mel, adjacency) beside weights without structure. "__" stands for "." in names.
+// Weights and constants in files of other exporters and of models with unusual buffers. Whether a tensor is trained
+// follows from how operators use it and from its values. The constants here are real ones (Sobel, DCT, mel, adjacency)
+// next to weights without structure. "__" stands for "." in names.
 #include <algorithm>
 #include <cmath>
 #include <functional>

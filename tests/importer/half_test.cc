@@ -1,4 +1,5 @@
-// Conversion to fp16: types, and where the ONNX operators allow none. The checker runs inside export_model.
+// Conversion to fp16: types, and operators for which ONNX does not permit fp16. The ONNX checker runs inside
+// export_model.
 #include <limits>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Bad files: each gets its exit code, its id and a message that says what is wrong.
+// Bad files: each causes its exit code, its error id and a message that states the fault.
 #include <sys/stat.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
-// Tensors that an exporter merged because their values were equal become one weight for each module again: by Identity
-// nodes as TorchScript's exporter leaves them, by node paths as onnxsim and onnxslim do.
+// Tensors that an exporter merged because their values were equal become one weight per module again. They are
+// recognized by Identity nodes, as TorchScript's exporter writes them, and by node paths, as onnxsim and onnxslim keep
+// them.
 #include <cmath>
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// How models end: activations after the logits, losses inside.
+// Endings of models: activations after the logits, and losses inside the graph.
 #include "importer/discover/output_activation.h"
 
 #include <catch2/catch_all.hpp>

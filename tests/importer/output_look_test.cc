@@ -1,5 +1,5 @@
-// Outputs of detectors, heat maps, depth and sequence models against those of encoders and classifiers: which of them
-// a pooled classifier may be put on. Small graphs in the form in which exporters write the real ones.
+// Distinguishes outputs of detectors, heat maps, depth and sequence models from those of encoders and classifiers, to
+// which a pooled classifier can be attached. The small graphs have the form that exporters write.
 #include "importer/discover/output_look.h"
 
 #include "backend/interpreter.h"

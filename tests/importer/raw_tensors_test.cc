@@ -1,5 +1,5 @@
-// Tensors that a module computes with itself, outside of layers: raw parameters, buffers, results of an optimizer. What
-// the file tells is used (typed values, diagonals, inverses); where it does not tell, the verdict is unsure.
+// Tensors that a module uses outside of layers: raw parameters, buffers, results of an optimizer. Evidence in the file
+// is used (typed values, diagonals, inverses); without evidence the verdict is unsure.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-// Which tensors are running statistics, and what becomes of those that the file shares with something else.
+// Which tensors are running statistics, and the treatment of those that share storage with something else.
 #include "importer/read/doc.h"
 #include "importer/write/export.h"
 #include "models.h"

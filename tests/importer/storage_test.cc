@@ -1,6 +1,5 @@
-// Where weights lie and in which type: bfloat16, float64, several external files, offsets beyond 2 GiB; and what files
-// leave out or leave empty: sizes of zero, node names, optional inputs in the middle, initializers that are listed as
-// inputs.
+// Storage and types of weights: bfloat16, float64, several external files, offsets beyond 2 GiB. Also omitted and empty
+// parts of files: sizes of zero, node names, optional inputs in the middle, initializers listed as inputs.
 #include <catch2/catch_approx.hpp>
 #include <cmath>
 #include <set>

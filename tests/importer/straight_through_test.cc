@@ -1,4 +1,5 @@
-// Straight-through estimators without their detach(): which nodes are recognized, and where gradients stop otherwise.
+// Straight-through estimators exported without their detach(): which nodes are recognized, and where gradients stop
+// otherwise.
 #include "importer/quantized/straight_through.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Class and prompt tokens of zeros, as onnxsim and onnxslim leave those of fresh models behind for a fixed batch.
+// Class and prompt tokens of zeros, as onnxsim and onnxslim write those of untrained models for a fixed batch.
 #include <catch2/catch_all.hpp>
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
-// Which tensors are weights in files that nobody prepared: one small graph for each kind, named as PyTorch's exporters
-// name things. In the texts "__" stands for "." in names, "onnxXX" for "onnx::".
+// Which tensors are weights in files without preparation: one small graph per kind, with the names that PyTorch's
+// exporters write. In the texts "__" stands for "." in names, and "onnxXX" for "onnx::".
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
-// Loaded before a rank's program (LD_PRELOAD): what goes wrong, in the rank FAULT_RANK, FAULT_MS milliseconds after its start.
-// FAULT_KIND: kill, stop (SIGSTOP), exit (status 1), memory (no more to be had), message (MPI refuses to send); and, whenever that is, in MPI's own
-// start: init_kill, init_stop.
+// Fault injection by LD_PRELOAD: causes a fault in the rank FAULT_RANK, FAULT_MS milliseconds after its start.
+// FAULT_KIND: kill, stop (SIGSTOP), exit (status 1), memory (allocation fails), message (MPI refuses to send).
+// init_kill and init_stop act within MPI_Init, regardless of FAULT_MS.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,6 +1,5 @@
-// ONNX's backend node tests: every one whose operators are supported must give the suite's numbers (rtol 1e-3, atol
-// 1e-7);
-// unsupported ones are refused with exit code 4, and counted by operator.
+// ONNX's backend node tests. Every test whose operators are supported must give the suite's numbers (rtol 1e-3, atol
+// 1e-7). Unsupported ones must be refused with exit code 4, and are counted by operator.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
-// docs/operators.md is what the operator tables say: every ONNX operator with its versions, whether a gradient passes
-// once and twice (found by differentiating an example: ONNX's node tests, and the small models of tests/data/importer),
-// what it is lowered to, and its precision class. UPDATE_DOCS=1 test_node "[docs]" writes the file.
+// docs/operators.md is generated from the operator tables. It lists every ONNX operator with its versions, whether it
+// can be differentiated once and twice, its lowering and its precision class. Differentiability is found by examples:
+// ONNX's node tests and the small models of tests/data/importer. UPDATE_DOCS=1 test_node "[docs]" writes the file.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>

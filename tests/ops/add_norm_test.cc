@@ -1,4 +1,4 @@
-// Residual connections and their norms as one node: which nodes are taken, and that nothing changes.
+// Residual additions and norms in one node: which nodes are fused, and that results do not change.
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"

@@ -1,5 +1,5 @@
-// Attention in its spellings becomes one operator with the same numbers, dropped elements and all; what only looks like
-// it stays as it is.
+// Unfused attention in its variants becomes one operator with the same numbers, including dropout. Subgraphs that only
+// resemble attention are kept.
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"

@@ -1,5 +1,6 @@
-// Core operators count axes from the start; ONNX also from the end. Lowered with either, a node gives the same numbers
-// and gradients, those of differences: every ONNX operator that has an axis, every axis of two shapes.
+// Negative axes: core operators count axes from the start, ONNX also from the end. Lowered from either form, a node
+// gives the same numbers and gradients, which agree with finite differences. Covers every ONNX operator with an axis,
+// and every axis of two shapes.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Batch normalisation and the activation behind it as one node: which nodes are taken, and that no bit changes.
+// Batch normalization and the following activation in one node: which nodes are fused, and that the bits do not change.
 #include "ops/passes/batch_norm_fusion.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,5 @@
-// Slices that go up through what they are taken of: which nodes become smaller, and that no number changes.
+// Slice hoisting moves slices before the operators that compute the sliced values: which nodes become smaller, and that
+// numbers do not change.
 #include "ops/passes/bubble_slices.h"
 
 #include <catch2/catch_all.hpp>

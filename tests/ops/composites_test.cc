@@ -1,5 +1,5 @@
-// Composites: a spelled-out subgraph and the operator that replaces it give the same outputs and gradients; what only
-// looks alike is left alone.
+// Fused operators: an unfused subgraph and the operator that replaces it give the same outputs and gradients. Subgraphs
+// that only resemble one are kept.
 #include "ops/passes/composites.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Corners of gradients against PyTorch (tests/data/ops/make_corners.py).
+// Gradients at corner cases against PyTorch (tests/data/ops/make_corners.py).
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <fstream>

@@ -1,5 +1,5 @@
-// What the cases of every operator must span, so that "its gradient is checked" means something: 20 different nodes and
-// more, every rank that the operator takes, an axis in every place, extents of 0, operands that broadcast.
+// Minimum coverage of the cases of every operator: at least 20 different nodes, every supported rank, every position of
+// an axis, sizes of 0, broadcast operands.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <iostream>

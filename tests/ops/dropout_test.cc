@@ -1,4 +1,4 @@
-// Dropout's bits: which element of which sample is dropped depends on neither threads nor the cut of a window into
+// Dropout masks: which elements of a sample are dropped depends neither on threads nor on the division into
 // micro-batches.
 #include "ops/dropout.h"
 

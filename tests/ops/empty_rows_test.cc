@@ -1,5 +1,5 @@
-// Attention rows whose keys are all masked: 0 and no gradient where that is asked for (ONNX Attention, a guard behind
-// the softmax), NaN where the formula says so; and a NaN row to which no gradient arrives hands none on.
+// Attention rows whose keys are all masked give 0 and no gradient if that is requested (ONNX Attention, a guard after
+// the softmax), else NaN as in the formula. A NaN row without an incoming gradient propagates none.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,6 @@
-// Where onnx.reference and the engines differ: what onnxruntime 1.31 computes (bench/engine_operators.py compares all
-// combinations; the numbers here are its own, and PyTorch's where it has the operator).
+// Cases in which onnx.reference and the engines differ: onnxruntime 1.31's results are required
+// (bench/engine_operators.py compares all combinations). The expected numbers are onnxruntime's, and PyTorch's if it
+// has the operator.
 #include <catch2/catch_all.hpp>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// fuse_elementwise: which nodes become one, and that the numbers stay the same bit for bit (on the CPU;
-// tests/cuda/fused_test.cc has the device).
+// fuse_elementwise: which nodes are fused, and that results are bit-identical (on the CPU; tests/cuda/fused_test.cc
+// tests the device).
 #include "ops/passes/fuse.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// Gradients of every core operator against finite differences in fp64, under a random upstream gradient (with ones a
-// wrong tanh gradient passes), and the proof that the comparison catches a wrong one.
+// Gradients of every core operator against finite differences in fp64, with a random upstream gradient (with ones, a
+// wrong tanh gradient would pass). Also a test that the comparison detects a wrong gradient.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

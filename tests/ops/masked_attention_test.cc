@@ -1,5 +1,5 @@
-// Attention whose rows see no key, or keys far from 0: gradients of the fused kernels and of the unfused operators
-// against plain loops in fp64 (op_masked_attention.h).
+// Attention with rows that have no visible key, or with scores far from 0: gradients of the fused kernels and of the
+// unfused operators against plain loops in fp64 (op_masked_attention.h).
 #include <catch2/catch_all.hpp>
 
 #include "backend/interpreter.h"

@@ -1,6 +1,6 @@
-// Proof that the gradient checks can fail: the backward graphs that the rules emit are broken one place at a time, and
-// finite differences must notice every break. Places: each contribution to a gradient (negated, scaled by 1.01,
-// dropped), each output of a *Grad kernel (scaled by 1.01), each Sub, Div, Pow and MatMul (operands swapped).
+// Mutation test of the gradient checks: backward graphs are modified in one place at a time, and finite differences
+// must detect each modification. Places: each contribution to a gradient (negated, scaled by 1.01, dropped), each
+// output of a *Grad kernel (scaled by 1.01), each Sub, Div, Pow and MatMul (operands swapped).
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

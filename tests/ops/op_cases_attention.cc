@@ -1,6 +1,5 @@
-// Fused attention: both layouts, the packed form, masks of either kind with every way of broadcasting, empty rows,
-// sequences one behind the other; rows and keys that are no multiples of any tile, and enough of them for several
-// blocks.
+// Cases of fused attention: both layouts, the packed form, both kinds of mask with every broadcast, empty rows,
+// concatenated sequences. Rows and keys are not multiples of any tile, and fill several blocks.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Elementwise operators: every family on the same generated shapes.
+// Cases of elementwise operators: every family on the same generated shapes.
 #include "graph/builder.h"
 #include "tests/ops/op_cases.h"
 

@@ -1,4 +1,5 @@
-// LSTM, GRU, RNN and their gradients: both directions, sequence lengths of 0 to T, peepholes, every activation.
+// Cases of LSTM, GRU, RNN and their gradients: both directions, sequence lengths of 0 to T, peepholes, every
+// activation.
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {
@@ -10,9 +11,8 @@ struct Layer {
   bool reverse = false, lengths = false, optional = false;  // optional: peepholes of LSTM, reset after of GRU
 };
 
-// What activations of backend/cpu/recurrent/recurrent.h are numbered: sigmoid 0, tanh 1, relu 2, hard sigmoid 3, leaky relu 4,
-// elu 5,
-// softsign 6, affine 7, scaled tanh 8.
+// Attributes of a layer. Activations are numbered as in backend/cpu/recurrent/recurrent.h: sigmoid 0, tanh 1, relu 2,
+// hard sigmoid 3, leaky relu 4, elu 5, softsign 6, affine 7, scaled tanh 8.
 Attrs attrs(const Layer& l, std::vector<int64_t> activation) {
   std::vector<double> alpha, beta;
   for (const int64_t a : activation) {

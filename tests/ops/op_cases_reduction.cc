@@ -1,4 +1,4 @@
-// Operators that add: products of matrices, reductions, normalisations, softmax, losses.
+// Cases of operators that sum: matrix products, reductions, normalizations, softmax, losses.
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {

@@ -1,4 +1,4 @@
-// RoiAlign and what reads numbers otherwise than as arithmetic does: BitCast, rounding that gradients pass.
+// Cases of RoiAlign, BitCast and rounding operators that pass gradients.
 #include <algorithm>
 
 #include "graph/builder.h"

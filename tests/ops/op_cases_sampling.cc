@@ -1,4 +1,4 @@
-// GridSample, TopK, ScatterElements, Quantize: what picks elements by value or by coordinates.
+// Cases of operators that select elements by value or by coordinates: GridSample, TopK, ScatterElements, Quantize.
 #include <cmath>
 
 #include "graph/builder.h"

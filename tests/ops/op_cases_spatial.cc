@@ -1,5 +1,5 @@
-// Convolutions and pools. spatial_test.cc compares more of them with PyTorch; here they take part in what every
-// operator must keep.
+// Cases of convolutions and pools, for the properties that every operator must have. spatial_test.cc compares more
+// cases with PyTorch.
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {

@@ -1,4 +1,4 @@
-// Operators that move elements: views, transposes, slices, gathers, and their transposes.
+// Cases of operators that move elements: views, transposes, slices, gathers, and their adjoints.
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {

@@ -1,5 +1,5 @@
-// Reductions, scans, normalisations, softmax and determinants over the table of small shapes: axes and attributes take
-// turns.
+// Cases of reductions, scans, normalizations, softmax and determinants over the table of small shapes, with alternating
+// axes and attributes.
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {

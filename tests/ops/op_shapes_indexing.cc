@@ -1,5 +1,5 @@
-// What picks and places elements by index, over the table of small shapes: axes take turns, indices come from both
-// ends and repeat where the operator adds.
+// Cases of operators that gather or scatter by index, over the table of small shapes. Axes alternate, indices count
+// from both ends, and they repeat if the operator adds.
 #include <algorithm>
 
 #include "tests/ops/op_cases.h"

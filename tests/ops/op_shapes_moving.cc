@@ -1,4 +1,4 @@
-// Views, transposes, slices and their like over the table of small shapes: attributes take turns.
+// Cases of views, transposes, slices and similar operators over the table of small shapes, with alternating attributes.
 #include <algorithm>
 #include <numeric>
 

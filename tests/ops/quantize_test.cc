@@ -1,4 +1,5 @@
-// Straight-through gradients: a QuantizeLinear-DequantizeLinear pair is the identity where nothing is clipped.
+// Straight-through gradients: a QuantizeLinear-DequantizeLinear pair passes gradients unchanged where nothing is
+// clipped.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

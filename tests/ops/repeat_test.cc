@@ -1,5 +1,5 @@
-// The same bits from any number of threads: outputs and gradients of every operator, large cases (several shards)
-// included.
+// Results do not depend on the number of threads: outputs and gradients of every operator, including large cases with
+// several shards.
 #include <catch2/catch_all.hpp>
 #include <iostream>
 

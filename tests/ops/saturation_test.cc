@@ -1,10 +1,10 @@
-// Fused operators where their formulas are at their limits: saturated, tied, zero, huge and tiny operands, and operands
-// that a large number shifts. Values and gradients of the fp32 kernels against the operator's decomposition
-// (OpDef::definition, or the nodes that a pass made it of) in fp64. What a backward kernel computes again from a result
-// of forward that was rounded shows here.
+// Fused operators at the limits of their formulas: saturated, tied, zero, huge and tiny operands, and operands shifted
+// by a large number. Values and gradients of the fp32 kernels are compared with the operator's decomposition
+// (OpDef::definition, or the nodes from which a pass fused it) in fp64. This detects backward kernels that recompute a
+// value from a rounded forward result.
 //
-// Generated from the table of operators: whatever has a decomposition, or a gradient that is one kernel, is covered by
-// the cases of tests/ops/op_cases.h or by a network below, or the last test fails.
+// Generated from the table of operators. Every operator with a decomposition or a fused gradient kernel must be covered
+// by tests/ops/op_cases.h or by a network below; the last test enforces that.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

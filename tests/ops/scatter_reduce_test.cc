@@ -1,5 +1,5 @@
-// ScatterElements with mul, max and min where updates meet and tie, against PyTorch 2's scatter_reduce; MatMul of
-// integers.
+// ScatterElements with mul, max and min, with repeated indices and ties, against PyTorch 2's scatter_reduce. Also
+// MatMul of integers.
 #include <catch2/catch_all.hpp>
 
 #include "tests/ops/one_node.h"

@@ -1,6 +1,6 @@
 // Second derivatives of every core operator: H v by autodiff applied twice against differences of first gradients in
-// fp64, under random upstream gradients and along random directions; and that what operators are spelled out into
-// (OpDef::definition) gives their values and gradients. An operator without a second gradient stands in a list here.
+// fp64, with random upstream gradients and directions. Also checks that decompositions (OpDef::definition) give the
+// operators' values and gradients. A list names the operators without a second gradient.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,4 +1,5 @@
-// What the golden cases of spatial_test.cc do not reach: NaN, malformed attributes, Programs, larger convolutions.
+// Cases that the golden data of spatial_test.cc do not contain: NaN, malformed attributes, Programs, larger
+// convolutions.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <limits>

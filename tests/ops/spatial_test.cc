@@ -1,6 +1,5 @@
 // Conv, ConvTranspose, pools, BatchNormalization and InstanceNormalization against PyTorch
-// (tests/data/ops/make_spatial.py),
-// by finite differences, in every storage type and with any number of threads.
+// (tests/data/ops/make_spatial.py) and finite differences, in every storage type and with several numbers of threads.
 #include <catch2/catch_all.hpp>
 #include <nlohmann/json.hpp>
 

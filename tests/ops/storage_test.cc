@@ -1,5 +1,5 @@
-// fp32 against fp64, and 16-bit storage: an operator on fp16 or bf16 inputs is the fp32 operator on the widened inputs,
-// rounded once. Overflow becomes infinity, NaN is never hidden.
+// fp32 against fp64, and 16-bit storage: an operator on fp16 or bf16 inputs equals the fp32 operator on the widened
+// inputs, rounded once. Overflow gives infinity, and NaN propagates.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

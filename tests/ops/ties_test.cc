@@ -1,5 +1,4 @@
-// Gradients where elements tie, and values far from 0: PyTorch 2.11's numbers (its CPU, fp64; upstream gradient 6 in
-// every element).
+// Gradients at ties, and values far from 0, against PyTorch 2.11 (CPU, fp64; upstream gradient 6 in every element).
 #include <catch2/catch_all.hpp>
 #include <limits>
 

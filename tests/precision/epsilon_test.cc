@@ -1,5 +1,5 @@
-// An epsilon that fp16 cannot hold keeps the nodes between it and the division, root or logarithm that needs it in
-// fp32; bf16 holds it.
+// An epsilon below fp16's range keeps the nodes between it and the division, root or logarithm in fp32. bf16 can
+// represent it.
 #include <catch2/catch_all.hpp>
 
 #include "text_graph.h"

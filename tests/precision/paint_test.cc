@@ -1,6 +1,6 @@
-// Painting against TensorFlow: graphs and colours of its auto_mixed_precision_test.cc (NoOp, Simple,
-// BidirectionalClearChain, PreserveCPUNodes, RepeatedAndListTypeAttrs, ExistingCast, FusedBatchNorm), written as ours,
-// and against the definition of the passes by paths, evaluated by brute force on random graphs.
+// Painting (propagation of precision) against TensorFlow: graphs and colors of its auto_mixed_precision_test.cc (NoOp,
+// Simple, BidirectionalClearChain, PreserveCPUNodes, RepeatedAndListTypeAttrs, ExistingCast, FusedBatchNorm). Also
+// against the definition of the passes by paths, evaluated by brute force on random graphs.
 #include "precision/paint.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Rules of an op-list and composites: whom they reach, and how they meet painting.
+// Rules of an op list and fused operators: which nodes a rule matches, and its priority over painting.
 #include <catch2/catch_all.hpp>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Runs whose batches are made anew in every epoch: hidden tokens of texts, mixed images.
+// Runs whose batches change in every epoch: masked tokens of texts, mixed images.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Statistics of averaged weights as torch.optim.swa_utils.update_bn makes them (data/statistics/make_update_bn.py).
+// Running statistics of averaged weights against torch.optim.swa_utils.update_bn (data/statistics/make_update_bn.py).
 #include "run/train/average_statistics.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// Models that are built: checkpoints of transformers against what it computes (tests/data/models), the way back, new
-// models of every architecture.
+// Models built from checkpoints of transformers, against transformers' outputs (tests/data/models); export back to
+// checkpoints; new models of every architecture.
 #include "run/model/build.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A run's weights as a Hugging Face checkpoint: export_checkpoint(), and `export --to huggingface`'s refusals.
+// A run's weights as a Hugging Face checkpoint: export_checkpoint(), and the errors of `export --to huggingface`.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Class weights by name, and balanced as scikit-learn's compute_class_weight("balanced", ...) has them.
+// Class weights by name, and balanced as by scikit-learn's compute_class_weight("balanced", ...).
 #include "run/prepare/class_weights.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,6 +1,6 @@
-// Files whose graph holds the batch size that they were exported with: 100 rows in batches of it, the last one short.
-// Losses are PyTorch's (tests/data/fixed_rows/make_fixed_rows.py). Both compute in fp32, sums in another order: 2e-5 of
-// the loss after as many as 100 steps of plain SGD.
+// Models exported with a fixed batch size: 100 rows in batches of it, the last one short. Losses are PyTorch's
+// (tests/data/fixed_rows/make_fixed_rows.py). Both compute in fp32 with sums in different order: 2e-5 of the loss after
+// up to 100 steps of plain SGD.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <fstream>

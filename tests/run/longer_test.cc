@@ -1,4 +1,4 @@
-// Runs that are resumed for more steps or epochs than they began with.
+// Runs that are resumed with more steps or epochs than originally configured.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
-// Runs with rules of the second order, with rules around rules and with weights that are not the ones evaluated: what
-// is resumed ends in the bytes of what was not interrupted.
+// Runs with second-order optimizers, with wrapped optimizers (Lookahead, SAM) and with schedule-free ones. A resumed
+// run must end with the same bytes as an uninterrupted one.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <fstream>

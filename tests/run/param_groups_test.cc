@@ -1,4 +1,4 @@
-// Parameter groups: what rows and layer decay do to a run's weights, its record and its resumption.
+// Parameter groups: the effect of group options and layer decay on a run's weights, its records and its resumption.
 #include "run/prepare/param_groups.h"
 
 #include <catch2/catch_all.hpp>

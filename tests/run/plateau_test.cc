@@ -1,4 +1,4 @@
-// A run under reduce_lr_on_plateau: the rates of its steps, resumed in the middle too.
+// A run with reduce_lr_on_plateau: the learning rates of its steps, also if it is resumed in the middle.
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Image processing that files beside a model describe, against what transformers and timm make of a picture
+// Image preprocessing from configuration files next to a model, against transformers and timm
 // (tests/data/data/images/make_preprocessor_golden.py).
 #include "run/model/preprocessor_config.h"
 

@@ -1,4 +1,5 @@
-// --ranks: a run by several replicas is the run of one with as large a batch, from the same files to the same files.
+// --ranks: a run with several replicas equals a run of one process with a batch as large, from the same inputs to the
+// same output files.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,5 @@
-// The page of a run: what it holds is what the run's files hold, in a form that no text of them can leave, and bounded.
+// The HTML report of a run: it contains the data of the run's files, escaped so that no text can break out of it, and
+// bounded in size.
 #include "run/report/report_page.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// The live report over real sockets: what it answers, and what malformed, slow and foreign requests come to.
+// The live report server over real sockets: its responses, and its reactions to malformed, slow and foreign requests.
 #include "run/report/report_server.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
-// The library without the command line: what a run's folder holds, and what comes out of it when the data are gone.
+// The library without the command line: contents of a run's folder, and export and evaluation after the data have been
+// deleted.
 #include "run/run.h"
 
 #include <catch2/catch_all.hpp>

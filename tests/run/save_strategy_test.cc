@@ -1,4 +1,4 @@
-// --save_strategy as runs: which checkpoints lie in the folder afterwards.
+// Runs with --save_strategy: which checkpoints exist afterwards.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>

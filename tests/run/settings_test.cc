@@ -1,4 +1,4 @@
-// The table of settings: a row for every member of RunSpec, complete, and values held to it whoever gives them.
+// The table of settings: one row for every member of RunSpec, and every source of values is validated by it.
 #include "run/settings/settings.h"
 
 #include <catch2/catch_all.hpp>

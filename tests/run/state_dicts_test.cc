@@ -1,6 +1,6 @@
-// State dicts as checkpoints: torchvision's and timm's in the models' real sizes, LeNet, MLP, U-Net and nets for tables
-// as one writes them in PyTorch: names and shapes, what they compute, the way back
-// (tests/data/models/make_checkpoints.py; the weights are a formula, made again here).
+// State dicts as checkpoints: torchvision's and timm's models in real sizes, and LeNet, MLP, U-Net and networks for
+// tables as commonly written in PyTorch. Checks names, shapes, outputs and the export back
+// (tests/data/models/make_checkpoints.py; the weights are a formula that is computed here again).
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Re-inserted dropout against training-mode exports of the same modules.
+// Dropout inserted into models that were exported without it, against training-mode exports of the same modules.
 #include "importer/surgery/dropout.h"
 
 #include <set>

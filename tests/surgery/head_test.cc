@@ -1,4 +1,4 @@
-// Heads of every kind against PyTorch, classifiers of another size, cutting.
+// Heads of every kind against PyTorch, classifiers of another size, truncated models.
 #include "importer/surgery/head.h"
 
 #include "importer/surgery/classifier.h"

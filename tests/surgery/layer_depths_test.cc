@@ -1,4 +1,4 @@
-// How far below the head parameters lie, against timm's param_groups_layer_decay (tests/data/surgery/layer_decay.json).
+// Depths of parameters below the head, against timm's param_groups_layer_decay (tests/data/surgery/layer_decay.json).
 #include "importer/discover/layer_depths.h"
 
 #include <cmath>

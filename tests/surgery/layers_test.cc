@@ -1,4 +1,4 @@
-// Freezing by layer, and what the backward pass then leaves out.
+// Freezing by layer, and which parts of the backward pass are then omitted.
 #include "importer/discover/layers.h"
 
 #include <set>

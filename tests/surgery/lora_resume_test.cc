@@ -1,4 +1,4 @@
-// A run that trains adapters only: what it keeps in memory and in checkpoints, and that it resumes bit for bit.
+// A run that trains only LoRA adapters: what it stores in memory and checkpoints, and bit-identical resumption.
 #include <cstring>
 
 #include "data/tensor_dataset.h"

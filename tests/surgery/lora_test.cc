@@ -1,4 +1,4 @@
-// Low-rank adapters against the same thing written in PyTorch, and both forms of their export.
+// LoRA adapters against an implementation in PyTorch, and both forms of their export.
 #include "importer/surgery/lora.h"
 
 #include <onnx/defs/parser.h>

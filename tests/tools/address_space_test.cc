@@ -1,5 +1,5 @@
-// The program runs where address space is limited (ulimit -v, containers): it reserves what a run needs, not all that
-// the machine has. The limit holds for a process from its start, so the test runs itself once more.
+// The program runs with limited address space (ulimit -v, containers): it reserves only what a run needs. The limit
+// applies to a process from its start, so the test starts itself again.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What can still fail after the last step ends with exit 0, the model written, and a warning; what a user's data or
-// flags make impossible is refused before the first step, with a hint.
+// Failures after the last step still write the model and end with exit 0 and a warning. Impossible combinations of data
+// and flags are refused before the first step, with a hint.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Questions without an answer, n-best lists and masks filled, through the whole command line.
+// Questions without an answer, n-best lists and masked-token predictions, through the whole command line.
 #include <catch2/catch_all.hpp>
 
 #include "tests/importer/models.h"

@@ -1,4 +1,4 @@
-// bench: what it counts, that its times add up, its trace and its exit codes.
+// The verb bench: its counts, that its times add up, its trace and its exit codes.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 

@@ -1,6 +1,6 @@
-// The order of classes through the verbs: models whose outputs are right by construction (word i, brightness i or
-// feature i is class i of the model's own order), so that accuracy before training is 1 only if every label reaches its
-// own output. Metadata and config.json are written as transformers, timm and ultralytics write them.
+// The order of classes through the verbs. The models are right by construction (word i, brightness i or feature i is
+// class i of the model's order), so accuracy before training is 1 only if every label is mapped to its own output.
+// Metadata and config.json have the formats of transformers, timm and ultralytics.
 #include <catch2/catch_all.hpp>
 
 #include "tests/importer/models.h"

@@ -1,4 +1,4 @@
-// --dry_run: the memory bill, and nothing written.
+// --dry_run: the memory estimate is printed and no file is written.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <iostream>

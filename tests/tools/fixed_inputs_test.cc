@@ -1,4 +1,5 @@
-// Inputs that decide branches and shapes are bound where they have one value in all of the data (run/model/fixed_inputs.h).
+// Inputs that determine branches and shapes are bound to constants if all of the data has one value
+// (run/model/fixed_inputs.h).
 #include <catch2/catch_all.hpp>
 
 #include "base/npz.h"

@@ -1,4 +1,4 @@
-// `grad --hvp`: H v in closed form, and everything that is refused.
+// `grad --hvp`: H v against its closed form, and all errors.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>

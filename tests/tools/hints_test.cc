@@ -1,4 +1,4 @@
-// What the program tells people to use exists: every flag, value, verb and file type that a text in the sources names.
+// Everything that error hints recommend exists: every flag, value, verb and file type named by a text in the sources.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Small models of the kinds that once crashed the program, hung it, took all memory, or ended as a bug of ours: every
-// verb must refuse them as the file's fault, naming the node, before it computes anything.
+// Small models of the kinds that once crashed the program, made it hang, exhausted memory or caused an internal error.
+// Every verb must refuse them as faults of the file, name the node, and compute nothing.
 #include <catch2/catch_all.hpp>
 #include <iostream>
 #include <sstream>

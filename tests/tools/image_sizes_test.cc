@@ -1,5 +1,5 @@
-// --image_sizes through the verbs: predictions as onnxruntime makes them after torchvision's preprocessing
-// (tests/data/predict/images/make_image_sizes_golden.py), runs, and what is refused.
+// --image_sizes through the verbs: predictions against onnxruntime after torchvision's preprocessing
+// (tests/data/predict/images/make_image_sizes_golden.py), runs, and errors.
 #include <catch2/catch_all.hpp>
 
 #include "base/npz.h"

@@ -1,5 +1,5 @@
-// Images through the verbs: predictions as onnxruntime makes them after torchvision's preprocessing
-// (tests/data/predict/images/make_images_golden.py); a run from a folder of class folders to its exported model.
+// Images through the verbs: predictions against onnxruntime after torchvision's preprocessing
+// (tests/data/predict/images/make_images_golden.py), and a run from class folders to the exported model.
 #include <catch2/catch_all.hpp>
 
 #include "base/npz.h"

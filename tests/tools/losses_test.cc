@@ -1,4 +1,4 @@
-// Losses as a user runs them: verbs in this process, on small models written here.
+// Losses through the command line: verbs in this process, on small models written here.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <iostream>

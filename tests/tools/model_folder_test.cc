@@ -1,4 +1,4 @@
-// Folders as models, for every verb; and models whose task no flag and no structure tells.
+// Model folders for every verb, and models whose task follows neither from a flag nor from their structure.
 #include <catch2/catch_all.hpp>
 
 #include "base/safetensors.h"

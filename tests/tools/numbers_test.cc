@@ -1,4 +1,5 @@
-// The numbers that a run and eval print: of the whole set, of the exported file, with the settings of the training.
+// The numbers printed by a run and by eval: they are computed on the whole dataset and on the exported file, with the
+// settings of the training.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

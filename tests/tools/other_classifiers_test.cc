@@ -1,5 +1,5 @@
-// eval and predict on classifiers of tables that another program trained: scikit-learn's (tests/data/classifiers, with
-// the probabilities that scikit-learn computes), and networks that end in a Softmax or in one Sigmoid.
+// eval and predict on table classifiers trained by other programs: scikit-learn's, with its probabilities
+// (tests/data/classifiers), and networks that end in a Softmax or a single Sigmoid.
 #include <catch2/catch_all.hpp>
 
 #include "base/npz.h"

@@ -1,4 +1,4 @@
-// Text pairs as two sides of one encoder, against PyTorch (tests/data/trainer/make_pairs.py).
+// Text pairs as two inputs of one encoder (bi-encoder), against PyTorch (tests/data/trainer/make_pairs.py).
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>

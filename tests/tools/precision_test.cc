@@ -1,5 +1,5 @@
-// Precision as a user meets it in the verbs: loss scaling of `grad`, `plan --calibrate` on a text table, `export` of a
-// run whose plan was measured, binary cross-entropy on probabilities under 16-bit plans, what a diverging run says.
+// Precision through the verbs: loss scaling of `grad`, `plan --calibrate` on a text table, `export` of a run with a
+// calibrated plan, binary cross-entropy on probabilities under 16-bit plans, and the message of a diverging run.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>

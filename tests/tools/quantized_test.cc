@@ -1,5 +1,5 @@
-// Files whose weights are integers (QDQ): refused with a way out, trained through floating masters as PyTorch's fake
-// quantisation trains them, exported as integers. Numbers: tests/data/importer/make_qdq.py, torch 2.15.
+// Models with integer weights (QDQ): refused with a hint, or trained through floating-point master weights as in
+// PyTorch's fake quantization, and exported as integers. Expected numbers: tests/data/importer/make_qdq.py, torch 2.15.
 #include <catch2/catch_all.hpp>
 #include <string>
 #include <vector>

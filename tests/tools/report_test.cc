@@ -1,5 +1,5 @@
-// What a run writes for people beside its model: what it was worst at, as `predict` and the metrics tell it too; event
-// files; pages while it goes on. None of it changes the model.
+// Reports of a run: worst samples, which must agree with `predict` and the metrics; event files; pages during the run.
+// They do not change the model.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 

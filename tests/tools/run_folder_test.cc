@@ -1,4 +1,4 @@
-// The folder of a run: what is refused, what --overwrite replaces and when, what a crash in the middle leaves.
+// The folder of a run: which contents are refused, what --overwrite replaces and when, and the state after a crash.
 #include <sys/resource.h>
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Training by tokens a batch and with rows weighted by class, through the whole command line.
+// Training with a number of tokens per batch and with rows weighted by class, through the whole command line.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

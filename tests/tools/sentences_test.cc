@@ -1,4 +1,4 @@
-// Embeddings: the pooling that sentence-transformers' files say is that of convert, predict, eval and training
+// Embeddings: convert, predict, eval and training use the pooling that sentence-transformers' files define
 // (tests/data/sentences/make_sentences.py).
 #include <catch2/catch_all.hpp>
 #include <filesystem>

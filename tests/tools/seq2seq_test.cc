@@ -1,4 +1,4 @@
-// Encoder-decoder models from texts to texts: a small T5 against transformers (tests/data/seq2seq/make_seq2seq.py).
+// Text-to-text encoder-decoder models: a small T5 against transformers (tests/data/seq2seq/make_seq2seq.py).
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 

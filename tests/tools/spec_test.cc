@@ -1,4 +1,4 @@
-// From flags to a RunSpec, and what of it a resumed run must have in common with its beginning.
+// Conversion of flags to a RunSpec, and which settings must be equal when a run is resumed.
 #include <catch2/catch_all.hpp>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Tables of features through the verbs: predictions as onnxruntime makes them on pandas' and scikit-learn's features
-// (tests/data/predict/table/make_table_golden.py); from CSV files to an exported model and back.
+// Feature tables through the verbs: predictions against onnxruntime on pandas' and scikit-learn's features
+// (tests/data/predict/table/make_table_golden.py), and the way from CSV files to an exported model and back.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

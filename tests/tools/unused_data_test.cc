@@ -1,4 +1,4 @@
-// Data that is named and must not be dropped in silence: several files, limits, labels with spaces.
+// Data that a command names must not be ignored silently: several files, limits, labels with spaces.
 #include <catch2/catch_all.hpp>
 #include <map>
 

@@ -1,4 +1,4 @@
-// XNLI by PaddlePaddle's command line, from its files to the accuracy of each language.
+// XNLI with PaddlePaddle's command line, from its files to the accuracy per language.
 #include <catch2/catch_all.hpp>
 
 #include "tests/importer/models.h"

@@ -1,5 +1,5 @@
-// A model whose attention has rows without keys (a window that holds nothing but padding): its gradients are those of
-// the graph that exporters write with a guard behind the softmax, and finite.
+// A model with attention rows without keys (a window that contains only padding). Its gradients are finite and equal
+// those of the graph that exporters write with a guard after the softmax.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <numeric>

@@ -1,4 +1,4 @@
-// Averages of weights against timm's ModelEmaV3 and torch's AveragedModel; cycled momentum against torch's OneCycleLR;
+// Weight averages against timm's ModelEmaV3 and torch's AveragedModel; cycled momentum against torch's OneCycleLR;
 // gradient noise (averages.json, made by make_averages.py).
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-// The best evaluation and early stopping's count against Hugging Face's Trainer (early_stopping.json, made by
+// Best evaluation and early stopping against Hugging Face's Trainer (early_stopping.json, made by
 // make_early_stopping.py).
 #include "trainer/loop/best_metric.h"
 

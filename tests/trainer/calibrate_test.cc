@@ -1,5 +1,5 @@
-// A model with outliers: the feed-forward block of T5, scaled so that its output leaves fp16's range, as the block of
-// bf16-trained T5 checkpoints does (huggingface/transformers#9295).
+// Calibration on a model with outliers: the feed-forward block of T5, scaled so that its output exceeds fp16's range,
+// as in bf16-trained T5 checkpoints (huggingface/transformers#9295).
 #include "trainer/loop/calibrate.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Checkpoints: round trip, every damage found, rotation, kills and full disks in the middle of a save.
+// Checkpoints: round trip, detection of every kind of damage, rotation, kills and full disks during a save.
 #include "trainer/loop/checkpoint.h"
 
 #include <sys/resource.h>

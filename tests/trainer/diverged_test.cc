@@ -1,4 +1,4 @@
-// What a run says of steps that it skips: where the first value that is not finite arises, and how loudly.
+// Messages about skipped steps: the first non-finite value, and when a warning is printed.
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>

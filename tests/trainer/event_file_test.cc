@@ -1,4 +1,4 @@
-// Event files against those of TensorBoard's own writer (tests/data/trainer/make_events.py), and of resumed runs.
+// Event files against TensorBoard's own writer (tests/data/trainer/make_events.py), also for resumed runs.
 #include "run/report/event_file.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// The channel in which processes tell each other that they live: here the ranks are threads, each with a channel of its
-// own, and one of them falls silent, fails or goes away.
+// Failure detection between processes. Here the ranks are threads with separate connections; one of them stops sending
+// heartbeats, fails or disconnects.
 #include "trainer/comm/failure_detector.h"
 
 #include <unistd.h>

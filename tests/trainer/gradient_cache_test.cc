@@ -1,4 +1,4 @@
-// The gradient cache: losses across rows of a window are those of one batch of all its rows.
+// The gradient cache: losses across the rows of an accumulation step equal those of a single batch with all rows.
 #include "trainer/loop/gradient_cache.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sums of gradients that go on during backward: the bits of those that wait for its end.
+// Gradient sums that overlap backward give the same bits as sums after it.
 #include "trainer/comm/gradient_reducer.h"
 
 #include <cstring>

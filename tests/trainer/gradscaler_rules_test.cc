@@ -1,5 +1,5 @@
-// The rules of torch.amp.GradScaler (read and measured on torch 2.15), one test each, on scaler, window and optimizer
-// together. Its golden traces are in tests/precision/loss_scaler_test.cc.
+// The rules of torch.amp.GradScaler (read and measured on torch 2.15), one test each, for scaler, accumulation step and
+// optimizer together. tests/precision/loss_scaler_test.cc has the golden traces.
 #include <bit>
 #include <catch2/catch_all.hpp>
 #include <cmath>

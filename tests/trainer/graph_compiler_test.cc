@@ -1,4 +1,4 @@
-// GraphCompiler: what a session's graphs are made of, without a session.
+// GraphCompiler: the graphs of a session, compiled without a session.
 #include "trainer/compile/graph_compiler.h"
 
 #include <catch2/catch_all.hpp>

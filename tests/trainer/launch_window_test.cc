@@ -1,4 +1,4 @@
-// The one way in which micro-batches are run, and the parameters that they read.
+// launch_window(), through which all micro-batches run, and the parameters that they read.
 #include "trainer/loop/launch_window.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Local SGD: ranks that take steps of their own between averages of their weights, against torch
-// (local_sgd.json, made by make_local_sgd.py).
+// Local SGD: ranks take independent steps between averages of their weights, against torch (local_sgd.json, made by
+// make_local_sgd.py).
 #include <fstream>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,5 @@
-// What loss scaling and fp32 master weights are for: the cases of "Mixed Precision Training" (Micikevicius et al.,
-// 2018, section 3) on a regression whose targets, and therefore gradients, are tiny. bench/loss_scaling.py draws the
-// same.
+// The need for loss scaling and fp32 master weights: the cases of "Mixed Precision Training" (Micikevicius et al.,
+// 2018, section 3) on a regression with tiny targets and thus tiny gradients. bench/loss_scaling.py plots the same.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

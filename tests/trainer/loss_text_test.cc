@@ -1,4 +1,4 @@
-// Losses as the user writes them: text, JSON, files; and what is refused.
+// The syntax of losses: text, JSON, files, and errors.
 #include "trainer/losses/loss_text.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// docs/losses.md says what the losses' rows say.
+// docs/losses.md agrees with the registered losses.
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
 #include <fstream>

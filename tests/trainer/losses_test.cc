@@ -1,5 +1,5 @@
-// Losses and their gradients against PyTorch (losses.json, made by make_losses.py), in fp64 and fp32, whole and in
-// micro-batches.
+// Losses and their gradients against PyTorch (losses.json, made by make_losses.py), in fp64 and fp32, as a whole batch
+// and in micro-batches.
 #include "trainer/losses/losses.h"
 
 #include <catch2/catch_all.hpp>

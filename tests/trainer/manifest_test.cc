@@ -1,4 +1,4 @@
-// The manifest's reader where checksums are right and the text is nobody's we know.
+// The manifest's reader for texts with a valid checksum and unexpected contents.
 #include "trainer/loop/manifest.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// What is computed again in backward is what was computed before: any budget gives the same bits.
+// Recomputation in backward repeats the forward pass exactly: every memory budget gives the same bits.
 #include "trainer/compile/memory_budget.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// Moments in 8 bits against bitsandbytes' AdamW8bit and Lion8bit on the CPU (tests/data/trainer/optimizer_8bit.json,
-// made by make_optimizer_8bit.py).
+// 8-bit moments against bitsandbytes' AdamW8bit and Lion8bit on the CPU (tests/data/trainer/optimizer_8bit.json, made
+// by make_optimizer_8bit.py).
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Rules that are given more than a gradient, and rules around rules, against timm, pytorch_optimizer and schedulefree
+// Optimizers that need more than a gradient, and wrapped optimizers, against timm, pytorch_optimizer and schedulefree
 // (tests/data/trainer/optimizer_more.json, made by make_optimizer_more.py).
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Rules of whole tensors against transformers, timm and torch.optim, and tensors with a clipping norm or a first step
-// of their own (tests/data/trainer/optimizer_tensor.json, made by make_optimizer_tensor.py).
+// Tensor-wise optimizers against transformers, timm and torch.optim, and tensors with their own clipping norm or first
+// step (tests/data/trainer/optimizer_tensor.json, made by make_optimizer_tensor.py).
 #include <omp.h>
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,6 @@
-// Every case of padding_cases.h for ten batches of two lengths: losses and gradients in training form, and losses in
-// evaluation form, are those of a session that keeps its padding; what must be packed is, what must not be is not.
+// Every case of padding_cases.h for ten batches of two lengths. Losses and gradients in training form, and losses in
+// evaluation form, equal those of a session that keeps its padding. Batches are packed exactly where the case requires
+// it.
 #include "padding_cases.h"
 
 #include <catch2/catch_all.hpp>

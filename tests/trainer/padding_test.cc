@@ -1,5 +1,5 @@
-// Padding removal: losses and gradients are those of the padded graph, dropped elements too, whatever the shapes
-// between embeddings and loss; masks that hide anything else are no proof.
+// Padding removal: losses and gradients equal those of the padded graph, with the same dropout, for any shapes between
+// embeddings and loss. Masks that hide something else prevent packing.
 #include "ops/passes/padding.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// The projections of q, k and v as one product (ops/passes/qkv.h) on the CPU: in training, with weights laid side by
-// side anew for each node that reads them so.
+// The projections of q, k and v as one product (ops/passes/qkv.h) on the CPU: training, with weights concatenated anew
+// for each node that reads them.
 #include "ops/passes/qkv.h"
 
 #include <algorithm>

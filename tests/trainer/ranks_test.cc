@@ -1,4 +1,4 @@
-// Data parallel training: replicas that are equal to one device with as large a batch, and to each other.
+// Data-parallel training: replicas equal each other, and equal one device with a batch as large.
 #include "tests/trainer/ranked_run.h"
 
 using namespace amp;

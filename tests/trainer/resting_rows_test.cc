@@ -1,5 +1,5 @@
-// Rows of a table that no gradient has reached are moved without their moments (backend/cpu/update/resting_rows.h): bit for
-// bit as all others are.
+// Zero-gradient embedding rows are updated without their moments (backend/cpu/update/resting_rows.h), with the same
+// bits as the full update.
 #include <catch2/catch_all.hpp>
 #include <random>
 

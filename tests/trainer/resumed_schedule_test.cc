@@ -1,4 +1,4 @@
-// What becomes of a schedule when a run is resumed for another number of steps.
+// The schedule of a run that is resumed with another number of steps.
 #include "trainer/loop/resumed_schedule.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// --save_strategy's arithmetic: what share of a run's time checkpoints may take.
+// --save_strategy's time budget: the share of a run's time that checkpoints may take.
 #include "trainer/loop/save_policy.h"
 
 #include <catch2/catch_test_macros.hpp>

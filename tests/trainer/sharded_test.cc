@@ -1,4 +1,4 @@
-// The optimizer's state shared out among the ranks (ZeRO stage 1).
+// Sharded optimizer state across ranks (ZeRO stage 1).
 #include "backend/device.h"
 #include "backend/update_rules.h"
 #include "tests/trainer/ranked_run.h"

@@ -1,5 +1,5 @@
-// A stop while a run evaluates: answered before the evaluation ends, and the resumed run ends as one that was never
-// stopped.
+// A stop request during an evaluation takes effect before the evaluation ends, and the resumed run ends as one that was
+// never stopped.
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>

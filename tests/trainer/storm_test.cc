@@ -1,6 +1,6 @@
-// Storms of non-finite steps, 10,000 attempts each, through Trainer, Session, optimizer and scaler: the data itself
-// make the overflow, in fp16 products or in one parameter's gradient. After every step the run must stand where a
-// reference state machine stands, and a skipped step must leave weights, moments, EMA, running statistics and schedule
+// Long series of non-finite steps, 10,000 attempts each, through Trainer, Session, optimizer and scaler. The data cause
+// the overflow, in fp16 products or in one parameter's gradient. After every step the state must equal that of a
+// reference state machine, and a skipped step must leave weights, moments, EMA, running statistics and schedule
 // bit-identical.
 #include <omp.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Tasks: metrics of outputs in every layout, and which losses they go with.
+// Tasks: metrics for outputs in every layout, and the losses that belong to each task.
 #include "trainer/tasks/task.h"
 
 #include <catch2/catch_all.hpp>

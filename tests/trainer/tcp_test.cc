@@ -1,4 +1,4 @@
-// Ranks with TCP connections: here they are threads, each with sockets of its own on the loopback address.
+// Ranks with TCP connections. Here they are threads with separate sockets on the loopback address.
 #include "trainer/comm/tcp.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-// What is judged over a whole set: roots of means, the nearest candidate, answers' length; and what a model records.
+// Metrics over a whole dataset: roots of means, the nearest candidate, lengths of answers; and the metadata of a model.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// The samples that an evaluation is worst at: errors by hand, kept in order, whatever the batches.
+// The samples with the largest errors of an evaluation: errors computed by hand, kept in order, independent of the
+// batches.
 #include "trainer/tasks/worst_samples.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// One step of 1 x 32 and of 4 x 8 with dropout: the same mask, so the same loss and weights.
+// A step of 1 x 32 equals one of 4 x 8 with dropout: the same mask, hence the same loss and weights.
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>

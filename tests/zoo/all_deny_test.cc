@@ -1,5 +1,5 @@
-// An op-list that denies every operator, under fp16 and under bf16: no loss scaling, and bit by bit the loss and
-// gradients of a run that never heard of precision. All of the shared zoo; skipped without it.
+// An op list that denies every operator, with fp16 and with bf16: no loss scaling, and loss and gradients are
+// bit-identical to a run without a precision plan. All of the shared zoo; skipped without it.
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
 #include <cstring>

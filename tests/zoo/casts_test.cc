@@ -1,12 +1,13 @@
-// How many casts a plan costs, against the fewest that its storage types allow.
+// The number of casts in a plan against the minimum for its storage types.
 //
-// A kernel loads either type and stores either. So a value needs a conversion of its own only where it must exist
-// twice: it is read in fp32 (or leaves the step as fp32) and by 16-bit nodes as well; and then one conversion is
-// needed, as no other value holds its elements. That is the least; a parameter, kept as an fp32 master, needs one when
-// 16-bit nodes read it (parameters side by side, or a slice of one, count as one). Each cast is checked to be such a
-// one. By hand: BERT under O1 has residual sums in fp32 and products in fp16, so the four LayerNorm outputs that go
-// both ways (each layer's input and middle; the pooler alone reads the last one) and the four gradients that meet
-// there; UNet and ResNet have no deny operator between their convolutions: none.
+// A kernel can load and store either type. So a value needs a cast only if it must exist in both: 16-bit nodes read it,
+// and it is also read (or returned) in fp32. Then one cast is necessary, because no other value has its elements. A
+// parameter, kept as an fp32 master weight, needs one if 16-bit nodes read it; adjacent parameters, or a slice of one,
+// count as one. Each cast is checked to be of this kind.
+//
+// By hand: BERT under O1 has residual sums in fp32 and products in fp16. Eight casts are needed: for the four LayerNorm
+// outputs that are read in both (each layer's input and middle; only the pooler reads the last one), and for the four
+// gradients that are added there. UNet and ResNet have no deny operator between convolutions, so they need none.
 #include <catch2/catch_all.hpp>
 #include <cstring>
 #include <map>

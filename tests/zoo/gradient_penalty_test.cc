@@ -1,4 +1,4 @@
-// The gradient penalty of imported models against torch.autograd.grad(create_graph=True) in float64
+// The gradient penalty on imported models against torch.autograd.grad(create_graph=True) in float64
 // (tests/data/zoo/make_gradient_penalty.py).
 #include <algorithm>
 #include <catch2/catch_all.hpp>

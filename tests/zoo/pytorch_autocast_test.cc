@@ -1,4 +1,4 @@
-// The `pytorch` preset against CUDA autocast itself, node by node: tests/data/precision/make_pytorch_autocast.py.
+// The `pytorch` preset against CUDA autocast, node by node (tests/data/precision/make_pytorch_autocast.py).
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <map>

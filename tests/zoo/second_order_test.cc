@@ -1,6 +1,6 @@
-// Ten steps of rules of the second order on imported models against timm's Adahessian and pytorch_optimizer's SophiaH
-// with the same random vectors, differentiated twice by torch in float64, and against its authors' SophiaG on the same
-// drawn labels (tests/data/zoo/make_second_order.py).
+// Ten steps of second-order optimizers on imported models. References: timm's Adahessian and pytorch_optimizer's
+// SophiaH with the same random vectors, differentiated twice by torch in float64, and the authors' SophiaG with the
+// same sampled labels (tests/data/zoo/make_second_order.py).
 #include "tests/zoo/second_order.h"
 
 #include <catch2/catch_all.hpp>

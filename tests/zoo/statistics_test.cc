@@ -1,5 +1,5 @@
-// Running statistics of BatchNormalization under batchnorm_train: as PyTorch and the ONNX operator move them, on
-// applied steps only, in checkpoints, in evaluation and in the exported file.
+// Running statistics of BatchNormalization with batchnorm_train: updated as in PyTorch and the ONNX operator, only by
+// applied steps; in checkpoints, evaluation and the exported file.
 #include <onnx/defs/parser.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
-// ONNX files found in public repositories, written by many exporters: those that onnxruntime runs give the same outputs
-// here (rtol 1e-3, atol 1e-4 of the output's largest element), and get a gradient for every trainable weight. The files
-// are not part of this repository: ONNX_AMP_WILD names their folder (else ../shared/data/onnx_wild); without them the
-// test is skipped.
+// ONNX files from public repositories, written by many exporters. Those that onnxruntime can run give the same outputs
+// here (rtol 1e-3, atol 1e-4 of the output's largest element), and a gradient for every trainable weight. The files are
+// not in this repository: ONNX_AMP_WILD names their folder (else ../shared/data/onnx_wild); without them the test is
+// skipped.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Losses, gradients and ten-step trajectories of imported models against PyTorch's; the same model as Program, as
+// Losses, gradients and ten-step trajectories of imported models against PyTorch's. The same model runs as Program, as
 // interpreted graph and under precision plans.
 #include <catch2/catch_all.hpp>
 #include <cmath>
