@@ -1,4 +1,4 @@
-// Errors that tests expect.
+// Helpers for errors that tests expect.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -9,7 +9,7 @@
 
 namespace amp::test {
 
-// The error that f ends with.
+// Returns the error that f throws.
 template <class F>
 Error error_of(F&& f) {
   try {
@@ -21,7 +21,7 @@ Error error_of(F&& f) {
   return Error(Exit::ok, "", "");
 }
 
-// f ends with an error of this id, and `part` stands in its text.
+// Checks that f throws an error with this id, whose text contains `part`.
 template <class F>
 void expect_error(const std::string& id, const std::string& part, F&& f, Exit exit = Exit::data) {
   INFO(part);

@@ -1,4 +1,4 @@
-// How much data may lie in memory, while a test runs.
+// Limits the memory for data during a test.
 #pragma once
 
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-// What the tests of every room need: where a checkout's files are, and a folder that goes away with its test.
+// Helpers for the tests of all modules: paths in the checkout, and a temporary folder.
 #pragma once
 
 #include <filesystem>
@@ -6,14 +6,14 @@
 
 namespace amp::test {
 
-// Only tests/support.cc is compiled with these paths, so that no other object depends on where the checkout lies.
+// Only tests/support.cc is compiled with these paths, so that no other object depends on the checkout's location.
 std::string source_root();                            // the checkout
 std::string test_data(const std::string& name = {});  // tests/data/NAME, or below ONNX_AMP_TEST_DATA
 std::string onnx_test_data();                         // ONNX's own backend test data
 std::string host_compiler();                          // the C++ compiler of this build
-bool sanitized();  // this build reserves terabytes of addresses, and is slower: no limits of memory can be tested
+bool sanitized();  // sanitizers reserve terabytes of address space and are slower: memory limits cannot be tested
 
-// A new, empty folder among the system's temporary ones.
+// A new, empty folder in the system's temporary folder; the destructor removes it.
 class TempDir {
  public:
   TempDir();

@@ -1,4 +1,4 @@
-// A graph with a scalar output "loss" (tests/graph/core_text.h), differentiated and run as a training step runs it.
+// Differentiates a graph with a scalar output "loss" (tests/graph/core_text.h) and runs it like a training step.
 #pragma once
 
 #include <map>
@@ -9,15 +9,15 @@
 
 namespace amp::test {
 
-// With the gradient of output 0, times the input "seed", for every parameter.
+// Adds the gradient of output 0 times the input "seed" for every parameter.
 Graph with_gradients(Graph g);
 
-// The loss, then every gradient's elements in the order of the slots. Inputs that the graph lacks are left out; seed is
-// 1.
+// Returns the loss, then the elements of all gradients in the order of the slots. Ignores inputs that the graph does
+// not have. The seed is 1.
 std::vector<double> loss_and_gradients(const Graph& g, const std::map<std::string, HostTensor>& inputs,
                                        const std::vector<HostTensor>& params, const RunState& state);
 
-// Largest difference, over the largest element of want.
+// Largest difference, relative to the largest element of want.
 double largest_difference(const std::vector<double>& got, const std::vector<double>& want);
 
 }  // namespace amp::test

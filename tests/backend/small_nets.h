@@ -1,4 +1,4 @@
-// Small networks as text (tests/graph/core_text.h), each with a scalar loss called "loss", and their training graphs.
+// Small networks as text (tests/graph/core_text.h), each with a scalar output "loss", and their training graphs.
 #pragma once
 
 #include <random>
@@ -144,7 +144,7 @@ inline Graph training_graph(const std::string& text) {
   return training_graph(t.graph, t["loss"]);
 }
 
-// Numbers for every input; ids and labels below 5.
+// Values for every input; ids and labels are below 5.
 inline std::map<std::string, HostTensor> random_inputs(const Graph& g, uint64_t seed) {
   std::mt19937_64 rng(seed);
   std::map<std::string, HostTensor> out;

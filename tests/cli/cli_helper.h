@@ -1,4 +1,4 @@
-// Shorthand of the command-line tests: parse words and environment, and look at a refused command.
+// Helpers of the command-line tests: parse words and environment, and inspect the error of a refused command.
 #pragma once
 
 #include <initializer_list>
@@ -16,20 +16,20 @@ inline amp::cli::Options parse(std::vector<std::string> words, std::vector<std::
   return amp::cli::parse_command_line(static_cast<int>(argv.size()), argv.data(), envp.data());
 }
 
-// The commands that words come to, without an environment.
+// Parses words without an environment.
 inline std::vector<amp::cli::Command> commands_of(const std::vector<std::string>& words) {
   std::vector<const char*> argv{"onnx-amp-finetune"};
   for (const auto& w : words) argv.push_back(w.c_str());
   return amp::cli::parse_commands(static_cast<int>(argv.size()), argv.data(), nullptr);
 }
 
-// A train command that lacks nothing, and more words.
+// Parses a complete train command with additional words.
 inline amp::cli::Options train(std::vector<std::string> words, std::vector<std::string> environment = {}) {
   words.insert(words.begin(), {"m.onnx", "--train", "t.csv"});
   return parse(std::move(words), std::move(environment));
 }
 
-// The error of a refused command as text; "" when it was accepted. Every refusal must exit 2 as E_USAGE.
+// Returns the error of a refused command as text; "" if it was accepted. Requires that the error is E_USAGE (exit 2).
 inline std::string refusal(std::vector<std::string> words, std::vector<std::string> environment = {}) {
   try {
     parse(std::move(words), std::move(environment));

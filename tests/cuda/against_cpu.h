@@ -1,4 +1,5 @@
-// A CUDA kernel against the CPU's, on the nodes of a case of the operator table: in the emulator, or on another device.
+// Compares a CUDA kernel with the CPU's, on the nodes of a case of the operator table, in the emulator or on another
+// device.
 #pragma once
 
 #include <functional>
@@ -12,21 +13,21 @@ namespace amp::test {
 
 cuda::EmulatedDevice& device();
 
-// The node's outputs as the device computes them, by kernel `name` (empty: the operator's); start: what they begin
-// with. Outputs and workspace begin as NaN; that inputs are left alone is checked, and in the emulator that nothing
-// outside is read or written.
+// Computes the node's outputs on the device with kernel `name` (empty: the operator's). start: initial values of the
+// last output, for kernels that add to it. Other outputs and the workspace start as NaN. Checks that inputs do not
+// change, and in the emulator that nothing outside the tensors is accessed.
 std::vector<HostTensor> run_on_device(Device& d, const Graph& g, const Node& node, const std::vector<HostTensor>& in,
                                       const RunState& state = {}, const std::string& name = "",
                                       const std::vector<HostTensor>& start = {});
 std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const std::vector<HostTensor>& in,
                                       const RunState& state = {});  // in the emulator
 
-// Runs the case's nodes, forward and backward (those that have a CUDA kernel), one by one on the same inputs, drawn
-// with number k, twice. The bits must be the same, and the CPU's where the operator is random. Returns how many nodes
-// were run.
-// around_second(true) comes before the second run, (false) after it.
+// Runs the case's nodes that have a CUDA kernel, forward and backward, one by one on the same inputs (random with seed
+// k). Each runs twice; both runs must give the same bits. Random operators must give the CPU's bits. Returns the number
+// of nodes. around_second(true) is called before the second run, (false) after it.
 size_t agree_with_cpu(Device& d, const std::string& op, const OpCase& c, DType type, uint64_t k,
                       const std::function<void(bool)>& around_second = nullptr);
-size_t agree_with_cpu(const std::string& op, const OpCase& c, DType type, uint64_t k);  // second: threads run backwards
+size_t agree_with_cpu(const std::string& op, const OpCase& c, DType type,
+                      uint64_t k);  // second run: threads in reverse order
 
 }  // namespace amp::test

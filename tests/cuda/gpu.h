@@ -1,4 +1,4 @@
-// The real device for tests. Where there is none they skip, and say why.
+// The real GPU for tests. Without one they are skipped, with the reason.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace amp::test {
 
-// Beside the test, above it (a build folder), or where ONNX_AMP_CUDA_PLUGIN says.
+// Searches the folder of the test, the folder above it (a build folder), and ONNX_AMP_CUDA_PLUGIN.
 const PluginApi& plugin_or_skip();
 std::shared_ptr<Device> gpu_or_skip(bool graphs = true);
 

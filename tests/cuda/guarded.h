@@ -1,4 +1,4 @@
-// Memory of the emulated device that shows who reads or writes outside.
+// Memory of the emulated device with guards that detect accesses outside of a tensor.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,8 +13,8 @@
 
 namespace amp::test {
 
-// A tensor (in the emulated device's memory, which is the host's) that ends where no page is: what reads behind it ends
-// the test. What lies around it must not change.
+// A tensor (in host memory, which is the emulated device's) that ends at an unmapped page: reading after its end
+// crashes the test. The bytes around it must not change.
 class Guarded {
  public:
   Guarded(DType type, const Dims& dims) : tensor{nullptr, type, dims}, used_((tensor.bytes() + 63) / 64 * 64) {
@@ -29,7 +29,7 @@ class Guarded {
     std::fill_n(memory_.get(), span_, kAround);
     tensor.data = memory_.get() + span_ - used_;
   }
-  // Nothing around it has changed.
+  // Checks that the bytes around the tensor are unchanged.
   void check() const {
     const unsigned char* const begin = memory_.get() + span_ - used_;
     CHECK((intact(memory_.get(), begin) && intact(begin + tensor.bytes(), memory_.get() + span_)));

@@ -1,4 +1,4 @@
-// Generated kernels compiled by the C++ compiler for the emulator, and called from this program.
+// Compiles generated kernels with the host's C++ compiler for the emulator, and loads them into this program.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace amp::test {
 
-// What make_emulated_device()->compiler may be. Sources are collected; the first launch of one that is not compiled yet
-// compiles all of them at once.
+// A value for make_emulated_device()->compiler. It collects sources; the first launch of a kernel that is not compiled
+// yet compiles all of them at once.
 class HostCompiler {
  public:
-  static bool present();  // a compiler is on this machine
+  static bool present();  // whether this machine has a compiler
   cuda::GeneratedKernel operator()(const cuda::GeneratedSource& s);
   size_t compiled() const { return entries_.size(); }
 

@@ -1,4 +1,4 @@
-// One core node on the emulated device and on the CPU.
+// Runs one core node on the emulated device and on the CPU.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace amp::test {
 
-// Its memory is guarded, and kept, so that it can be run again with other operands.
+// A node with guarded memory that can be run several times with different operands.
 class OnDevice {
  public:
-  // An empty input is left out. out: what floating outputs are stored as; none: as they are inferred.
-  // placed: shown where the inputs lie before the kernel is prepared.
+  // An empty tensor stands for an absent input. out: storage type of floating outputs; empty: the inferred one.
+  // placed: called with the device's input tensors before the kernel is prepared.
   OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs,
            std::optional<DType> out, const std::function<void(const std::vector<Tensor>&)>& placed = {});
   std::vector<HostTensor> run(const std::vector<HostTensor>& in);
@@ -33,12 +33,12 @@ class OnDevice {
   Kernel kernel_;
 };
 
-// In fp64.
+// Computes the node on the CPU in fp64.
 std::vector<HostTensor> on_cpu(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs);
 
-// Normally distributed.
+// Normally distributed values.
 HostTensor draw(const Dims& dims, uint64_t seed, DType type = DType::f32);
-// The largest difference, in units of the largest element; infinite for a NaN.
+// The largest difference, relative to the largest element; infinite for NaN.
 double worst(const HostTensor& got, const HostTensor& want);
 
 }  // namespace amp::test

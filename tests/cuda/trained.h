@@ -1,4 +1,4 @@
-// A few steps of a model on a device, for comparing bits.
+// Trains a model for a few steps on a device, to compare bits.
 #pragma once
 
 #include "tests/zoo/golden.h"

@@ -1,5 +1,5 @@
-// The device's update against the CPU's optimizer, loss scaler and schedule: the same decisions at every step, the same
-// weights, moments, EMA and 16-bit copies, through overflows, for every method and way of clipping.
+// Compares the device's update with the CPU's optimizer, loss scaler and schedule: equal decisions at every step, equal
+// weights, moments, EMA and 16-bit copies, through overflows, for every optimizer and kind of clipping.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct UpdateSetting {
   std::string name;
   OptimizerConfig optimizer;
   LossScaleConfig scale;
-  bool groups = false;  // tensors that wait, a clipping norm of their own
-  bool cycled = false;  // momentum moves
+  bool groups = false;  // tensors with a later first step, and with a separate clipping norm
+  bool cycled = false;  // cycled momentum
 };
 
 std::vector<UpdateSetting> update_settings();

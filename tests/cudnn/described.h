@@ -1,4 +1,4 @@
-// What cuDNN says of an H100 that it knows from its description alone: from version 9.8 on it makes its plans for one.
+// Queries cuDNN about an H100 by its description only: from version 9.8 cuDNN makes plans for a described device.
 // tests/data/cuda/h100_device_properties.json was written from NVIDIA's published figures of an H100 SXM.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace amp::test {
 
-// Empty: cuDNN has a deterministic plan within the limits of the runtime; else why not. Loading what it compiles needs
-// a real driver, so that its check for support is the last one that every machine can have.
+// Returns an empty text if cuDNN has a deterministic plan within the limits of the runtime, else the reason. Stops
+// after cuDNN's check for support, because loading the compiled plan needs a real driver.
 std::string refusal_of(const cuda::Attention& a);
 std::string refusal_of(const cuda::Convolution& c, bool tf32 = false);
 

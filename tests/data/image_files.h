@@ -1,4 +1,4 @@
-// Image files of the golden data, and files that a test writes.
+// Image files of the golden data, and image files that a test writes.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace amp::test {
 
 inline std::string golden_image(const std::string& name) { return test_data("data/images/" + name); }
 
-// With the folders that it lies in.
+// Also creates the parent folders.
 inline void write_in_folder(const std::string& path, const std::string& bytes) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << bytes;

@@ -1,5 +1,5 @@
-// Fuzz targets (libFuzzer): what any input must do to a reader. It is accepted, or refused with an Error that blames
-// the input; a crash, a hang, an exception of another kind or an internal error is a fault of ours.
+// Common code of the fuzz targets (libFuzzer). Any input must be accepted or refused with an Error that blames the
+// input. A crash, a hang, another exception or an internal error is a bug of this program.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace amp::fuzz {
 
 inline std::string_view text(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
 
-// For readers that take a path: a file of this process with these bytes. The name ends in `suffix`.
+// For readers that take a path: creates a temporary file with these bytes and a name that ends in `suffix`.
 inline std::string as_file(std::string_view bytes, const std::string& suffix) {
   const char* folder = std::getenv("TMPDIR");
   const std::string path =

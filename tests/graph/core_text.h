@@ -1,10 +1,10 @@
-// Core graphs written as text, for tests. One statement a line:
+// Parses core graphs from text, for tests. One statement per line:
 //   input x f32 2 3        param W f32 3 4        const c = 0.5        const t i64 2 = 0 1
 //   y = MatMul(x, W) {transB=1; alpha=0.5}        a, b = Split(y) {axis=1; sizes=[1 3]}        o = LayerNorm(x, W, )
 //   output y
-// `@3` at the end of a node gives it source node 3 (for precision plans). Types as base/dtype.h names them. Numbers
-// with a '.' or an 'e' are floats, lists stand in brackets. The nodes go through a Builder, so that its rules act;
-// params get slots in order.
+// `@3` at the end of a node sets its source node to 3 (for precision plans). Types have the names of base/dtype.h.
+// Numbers with '.' or 'e' are floats; lists are in brackets. Nodes are created by a Builder, so its rules apply. Params
+// get slots in order.
 #pragma once
 
 #include <map>
@@ -130,8 +130,8 @@ inline void CoreText::add(const std::string& text) {
   }
 }
 
-// The nodes, one a line: "t0 float16[2,3] = Cast(W)". Inputs and params by name, constants by value when they are
-// scalars, results numbered in order.
+// Prints the nodes, one per line: "t0 float16[2,3] = Cast(W)". Inputs and params are printed by name, scalar constants
+// by value, and results are numbered in order.
 inline std::string text_of(const Graph& g) {
   std::ostringstream s;
   std::map<int32_t, std::string> names;

@@ -1,4 +1,4 @@
-// SourceGraphs made in a few lines, for tests of bind().
+// Builds small SourceGraphs for tests of bind().
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ struct SourceNet {
     return constant(name, HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, v));
   }
 
-  // The node is called like its operator; its outputs "<op>_<node>", "<op>_<node>.1", ...
+  // Adds a node with the name of its operator and outputs "<op>_<node>", "<op>_<node>.1", ...
   std::vector<int> nodes(const std::string& op, std::vector<int> in, Attrs attrs = {}, size_t outputs = 1,
                          int64_t version = 17) {
     SourceNode n;
@@ -66,7 +66,7 @@ struct SourceNet {
   }
 };
 
-// Bound to input shapes; outputs are the graph's outputs "y0", "y1", ...
+// Binds the graph to input shapes. Its outputs are "y0", "y1", ...
 struct BoundNet {
   BoundNet(const SourceNet& net, std::map<std::string, Dims> dims, const std::vector<int>& outputs)
       : params(net.g), builder(graph, cpu_evaluator()) {

@@ -1,4 +1,4 @@
-// Files that hold one learned layer, fc, and what a test adds to it. "__" stands for "." in names and "onnxXX" for
+// Models with one learned layer, fc, and nodes that the test adds. "__" stands for "." in names and "onnxXX" for
 // "onnx::".
 #pragma once
 
@@ -44,7 +44,7 @@ inline void with_dots(onnx::GraphProto& g) {
   }
 }
 
-// x [N,8] through a learned layer `fc`, then what the case adds.
+// x [N,8] through a learned layer `fc`, then the nodes of the case.
 inline onnx::ModelProto beside_a_layer(const std::string& tensors, const std::string& nodes,
                                        const std::string& inputs = "", const std::string& producer = "pytorch") {
   const std::string text =

@@ -1,4 +1,4 @@
-// Models for tests, written in ONNX's text form, and a folder that goes away with the test.
+// Models for tests, written in ONNX's text form, and a temporary folder.
 #pragma once
 
 #include <onnx/defs/parser.h>
@@ -43,7 +43,7 @@ inline Imported import_text(const TempDir& folder, const std::string& text, cons
   return import_model(save(folder, parse(text)), options);
 }
 
-// The error that importing the file gives.
+// Returns the error of importing the file.
 inline Error import_error(const std::string& path, const ImportOptions& options = {}) {
   try {
     import_model(path, options);

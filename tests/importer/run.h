@@ -19,7 +19,7 @@ inline HostTensor floats(Dims dims, const Numbers& v) {
 
 struct Run {
   std::map<std::string, HostTensor> out;
-  std::map<std::string, HostTensor> grads;  // of the sum of the first output, by parameter
+  std::map<std::string, HostTensor> grads;  // gradients of the sum of the first output, by parameter
 };
 
 inline Run run(const SourceGraph& g, const std::map<std::string, HostTensor>& feeds, bool gradients = false) {

@@ -1,4 +1,4 @@
-// Values that look like learned ones, and like a table of positions.
+// Values that resemble learned weights, and a table of positions.
 #pragma once
 
 #include <cmath>

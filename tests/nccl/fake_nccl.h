@@ -1,17 +1,17 @@
-// A libnccl for tests: its ranks are threads, its GPUs' memory is the host's, its sums are made in the order of the
-// ranks. What it exports beside NCCL's functions:
+// A libnccl for tests: its ranks are threads, GPU memory is host memory, and sums are computed in the order of the
+// ranks. Functions that it exports in addition to NCCL's:
 #pragma once
 
 extern "C" {
-// The calls so far of all ranks, one character each: ( of a group's start, + of a sum, > of a broadcast, ) of its end.
-// Valid until the next call.
+// Returns the calls of all ranks so far, one character each: ( start of a group, + sum, > broadcast, ) end of a group.
+// The result is valid until the next call.
 const char* fake_nccl_calls();
-// Everything as at the start; nobody is in a sum.
+// Resets all state. Requires that no rank is in a collective.
 void fake_nccl_reset();
-// The at-th call from now (from 0) of that function, on any rank, returns the code.
+// Makes the at-th call (from 0) of that function from now on return the code, on any rank.
 void fake_nccl_fail(const char* function, int at, int code);
-// What ncclCommGetAsyncError says of every communicator from now on.
+// Sets the result of ncclCommGetAsyncError for every communicator from now on.
 void fake_nccl_break(int code);
-// Whoever waits in a sum, or will, leaves with the code.
+// Makes all current and later waits in a sum return the code.
 void fake_nccl_release(int code);
 }

@@ -1,4 +1,4 @@
-// What ONNX Runtime training 1.19.2, its last release, differentiates: for docs/operators.md.
+// Operators that ONNX Runtime training 1.19.2, its last release, can differentiate; for docs/operators.md.
 #pragma once
 
 #include <iterator>
@@ -9,7 +9,7 @@
 
 namespace amp::test {
 
-// Its gradient builders, by the operator that they are of.
+// Operators with a gradient builder.
 inline std::set<std::string> ort_gradients() {
   std::istringstream names(R"(
 Cast Sin Cos Log Tanh Sqrt Erf MatMul FusedMatMul Split Relu Pow ReduceMean ReduceSum ReduceLogSumExp ReduceL2
@@ -23,7 +23,7 @@ ShrunkenGather MatMulBnb4)");
   return {std::istream_iterator<std::string>(names), {}};
 }
 
-// What they made inside the training graph only stands in files as this.
+// Operators that only occur inside the training graph, and the ONNX operators that they replace.
 inline const std::map<std::string, std::string> kOrtInside = {{"BatchNormInternal", "BatchNormalization"}};
 
 }  // namespace amp::test

@@ -1,4 +1,4 @@
-// A spelled-out subgraph (tests/graph/core_text.h) beside what composites make of it.
+// Compares an unfused subgraph (tests/graph/core_text.h) with the fused operator that replaces it.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace amp::test {
 
-// The operators once composites were formed; compute: by source node.
+// Returns the operators after fusion. compute: precision by source node.
 std::string formed(const std::string& text, const std::vector<DType>& compute = {});
 
-// Outputs and gradients of every parameter agree in fp64. constants: how far those of the spelling (fp32, rounded) are
-// from the operator's.
+// Checks that outputs and gradients of every parameter agree in fp64. constants: deviation of the unfused graph's
+// constants, which are rounded to fp32, from the operator's.
 void same_numbers(const std::string& text, double constants);
 
 }  // namespace amp::test

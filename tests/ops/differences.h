@@ -1,4 +1,4 @@
-// Finite differences of an operator case in fp64, and the judgement of a claimed gradient by them.
+// Finite differences of an operator case in fp64, and the comparison of a gradient with them.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ namespace amp::test {
 
 struct Probe {
   std::vector<double> direction;
-  double slope;   // of <dy, f(x)> along it, by differences
+  double slope;   // of <dy, f(x)> along the direction, by finite differences
   double length;  // of the direction
 };
 
-// Input i of a case. Along every element when there are few; else along some, the one of the largest gradient too, and
-// random directions.
+// Probes input i of a case: along every element if there are few, else along some elements (including the one with the
+// largest gradient) and random directions.
 std::vector<Probe> probe(const CaseRun& f, const OpCase& c, const std::vector<HostTensor>& in,
                          const std::vector<HostTensor>& dy, size_t i, const std::vector<double>& grad);
 
-// The worst probe of a claimed gradient: its error over what is allowed, as text too.
+// The probe with the largest error of a gradient: the error divided by the tolerance, and a description.
 struct Verdict {
   double excess = 0;  // > 1 fails
   std::string text;

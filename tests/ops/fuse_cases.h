@@ -10,7 +10,7 @@ namespace amp::test {
 
 struct RandomGraph {
   explicit RandomGraph(uint64_t seed);
-  // The outputs of `g`, this graph or one made of it, on a device.
+  // Runs `g`, which is this graph or derived from it, on a device and returns its outputs.
   std::vector<HostTensor> run(const Graph& g, Device& device) const;
 
   Graph graph;

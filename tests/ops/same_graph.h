@@ -1,4 +1,4 @@
-// What passes over graphs must keep: outputs and gradients, bit for bit.
+// Checks that a graph pass preserves outputs and gradients bit for bit.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -16,7 +16,7 @@ inline int count(const Graph& g, const std::string& op) {
   return n;
 }
 
-// rounding: what gradients may differ by, where sums of them are taken in other groups.
+// rounding: permitted difference of gradients if their sums are grouped differently.
 inline void check_equal(const Graph& a, const Graph& b, double rounding = 0) {
   const auto inputs = random_inputs(a, 3);
   const auto params = random_params(a, 4);

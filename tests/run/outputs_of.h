@@ -1,4 +1,4 @@
-// What a model file's graph computes on the CPU, for tests of models that are built.
+// Computes the outputs of a model file on the CPU, for tests of models that are built.
 #pragma once
 
 #include "importer/read/import.h"

@@ -1,4 +1,4 @@
-// Golden models and tensors of tests/data/surgery, and a run of one batch.
+// Golden models and tensors of tests/data/surgery, and a forward and backward pass on one batch.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Verbs run in this process, for tests.
+// Runs verbs of the command line in this process.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -19,7 +19,7 @@ namespace amp::test {
 struct Said {
   int code = -1;
   std::string out, err;        // standard output and error
-  std::string id, fact, hint;  // of the error it ended with
+  std::string id, fact, hint;  // parts of the error, if there was one
   std::exception_ptr error;
 };
 
@@ -46,7 +46,7 @@ inline Said run_verb(const std::vector<std::string>& words) {
   return s;
 }
 
-// The same where it must end with 0, or throw.
+// As above, but requires exit code 0 and throws otherwise.
 inline Said must_run(const std::vector<std::string>& words) {
   const Said s = run_verb(words);
   if (s.error) std::rethrow_exception(s.error);

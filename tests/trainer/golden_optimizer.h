@@ -1,4 +1,4 @@
-// Golden runs of optimizers as tests/data/trainer/make_optimizer*.py write them.
+// Golden runs of optimizers, as written by tests/data/trainer/make_optimizer*.py.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@
 
 namespace amp::test {
 
-// Values by tensor as one span. They are float32 numbers: rounded first, both precisions start from the same ones.
+// Concatenates values by tensor to one span. Values are first rounded to float32, so both precisions start with the
+// same numbers.
 template <class T>
 std::vector<T> gather(const FlatLayout& layout, const nlohmann::json& tensors, double factor = 1) {
   std::vector<T> out(static_cast<size_t>(layout.size()));
@@ -23,7 +24,7 @@ std::vector<T> gather(const FlatLayout& layout, const nlohmann::json& tensors, d
   return out;
 }
 
-// The rule of a golden run with its settings, under the names that torch gives them.
+// The optimizer of a golden run with its settings, which have torch's names.
 inline OptimizerConfig rule_of(const nlohmann::json& run) {
   OptimizerConfig o;
   o.rule = update_rule_from_name(run.at("kind"));

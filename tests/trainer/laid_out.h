@@ -1,4 +1,4 @@
-// The CPU's optimizer on the spans of a FlatLayout, its state by name as checkpoints have it.
+// The CPU's optimizer on the spans of a FlatLayout; its state is read by the names of checkpoints.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// A small BERT, a session of it in bf16 and the copies of its weights there: what tests of merged projections
-// (ops/passes/qkv.h) share.
+// A small BERT, its session in bf16 and the 16-bit copies of its weights, for tests of merged projections
+// (ops/passes/qkv.h).
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -15,7 +15,7 @@
 
 namespace amp::test {
 
-// (rows, columns) of what is stored with `pitch` elements from row to row.
+// Reads a 16-bit copy whose rows of c.row elements are c.pitch elements apart.
 inline HostTensor gathered(Device& d, const ParamCache::Copy& c) {
   const Tensor& t = c.tensor;
   HostTensor out = HostTensor::empty(t.dtype, t.dims);
@@ -62,7 +62,8 @@ inline SessionOptions in_bf16(const SourceGraph& source) {
   return o;
 }
 
-// The copies that lie side by side are those of q's, k's and v's weights and biases, and have their masters' values.
+// Checks that exactly the copies of q's, k's and v's weights and biases are adjacent, and that they equal the master
+// weights.
 inline void check_joined_copies(Session& session, Device& device) {
   int joined = 0;
   for (const ParamCache::Copy& c : session.copies().copies()) {
@@ -74,7 +75,7 @@ inline void check_joined_copies(Session& session, Device& device) {
   CHECK(joined == 2 * 6);
 }
 
-// Three steps, after each of which the copies are checked; the parameters move.
+// Runs three steps that change the parameters, and checks the copies after each.
 inline void train_and_check_copies(Session& session, Device& device, const Losses& losses, const Tensors& batch) {
   ScheduleConfig schedule;
   schedule.kind = "constant";

@@ -1,5 +1,5 @@
-// Small encoders that are made to fool padding removal, and those that must not be refused: masks, what happens between
-// tokens, heads, losses and batches, each in turn with the others plain.
+// Small encoders that could mislead padding removal, and encoders that must be packed. They vary masks, operations
+// between tokens, heads, losses and batches, one at a time.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace amp::test {
 
-// A batch of 4 sequences: what stands at place s of sequence b, lengths[b] tokens being there.
+// A batch of 4 sequences: the value at position s of sequence b, which has lengths[b] tokens.
 struct CaseBatch {
   int64_t length = 9;
   std::vector<int64_t> lengths;
@@ -22,7 +22,7 @@ struct PaddingCase {
   LossSpec loss;
   std::function<Tensors(const CaseBatch&)> batch;
   SessionOptions options;
-  // Of the batches with padding: all of them are to be packed, none may be, or those that can.
+  // Which batches with padding are packed: all must be, none may be, or any.
   enum { all, none, some } packed = some;
 };
 

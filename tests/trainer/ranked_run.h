@@ -1,4 +1,4 @@
-// Runs of several ranks in one process, with what each of them saw.
+// Runs of several ranks in one process, with the results of each rank.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace amp::test {
 
-// One thread a rank; what the first of them throws is thrown here.
+// Runs one thread per rank and rethrows the first exception.
 inline void on_ranks(int size, const std::function<void(Communicator&)>& body) {
   ThreadGroup group(size);
   std::vector<std::thread> threads;
@@ -50,25 +50,26 @@ const char* const kNet = R"(
     y = MatMul(a, w2)
     output y)";
 
-constexpr int64_t kSamples = 44;  // no multiple of a global batch: the last ones are uneven, and some ranks get nothing
+constexpr int64_t kSamples =
+    44;  // not a multiple of a global batch: the last ones are uneven, and some ranks get no samples
 
 struct Replica {
   std::vector<double> losses, norms;
   std::vector<std::vector<double>> params;  // after every step
   std::vector<float> scales;
   std::vector<bool> skipped;
-  std::vector<double> mean;  // a parameter of that name, in the end
+  std::vector<double> mean;  // final value of the parameter of that name
   TrainResult result;
 };
 
-// Small nets on small data, trained by ranks that are threads.
+// Trains small networks on little data, with ranks that are threads.
 struct RankedRun {
   SourceGraph graph = random_graph(kNet, "w1 0.5\nb1 0.1\nw2 0.5");
   std::unique_ptr<Dataset> train, val;
   SessionOptions options;
   TrainerConfig config;
   std::function<bool(int rank, int64_t step)> inject;
-  std::function<std::unique_ptr<Device>()> device;  // a rank's own; empty: the CPU
+  std::function<std::unique_ptr<Device>()> device;  // creates a device per rank; empty: the CPU
 
   explicit RankedRun(const std::filesystem::path& folder) {
     TensorOptions t;
@@ -110,7 +111,7 @@ struct RankedRun {
     config.max_steps = 12;  // two epochs of six
   }
 
-  // global: samples of a micro-batch, over all ranks.
+  // global: samples per micro-batch, over all ranks.
   std::vector<Replica> run(int size, int64_t global, const Checkpoint* from = nullptr) {
     std::vector<Replica> out(static_cast<size_t>(size));
     const StopSignals stop;
@@ -164,7 +165,7 @@ inline void require_equal(const std::vector<Replica>& ranks) {
   }
 }
 
-// Gradients of one rank overflow in two of twelve steps in fp16.
+// In fp16, gradients of one rank overflow in two of twelve steps.
 inline void require_skipped_together(RankedRun& job) {
   job.config.max_steps = 12;
   job.config.scale.init = 1024;
@@ -181,11 +182,11 @@ inline void require_skipped_together(RankedRun& job) {
   }
 }
 
-// Names of optimizers that keep much, for GENERATE.
+// Names of optimizers with much state, for GENERATE.
 inline const std::vector<std::string> kSharded{"AdamW, clipping, averages", "SGD with momentum, Lookahead",
                                                "SAM, fp16 with an overflow"};
 
-// Two runs that differ in their folders alone, with one of those optimizers: whose state the second shares out.
+// Two runs with one of those optimizers that differ only in their folders and in sharding: the second shards its state.
 inline void use_sharded(RankedRun& job, const std::string& what) {
   OptimizerConfig& o = job.config.optimizer;
   if (what[0] == 'A') {
@@ -206,7 +207,7 @@ inline void use_sharded(RankedRun& job, const std::string& what) {
   job.config.max_steps = job.config.schedule.total_steps = 12;
 }
 
-// Weights, norms, checkpoints and what is resumed from them are equal to the bit, on 2 and 4 ranks.
+// Checks that weights, norms, checkpoints and resumed runs are bit-identical on 2 and 4 ranks.
 inline void require_shared_alike(RankedRun& plain, RankedRun& sharded) {
   const auto saved = [](const RankedRun& job, int64_t step) {
     return load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", step));

@@ -1,4 +1,4 @@
-// A small model, its data and a training loop, for tests of what a precision plan does to learning.
+// A small model, its data and a training loop, for tests of the effect of a precision plan on learning.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace amp::test {
 
-// A graph in the text form of tests/precision/text_graph.h whose parameters get normal random values: scale by name,
-// "W 0.1" a line; those not named keep the text's constant.
+// A graph in the text form of tests/precision/text_graph.h whose parameters get normal random values. scales: one line
+// "W 0.1" per parameter; parameters without a line keep the text's constant.
 SourceGraph random_graph(const std::string& text, const std::string& scales);
 
 HostTensor normal(Dims dims, double scale, uint64_t seed);
@@ -22,7 +22,7 @@ struct RunOptions {
   OptimizerConfig optimizer;
   double lr = 1e-3;
   int steps = 100;
-  bool low_weights = false;  // no fp32 masters: weights are rounded to `low` after every step
+  bool low_weights = false;  // no fp32 master weights: rounds weights to `low` after every step
 };
 
 struct RunResult {

@@ -1,5 +1,5 @@
-// Models with PyTorch's losses, gradients and trajectories beside them: a folder with model.onnx, batch.safetensors,
-// ref.safetensors (grad/NAME, every stride-th element) and ref.json.
+// Models with reference results of PyTorch: losses, gradients and trajectories. Each is a folder with model.onnx,
+// batch.safetensors, ref.safetensors (grad/NAME, every stride-th element) and ref.json.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ struct GoldenGrad {
   std::vector<float> want;  // every stride-th element, in the initializer's layout
   int64_t stride = 1;
   double tolerance = 0;     // absolute: max(1e-5, 10 min(fp32 noise, 1e-2)) of the largest element, + 1e-7
-  bool transposed = false;  // want is the transpose
+  bool transposed = false;  // want contains the transpose
 };
 
 struct GoldenRun {  // losses[k]: before step k + 1; the last one after the last step
@@ -33,7 +33,7 @@ struct Golden {
   Imported model;
   Tensors batch;
   LossSpec loss;
-  bool batch_statistics = false;  // of BatchNormalization, in every reference value
+  bool batch_statistics = false;  // every reference value uses batch statistics in BatchNormalization
   double loss_fp32 = 0, loss_fp64 = 0;
   std::vector<GoldenGrad> grads;
   std::map<std::string, GoldenRun> runs;  // "sgd", "adamw"
@@ -42,7 +42,7 @@ struct Golden {
 std::vector<double> seeds_of(const Golden& g);                     // 1 / items, in halves for two terms
 double loss_of(const Golden& g, const std::vector<double>& sums);  // of run_micro or eval_micro
 
-// One forward and backward pass: the loss. Gradients stay in the session.
+// Runs one forward and backward pass and returns the loss. Gradients remain in the session.
 double run_gradients(Session& session, const Golden& g);
 
 void check_loss(const Golden& g);                                      // fp32 to 1e-6, fp64 to 1e-8

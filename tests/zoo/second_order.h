@@ -1,4 +1,4 @@
-// Golden runs of rules of the second order on imported models: weights after ten steps
+// Golden runs of second-order optimizers on imported models: weights after ten steps
 // (tests/data/zoo/make_second_order.py).
 #pragma once
 
@@ -13,10 +13,10 @@
 namespace amp::test {
 
 struct SecondOrderSetup {
-  int64_t parts = 1;  // micro-batches of the window
-  double scale = 1;   // of the loss
+  int64_t parts = 1;  // micro-batches per step
+  double scale = 1;   // loss scale
   Device* device = &cpu_device();
-  int64_t overflow = -1;  // this attempted step
+  int64_t overflow = -1;  // attempted step that overflows; -1: none
 };
 
 struct SecondOrderRun {
@@ -28,7 +28,7 @@ Tensors rows_of(const Tensors& batch, int64_t from, int64_t count);  // of every
 
 SecondOrderRun train_second_order(const Golden& g, const nlohmann::json& run, const SecondOrderSetup& setup);
 
-// The largest difference of a golden element.
+// The largest difference from a golden element.
 double distance(const SafeTensors& golden, const std::string& run, const SecondOrderRun& have);
 
 }  // namespace amp::test
