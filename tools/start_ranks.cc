@@ -154,9 +154,9 @@ class Ranks {
 }  // namespace
 
 std::optional<int> start_ranks(const RunSpec& spec) {
-  const auto count = static_cast<int>(split(spec.gpus, ',').size());
-  if (spec.gpus.empty() || count < 2 || launched()) return std::nullopt;
-  return Ranks(count, spec.heartbeat + 5).wait();
+  const auto count = static_cast<int>(split(spec.distribution.gpus, ',').size());
+  if (spec.distribution.gpus.empty() || count < 2 || launched()) return std::nullopt;
+  return Ranks(count, spec.distribution.heartbeat + 5).wait();
 }
 
 }  // namespace amp

@@ -13,8 +13,9 @@ namespace amp {
 
 int run_eval(const cli::Options& opts, const Console& console) {
   RunSpec spec = spec_of(opts);
-  if (spec.val.empty()) spec.val = opts.str("inputs");
-  if (spec.val.empty()) fail(Exit::usage, "E_USAGE", "eval needs data: --val FILE (text or tensors) or --inputs FILE");
+  if (spec.data.val.empty()) spec.data.val = opts.str("inputs");
+  if (spec.data.val.empty())
+    fail(Exit::usage, "E_USAGE", "eval needs data: --val FILE (text or tensors) or --inputs FILE");
   const Metrics m = evaluate_model(spec, console.log());
   const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); };
   nlohmann::json j = {{"loss", number(m.loss)}, {"samples", m.samples}};
@@ -28,7 +29,7 @@ int run_eval(const cli::Options& opts, const Console& console) {
     file.commit();
   }
   for (const std::string& line : group_table(m.group_column, m.groups, m.brief)) console.log().info(line);
-  check_gates(spec.require, &m);
+  check_gates(spec.evaluation.require, &m);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 // in another precision.
 #include <iostream>
 
+#include "base/error.h"
 #include "run/export/export.h"
 #include "run/model/build.h"
 #include "run/model/model_file.h"
@@ -49,11 +50,11 @@ int run_export(const cli::Options& opts, const Console& console) {
   if (raw && opts.str("export_precision") != "fp32")
     fail(Exit::usage, "E_USAGE", "--export_raw_rows true is for --export_precision fp32", "leave one of them out");
   if (is_run_folder(model)) {
-    tell(export_run(model, which, spec_of(opts).export_types(), out, console.log()), which);
+    tell(export_run(model, which, spec_of(opts).output.export_types(), out, console.log()), which);
     if (raw) {
       RunSpec written = spec_of(opts);
-      written.model = out;
-      written.export_precision = RunSpec().export_precision;  // as it is
+      written.model.model = out;
+      written.output.export_precision = RunSpec().output.export_precision;  // as it is
       export_file(written, out, console.log());
     }
   } else {

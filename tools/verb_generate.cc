@@ -12,7 +12,7 @@ namespace amp {
 int run_generate(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
   const std::vector<std::string>& prompts = opts.list("prompt");
-  const Sampling how{opts.flag("sample"), spec.temperature, spec.top_k};
+  const Sampling how{opts.flag("sample"), spec.objective.temperature, spec.data.text.top_k};
   for (const char* name : {"temperature", "top_k"}) {
     if (!how.draw && opts.was_set(name))
       console.log().warning(cat("--", name, " has no effect without --sample: the likeliest token is taken"));

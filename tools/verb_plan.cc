@@ -49,7 +49,7 @@ int run_plan(const cli::Options& opts, const Console& console) {
   if (opts.has("diff")) return run_diff(opts, console);
   RunSpec spec = spec_of(opts);
   const bool measure = opts.has("calibrate");
-  if (measure) spec.train = opts.str("calibrate");
+  if (measure) spec.data.train = opts.str("calibrate");
   const PlannedModel planned = measure ? measure_model(spec, console.log()) : plan_model(spec, console.log());
   if (!opts.has("out")) {
     std::cout << render(planned, format_of(opts));

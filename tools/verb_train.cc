@@ -66,7 +66,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
   std::cout << "memory on " << bill.device << ": " << bill.text << '\n';
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
-  std::cout << "  to write" << (spec.verify_export ? " and compare" : "")
+  std::cout << "  to write" << (spec.output.verify_export ? " and compare" : "")
             << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
   const int64_t trial = trial_bytes(spec, run->config.max_steps, bill.weights);
   if (trial > 0) std::cout << "  to try the export before the first step: " << with_thousands(trial) << " B\n";
@@ -99,7 +99,7 @@ int run_train(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
   if (opts.flag("check_data")) return look_at_data(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
-  Processes processes(spec.heartbeat, [](const Error& e) { cli::print_error_line(std::cerr, e); });
+  Processes processes(spec.distribution.heartbeat, [](const Error& e) { cli::print_error_line(std::cerr, e); });
   Host host = console.host();
   host.ranks = &processes.ranks();
   host.doing = [&processes](int64_t step, const char* phase) { processes.doing(step, phase); };
@@ -119,11 +119,12 @@ int run_train(const cli::Options& opts, const Console& console) {
     return stopped_exit(report.signal, report.saved);
   }
   if (report.lr_range) {
-    print_range(*report.lr_range, spec.output_dir);
+    print_range(*report.lr_range, spec.output.output_dir);
     return 0;
   }
-  print_summary(report, spec.val.empty() ? "the share held out" : spec.val);
-  check_gates(spec.require, report.result.last ? &*report.result.last : nullptr, "model.onnx was written all the same");
+  print_summary(report, spec.data.val.empty() ? "the share held out" : spec.data.val);
+  check_gates(spec.evaluation.require, report.result.last ? &*report.result.last : nullptr,
+              "model.onnx was written all the same");
   return 0;
 }
 

@@ -94,12 +94,12 @@ struct Probed {
 };
 
 std::vector<int> chosen_outputs(const RunSpec& spec, const SourceGraph& g) {
-  if (spec.output.empty()) return g.outputs;
-  const int v = g.find(spec.output);
+  if (spec.model.output.empty()) return g.outputs;
+  const int v = g.find(spec.model.output);
   if (v < 0) {
     std::vector<std::string> names;
     for (const int o : g.outputs) names.push_back(g.values[static_cast<size_t>(o)].name);
-    fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", printable(spec.output), "'"),
+    fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", printable(spec.model.output), "'"),
          cat("its outputs: ", join(names, ", ")));
   }
   return {v};
@@ -161,9 +161,9 @@ CheckedHead check_head(const RunSpec& spec, const SourceGraph& g, const Probed& 
       out.own.emplace_back(x.name, d[1]);
   }
   HeadOptions h;
-  h.from = spec.head_from;
-  h.pooling = spec.pooling;
-  h.num_labels = spec.num_labels > 0 ? spec.num_labels : -1;
+  h.from = spec.model.head_from;
+  h.pooling = spec.model.pooling;
+  h.num_labels = spec.model.num_labels > 0 ? spec.model.num_labels : -1;
   h.probe = r.probe.dims;
   try {
     const HeadChoice c = choose_head(g, h);

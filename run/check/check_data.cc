@@ -76,14 +76,14 @@ class Checker {
     }
     const Table& table = *rows.table;
     Row out{{}, {}, table.where(r)};
-    for (const std::string& name : *spec.text_columns) {
+    for (const std::string& name : *spec.data.text.text_columns) {
       const size_t c = table.column(name);
       out.texts.emplace_back(table.is_json(r, c) ? table.json(r, c)
                              : table.has(r, c)   ? table.text(r, c)
                                                  : std::string_view());
     }
     if (writes_text(task_) || task_ == Task::retrieval) return out;
-    const size_t c = table.column(*spec.label_column);
+    const size_t c = table.column(*spec.data.label_column);
     if (table.has(r, c)) out.labels.emplace_back(table.is_json(r, c) ? table.json(r, c) : table.text(r, c));
     return out;
   }
@@ -113,9 +113,10 @@ class Checker {
     if (!tokenizer_) return;
     if (language_) return learnt(row, r, length);
     if (task_ == Task::seq2seq && row.texts.size() == 2) {
-      const auto source = static_cast<int64_t>(tokenizer_->encode(*spec_.source_prefix + row.texts[0]).ids.size()),
+      const auto source = static_cast<int64_t>(
+                     tokenizer_->encode(*spec_.data.language.source_prefix + row.texts[0]).ids.size()),
                  target = static_cast<int64_t>(tokenizer_->encode(row.texts[1]).ids.size());
-      const int64_t most = *spec_.max_seq_len, most_target = longest_target(spec_);
+      const int64_t most = *spec_.data.text.max_seq_len, most_target = longest_target(spec_);
       f.cut += (most > 0 && source > most) || (most_target > 0 && target > most_target);
       length = std::max(source, target);
       return;
@@ -129,7 +130,7 @@ class Checker {
     try {
       const LabelledText t = language_->read(r);
       length = static_cast<int64_t>(t.encoding.ids.size());
-      const int64_t most = *spec_.max_seq_len;
+      const int64_t most = *spec_.data.text.max_seq_len;
       int64_t first = 1;  // that is learnt
       while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
@@ -156,7 +157,7 @@ class Checker {
       const auto begin = std::upper_bound(lengths.begin(), lengths.end(), below);
       f.lengths.emplace_back(to, std::upper_bound(begin, lengths.end(), to) - begin);
     }
-    const int64_t most = *spec_.max_seq_len;
+    const int64_t most = *spec_.data.text.max_seq_len;
     if (most > 0 && task_ != Task::seq2seq)
       f.cut = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), most);
   }
@@ -173,7 +174,7 @@ class Checker {
 
 Task task_of_data(const RunSpec& spec) {
   if (const Task asked = asked_task(spec); asked != Task::none) return asked;
-  if (const Task head = task_from_name(spec.head); head != Task::none) return head;
+  if (const Task head = task_from_name(spec.model.head); head != Task::none) return head;
   return wants_sides(spec) ? sides_task(spec) : text_task(spec);
 }
 
@@ -199,9 +200,9 @@ void DataReport::check_spelling(const FileReport& f) {
 
 DataReport check_data(const RunSpec& given, const Log& log) {
   RunSpec named = given;
-  if (!named.model.empty()) named.model = model_file(named.model, log);
+  if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
   const RunSpec spec = with_letters(named, log);
-  const DataKind kind = data_kind(spec, spec.train);
+  const DataKind kind = data_kind(spec, spec.data.train);
   if (kind == DataKind::tensors)
     fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",
          "--dry_run reads tensors and tells what they lack");
@@ -214,12 +215,12 @@ DataReport check_data(const RunSpec& given, const Log& log) {
     if (e.exit() != Exit::data) throw;
   }
   if (kind == DataKind::images) return check_images(spec, task);
-  if (spec.text_columns->empty() && task != Task::token && task != Task::span)
+  if (spec.data.text.text_columns->empty() && task != Task::token && task != Task::span)
     fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
   report.task = name_of(task);
   Checker checker(spec, task, report);
-  checker.file(spec, spec.train, true);
-  if (!spec.val.empty()) checker.file(validation_spec(spec), spec.val, false);
+  checker.file(spec, spec.data.train, true);
+  if (!spec.data.val.empty()) checker.file(validation_spec(spec), spec.data.val, false);
   return report;
 }
 

@@ -27,8 +27,8 @@ class FeatureChecker {
     f.name = name;
     f.rows = table.rows();
     rows_.assign(static_cast<size_t>(f.rows), 0);
-    for (const std::string& c : *spec.categorical) category(table, c, training, f);
-    for (const std::string& c : *spec.continuous) number(table, c, f);
+    for (const std::string& c : *spec.data.tables.categorical) category(table, c, training, f);
+    for (const std::string& c : *spec.data.tables.continuous) number(table, c, f);
     target(spec, table, training, f);
     for (const size_t hash : rows_) {
       const bool fresh = (training ? training_ : validation_).insert(hash).second;
@@ -92,7 +92,7 @@ class FeatureChecker {
     const std::string name = target_column(spec);
     if (!table.has(name)) return report_.problem(f.name, cat("there is no target column '", printable(name), "'"));
     const FeatureColumn column = table.column(name);
-    const TargetTransform transform{target_names().value_of(*spec.target_transform)};
+    const TargetTransform transform{target_names().value_of(*spec.data.tables.target_transform)};
     for (size_t r = 0; r < column.texts.size(); ++r) {
       const std::string where = table.where(static_cast<int64_t>(r), name);
       if (column.texts[r].empty()) {
@@ -101,7 +101,8 @@ class FeatureChecker {
       }
       const std::optional<double> y = read_number(column.texts[r]);
       if (task_ == Task::regression && y && !transform.takes(*y))
-        report_.problem(where, cat("the target ", column.texts[r], " is none that ", *spec.target_transform, " takes"));
+        report_.problem(
+            where, cat("the target ", column.texts[r], " is none that ", *spec.data.tables.target_transform, " takes"));
       if (task_ != Task::classification) continue;
       const std::string label(column.texts[r]);
       ++f.labels[label];
@@ -128,7 +129,7 @@ void look_at_model(const RunSpec& spec, const FeatureTable& table, Task task, Da
   needs.inputs = needed_inputs(model.graph, model.graph.outputs);
   needs.classes = feature_labels(spec, table, task);
   RunSpec all = spec;
-  all.val_split = 0;
+  all.data.val_split = 0;
   const Log lines([&](Level, const std::string& text) { report.inputs.push_back(text); });
   learn_features(all, table, model.graph, needs, lines);
 }
@@ -143,27 +144,28 @@ DataReport check_features(const RunSpec& given, const Log& log) {
       return true;
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
-      report.problem(place, place == given.model ? cat(e.fact(), ": ", e.hint()) : e.fact());
+      report.problem(place, place == given.model.model ? cat(e.fact(), ": ", e.hint()) : e.fact());
       return false;
     }
   };
   RunSpec spec = given;
   std::optional<FeatureTable> train;
   Task task = asked_task(spec);
-  const bool read = told(spec.train, [&] {
-    train.emplace(read_feature_table(spec, spec.train, nullptr, log));
+  const bool read = told(spec.data.train, [&] {
+    train.emplace(read_feature_table(spec, spec.data.train, nullptr, log));
     spec = with_columns(spec, *train, log);
     if (task == Task::none) task = feature_task(spec, *train);
   });
   report.task = name_of(task);
   if (!read) return report;
   FeatureChecker checker(report, task);
-  told(spec.train, [&] { checker.file(spec, *train, spec.train, true); });
-  if (report.problems == 0) told(spec.model, [&] { look_at_model(spec, *train, task, report); });
+  told(spec.data.train, [&] { checker.file(spec, *train, spec.data.train, true); });
+  if (report.problems == 0) told(spec.model.model, [&] { look_at_model(spec, *train, task, report); });
   if (!report.files.empty() && task == Task::classification) report.check_spelling(report.files.front());
   train.reset();
-  if (!spec.val.empty())
-    told(spec.val, [&] { checker.file(spec, read_feature_table(spec, spec.val, nullptr, log), spec.val, false); });
+  if (!spec.data.val.empty())
+    told(spec.data.val,
+         [&] { checker.file(spec, read_feature_table(spec, spec.data.val, nullptr, log), spec.data.val, false); });
   return report;
 }
 

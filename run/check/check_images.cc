@@ -64,9 +64,9 @@ class ImageChecker {
       const Table table = read_image_table(spec, name);
       f.rows = table.rows();
       report_.notes(table.notes());
-      const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.image_root);
+      const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.data.images.image_root);
       std::vector<std::string> masks(paths.size());
-      if (task_ == Task::segmentation) masks = image_paths(table, *spec.label_column, spec.image_root);
+      if (task_ == Task::segmentation) masks = image_paths(table, *spec.data.label_column, spec.data.images.image_root);
       const ImageStore store(paths);
       std::vector<Look> looks(paths.size());
       const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -89,7 +89,7 @@ class ImageChecker {
     if (!look.wrong.empty()) report_.problem(table.where(r), look.wrong);
     for (const auto& [value, pixels] : look.pixels) f.labels[cat("value ", value, " of masks, pixels")] += pixels;
     std::string label;
-    const size_t c = table.column(*spec.label_column);
+    const size_t c = table.column(*spec.data.label_column);
     if (table.has(r, c)) label = table.is_json(r, c) ? table.json(r, c) : table.text(r, c);
     if (task_ == Task::classification) {
       if (label.empty()) report_.problem(table.where(r), "there is no label");
@@ -146,8 +146,8 @@ DataReport check_images(const RunSpec& spec, Task task) {
   DataReport report;
   report.task = name_of(task);
   ImageChecker checker(task, report);
-  checker.folder(spec, spec.train, true);
-  if (!spec.val.empty()) checker.folder(validation_spec(spec), spec.val, false);
+  checker.folder(spec, spec.data.train, true);
+  if (!spec.data.val.empty()) checker.folder(validation_spec(spec), spec.data.val, false);
   return report;
 }
 

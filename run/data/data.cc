@@ -66,20 +66,21 @@ std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& ne
 }
 
 std::string tokenizer_path(const RunSpec& spec) {
-  if (!spec.tokenizer.empty()) return spec.tokenizer;
-  if (!spec.vocab.empty()) return spec.vocab;
-  if (spec.model.empty()) return {};
+  if (!spec.data.text.tokenizer.empty()) return spec.data.text.tokenizer;
+  if (!spec.data.text.vocab.empty()) return spec.data.text.vocab;
+  if (spec.model.model.empty()) return {};
   std::string found;
-  for (const std::string& folder : folders_of_model(spec.model)) {
+  for (const std::string& folder : folders_of_model(spec.model.model)) {
     if (found.empty()) found = find_tokenizer(folder);
   }
   return found;
 }
 
-TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.lower_case}; }
+TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.data.text.lower_case}; }
 
 AnswerOptions answer_options(const RunSpec& spec) {
-  return {*spec.max_answer_length, spec.n_best_size, *spec.version_2_with_negative, *spec.null_score_diff_threshold};
+  return {*spec.data.text.max_answer_length, spec.data.text.n_best_size, *spec.data.text.version_2_with_negative,
+          *spec.data.text.null_score_diff_threshold};
 }
 
 bool has_named_classes(Task task) {
@@ -105,14 +106,15 @@ static const char* const kNoLabel =
 Task text_task(const RunSpec& spec) {
   if (is_language_model(spec)) return Task::language;
 
-  const bool images = data_kind(spec, spec.train) == DataKind::images;
-  if (images && !spec.train_masks.empty()) return Task::segmentation;
-  if (!images && names_tagged_words(spec.train)) return Task::token;
-  const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
-  if (!images && spec.text_columns->empty() && table.has_column("paragraphs")) return Task::span;  // SQuAD's JSON
-  if (!images && !spec.label_column.asked()) table.column(*spec.label_column, kNoLabel);
-  if (!joined_labels(table, *spec.label_column).empty()) return Task::multilabel;
-  return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
+  const bool images = data_kind(spec, spec.data.train) == DataKind::images;
+  if (images && !spec.data.images.train_masks.empty()) return Task::segmentation;
+  if (!images && names_tagged_words(spec.data.train)) return Task::token;
+  const Table table = images ? read_image_table(spec, spec.data.train) : read_table(spec, spec.data.train);
+  if (!images && spec.data.text.text_columns->empty() && table.has_column("paragraphs"))
+    return Task::span;  // SQuAD's JSON
+  if (!images && !spec.data.label_column.asked()) table.column(*spec.data.label_column, kNoLabel);
+  if (!joined_labels(table, *spec.data.label_column).empty()) return Task::multilabel;
+  return is_regression_column(table, *spec.data.label_column) ? Task::regression : Task::classification;
 }
 
 DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training) {
@@ -129,15 +131,15 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
   }
   const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
   if (task == Task::multilabel) {
-    std::vector<std::string> names = find_names(label_sets(table, *spec.label_column));
-    std::vector<std::string> columns = joined_labels(table, *spec.label_column);
+    std::vector<std::string> names = find_names(label_sets(table, *spec.data.label_column));
+    std::vector<std::string> columns = joined_labels(table, *spec.data.label_column);
     return columns.empty() ? DataLabels{std::move(names)} : DataLabels{std::move(columns), true};
   }
   if (task != Task::classification) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
-  return {training ? find_classes(table, *spec.label_column) : distinct_labels(table, *spec.label_column)};
+  return {training ? find_classes(table, *spec.data.label_column) : distinct_labels(table, *spec.data.label_column)};
 }
 
 void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
@@ -176,9 +178,9 @@ std::string require_tokenizer(const RunSpec& spec) {
 
 TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   TextOptions t;
-  t.text_columns = *spec.text_columns;
+  t.text_columns = *spec.data.text.text_columns;
   const bool own = writes_text(needs.task);  // a text's labels are its ids
-  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.label_column;
+  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.data.label_column;
   t.sides = needs.sides;
   t.labels = needs.task == Task::regression   ? LabelForm::numbers
              : needs.task == Task::multilabel ? LabelForm::sets
@@ -187,8 +189,8 @@ TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& spec
              : needs.task == Task::language   ? LabelForm::ids
                                               : LabelForm::classes;
   t.classes = needs.classes;
-  t.max_seq_len = *spec.max_seq_len;
-  t.pad_to_multiple = spec.pad_to_multiple;
+  t.max_seq_len = *spec.data.text.max_seq_len;
+  t.pad_to_multiple = spec.data.text.pad_to_multiple;
   t.fixed_seq_len = fixed_length(specs);
   return t;
 }
@@ -215,7 +217,7 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
                                                 : encode_words(rows.tagged, *tokenizer, longest),
                                  rows.names, *tokenizer, specs, t);
   } else if (needs.task == Task::span) {
-    std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.doc_stride);
+    std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.data.text.doc_stride);
     data = make_labelled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
   } else if (needs.task == Task::seq2seq) {
     data = open_seq2seq_dataset(spec, rows, *tokenizer, specs, needs);
@@ -247,10 +249,10 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
                                       const DataNeeds& needs, int64_t batch_size) {
   const DataKind kind = data_kind(spec, path);
   if (kind != DataKind::tensors) require_one_label(needs, kind);
-  if (kind != DataKind::images && needs.training && (spec.mixup > 0 || spec.cutmix > 0))
+  if (kind != DataKind::images && needs.training && (spec.data.images.mixup > 0 || spec.data.images.cutmix > 0))
     fail(Exit::usage, "E_MIXUP", cat("--mixup and --cutmix mix images, '", printable(path), "' holds none"),
          "leave them out, or train on image files");
-  if (kind != DataKind::images && !spec.image_sizes->empty())
+  if (kind != DataKind::images && !spec.data.images.image_sizes->empty())
     fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes is for image files, '", printable(path), "' holds none"),
          "leave it out; arrays keep their size");
   if (kind == DataKind::images) {
@@ -264,7 +266,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   }
   if (kind == DataKind::text) {
     const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
-    if (spec.text_columns->empty() && !tagged && !questions)
+    if (spec.data.text.text_columns->empty() && !tagged && !questions)
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
            "name the column that holds the text; a table of image files: --image_column, of features: --target");
     require_tokenizer(spec);
@@ -288,15 +290,15 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
 }
 
 RunSpec validation_spec(RunSpec spec) {
-  if (!spec.val_text_columns.empty()) spec.text_columns = spec.val_text_columns;
-  if (!spec.val_label_column.empty()) spec.label_column = spec.val_label_column;
-  spec.train_masks = spec.val_masks;
-  spec.train_labels = spec.val_labels;
+  if (!spec.data.text.val_text_columns.empty()) spec.data.text.text_columns = spec.data.text.val_text_columns;
+  if (!spec.data.val_label_column.empty()) spec.data.label_column = spec.data.val_label_column;
+  spec.data.images.train_masks = spec.data.images.val_masks;
+  spec.data.images.train_labels = spec.data.images.val_labels;
   return spec;
 }
 
 static std::vector<double> weights_of(const RunSpec& spec, const Dataset& train) {
-  if (!spec.shuffle)
+  if (!spec.data.shuffle)
     fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling draws rows, --shuffle false keeps them in order",
          "leave one of them out");
   const std::vector<int64_t> classes = strata_of(train);
@@ -312,21 +314,23 @@ static void require_token_batches(const RunSpec& spec, const Dataset& train) {
     fail(Exit::usage, "E_USAGE", "--in_tokens counts the tokens of texts, the training data has none",
          "leave it out: --batch_size counts rows then");
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  if (longest > spec.batch_size)
+  if (longest > spec.schedule.batch_size)
     fail(Exit::usage, "E_USAGE",
-         cat("--batch_size ", spec.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
+         cat("--batch_size ", spec.schedule.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
          "give a larger --batch_size, or cut texts with --max_seq_len");
 }
 
 SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text) {
   SamplerOptions s;
-  s.batch_size = spec.batch_size;
-  s.accumulation = spec.gradient_accumulation_steps;
-  s.seed = static_cast<uint64_t>(spec.seed);
-  s.in_tokens = spec.in_tokens;
-  if (spec.in_tokens) require_token_batches(spec, train);
-  if (spec.weighted_sampling) s.weights = std::make_shared<const std::vector<double>>(weights_of(spec, train));
-  s.order = !spec.shuffle ? Order::file : text && spec.group_by_length ? Order::grouped : Order::shuffled;
+  s.batch_size = spec.schedule.batch_size;
+  s.accumulation = spec.schedule.gradient_accumulation_steps;
+  s.seed = static_cast<uint64_t>(spec.device.seed);
+  s.in_tokens = spec.data.text.in_tokens;
+  if (spec.data.text.in_tokens) require_token_batches(spec, train);
+  if (spec.data.weighted_sampling) s.weights = std::make_shared<const std::vector<double>>(weights_of(spec, train));
+  s.order = !spec.data.shuffle                       ? Order::file
+            : text && spec.data.text.group_by_length ? Order::grouped
+                                                     : Order::shuffled;
   return s;
 }
 

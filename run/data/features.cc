@@ -23,24 +23,24 @@ namespace {
 
 std::vector<Join> joins_of(const RunSpec& spec) {
   std::vector<Join> out;
-  for (const std::string& text : *spec.join) out.push_back(parse_join(text));
+  for (const std::string& text : *spec.data.tables.join) out.push_back(parse_join(text));
   return out;
 }
 
 FeatureSchema schema_of(const RunSpec& spec) {
-  return {*spec.categorical,
-          *spec.continuous,
-          *spec.date,
+  return {*spec.data.tables.categorical,
+          *spec.data.tables.continuous,
+          *spec.data.tables.date,
           joins_of(spec),
           target_column(spec),
-          filling_names().value_of(spec.fill_missing),
-          scaling_names().value_of(spec.feature_scaling),
-          target_names().value_of(*spec.target_transform)};
+          filling_names().value_of(spec.data.tables.fill_missing),
+          scaling_names().value_of(spec.data.tables.feature_scaling),
+          target_names().value_of(*spec.data.tables.target_transform)};
 }
 
 // The files that a trained model's columns come from: --join's, else those of their names beside the table.
 std::vector<Join> fitted_joins(const RunSpec& spec, const std::string& path, const Features& fitted) {
-  if (!spec.join->empty()) return joins_of(spec);
+  if (!spec.data.tables.join->empty()) return joins_of(spec);
   std::vector<Join> out = fitted.joins;
   for (Join& join : out) {
     const std::string beside = (std::filesystem::path(path).parent_path() / join.file).string();
@@ -114,7 +114,7 @@ void check_columns(const RunSpec& spec, const FeatureTable& table) {
   const std::string target = target_column(spec);
   table.require(target);
   std::set<std::string> seen;
-  for (const auto* list : {&*spec.categorical, &*spec.continuous}) {
+  for (const auto* list : {&*spec.data.tables.categorical, &*spec.data.tables.continuous}) {
     for (const std::string& name : *list) {
       table.require(name);
       if (name == target)
@@ -130,10 +130,13 @@ void check_columns(const RunSpec& spec, const FeatureTable& table) {
 }  // namespace
 
 bool names_features(const RunSpec& spec) {
-  return !spec.categorical->empty() || !spec.continuous->empty() || !spec.date->empty() || !spec.target->empty();
+  return !spec.data.tables.categorical->empty() || !spec.data.tables.continuous->empty() ||
+         !spec.data.tables.date->empty() || !spec.data.tables.target->empty();
 }
 
-std::string target_column(const RunSpec& spec) { return spec.target->empty() ? *spec.label_column : *spec.target; }
+std::string target_column(const RunSpec& spec) {
+  return spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
+}
 
 std::vector<std::string> join_files(const RunSpec& spec) {
   std::vector<std::string> out;
@@ -142,22 +145,22 @@ std::vector<std::string> join_files(const RunSpec& spec) {
 }
 
 RunSpec with_absolute_joins(RunSpec spec) {
-  std::vector<std::string> texts = *spec.join;
+  std::vector<std::string> texts = *spec.data.tables.join;
   for (std::string& text : texts) {
     const size_t file = parse_join(text).file.size();
     text = std::filesystem::absolute(text.substr(0, file)).string() + text.substr(file);
   }
-  if (spec.join.asked()) spec.join = texts;
+  if (spec.data.tables.join.asked()) spec.data.tables.join = texts;
   return spec;
 }
 
 // Columns that are or may be numbers.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
   const bool number_target = asked_task(spec) != Task::classification;
-  std::vector<std::string> out = *spec.continuous;
+  std::vector<std::string> out = *spec.data.tables.continuous;
   if (fitted) {
     for (const NumberMap& n : fitted->numbers) out.push_back(n.column);
-  } else if (out.empty() && spec.categorical->empty()) {
+  } else if (out.empty() && spec.data.tables.categorical->empty()) {
     out = table.columns();
     std::erase(out, target_column(spec));
   }
@@ -167,36 +170,36 @@ static std::vector<std::string> number_columns(const RunSpec& spec, const Featur
 
 FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log) {
   Table own = read_table(spec, path);
-  read_decimal_marks(own, decimal_mark(spec.decimal), number_columns(spec, fitted, own));
+  read_decimal_marks(own, decimal_mark(spec.data.decimal), number_columns(spec, fitted, own));
   for (const std::string& note : own.notes()) log.note(note);
   FeatureTable table(std::move(own));
   for (const Join& join : fitted ? fitted_joins(spec, path, *fitted) : joins_of(spec)) {
     TableOptions options;
     Table other = Table::read(join.file, options);
-    read_decimal_marks(other, decimal_mark(spec.decimal), number_columns(spec, fitted, other));
+    read_decimal_marks(other, decimal_mark(spec.data.decimal), number_columns(spec, fitted, other));
     for (const std::string& note : other.notes()) log.note(note);
     const int64_t without = table.join(join, std::move(other));
     if (without)
       log.note(cat(with_thousands(without), " of ", with_thousands(table.rows()), " rows of '", printable(path),
                    "' have no match in '", printable(join.file), "': what it holds is missing there"));
   }
-  for (const std::string& date : fitted ? fitted->dates : *spec.date) table.add_parts(date);
+  for (const std::string& date : fitted ? fitted->dates : *spec.data.tables.date) table.add_parts(date);
   return table;
 }
 
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
   table.require(target_column(spec));
-  if (!spec.categorical->empty() || !spec.continuous->empty()) {
+  if (!spec.data.tables.categorical->empty() || !spec.data.tables.continuous->empty()) {
     check_columns(spec, table);
     return spec;
   }
-  const Guess guess = guess_features(table, target_column(spec), *spec.date, joins_of(spec));
+  const Guess guess = guess_features(table, target_column(spec), *spec.data.tables.date, joins_of(spec));
   if (guess.categorical.empty() && guess.continuous.empty())
     fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be told to be a feature"),
          "name them with --categorical and --continuous");
-  spec.categorical.suggest(guess.categorical);
-  spec.continuous.suggest(guess.continuous);
-  if (spec.date->empty()) spec.date.suggest(guess.dates);
+  spec.data.tables.categorical.suggest(guess.categorical);
+  spec.data.tables.continuous.suggest(guess.continuous);
+  if (spec.data.tables.date->empty()) spec.data.tables.date.suggest(guess.dates);
   std::vector<std::string> left;
   for (const auto& [name, why] : guess.left_out) left.push_back(cat(printable(name), " (", why, ")"));
   const auto flag = [](const char* name, const std::vector<std::string>& columns) {
@@ -211,13 +214,14 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
 }
 
 Task feature_task(const RunSpec& spec, const FeatureTable& table) {
-  if (*spec.target_transform != "none") return Task::regression;
+  if (*spec.data.tables.target_transform != "none") return Task::regression;
   return is_number_target(table, target_column(spec)) ? Task::regression : Task::classification;
 }
 
 RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& path) {
   const DataKind kind = data_kind(spec, path);
-  const bool named = !spec.text_columns->empty() || !spec.categorical->empty() || !spec.continuous->empty();
+  const bool named = !spec.data.text.text_columns->empty() || !spec.data.tables.categorical->empty() ||
+                     !spec.data.tables.continuous->empty();
   if (named || (kind != DataKind::text && kind != DataKind::features)) return spec;
   const std::vector<int> inputs = needed_inputs(g, g.outputs);
   if (inputs.size() != 1) return spec;
@@ -228,7 +232,7 @@ RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& 
   std::erase(columns, target);
   const int64_t width = input.dims[1].value;
   if (width < 0 || width == std::ssize(columns)) {
-    spec.continuous.suggest(columns);
+    spec.data.tables.continuous.suggest(columns);
   } else if (kind == DataKind::features) {
     fail(Exit::data, "E_FEATURE_WIDTH",
          cat("the model's input '", printable(input.name), "' takes ", width, " numbers a row, '", printable(path),
@@ -242,9 +246,9 @@ std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable&
   if (task != Task::classification && task != Task::regression)
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
          "tables are for classification and regression");
-  if (task == Task::classification && *spec.target_transform != "none")
+  if (task == Task::classification && *spec.data.tables.target_transform != "none")
     fail(Exit::usage, "E_USAGE",
-         cat("--target_transform ", *spec.target_transform, " is for numbers, the task is classification"),
+         cat("--target_transform ", *spec.data.tables.target_transform, " is for numbers, the task is classification"),
          "leave one of them out");
   if (task == Task::regression) return {};
   return find_classes(table.table(), target_column(spec));
@@ -256,10 +260,11 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   Features target;  // whose labels part the samples
   target.target = schema.target;
   const std::unique_ptr<Dataset> all =
-      limited(make_label_dataset(table, labels_of(table, target, needs)), spec.limit_train, spec);
+      limited(make_label_dataset(table, labels_of(table, target, needs)), spec.data.limit_train, spec);
   std::vector<int64_t> rows(static_cast<size_t>(all->size()));
   std::iota(rows.begin(), rows.end(), int64_t{0});
-  if (spec.val_split > 0) rows = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed)).train;
+  if (spec.data.val_split > 0)
+    rows = split_samples(*all, spec.data.val_split, static_cast<uint64_t>(spec.device.seed)).train;
   Features out = fit_features(table, schema, rows, needs.task == Task::regression);
   try {
     const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);

@@ -10,22 +10,22 @@
 namespace amp {
 
 std::unique_ptr<Dataset> with_groups(const RunSpec& spec, const std::string& path, std::unique_ptr<Dataset> data) {
-  if (spec.eval_group_by.empty()) return data;
+  if (spec.evaluation.eval_group_by.empty()) return data;
   const DataKind kind = data_kind(spec, path);
-  const bool table =
-      kind == DataKind::images || kind == DataKind::features || (kind == DataKind::text && !spec.text_columns->empty());
+  const bool table = kind == DataKind::images || kind == DataKind::features ||
+                     (kind == DataKind::text && !spec.data.text.text_columns->empty());
   if (!table)
     fail(Exit::usage, "E_GROUPS",
-         cat("--eval_group_by ", printable(spec.eval_group_by), " is a column of a table, '", printable(path),
-             "' is none"),
+         cat("--eval_group_by ", printable(spec.evaluation.eval_group_by), " is a column of a table, '",
+             printable(path), "' is none"),
          "give a .csv, .tsv or .jsonl file and --text_columns, or leave it out");
-  if (*spec.packing == "wrapped" || *spec.packing == "bfd")
+  if (*spec.data.language.packing == "wrapped" || *spec.data.language.packing == "bfd")
     fail(Exit::usage, "E_GROUPS",
-         cat("--packing ", *spec.packing, " puts rows together, --eval_group_by tells them apart"),
+         cat("--packing ", *spec.data.language.packing, " puts rows together, --eval_group_by tells them apart"),
          "leave one of them out");
   const Table rows = kind == DataKind::images ? read_image_table(spec, path) : read_table(spec, path);
-  auto groups =
-      std::make_shared<SampleGroups>(group_samples(rows, spec.eval_group_by, data->source_rows(), data->size()));
+  auto groups = std::make_shared<SampleGroups>(
+      group_samples(rows, spec.evaluation.eval_group_by, data->source_rows(), data->size()));
   return make_grouped(std::move(data), std::move(groups));
 }
 

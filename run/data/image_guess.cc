@@ -121,8 +121,9 @@ ImageInput image_input(const RunSpec& spec, const SourceGraph& g, const std::vec
       out.width = d[2];
       return out;
     }
-    const bool last = spec.image_layout == "nhwc" || (spec.image_layout == "auto" && !is_channels(d[1]) &&
-                                                      (is_channels(d[3]) || reads_channels_last(g, g.find(i.name))));
+    const bool last =
+        spec.data.images.image_layout == "nhwc" || (spec.data.images.image_layout == "auto" && !is_channels(d[1]) &&
+                                                    (is_channels(d[3]) || reads_channels_last(g, g.find(i.name))));
     const int64_t channels = last ? d[3] : d[1];
     if (channels > 0 && !is_channels(channels))
       fail(Exit::data, "E_IMAGE_INPUT",

@@ -42,16 +42,16 @@ DataKind data_kind(const RunSpec& spec, const std::string& path) {
   refuse_columnar(last_of(path));
   if (!is_text_file(path)) return DataKind::tensors;
   if (has_image_extension(last_of(path)) || packed_kind_of(last_of(path))) return DataKind::images;
-  if (!spec.image_column->empty()) return DataKind::images;
-  return names_features(spec) && spec.text_columns->empty() ? DataKind::features : DataKind::text;
+  if (!spec.data.images.image_column->empty()) return DataKind::images;
+  return names_features(spec) && spec.data.text.text_columns->empty() ? DataKind::features : DataKind::text;
 }
 
 std::string image_path_column(const RunSpec& spec) {
-  return spec.image_column->empty() ? ImageColumns().path : *spec.image_column;
+  return spec.data.images.image_column->empty() ? ImageColumns().path : *spec.data.images.image_column;
 }
 
 static PackedColumns packed_columns(const RunSpec& spec, bool labelled) {
-  return {image_path_column(spec), *spec.label_column, labelled, spec.train_labels};
+  return {image_path_column(spec), *spec.data.label_column, labelled, spec.data.images.train_labels};
 }
 
 std::vector<std::string> numbered_image_classes(const RunSpec& spec, const std::string& path) {
@@ -59,12 +59,12 @@ std::vector<std::string> numbered_image_classes(const RunSpec& spec, const std::
 }
 
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
-  const ImageColumns columns{image_path_column(spec), *spec.label_column};
+  const ImageColumns columns{image_path_column(spec), *spec.data.label_column};
   if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec, labelled));
   const bool files = names_folders(path) || has_image_extension(last_of(path));
   if (!files) return read_table(spec, path);
   if (!labelled) return images_named(path, columns);
-  if (!spec.train_masks.empty()) return masked_images(path, spec.train_masks, columns);
+  if (!spec.data.images.train_masks.empty()) return masked_images(path, spec.data.images.train_masks, columns);
   if (!names_folders(path))
     fail(Exit::usage, "E_USAGE", cat("'", printable(path), "' is an image, and has no label"),
          "name a folder with a folder for each class, or a table of images with --image_column");
@@ -73,7 +73,7 @@ Table read_image_table(const RunSpec& spec, const std::string& path, bool labell
 
 std::vector<ImageSize> image_sizes(const RunSpec& spec) {
   std::vector<ImageSize> sizes;
-  for (const std::string& text : *spec.image_sizes) {
+  for (const std::string& text : *spec.data.images.image_sizes) {
     const ImageSize size = parse_image_size(text).value_or(ImageSize{});
     if (size == ImageSize{})
       fail(Exit::usage, "E_USAGE", cat("--image_sizes '", printable(text), "' is no size as 192x256 (height x width)"));
@@ -111,20 +111,21 @@ LabelForm label_form(Task task) {
 
 MaskValues mask_values(const RunSpec& spec) {
   MaskValues m;
-  for (const std::string& text : *spec.mask_values) {
+  for (const std::string& text : *spec.data.images.mask_values) {
     int64_t v = -1;
     if (text.find_first_not_of("0123456789") == std::string::npos && text.size() < 4) v = std::stoll(text);
     if (v < 0 || v > 255)
       fail(Exit::usage, "E_FLAG_VALUE", cat("--mask_values '", printable(text), "': values of pixels are 0 to 255"));
     m.values.push_back(v);
   }
-  m.ignore = *spec.mask_ignore;
+  m.ignore = *spec.data.images.mask_ignore;
   return m;
 }
 
 int loading_threads(const RunSpec& spec) {
-  if (spec.loading_threads > 0) return static_cast<int>(spec.loading_threads);
-  return static_cast<int>(spec.threads > 0 ? spec.threads : std::max(1u, std::thread::hardware_concurrency()));
+  if (spec.data.images.loading_threads > 0) return static_cast<int>(spec.data.images.loading_threads);
+  return static_cast<int>(spec.device.threads > 0 ? spec.device.threads
+                                                  : std::max(1u, std::thread::hardware_concurrency()));
 }
 
 }  // namespace
@@ -138,35 +139,39 @@ static ImageInput of_size(ImageInput input, const std::vector<ImageSize>& sizes)
 RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
                         const Log& log) {
   const ImageInput input = image_input(spec, graph, input_specs(graph, needs.inputs));
-  const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.image_root);
+  const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.data.images.image_root);
   if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
   const bool masks = needs.task == Task::segmentation;
   const std::vector<ImageSize> sizes = image_sizes(spec);
   for (const ImageSize size : sizes) require_size(graph, input, masks, size);
-  if (*spec.transforms == "auto" || *spec.eval_transforms == "auto") {
-    const auto said = image_processing_beside(spec.model, masks, log);
+  if (*spec.data.images.transforms == "auto" || *spec.data.images.eval_transforms == "auto") {
+    const auto said = image_processing_beside(spec.model.model, masks, log);
     const ImageGuess guess = said ? ImageGuess{said->training, said->evaluation}
                                   : guess_transforms(graph, of_size(input, sizes), masks, paths[0]);
-    if (*spec.eval_transforms == "auto") spec.eval_transforms.suggest(guess.evaluation);
-    if (*spec.transforms == "auto")
-      spec.transforms.suggest(spec.eval_transforms.asked() ? *spec.eval_transforms : guess.training);
+    if (*spec.data.images.eval_transforms == "auto") spec.data.images.eval_transforms.suggest(guess.evaluation);
+    if (*spec.data.images.transforms == "auto")
+      spec.data.images.transforms.suggest(spec.data.images.eval_transforms.asked() ? *spec.data.images.eval_transforms
+                                                                                   : guess.training);
   }
   const bool two = masks && needs.mask_classes <= 2;  // a head of more classes ignores 255, as --mask_ignore says
-  if (two && needs.labelled && spec.mask_values->empty()) {
+  if (two && needs.labelled && spec.data.images.mask_values->empty()) {
     std::vector<std::string> texts;
-    for (const int64_t v : find_mask_values(image_paths(table, *spec.label_column, spec.image_root)))
+    for (const int64_t v : find_mask_values(image_paths(table, *spec.data.label_column, spec.data.images.image_root)))
       texts.push_back(std::to_string(v));
-    spec.mask_values.suggest(texts);
+    spec.data.images.mask_values.suggest(texts);
   }
   log.info(cat("images: ", describe(input),
-               needs.training ? cat("; training (--transforms): ", *spec.transforms) : std::string(),
-               "; evaluation (--eval_transforms): ", *spec.eval_transforms,
-               spec.mask_values->empty() ? "" : cat("; mask values by class: ", join(*spec.mask_values, ","))));
+               needs.training ? cat("; training (--transforms): ", *spec.data.images.transforms) : std::string(),
+               "; evaluation (--eval_transforms): ", *spec.data.images.eval_transforms,
+               spec.data.images.mask_values->empty()
+                   ? ""
+                   : cat("; mask values by class: ", join(*spec.data.images.mask_values, ","))));
   if (sizes.empty()) return spec;
   const std::string at = cat("image sizes: for ", text_of(sizes[0]), " (height x width), ");
   log.info(cat(at,
-               needs.training ? cat("training: ", Pipeline(*spec.transforms).text_for(sizes[0]), "; ") : std::string(),
-               "evaluation: ", Pipeline(*spec.eval_transforms).text_for(sizes[0])));
+               needs.training ? cat("training: ", Pipeline(*spec.data.images.transforms).text_for(sizes[0]), "; ")
+                              : std::string(),
+               "evaluation: ", Pipeline(*spec.data.images.eval_transforms).text_for(sizes[0])));
   return spec;
 }
 
@@ -182,36 +187,36 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
 
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
-  tell_images(image_paths(table, image_path_column(spec), spec.image_root),
+  tell_images(image_paths(table, image_path_column(spec), spec.data.images.image_root),
               needs.labelled && needs.task == Task::segmentation, needs.log);
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
   inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   ImageOptions o;
   o.input = image_input(spec, graph, inputs);
   o.path_column = image_path_column(spec);
-  if (needs.labelled) o.label_column = *spec.label_column;
-  o.root = spec.image_root;
+  if (needs.labelled) o.label_column = *spec.data.label_column;
+  o.root = spec.data.images.image_root;
   o.labels = label_form(needs.task);
   o.classes = needs.classes;
   o.masks = mask_values(spec);
-  o.evaluation = std::make_shared<Pipeline>(*spec.eval_transforms);
-  o.training = needs.training ? std::make_shared<Pipeline>(*spec.transforms) : o.evaluation;
+  o.evaluation = std::make_shared<Pipeline>(*spec.data.images.eval_transforms);
+  o.training = needs.training ? std::make_shared<Pipeline>(*spec.data.images.transforms) : o.evaluation;
   o.sizes = image_sizes(spec);
-  o.seed = static_cast<uint64_t>(spec.seed);
+  o.seed = static_cast<uint64_t>(spec.device.seed);
   o.threads = loading_threads(spec);
   if (needs.tell_matches && needs.task == Task::classification)
     tell_matches(distinct_labels(table, o.label_column), table.name(), needs.classes, needs.log);
   std::unique_ptr<Dataset> data = make_image_dataset(table, inputs, o, needs.training);
   if (!o.sizes.empty())
     needs.log.info(cat("images by size, ", printable(table.name()), ": ", counts_of(o.sizes, data->buckets())));
-  if (!needs.training || (spec.mixup <= 0 && spec.cutmix <= 0)) return data;
+  if (!needs.training || (spec.data.images.mixup <= 0 && spec.data.images.cutmix <= 0)) return data;
   require_one_label_an_image(needs, inputs);
   MixingOptions m;
-  m.mixup = spec.mixup;
-  m.cutmix = spec.cutmix;
-  m.probability = spec.mixup_prob;
-  m.switch_probability = spec.mixup_switch_prob;
-  m.off_epoch = spec.mixup_off_epoch;
+  m.mixup = spec.data.images.mixup;
+  m.cutmix = spec.data.images.cutmix;
+  m.probability = spec.data.images.mixup_prob;
+  m.switch_probability = spec.data.images.mixup_switch_prob;
+  m.off_epoch = spec.data.images.mixup_off_epoch;
   m.seed = o.seed;
   return make_mixed_dataset(std::move(data), o.input, static_cast<int64_t>(o.classes.size()), m);
 }

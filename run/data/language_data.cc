@@ -18,7 +18,7 @@ namespace {
 
 // Texts put together have places of their own and do not see each other: the graph must take both.
 void require_apart(const RunSpec& spec, const std::vector<InputSpec>& inputs) {
-  if (*spec.packing != "bfd") return;
+  if (*spec.data.language.packing != "bfd") return;
   std::string why = "it has no input position_ids";
   for (const InputSpec& i : inputs) {
     if (text_role(i.name) == TextRole::positions) why.clear();
@@ -38,7 +38,7 @@ int64_t configured_start(const RunSpec& spec) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path files = tokenizer_path(spec);
-  std::vector<std::string> folders = folders_of_model(spec.model);
+  std::vector<std::string> folders = folders_of_model(spec.model.model);
   folders.push_back((fs::is_directory(files, error) ? files : files.parent_path()).string());
   for (const fs::path folder : folders) {
     const std::string path = (folder / "config.json").string();
@@ -58,7 +58,7 @@ struct StartToken {
 };
 
 StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
-  const std::string& asked = *spec.decoder_start_token;
+  const std::string& asked = *spec.data.language.decoder_start_token;
   int64_t id = asked == "auto" ? configured_start(spec) : tokenizer.find(asked);
   const bool configured = asked == "auto" && id >= 0;
   if (asked == "auto" && id < 0) id = tokenizer.pad();
@@ -73,38 +73,41 @@ StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
 }  // namespace
 
 int64_t longest_target(const RunSpec& spec) {
-  return *spec.max_target_length > 0 ? *spec.max_target_length : *spec.max_seq_len;
+  return *spec.data.language.max_target_length > 0 ? *spec.data.language.max_target_length
+                                                   : *spec.data.text.max_seq_len;
 }
 
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer) {
   Seq2SeqOptions o;
-  o.prefix = *spec.source_prefix;
-  o.max_source = *spec.max_seq_len;
+  o.prefix = *spec.data.language.source_prefix;
+  o.max_source = *spec.data.text.max_seq_len;
   o.max_target = longest_target(spec);
   o.start = start_token(spec, tokenizer).id;
   return o;
 }
 
 RunSpec with_start_token(RunSpec spec, const Log& log) {
-  if (*spec.task != "seq2seq" || *spec.decoder_start_token != "auto" || tokenizer_path(spec).empty()) return spec;
+  if (*spec.objective.task != "seq2seq" || *spec.data.language.decoder_start_token != "auto" ||
+      tokenizer_path(spec).empty())
+    return spec;
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
   const StartToken start = start_token(spec, *tokenizer);
   log.info(cat("targets begin with ", printable(tokenizer->token(start.id)), ", ",
                start.configured ? "config.json's decoder_start_token_id" : "the padding token",
                " (--decoder_start_token another)"));
-  spec.decoder_start_token.suggest(std::to_string(start.id));
+  spec.data.language.decoder_start_token.suggest(std::to_string(start.id));
   return spec;
 }
 
 std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs) {
-  const std::vector<std::string>& columns = *spec.text_columns;
+  const std::vector<std::string>& columns = *spec.data.text.text_columns;
   if (columns.size() != 2)
     fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of --task seq2seq lie in two columns",
          "give --text_columns SOURCE,TARGET; the verb generate writes targets");
-  if (*spec.packing != "none")
+  if (*spec.data.language.packing != "none")
     fail(Exit::usage, "E_PACKING",
-         cat("--packing ", *spec.packing, " puts texts of one kind together, not pairs of them"),
+         cat("--packing ", *spec.data.language.packing, " puts texts of one kind together, not pairs of them"),
          "leave it out: --group_by_length brings rows of similar length together");
   Seq2SeqOptions options = seq2seq_options(spec, tokenizer);
   options.source = columns[0];
@@ -114,7 +117,7 @@ std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRow
     needs.log.note(cat(with_thousands(texts.cut), " of ", with_thousands(rows.table->rows()), " rows of ",
                        rows.table->name(), " are cut at --max_seq_len ", options.max_source, " or --max_target_length ",
                        options.max_target));
-  return make_seq2seq_dataset(std::move(texts), rows.names, tokenizer, specs, spec.pad_to_multiple, options);
+  return make_seq2seq_dataset(std::move(texts), rows.names, tokenizer, specs, spec.data.text.pad_to_multiple, options);
 }
 
 LanguageOptions language_options(const RunSpec& spec, int64_t most) {
@@ -125,18 +128,18 @@ LanguageOptions language_options(const RunSpec& spec, int64_t most) {
                                                              {"wrapped", TextPacking::wrapped},
                                                              {"bfd", TextPacking::bfd}};
   LanguageOptions o;
-  o.columns = *spec.text_columns;
-  o.packing = packing.at(*spec.packing);
+  o.columns = *spec.data.text.text_columns;
+  o.packing = packing.at(*spec.data.language.packing);
   if (is_masked_language_model(spec)) {
     o.loss_on = LossOn::all;
     o.end_answers = false;
   } else {
-    o.loss_on = on.at(*spec.train_on);
-    o.end_texts = *spec.append_eos == "true";
-    o.end_answers = *spec.append_eos != "false";
+    o.loss_on = on.at(*spec.data.language.train_on);
+    o.end_texts = *spec.data.language.append_eos == "true";
+    o.end_answers = *spec.data.language.append_eos != "false";
   }
   o.max_seq_len = most;
-  o.stride = *spec.doc_stride;
+  o.stride = *spec.data.text.doc_stride;
   return o;
 }
 
@@ -144,7 +147,8 @@ std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const 
   const std::filesystem::path files = tokenizer_path(spec);
   std::error_code error;
   const bool folder = std::filesystem::is_directory(files, error);
-  return open_chat_template(spec.chat_template, (folder ? files : files.parent_path()).string(), tokenizer);
+  return open_chat_template(spec.data.language.chat_template, (folder ? files : files.parent_path()).string(),
+                            tokenizer);
 }
 
 std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
@@ -172,14 +176,15 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
     fail(Exit::data, "E_DATA_EMPTY", cat(rows.table->name(), ": there is nothing to learn in any row"),
          "give a larger --max_seq_len, or --train_on all");
   if (options.packing != TextPacking::none)
-    needs.log.info(cat("packing ", *spec.packing, ": ", of_all(rows.table->rows()), " in ",
+    needs.log.info(cat("packing ", *spec.data.language.packing, ": ", of_all(rows.table->rows()), " in ",
                        with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));
   TextOptions seen = t;
   seen.sees_ahead = is_masked_language_model(spec);
   auto data = make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen);
   if (!seen.sees_ahead || !needs.labelled) return data;
   return make_masked_dataset(std::move(data), tokenizer, specs,
-                             {*spec.mlm_probability, *spec.whole_word_mask, static_cast<uint64_t>(spec.seed)});
+                             {*spec.data.language.mlm_probability, *spec.data.language.whole_word_mask,
+                              static_cast<uint64_t>(spec.device.seed)});
 }
 
 }  // namespace amp

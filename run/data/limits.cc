@@ -13,7 +13,8 @@ std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit, c
   if (limit <= 0 || limit >= data->size()) return data;
   std::vector<int64_t> samples(static_cast<size_t>(limit));
   std::iota(samples.begin(), samples.end(), int64_t{0});
-  if (spec.limit_order == "sample") samples = draw_samples(*data, limit, together, static_cast<uint64_t>(spec.seed));
+  if (spec.data.limit_order == "sample")
+    samples = draw_samples(*data, limit, together, static_cast<uint64_t>(spec.device.seed));
   return make_subset(std::move(data), std::move(samples));
 }
 
@@ -24,9 +25,9 @@ int64_t rows_in_turn(const Losses& losses, const Dataset& data) {
 }
 
 void split_validation(const RunSpec& spec, TrainData& data) {
-  if (spec.val_split <= 0) return;
+  if (spec.data.val_split <= 0) return;
   const std::shared_ptr<const Dataset> all = std::move(data.train);
-  SampleSplit split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
+  SampleSplit split = split_samples(*all, spec.data.val_split, static_cast<uint64_t>(spec.device.seed));
   data.train = make_subset(all, std::move(split.train));
   const std::shared_ptr<const Dataset> evaluated = all->for_evaluation();
   data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));
@@ -46,10 +47,11 @@ void check_classes_left(const RunSpec& spec, const std::vector<std::string>& cla
         cat("all ", with_thousands(d->size()), training ? " training" : " validation", " samples have the label '",
             known ? printable(classes[static_cast<size_t>(strata[0])]) : std::to_string(strata[0]), "' of ",
             classes.size());
-    const bool cut = training ? spec.limit_train > 0 : spec.limit_val > 0;
+    const bool cut = training ? spec.data.limit_train > 0 : spec.data.limit_val > 0;
     const std::string hint = !cut ? "look at --label_column, or whether the file was cut or sorted by label"
-                             : spec.limit_order == "first" ? "leave out --limit_order first, or give a larger limit"
-                                                           : "give a larger limit";
+                             : spec.data.limit_order == "first"
+                                 ? "leave out --limit_order first, or give a larger limit"
+                                 : "give a larger limit";
     if (training) fail(Exit::data, "E_DATA_LABEL", cat(fact, ": there is nothing to tell apart"), hint);
     log.warning(cat(fact, ": accuracy and the like mean little; ", hint));
   }

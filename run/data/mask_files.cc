@@ -19,7 +19,7 @@ namespace {
 // No step that leaves a part of the image away, or adds to it.
 bool only_resizes(const RunSpec& spec) {
   const std::vector<ImageSize> sizes = image_sizes(spec);
-  const Pipeline pipeline(*spec.eval_transforms);
+  const Pipeline pipeline(*spec.data.images.eval_transforms);
   const std::vector<std::string> steps = split(sizes.empty() ? pipeline.text() : pipeline.text_for(sizes[0]), '|');
   return std::all_of(steps.begin(), steps.end(), [](std::string step) {
     step.erase(0, step.find_first_not_of(' '));
@@ -47,7 +47,7 @@ void write_masks(const std::string& folder, const RunSpec& spec, const std::vect
       const Image image = store.read(images[i], 1);
       mask = resized(mask, image.height, image.width, Interpolation::nearest);
     }
-    const std::vector<std::string>& values = *spec.mask_values;
+    const std::vector<std::string>& values = *spec.data.images.mask_values;
     for (uint8_t& v : mask.data) {
       if (v < values.size()) v = static_cast<uint8_t>(std::stoi(values[v]));
     }

@@ -33,9 +33,9 @@ RawRows raw_rows_of(const Imported& model, const Log& log) {
     }
   }
   RunSpec spec;
-  spec.loss = RunSpec::Texts{"mse"};
+  spec.objective.loss = RunSpec::Texts{"mse"};
   for (const LossSpec& s : record.losses) {
-    if (!s.outputs.empty()) spec.output = s.outputs[0];
+    if (!s.outputs.empty()) spec.model.output = s.outputs[0];
   }
   out.output = choose_losses(spec, g).parts.at(0).outputs.at(0);
   const TargetTransform& t = features.target_transform;

@@ -35,7 +35,7 @@ bool names_tagged_words(const std::string& path) {
 RunSpec with_letters(RunSpec spec, const Log& log) {
   std::string file = tokenizer_path(spec);
   if (is_dir(file)) file = find_tokenizer(file);
-  if (spec.lower_case.asked() || !file.ends_with(".txt") || !path_exists(file)) return spec;
+  if (spec.data.text.lower_case.asked() || !file.ends_with(".txt") || !path_exists(file)) return spec;
   const std::unique_ptr<Tokenizer> vocabulary = open_tokenizer(file);
   int64_t capitals = 0;
   for (int64_t id = 0; id < vocabulary->size(); ++id) {
@@ -44,7 +44,7 @@ RunSpec with_letters(RunSpec spec, const Log& log) {
         !token.starts_with('[') && std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   }
   if (capitals * 100 < vocabulary->size()) return spec;  // bert-base-chinese has <S> and <T>
-  spec.lower_case.suggest(false);
+  spec.data.text.lower_case.suggest(false);
   log.info(cat("tokenizer: ", with_thousands(capitals), " words of '", printable(file),
                "' have capital letters: texts keep theirs, and accents (--lower_case true: not)"));
   return spec;
@@ -64,25 +64,25 @@ static std::map<std::string, std::string> label_names(const std::vector<std::str
 
 Table read_table(const RunSpec& spec, const std::string& path) {
   TableOptions t;
-  if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
-  if (spec.data_format != "auto") t.reader = spec.data_format;
-  t.wanted = *spec.text_columns;
-  for (const auto* list : {&*spec.categorical, &*spec.continuous, &*spec.date})
+  if (spec.data.delimiter != "auto" && !spec.data.delimiter.empty()) t.delimiter = spec.data.delimiter[0];
+  if (spec.data.data_format != "auto") t.reader = spec.data.data_format;
+  t.wanted = *spec.data.text.text_columns;
+  for (const auto* list : {&*spec.data.tables.categorical, &*spec.data.tables.continuous, &*spec.data.tables.date})
     t.wanted.insert(t.wanted.end(), list->begin(), list->end());
-  if (!spec.target->empty()) t.wanted.push_back(*spec.target);
-  if (spec.label_column.asked()) {
-    for (const std::string& column : split(*spec.label_column, ',')) t.wanted.push_back(column);
+  if (!spec.data.tables.target->empty()) t.wanted.push_back(*spec.data.tables.target);
+  if (spec.data.label_column.asked()) {
+    for (const std::string& column : split(*spec.data.label_column, ',')) t.wanted.push_back(column);
   }
   Table table = Table::read(path, t);
-  join_label_columns(table, *spec.label_column);
-  const std::string& label = spec.target->empty() ? *spec.label_column : *spec.target;
-  const std::string& task = *spec.task;  // an answer's or a target's spaces are a part of it
+  join_label_columns(table, *spec.data.label_column);
+  const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
+  const std::string& task = *spec.objective.task;  // an answer's or a target's spaces are a part of it
   const bool names = task != "span" && task != "token" && task != "language" && task != "seq2seq";
-  if (spec.trim_labels && names && table.has_column(label)) trim_labels(table, label);
-  if (spec.target->empty() && (task == "regression" || (task == "auto" && spec.decimal == "comma")))
-    read_decimal_marks(table, decimal_mark(spec.decimal), {label});
-  if (!spec.label_map.empty() && table.has_column(*spec.label_column))
-    table.replace(table.column(*spec.label_column), label_names(spec.label_map));
+  if (spec.data.trim_labels && names && table.has_column(label)) trim_labels(table, label);
+  if (spec.data.tables.target->empty() && (task == "regression" || (task == "auto" && spec.data.decimal == "comma")))
+    read_decimal_marks(table, decimal_mark(spec.data.decimal), {label});
+  if (!spec.data.label_map.empty() && table.has_column(*spec.data.label_column))
+    table.replace(table.column(*spec.data.label_column), label_names(spec.data.label_map));
   return table;
 }
 
@@ -107,16 +107,16 @@ void add_questions(TextRows& rows, AnswerKey more) {
 TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labelled) {
   TextRows rows;
   rows.names = files_named(path);
-  const std::vector<std::string>& columns = *spec.text_columns;
+  const std::vector<std::string>& columns = *spec.data.text.text_columns;
   const bool tagged = task == Task::token, questions = task == Task::span,
-             may_have_none = *spec.version_2_with_negative;
+             may_have_none = *spec.data.text.version_2_with_negative;
   if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
   if (tagged && columns.size() > 1)
     fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
   if (questions && columns.size() == 1)
     fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts lie in two columns",
          "give --text_columns QUESTION,TEXT");
-  const std::string label = labelled ? *spec.label_column : std::string();
+  const std::string label = labelled ? *spec.data.label_column : std::string();
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)
     rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label, may_have_none));

@@ -51,7 +51,8 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
   RunSpec spec = given;
   Imported model = open_model(spec, Job::check, {});
   SourceGraph& g = model.graph;
-  const SyntheticShape shape{spec.batch_size, *spec.max_seq_len > 0 ? *spec.max_seq_len : 128};
+  const SyntheticShape shape{spec.schedule.batch_size,
+                             *spec.data.text.max_seq_len > 0 ? *spec.data.text.max_seq_len : 128};
   Losses losses = choose_losses(spec, g);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
@@ -59,21 +60,23 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
   if (!asked && losses.parts.size() == 1 && losses.parts[0].kind == "cross_entropy" &&
       !is_of_classes(g, losses.parts[0], shape)) {
     log.note(cat("no --loss: '", losses.parts[0].outputs.at(0), "' holds no classes of rows, its loss is mse"));
-    spec.loss = std::vector<std::string>{"mse"};
+    spec.objective.loss = std::vector<std::string>{"mse"};
     losses = choose_losses(spec, g);
   }
-  if (!asked && losses.parts.size() == 1) spec.loss = std::vector<std::string>{losses.parts[0].kind};  // now it is
-  const Tensors data = synthetic_data(g, losses, shape, static_cast<uint64_t>(spec.seed));
+  if (!asked && losses.parts.size() == 1)
+    spec.objective.loss = std::vector<std::string>{losses.parts[0].kind};  // now it is
+  const Tensors data = synthetic_data(g, losses, shape, static_cast<uint64_t>(spec.device.seed));
   std::vector<NamedTensor> tensors;
   for (const auto& [name, t] : data) tensors.push_back({name, t});
   write_safetensors(path, tensors);
-  spec.train = path;
+  spec.data.train = path;
   return spec;
 }
 
 void refuse(const RunSpec& spec) {
-  if (spec.ranks > 1) fail(Exit::usage, "E_RANKS", "a step of several ranks is not taken apart", "leave --ranks out");
-  if (spec.gradient_cache)
+  if (spec.distribution.ranks > 1)
+    fail(Exit::usage, "E_RANKS", "a step of several ranks is not taken apart", "leave --ranks out");
+  if (spec.schedule.gradient_cache)
     fail(Exit::usage, "E_USAGE", "the two passes of --gradient_cache are not taken apart", "leave it out");
 }
 
@@ -86,7 +89,7 @@ std::vector<Tensors> window_of(PreparedRun& run) {
 BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
   refuse(given);
   BenchReport out;
-  out.synthetic = given.train.empty();
+  out.synthetic = given.data.train.empty();
   std::optional<Scratch> scratch;
   if (out.synthetic) scratch.emplace();
   const RunSpec spec = out.synthetic ? with_synthetic_data(given, scratch->file("synthetic.safetensors"), log) : given;

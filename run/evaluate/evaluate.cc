@@ -30,27 +30,27 @@ Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
     const SourceValue& out = g.value(v);
     return is_float(out.dtype) && out.rank_known && out.dims.size() == 2 && out.dims[1].value > 1;
   });
-  return several ? Task::classification : feature_task(spec, read_feature_table(spec, spec.val, nullptr, Log()));
+  return several ? Task::classification : feature_task(spec, read_feature_table(spec, spec.data.val, nullptr, Log()));
 }
 
 // The task that the validation data's labels are for, as a training run would find it.
 Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
   if (is_language_model(spec)) return Task::language;
-  if (data_kind(spec, spec.val) == DataKind::features) return task_of_table(spec, g);
-  if (data_kind(spec, spec.val) != DataKind::text) return Task::classification;
+  if (data_kind(spec, spec.data.val) == DataKind::features) return task_of_table(spec, g);
+  if (data_kind(spec, spec.data.val) != DataKind::text) return Task::classification;
   RunSpec trained = spec;
-  trained.train = spec.val;
+  trained.data.train = spec.data.val;
   return text_task(trained);
 }
 
 // What the data must hold; the task that they are read for.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
   Task task = asked_task(spec);
-  const DataKind kind = data_kind(spec, spec.val);
+  const DataKind kind = data_kind(spec, spec.data.val);
   if (kind == DataKind::tensors) return task;
   if (task == Task::none) task = record.task;
   if (kind == DataKind::images && task == Task::none)
-    task = spec.val_masks.empty() ? Task::classification : Task::segmentation;
+    task = spec.data.images.val_masks.empty() ? Task::classification : Task::segmentation;
   needs.sides = kind == DataKind::text && wants_sides(spec);
   if (task == Task::none) task = needs.sides ? sides_task(spec) : task_of_labels(spec, g);
   return task;
@@ -64,15 +64,15 @@ int64_t mask_classes(const SourceGraph& g, const Objective& objective) {
 // Of the output that metrics are taken from.
 ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, const Objective& objective,
                       const Log& log) {
-  const DataKind kind = data_kind(spec, spec.val);
+  const DataKind kind = data_kind(spec, spec.data.val);
   if (kind == DataKind::tensors) task = objective.task;
   const LossSpec* const loss = measured_loss(objective);
   if (!has_named_classes(task) || !loss) return {};
   DataLabels labels;
   if (kind == DataKind::features) {
-    labels.texts = distinct_labels(read_table(spec, spec.val), target_column(spec));
+    labels.texts = distinct_labels(read_table(spec, spec.data.val), target_column(spec));
   } else if (kind != DataKind::tensors) {
-    labels = read_labels(spec, spec.val, task, false);
+    labels = read_labels(spec, spec.data.val, task, false);
   }
   return model_classes(spec, model, task, *loss, labels, log).classes;
 }
@@ -83,15 +83,17 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   asked_losses(given);
   const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::evaluate, log);
-  if (data_kind(asked, asked.val) == DataKind::tensors) bind_fixed_inputs(model.graph, {asked.val}, false, log);
+  if (data_kind(asked, asked.data.val) == DataKind::tensors)
+    bind_fixed_inputs(model.graph, {asked.data.val}, false, log);
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   SourceGraph& g = model.graph;
-  if (record.task == Task::none && data_kind(spec, spec.val) == DataKind::text) spec = with_problem_type(spec, log);
-  if (record.features.empty()) spec = with_fed_columns(spec, g, spec.val);
+  if (record.task == Task::none && data_kind(spec, spec.data.val) == DataKind::text)
+    spec = with_problem_type(spec, log);
+  if (record.features.empty()) spec = with_fed_columns(spec, g, spec.data.val);
   DataNeeds needs;
   const Task task = needs_of(spec, record, g, needs);
-  require_known_task(spec, g, data_kind(spec, spec.val), task);
+  require_known_task(spec, g, data_kind(spec, spec.data.val), task);
   std::string head;
   if (needs.sides && lacks_output(spec)) head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
   Objective objective = choose_objective(spec, g, head, task, log);
@@ -102,8 +104,8 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
   tell_fixed_shapes(fix_shapes(g, outputs), log);
-  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.text_columns) : 1);
-  const DataKind kind = data_kind(spec, spec.val);
+  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
+  const DataKind kind = data_kind(spec, spec.data.val);
   const bool text = kind == DataKind::text;
   const int64_t batch_size = spec.evaluation_rows();
   needs.task = kind != DataKind::tensors ? task : objective.task;
@@ -116,13 +118,13 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
     objective.target = needs.features->target_transform;
   }
   if (kind == DataKind::images && task == Task::segmentation) needs.mask_classes = mask_classes(g, objective);
-  if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.val), log);
+  if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.data.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);
-  auto all = with_groups(spec, spec.val, open_dataset(spec, spec.val, g, needs, batch_size));
+  auto all = with_groups(spec, spec.data.val, open_dataset(spec, spec.data.val, g, needs, batch_size));
   const int64_t together = rows_in_turn(objective.losses, *all);
-  const auto data = limited(std::move(all), spec.limit_val, spec, together);
-  check_ranges(record.ranges, data->input_ranges(), spec.val, log);
+  const auto data = limited(std::move(all), spec.data.limit_val, spec, together);
+  check_ranges(record.ranges, data->input_ranges(), spec.data.val, log);
   check_labels(g, objective.losses, *data);
   tell_cosine_targets(objective.losses, *data, log);
   check_pairs(objective.losses, *data, batch_size, false);

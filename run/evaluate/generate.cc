@@ -34,7 +34,7 @@ std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const std::vector<LossSpec> asked = asked_losses(spec).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
-  if (own) spec.loss = RunSpec::Texts{};  // the model computes it inside, its logits are another output
+  if (own) spec.objective.loss = RunSpec::Texts{};  // the model computes it inside, its logits are another output
   const Objective objective = writes_text(task) ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);
   if (!loss || (task == Task::language && !loss_rule(loss->kind).next_token))
@@ -182,7 +182,7 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
     while (!t.ended && t.fresh < max_new_tokens) {
       const std::vector<float> x = seq2seq ? next.logits(source, t.ids, *seq2seq) : next.logits(t.ids, most);
       const int32_t id =
-          choose_token(x, how, static_cast<uint64_t>(spec.seed), out.size(), static_cast<uint64_t>(t.fresh));
+          choose_token(x, how, static_cast<uint64_t>(spec.device.seed), out.size(), static_cast<uint64_t>(t.fresh));
       t.ids.push_back(id);
       ++t.fresh;
       t.ended = id == tokenizer->special().eos;

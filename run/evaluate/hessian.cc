@@ -17,7 +17,8 @@ namespace amp {
 namespace {
 
 void require_wide(const RunSpec& spec) {
-  if (*spec.use_fp16 || *spec.use_bf16 || !spec.precision_plan.empty() || is_low(dtype_from_name(spec.dtype)))
+  if (*spec.precision.use_fp16 || *spec.precision.use_bf16 || !spec.precision.precision_plan.empty() ||
+      is_low(dtype_from_name(spec.precision.dtype)))
     fail(Exit::usage, "E_USAGE", "second derivatives are computed in fp32 or fp64, without a precision plan",
          "--dtype fp32 or --dtype fp64");
 }

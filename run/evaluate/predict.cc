@@ -107,7 +107,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   FiniteOutputs finite;
   for (auto& [name, t] : forward_rows(session, batch)) {
     finite.see(name, t);
-    tensors.push_back({name, t.dtype() == DType::f64 && spec.dtype != "fp64" ? t.cast(DType::f32) : t});
+    tensors.push_back({name, t.dtype() == DType::f64 && spec.precision.dtype != "fp64" ? t.cast(DType::f32) : t});
   }
   finite.warn(log);
   write_tensor_file(out, tensors);
@@ -178,7 +178,7 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
 
 // Texts that are compared by a loss are embeddings where there is one of them.
 Task as_asked(Task task, bool sides, const RunSpec& spec) {
-  return task == Task::regression && sides && spec.text_columns->size() == 1 ? Task::retrieval : task;
+  return task == Task::regression && sides && spec.data.text.text_columns->size() == 1 ? Task::retrieval : task;
 }
 
 // The loss whose outputs tell what is predicted.
@@ -186,7 +186,8 @@ LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head
   const std::vector<LossSpec> asked = asked_losses(spec).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
-  if (own) spec.loss = RunSpec::Texts{};  // the model computes it inside: its other outputs are what is asked for
+  if (own)
+    spec.objective.loss = RunSpec::Texts{};  // the model computes it inside: its other outputs are what is asked for
   const Log quiet([&log](Level level, const std::string& text) {
     if (level >= Level::note) log.say(level, text);
   });
@@ -220,8 +221,8 @@ TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
     rows.names = rows.table->names();
     return rows;
   }
-  const bool of_images = *spec.eval_transforms != "auto";
-  if (spec.text_columns->empty() && task != Task::token && task != Task::span)
+  const bool of_images = *spec.data.images.eval_transforms != "auto";
+  if (spec.data.text.text_columns->empty() && task != Task::token && task != Task::span)
     fail(Exit::usage, "E_USAGE",
          of_images ? "the model was trained on images, a table needs --image_column"
                    : "text needs --text_columns: the model does not say which it was trained on",
@@ -288,7 +289,7 @@ void tell_notes(const TextRows& rows, const Log& log) {
 RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const SourceGraph& g, const std::string& inputs,
                     const Log& log) {
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
-  spec.trim_labels = false;  // rows are written as they are
+  spec.data.trim_labels = false;  // rows are written as they are
   if (record.features.empty()) spec = with_fed_columns(spec, g, inputs);
   const bool text = data_kind(spec, inputs) == DataKind::text;
   return record.task == Task::none && text ? with_problem_type(spec, log) : spec;
@@ -316,7 +317,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
   tell_fixed_shapes(fix_shapes(g, outputs), log);
-  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.text_columns) : 1);
+  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
   needs.inputs = needed_inputs(g, outputs);
   if (has_named_classes(needs.task)) needs.classes = model_classes(spec, model, needs.task, loss, {}, log).classes;
   needs.labelled = false;
@@ -340,18 +341,20 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
                             {}};
   if (needs.features) context.target = needs.features->target_transform;
   context.source_rows = data->source_rows();
-  if (needs.sides) context.text_columns = *spec.text_columns;
+  if (needs.sides) context.text_columns = *spec.data.text.text_columns;
   std::unique_ptr<Tokenizer> tokenizer;
   if (needs.task == Task::language) tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
   context.tokenizer = tokenizer.get();
-  context.top_k = spec.top_k;
+  context.top_k = spec.data.text.top_k;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
   predict_batches(session, outputs, loss, *data, batch_rows(spec, g, needs.inputs), *predictions, log);
   if (const int64_t cut = predictions->cut())
     log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows.size()),
-                    " texts are longer than --max_seq_len ", *spec.max_seq_len, ": their last words have no tag"));
+                    " texts are longer than --max_seq_len ", *spec.data.text.max_seq_len,
+                    ": their last words have no tag"));
   if (masks) {
-    write_masks(out, spec, image_paths(*rows.table, image_path_column(spec), spec.image_root), *predictions);
+    write_masks(out, spec, image_paths(*rows.table, image_path_column(spec), spec.data.images.image_root),
+                *predictions);
   } else {
     write_predictions(out, rows, *predictions);
   }

@@ -87,8 +87,8 @@ Image coloured(const Mask& mask) {
 class SampleRows {
  public:
   explicit SampleRows(const PreparedRun& run)
-      : spec_(run.spec.val.empty() ? run.spec : validation_spec(run.spec)),
-        path_(run.spec.val.empty() ? run.spec.train : run.spec.val),
+      : spec_(run.spec.data.val.empty() ? run.spec : validation_spec(run.spec)),
+        path_(run.spec.data.val.empty() ? run.spec.data.train : run.spec.data.val),
         kind_(run.facts.kind()),
         task_(run.ready.task),
         data_(run.data.val->numbered()) {
@@ -98,7 +98,7 @@ class SampleRows {
     if (kind_ == DataKind::text && task_ == Task::language) return;  // sequences may be of several rows, or of parts
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
-      paths_ = image_paths(*rows_.table, image_path_column(spec_), spec_.image_root);
+      paths_ = image_paths(*rows_.table, image_path_column(spec_), spec_.data.images.image_root);
     } else {
       // the cells of questions are in their key already, tags are labels
       rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? task_ : Task::none);
@@ -113,7 +113,7 @@ class SampleRows {
     if (!rows_.table && tokenizer_) return {{"text", cut(decoded(s.sample))}};
     const std::vector<std::string> names = rows_.columns();
     const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s.sample)));
-    std::vector<std::string> wanted = *spec_.text_columns;
+    std::vector<std::string> wanted = *spec_.data.text.text_columns;
     if (task_ == Task::retrieval && wanted.size() > 1) wanted.resize(1);  // candidates are told as label and prediction
     for (size_t c = 0; c < names.size() && c < cells.size() && out.size() < kCells; ++c) {
       const bool asked = wanted.empty() || std::find(wanted.begin(), wanted.end(), names[c]) != wanted.end();
@@ -130,7 +130,7 @@ class SampleRows {
 
   // Of retrieval: the text on a side of a row; of tensors where it lies.
   std::string candidate(int64_t sample, int64_t side) const {
-    const std::vector<std::string>& sides = *spec_.text_columns;
+    const std::vector<std::string>& sides = *spec_.data.text.text_columns;
     if (!rows_.table || side >= static_cast<int64_t>(sides.size())) return data_.where(sample);
     const size_t column = rows_.table->column(sides[static_cast<size_t>(side)]);
     return text_of(rows_.cells(static_cast<int64_t>(row_of(sample))).at(column));
@@ -147,8 +147,8 @@ class SampleRows {
     ImageSample made{picture_of(s), std::nullopt};
     const Mask& mask = s.predicted_mask;
     const std::string whole = image_sizes(spec_).empty()
-                                  ? Pipeline(*spec_.eval_transforms).text()
-                                  : Pipeline(*spec_.eval_transforms).text_for({mask.height, mask.width});
+                                  ? Pipeline(*spec_.data.images.eval_transforms).text()
+                                  : Pipeline(*spec_.data.images.eval_transforms).text_for({mask.height, mask.width});
     std::vector<std::string> steps;
     for (const std::string& step : split(whole, '|')) {
       const size_t at = step.find_first_not_of(' ');
@@ -247,7 +247,7 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
       }
     }
     const std::vector<std::string>& names = run_.facts.classes.names;
-    const std::vector<std::string>& values = *run_.spec.mask_values;
+    const std::vector<std::string>& values = *run_.spec.data.images.mask_values;
     for (size_t c = 0; c < std::min(kColours, static_cast<size_t>(most) + 1); ++c) {
       const std::string name = c < names.size()    ? names[c]
                                : c < values.size() ? cat("class ", c, " (pixels of ", values[c], ")")

@@ -45,12 +45,12 @@ Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& 
 
 // The file that the run was made from: its checkpoints hold what training changed and nothing else.
 void require_model(const RunSpec& spec, const Checkpoint& checkpoint) {
-  if (!path_exists(spec.model)) {
-    fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(spec.model), "' is not there"),
+  if (!path_exists(spec.model.model)) {
+    fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(spec.model.model), "' is not there"),
          "put it back: an export is that file with trained weights in it");
   }
   const auto saved = checkpoint.hashes.find("model");
-  if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(spec.model)}});
+  if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(spec.model.model)}});
 }
 
 ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
@@ -70,12 +70,12 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   Imported model = open_model(spec, Job::train, notes);
   set_fixed_inputs(model.graph, record.fixed);
   ReadyModel ready = ready_model(spec, Job::train, std::move(model), record.facts, notes);
-  const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.export_precision);
+  const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.output.export_precision);
   auto held = std::make_unique<Session>(ready.model.graph, session_options(spec, Job::train, {}, notes));
   Session& session = *held;
   load_weights(session, checkpoint, record.trained);
   if (!average.empty()) load_average(session, checkpoint, average);
-  if (!average.empty() && spec.swa_start >= 0)
+  if (!average.empty() && spec.optimization.swa_start >= 0)
     log.warning(
         "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
         "computes them anew for averaged weights");
@@ -85,15 +85,15 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
                  out, log);
   ExportedRun done;
   done.step = checkpoint.step;
-  done.model = spec.model;
-  if (!spec.verify_export) return done;
+  done.model = spec.model.model;
+  if (!spec.output.verify_export) return done;
   const ExportReference reference = export_reference(session, ready.objective.losses, record.batch);
   held.reset();  // its memory is the file's now
   try {
-    done.difference = compare_export(reference, out, ready.objective.losses, spec.export_types());
+    done.difference = compare_export(reference, out, ready.objective.losses, spec.output.export_types());
   } catch (const Error& e) {
     // 16 bits round as they do: the file is what was asked for.
-    if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.export_types(), {"fp16", "mixed"})) throw;
+    if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.output.export_types(), {"fp16", "mixed"})) throw;
     log.warning(cat("W_EXPORT_CHECK: ", e.fact(), "; ", e.hint()));
   }
   return done;
@@ -107,11 +107,11 @@ ExportedRun export_run(const std::string& folder, const std::string& weights, co
   try {
     ExportRecord record = read_export_record(folder);
     if (precision == "file") {
-      record.spec.export_precision = RunSpec().export_precision;
+      record.spec.output.export_precision = RunSpec().output.export_precision;
     } else {
-      record.spec.export_precision = precision;
+      record.spec.output.export_precision = precision;
     }
-    record.spec.device = "cpu";
+    record.spec.device.device = "cpu";
     return export_record(record, folder, weights, out, log);
   } catch (Error& e) {
     throw e.at(cat("in run '", printable(folder), "'"));
@@ -138,7 +138,7 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
 void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
   const Imported model = open_model(spec, Job::write, log);
   ExportOptions e;
-  e.precision = spec.export_types();
+  e.precision = spec.output.export_types();
   e.inference_form = true;
   if (e.precision == "mixed") {
     for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
@@ -146,7 +146,7 @@ void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
   }
   if (e.precision == "fp16") e.wide = epsilon_in_fp32(model.graph, DType::f16);
   for (const std::string& note : engine_notes(model.graph, e)) log.note(note);
-  if (spec.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
+  if (spec.output.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
   for (const std::string& note : export_model(*model.doc, model.graph, {}, e, out).notes) log.note(note);
 }
 

@@ -43,7 +43,7 @@ int64_t weight_bytes(const Session& session) { return session.layout().size() * 
 
 [[noreturn]] void fail_before_training(const Error& e, const RunSpec& spec) {
   std::string hint = e.hint();
-  if (*spec.export_precision != "fp32" && hint.find("export_precision") == std::string::npos)
+  if (*spec.output.export_precision != "fp32" && hint.find("export_precision") == std::string::npos)
     hint += cat(hint.empty() ? "" : "; ", "or export with --export_precision fp32");
   Error out(e.exit(), e.id(), e.fact(), hint);
   for (const std::string& where : e.where()) out.at(where);
@@ -62,8 +62,9 @@ int64_t kept_checkpoints(const TrainerConfig& c) {
 
 int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights) {
   const bool small = weights <= kChecked;
-  if (max_steps == 0 || spec.lr_range_test > 0 || (!small && *spec.export_precision == "fp32")) return 0;
-  return (small && spec.verify_export ? 3 : 2) * weights;
+  if (max_steps == 0 || spec.schedule.lr_range_test > 0 || (!small && *spec.output.export_precision == "fp32"))
+    return 0;
+  return (small && spec.output.verify_export ? 3 : 2) * weights;
 }
 
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
@@ -74,10 +75,10 @@ bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   try {
     const TrialFolder trial(folder);
     export_weights(spec, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());
-    if (!spec.verify_export || !small) return false;
+    if (!spec.output.verify_export || !small) return false;
     const Losses& losses = run.config.objective.losses;
     const ExportReference reference = export_reference(session, losses, export_batch(run));
-    compare_export(reference, trial.file(), losses, spec.export_types());
+    compare_export(reference, trial.file(), losses, spec.output.export_types());
     return true;
   } catch (const Error& e) {
     if (e.exit() != Exit::memory) fail_before_training(e, spec);
@@ -94,7 +95,7 @@ int64_t checkpoint_bytes(const Session& session, const TrainerConfig& config) {
 }
 
 void require_disk(const PreparedRun& run, int64_t checkpoint, const std::string& folder) {
-  if (run.config.max_steps == 0 || run.spec.lr_range_test > 0) return;
+  if (run.config.max_steps == 0 || run.spec.schedule.lr_range_test > 0) return;
   std::error_code unknown;
   const auto space = std::filesystem::space(folder, unknown);
   if (unknown) return;
@@ -115,7 +116,7 @@ ExportCheck check_export(const PreparedRun& run, const ExportReference& referenc
   ExportCheck out;
   const auto compare = [&] {
     try {
-      out.difference = compare_export(reference, path, run.config.objective.losses, run.spec.export_types());
+      out.difference = compare_export(reference, path, run.config.objective.losses, run.spec.output.export_types());
     } catch (const Error& e) {
       if (e.id() != "E_EXPORT_CHECK" || agreed_before) throw;
       out.error = e;

@@ -46,7 +46,7 @@ RunSpec read_settings(const json& values, const json& asked) {
     if (it == values.end()) continue;
     const SettingValue like = value_of(spec, s);
     const bool infinite = std::holds_alternative<double>(like) && it->is_string();
-    const SettingValue value = infinite ? SettingValue(RunSpec::kInfinity) : value_like(like, *it);
+    const SettingValue value = infinite ? SettingValue(std::numeric_limits<double>::infinity()) : value_like(like, *it);
     set_value(spec, s, value, std::find(asked.begin(), asked.end(), s.name) != asked.end());
   }
   return spec;
@@ -69,8 +69,10 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
   }
   RunSpec spec = with_absolute_joins(run.spec);
   // The model is used from elsewhere, and by then other files may lie beside it.
-  if (run.facts.text && spec.tokenizer.empty() && spec.vocab.empty()) spec.tokenizer = tokenizer_path(spec);
-  for (std::string* path : {&spec.model, &spec.tokenizer, &spec.vocab, &spec.chat_template}) {
+  if (run.facts.text && spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty())
+    spec.data.text.tokenizer = tokenizer_path(spec);
+  for (std::string* path :
+       {&spec.model.model, &spec.data.text.tokenizer, &spec.data.text.vocab, &spec.data.language.chat_template}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
   const DataFacts& f = run.facts;

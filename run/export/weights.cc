@@ -94,7 +94,7 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
                     const std::string& path, const Log& log, bool keep_refused) {
   ExportOptions e;
   e.keep_refused = keep_refused;
-  e.precision = spec.export_types();
+  e.precision = spec.output.export_types();
   if (plan.any_low()) {
     for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));
   }

@@ -189,7 +189,7 @@ void ShapeFixing::free(const std::vector<int>& outputs) {
 ModelShapes fix_shapes(SourceGraph& graph, const std::vector<int>& outputs) { return ShapeFixing(graph).fix(outputs); }
 
 void tie_rows(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
-  if (spec.tie_weights != "auto" || !unknown_operators(g, outputs).empty()) return;
+  if (spec.model.tie_weights != "auto" || !unknown_operators(g, outputs).empty()) return;
   const std::vector<std::string> names = tie_folded_rows(g, find_folded_rows(g, outputs, cpu_evaluator()));
   if (names.empty()) return;
   log.note(cat(names.size(), names.size() == 1 ? " parameter is" : " parameters are", " stored ", fixed_rows(g),
@@ -210,22 +210,22 @@ void tell_fixed_shapes(const ModelShapes& f, const Log& log) {
 void fit_batch_size(RunSpec& spec, const SourceGraph& g, int64_t rows_per_sample, const Log& log) {
   if (fixed_rows(g) == 0) return;
   const int64_t fits = fixed_samples(g, rows_per_sample);
-  if (spec.in_tokens)
+  if (spec.data.text.in_tokens)
     fail(Exit::usage, "E_BATCH_SIZE",
          cat("the model takes batches of ", fits, " samples, --in_tokens makes batches of any number"),
          "leave --in_tokens out");
   const RunSpec initial;
-  const bool asked = said(spec, "batch_size") || spec.batch_size != initial.batch_size;
+  const bool asked = said(spec, "batch_size") || spec.schedule.batch_size != initial.schedule.batch_size;
   const bool accumulates = said(spec, "gradient_accumulation_steps") ||
-                           spec.gradient_accumulation_steps != initial.gradient_accumulation_steps;
-  if (asked && spec.batch_size > fits) refuse_size("--batch_size", spec.batch_size, fits);
+                           spec.schedule.gradient_accumulation_steps != initial.schedule.gradient_accumulation_steps;
+  if (asked && spec.schedule.batch_size > fits) refuse_size("--batch_size", spec.schedule.batch_size, fits);
   if (!asked) {
     // A step has as many samples as it has by default.
-    if (!accumulates && !spec.gradient_cache)
-      spec.gradient_accumulation_steps = std::max<int64_t>(1, spec.batch_size / fits);
-    spec.batch_size = fits;
-    const std::string steps = spec.gradient_accumulation_steps > 1
-                                  ? cat(" --gradient_accumulation_steps ", spec.gradient_accumulation_steps)
+    if (!accumulates && !spec.schedule.gradient_cache)
+      spec.schedule.gradient_accumulation_steps = std::max<int64_t>(1, spec.schedule.batch_size / fits);
+    spec.schedule.batch_size = fits;
+    const std::string steps = spec.schedule.gradient_accumulation_steps > 1
+                                  ? cat(" --gradient_accumulation_steps ", spec.schedule.gradient_accumulation_steps)
                                   : std::string();
     log.note(cat("--batch_size ", fits, steps, ": by the model's batches"));
   }
@@ -235,9 +235,9 @@ void fit_batch_size(RunSpec& spec, const SourceGraph& g, int64_t rows_per_sample
 void fit_evaluation_rows(RunSpec& spec, const SourceGraph& g, int64_t rows_per_sample) {
   if (fixed_rows(g) == 0) return;
   const int64_t fits = fixed_samples(g, rows_per_sample);
-  if (spec.eval_batch_size > fits && said(spec, "eval_batch_size"))
-    refuse_size("--eval_batch_size", spec.eval_batch_size, fits);
-  if (spec.evaluation_rows() > fits) spec.eval_batch_size = fits;
+  if (spec.evaluation.eval_batch_size > fits && said(spec, "eval_batch_size"))
+    refuse_size("--eval_batch_size", spec.evaluation.eval_batch_size, fits);
+  if (spec.evaluation_rows() > fits) spec.evaluation.eval_batch_size = fits;
 }
 
 bool padding_counts(const SourceGraph& g, const Losses& losses, bool batch_statistics) {

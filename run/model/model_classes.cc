@@ -68,7 +68,7 @@ ClassEvidence evidence_of(const RunSpec& spec, const Imported& model, const Data
   ClassEvidence e;
   e.labels = labels.texts;
   e.numbered = labels.numbered;
-  e.asked = *spec.labels;
+  e.asked = *spec.data.labels;
   e.known = known_classes(spec, model);
   return e;
 }
@@ -93,15 +93,15 @@ std::vector<KnownClasses> known_classes(const RunSpec& spec, const Imported& mod
   add(out, "class labels in the graph", class_labels(*model.doc));
   const std::string kept = model_metadata(*model.doc, "huggingface_config");
   add_config(out, json::parse(kept, nullptr, false), "the checkpoint that was converted");
-  const std::string path = config_path(spec.model);
+  const std::string path = config_path(spec.model.model);
   if (!path.empty())
     add_config(out, json::parse(read_file(path).text(), nullptr, false), cat("'", printable(path), "'"));
   return out;
 }
 
 RunSpec with_label_file(RunSpec spec) {
-  if (spec.labels->size() != 1) return spec;
-  const std::string path = spec.labels->front();
+  if (spec.data.labels->size() != 1) return spec;
+  const std::string path = spec.data.labels->front();
   if (!path_exists(path) || is_dir(path))
     fail(Exit::usage, "E_LABELS", cat("--labels names one class, and there is no file '", printable(path), "'"),
          "give names with commas between them, or a file with a name a line");
@@ -109,7 +109,7 @@ RunSpec with_label_file(RunSpec spec) {
   if (names.size() < 2)
     fail(Exit::usage, "E_LABELS", cat("'", printable(path), "' does not name classes"),
          "write a name a line, in the order of the model's outputs; an empty line is no name");
-  spec.labels = names;
+  spec.data.labels = names;
   return spec;
 }
 
@@ -123,7 +123,7 @@ ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task tas
   e.head = classes_of_head(kept_outputs(spec, model.graph, task, likely), task);
   e.new_head = never_trained(*model.doc);
   e.spare_outputs = kind == DataKind::features;
-  e.new_size = e.head > 0 ? 0 : spec.num_labels;
+  e.new_size = e.head > 0 ? 0 : spec.model.num_labels;
   ClassOrder order = task == Task::segmentation ? mask_classes(e) : order_classes(e);
   tell(order, log);
   return order;
@@ -146,12 +146,13 @@ ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, 
     if (head == static_cast<int64_t>(known.names.size()))
       return model_classes(spec, model, task, loss, {}, log).classes;
   }
-  return spec.labels->empty() ? ClassNames() : model_classes(spec, model, task, loss, {}, log).classes;
+  return spec.data.labels->empty() ? ClassNames() : model_classes(spec, model, task, loss, {}, log).classes;
 }
 
 RunSpec with_problem_type(RunSpec spec, const Log& log) {
-  const std::string path = config_path(spec.model);
-  if (path.empty() || task_from_name(*spec.task) != Task::none || !asked_losses(spec).parts.empty()) return spec;
+  const std::string path = config_path(spec.model.model);
+  if (path.empty() || task_from_name(*spec.objective.task) != Task::none || !asked_losses(spec).parts.empty())
+    return spec;
   const json config = json::parse(read_file(path).text(), nullptr, false);
   if (!config.is_object() || !config.contains("problem_type") || !config["problem_type"].is_string()) return spec;
   const auto type = config["problem_type"].get<std::string>();
@@ -159,7 +160,7 @@ RunSpec with_problem_type(RunSpec spec, const Log& log) {
                            : type == "regression"               ? "regression"
                                                                 : "";
   if (*task == 0) return spec;
-  spec.task.suggest(task);
+  spec.objective.task.suggest(task);
   log.note(cat("task: ", task, ", problem_type of '", printable(path), "' (--task chooses another)"));
   return spec;
 }

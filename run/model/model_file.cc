@@ -151,8 +151,8 @@ std::string model_file(const std::string& path, const Log& log) {
 }
 
 RunSpec with_model_files(RunSpec spec, const Log& log) {
-  spec.model = model_file(spec.model, log);
-  if (!spec.teacher.empty()) spec.teacher = model_file(spec.teacher, log);
+  spec.model.model = model_file(spec.model.model, log);
+  if (!spec.objective.teacher.empty()) spec.objective.teacher = model_file(spec.objective.teacher, log);
   return spec;
 }
 

@@ -80,18 +80,18 @@ std::shared_ptr<const Features> recorded_features(const ModelRecord& record) {
 }
 
 std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelRecord& record, const Log& log) {
-  if (!record.features.empty() || spec.continuous->empty() || !spec.categorical->empty())
+  if (!record.features.empty() || spec.data.tables.continuous->empty() || !spec.data.tables.categorical->empty())
     return recorded_features(record);
   Features out;
   out.target = target_column(spec);
-  for (const std::string& column : *spec.continuous) {
+  for (const std::string& column : *spec.data.tables.continuous) {
     NumberMap number;
     number.column = column;
     number.fill = std::numeric_limits<double>::quiet_NaN();  // a missing number shows in what is computed from it
     number.scaling = Scaling::none;
     out.numbers.push_back(std::move(number));
   }
-  log.note(cat("the model records no features: ", some_of(*spec.continuous),
+  log.note(cat("the model records no features: ", some_of(*spec.data.tables.continuous),
                " are fed as they are, without scaling, in this order (--continuous chooses columns)"));
   return std::make_shared<const Features>(std::move(out));
 }
@@ -111,16 +111,16 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
       taken.push_back(cat("--", name, " ", printable(join(texts, ","))));
   };
   std::vector<LossSpec> losses = record.losses;
-  if (!spec.output.empty()) {
+  if (!spec.model.output.empty()) {
     for (LossSpec& s : losses) s.outputs.clear();
   }
-  if (!losses.empty() && all_fit(task_from_name(*spec.task), losses)) {
+  if (!losses.empty() && all_fit(task_from_name(*spec.objective.task), losses)) {
     std::vector<std::string> texts;
     for (const LossSpec& s : losses) texts.push_back(loss_json(s));
     offer("loss", texts);
   }
-  if (record.task != Task::none && !spec.task.asked()) {
-    std::vector<std::string> texts = *spec.loss;
+  if (record.task != Task::none && !spec.objective.task.asked()) {
+    std::vector<std::string> texts = *spec.objective.loss;
     std::erase(texts, "auto");
     if (all_fit(record.task, parse_losses(texts))) offer("task", {name_of(record.task)});
   }

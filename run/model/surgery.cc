@@ -22,7 +22,7 @@ namespace {
 
 // The output that holds the model's own logits: --output, one called logits, else the last floating one.
 int own_output(const RunSpec& spec, const SourceGraph& g) {
-  if (!spec.output.empty()) return g.find(spec.output);
+  if (!spec.model.output.empty()) return g.find(spec.model.output);
   int last = -1;
   for (const int v : g.outputs) {
     const SourceValue& x = g.values[static_cast<size_t>(v)];
@@ -33,12 +33,12 @@ int own_output(const RunSpec& spec, const SourceGraph& g) {
 }
 
 std::string head_kind(const RunSpec& spec, const std::string& task) {
-  if (spec.head != "auto") return spec.head;
+  if (spec.model.head != "auto") return spec.model.head;
   for (const char* kind :
        {"classification", "regression", "multilabel", "token", "span", "segmentation", "embedding"}) {
     if (task == kind) return kind;
   }
-  return !spec.head_from.empty() ? "classification" : "none";
+  return !spec.model.head_from.empty() ? "classification" : "none";
 }
 
 // With other classes the rest of the graph must still fit: some models write their number into a Reshape.
@@ -64,7 +64,7 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
 // A convolution that predicts boxes, maps or the like is no classifier of whole images, however many channels it has.
 bool predicts_something_else(const RunSpec& spec, const SourceGraph& g, const Classifier& c, int output,
                              const std::string& kind) {
-  return c.image && kind == "classification" && spec.output.empty() &&
+  return c.image && kind == "classification" && spec.model.output.empty() &&
          classes_of_output(g, output, Task::classification) == 0 && look_at_task(g, true);
 }
 
@@ -73,16 +73,16 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
   const int output = own_output(spec, g);
   if (output < 0) return false;
   const auto c = find_classifier(g, output);
-  const bool asked = spec.num_labels > 0;
+  const bool asked = spec.model.num_labels > 0;
   const std::string& name = g.values[static_cast<size_t>(output)].name;
   if (!c) {
-    if (!spec.output.empty()) out.outputs = {name};
+    if (!spec.model.output.empty()) out.outputs = {name};
     if (asked && kind == "none") {
       fail(Exit::unsupported, "E_NUM_LABELS",
            cat("no Gemm, MatMul or Conv with a weight of its own makes output '", printable(name), "'"),
            "name the output with --output, or add a head with --head");
     }
-    return !spec.output.empty();
+    return !spec.model.output.empty();
   }
   if (predicts_something_else(spec, g, *c, output, kind)) return false;
   const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;  // of one logit
@@ -94,7 +94,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     return kind != "none" || asked;
   }
   if (!asked) {
-    if (!spec.output.empty()) {
+    if (!spec.model.output.empty()) {
       out.outputs = {name};
       return true;
     }
@@ -104,7 +104,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
          cat("--num_labels ", labels, " replaces it by a new one of that size; --head ",
              kind == "none" ? "classification" : kind, " adds a head on top of it"));
   }
-  const std::vector<std::string> lines = resize_classifier(g, *c, labels, static_cast<uint64_t>(spec.seed));
+  const std::vector<std::string> lines = resize_classifier(g, *c, labels, static_cast<uint64_t>(spec.device.seed));
   out.lines.insert(out.lines.end(), lines.begin(), lines.end());
   require_labels(g, output, labels, c->image);
   out.outputs = {name};
@@ -158,10 +158,10 @@ static std::string follow_sentence_modules(const std::string& model, HeadOptions
 
 static std::string embedding_line(const RunSpec& spec, const HeadChoice& choice, const std::string& output,
                                   const std::string& source, const std::string& said_by) {
-  const std::string why = choice.pooling == "none" ? ""
-                          : spec.pooling != "auto" ? " (--pooling)"
-                          : said_by.empty()        ? " (a guess: --pooling chooses another)"
-                                                   : cat(" (", said_by, ")");
+  const std::string why = choice.pooling == "none"       ? ""
+                          : spec.model.pooling != "auto" ? " (--pooling)"
+                          : said_by.empty()              ? " (a guess: --pooling chooses another)"
+                                                         : cat(" (", said_by, ")");
   return cat("head: output '", printable(output), "' on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
              choice.normalized ? ", normalized" : "", why, "; it has no weights");
 }
@@ -212,17 +212,17 @@ static bool called_embedding(const std::string& name) {
 }
 
 int64_t kept_outputs(const RunSpec& spec, const SourceGraph& g, Task task, const std::vector<int64_t>& likely) {
-  const bool always = spec.head != "auto" && spec.head != "none";
-  if (always || !spec.cut_at.empty() || !spec.head_from.empty()) return 0;
+  const bool always = spec.model.head != "auto" && spec.model.head != "none";
+  if (always || !spec.model.cut_at.empty() || !spec.model.head_from.empty()) return 0;
   const auto counted = [&](int64_t n) { return std::find(likely.begin(), likely.end(), n) != likely.end(); };
   const int own = own_output(spec, g);
   const int64_t n = classes_of_output(g, own, task);
-  if (n > 0 && spec.num_labels > 0) return n == spec.num_labels ? n : 0;
-  if (n > 0 && (counted(n) || !spec.output.empty())) return n;
+  if (n > 0 && spec.model.num_labels > 0) return n == spec.model.num_labels ? n : 0;
+  if (n > 0 && (counted(n) || !spec.model.output.empty())) return n;
   if (n > 0 && find_classifier(g, own) && !called_embedding(g.value(own).name)) return n;
   for (const int v : g.outputs) {
-    const int64_t other = v == own || !spec.output.empty() ? 0 : classes_of_output(g, v, task);
-    if (other > 0 && (spec.num_labels > 0 ? other == spec.num_labels : counted(other))) return other;
+    const int64_t other = v == own || !spec.model.output.empty() ? 0 : classes_of_output(g, v, task);
+    if (other > 0 && (spec.model.num_labels > 0 ? other == spec.model.num_labels : counted(other))) return other;
   }
   return 0;
 }
@@ -232,33 +232,33 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   Shaped out;
   out.head = head_kind(spec, task);
   int cut = -1;
-  if (!spec.cut_at.empty()) cut = cut_graph(g, spec.cut_at, out.lines);
-  const int64_t asked = spec.num_labels;
+  if (!spec.model.cut_at.empty()) cut = cut_graph(g, spec.model.cut_at, out.lines);
+  const int64_t asked = spec.model.num_labels;
   const int64_t labels = asked > 0                                  ? asked
                          : out.head == "span"                       ? 2
                          : out.head == "regression" && classes == 0 ? 1
                                                                     : classes;
-  const bool always = spec.head != "auto" && out.head != "none";
+  const bool always = spec.model.head != "auto" && out.head != "none";
   const bool embedding = out.head == "embedding";
-  if (embedding && !spec.output.empty()) {
-    out.outputs = {spec.output};
+  if (embedding && !spec.model.output.empty()) {
+    out.outputs = {spec.model.output};
     return out;
   }
-  const bool own = !always && cut < 0 && spec.head_from.empty() && out.head != "span" && !embedding;
+  const bool own = !always && cut < 0 && spec.model.head_from.empty() && out.head != "span" && !embedding;
   if (own && use_own(spec, g, out.head, labels, out)) return out;
   if (out.head == "none") return out;
 
   HeadOptions h;
   h.kind = out.head;
   h.always = always || cut >= 0;
-  h.from = !spec.head_from.empty() || cut < 0 ? spec.head_from : g.values[static_cast<size_t>(cut)].name;
-  h.pooling = spec.pooling;
+  h.from = !spec.model.head_from.empty() || cut < 0 ? spec.model.head_from : g.values[static_cast<size_t>(cut)].name;
+  h.pooling = spec.model.pooling;
   std::string said_by;
-  if (embedding && spec.pooling == "auto") said_by = follow_sentence_modules(spec.model, h);
+  if (embedding && spec.model.pooling == "auto") said_by = follow_sentence_modules(spec.model.model, h);
   const bool look = job == Job::check && labels == 0;  // the data will say how many
   h.num_labels = look ? 2 : labels;
-  h.dropout = *spec.dropout;
-  h.seed = static_cast<uint64_t>(spec.seed);
+  h.dropout = *spec.model.dropout;
+  h.seed = static_cast<uint64_t>(spec.device.seed);
   probe_for_head(g, h);
   const HeadChoice choice = choose_head(g, h);
   if (!choice.needed) {
@@ -292,10 +292,10 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
 Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
   Trainable t;
   std::vector<std::string> lines;
-  if (*spec.dropout > 0) {
+  if (*spec.model.dropout > 0) {
     DropoutOptions d;
-    d.ratio = *spec.dropout;
-    d.asked = spec.dropout.asked();
+    d.ratio = *spec.model.dropout;
+    d.asked = spec.model.dropout.asked();
     d.outputs = outputs;
     t.dropout = insert_dropout(g, d, lines);
     std::map<std::string, int64_t> places;
@@ -306,11 +306,11 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
     if (!words.empty()) lines.push_back(cat("dropout: ", join(words, ", ")));
     for (const std::string& line : describe_dropout(t.dropout)) log.detail(line);
   }
-  if (!spec.lora.empty()) {
-    LoraOptions l = parse_lora(spec.lora);
-    t.keep_lora = l.keep = spec.lora_export == "keep";
-    l.seed = static_cast<uint64_t>(spec.seed);
-    l.trainable = spec.trainable;
+  if (!spec.model.lora.empty()) {
+    LoraOptions l = parse_lora(spec.model.lora);
+    t.keep_lora = l.keep = spec.output.lora_export == "keep";
+    l.seed = static_cast<uint64_t>(spec.device.seed);
+    l.trainable = spec.model.trainable;
     t.lora = add_lora(g, l, lines);
   }
   for (const std::string& line : lines) log.info(line);
@@ -327,8 +327,8 @@ Preparation look_ahead(const RunSpec& spec, Imported model) {
     const Shaped shaped = shape_model(spec, Job::check, model, 0, "classification");
     p.lines = shaped.lines;
     DropoutOptions d;
-    d.ratio = *spec.dropout;
-    d.asked = spec.dropout.asked();
+    d.ratio = *spec.model.dropout;
+    d.asked = spec.model.dropout.asked();
     for (const std::string& name : shaped.outputs) d.outputs.push_back(model.graph.find(name));
     if (d.outputs.empty()) d.outputs = model.graph.outputs;
     if (d.ratio > 0) p.dropout = insert_dropout(model.graph, d, p.lines);

@@ -9,25 +9,26 @@
 namespace amp {
 
 bool measures_plan(const RunSpec& spec) {
-  return *spec.amp_level == "auto" && spec.precision_plan.empty() && (*spec.use_fp16 || *spec.use_bf16);
+  return *spec.precision.amp_level == "auto" && spec.precision.precision_plan.empty() &&
+         (*spec.precision.use_fp16 || *spec.precision.use_bf16);
 }
 
 CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Objective& objective,
                               const Dataset& data, bool text, const Log& log) {
   CalibrateOptions o;
-  o.low = *spec.use_bf16 ? DType::bf16 : DType::f16;
-  o.rtol = spec.calibrate_rtol;
+  o.low = *spec.precision.use_bf16 ? DType::bf16 : DType::f16;
+  o.rtol = spec.precision.calibrate_rtol;
   o.session = session_options(spec, job, PrecisionPlan{}, log);
-  o.session.batchnorm_train = spec.batchnorm == "train";
-  if (!spec.precision_plan.empty()) {
-    o.bases = {spec.precision_plan};
-  } else if (spec.amp_level.asked() && *spec.amp_level != "auto") {
-    o.bases = {*spec.amp_level};
+  o.session.batchnorm_train = spec.model.batchnorm == "train";
+  if (!spec.precision.precision_plan.empty()) {
+    o.bases = {spec.precision.precision_plan};
+  } else if (spec.precision.amp_level.asked() && *spec.precision.amp_level != "auto") {
+    o.bases = {*spec.precision.amp_level};
   }
   o.say = [&log](const std::string& line) { log.info(cat("calibration: ", line)); };
   Sampler sampler = make_sampler(data, sampler_options(spec, data, text));
   std::vector<Tensors> batches;
-  const auto wanted = static_cast<size_t>(spec.calibrate_batches);
+  const auto wanted = static_cast<size_t>(spec.precision.calibrate_batches);
   for (int64_t w = 0; w < sampler.windows_per_epoch() && batches.size() < wanted; ++w) {
     for (const Batch& batch : load_window(data, sampler.next()).batches) {
       if (batches.size() < wanted) batches.push_back(to_tensors(batch, objective.teacher));

@@ -24,10 +24,10 @@ namespace {
 
 Limits limits_of(const RunSpec& spec) {
   Limits l;
-  l.graph_nodes = spec.max_graph_nodes;
-  l.activation_bytes = spec.max_activation_bytes;
-  l.constant_bytes = spec.max_constant_bytes;
-  l.in_memory_bytes = spec.in_memory_max_size;
+  l.graph_nodes = spec.device.max_graph_nodes;
+  l.activation_bytes = spec.device.max_activation_bytes;
+  l.constant_bytes = spec.device.max_constant_bytes;
+  l.in_memory_bytes = spec.device.in_memory_max_size;
   return l;
 }
 
@@ -60,23 +60,24 @@ void refuse_architecture(const std::string& model) {
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   check_settings(spec, job);
-  refuse_architecture(spec.model);
+  refuse_architecture(spec.model.model);
   set_limits(limits_of(spec));
   const bool steps = job == Job::train || job == Job::gradients;
   ImportOptions o;
   if (steps || job == Job::check || job == Job::plan) {
-    o.tie_weights_auto = spec.tie_weights == "auto";
-    o.split_merged = spec.tie_weights != "file";
-    o.train_quantized = spec.train_quantized;
-    o.straight_through = spec.straight_through;
+    o.tie_weights_auto = spec.model.tie_weights == "auto";
+    o.split_merged = spec.model.tie_weights != "file";
+    o.train_quantized = spec.model.train_quantized;
+    o.straight_through = spec.model.straight_through;
     o.gradient_stops = job != Job::plan;
-    o.freeze = spec.freeze;
-    o.trainable = spec.trainable;
-    o.batchnorm_train = steps && spec.batchnorm == "train";
-    o.freeze_layers = spec.freeze_layers;
-    o.find_layers = job == Job::train && (spec.layer_decay != 1 || spec.gradual_unfreezing > 0);
+    o.freeze = spec.model.freeze;
+    o.trainable = spec.model.trainable;
+    o.batchnorm_train = steps && spec.model.batchnorm == "train";
+    o.freeze_layers = spec.model.freeze_layers;
+    o.find_layers =
+        job == Job::train && (spec.optimization.layer_decay != 1 || spec.optimization.gradual_unfreezing > 0);
   }
-  Imported m = import_model(model_file(spec.model, log), o);
+  Imported m = import_model(model_file(spec.model.model, log), o);
   for (const std::string& note : m.notes) log.note(note);
   if (job == Job::train) tell_doubts(m, log);
   return m;
@@ -90,19 +91,20 @@ Tensors read_batch(const std::string& path) {
 
 PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& g, const Log& log) {
   DType low = DType::f32;
-  if (*spec.use_fp16) low = DType::f16;
-  if (*spec.use_bf16) low = DType::bf16;
+  if (*spec.precision.use_fp16) low = DType::f16;
+  if (*spec.precision.use_bf16) low = DType::bf16;
   if (computes(job)) {
-    const DType asked = dtype_from_name(spec.dtype);
+    const DType asked = dtype_from_name(spec.precision.dtype);
     if (is_low(asked)) low = asked;
   }
-  if (low == DType::f32 && spec.precision_plan.empty()) return decide(g, preset("O0"), DType::f32);
-  if (spec.precision_plan.empty() && *spec.amp_level == "auto") {
+  if (low == DType::f32 && spec.precision.precision_plan.empty()) return decide(g, preset("O0"), DType::f32);
+  if (spec.precision.precision_plan.empty() && *spec.precision.amp_level == "auto") {
     fail(Exit::usage, "E_AMP_AUTO", "--amp_level auto measures on training data, which this verb does not read",
          "write the plan with `plan MODEL --calibrate FILE --out plan.json` and give it as --precision_plan plan.json");
   }
-  const OpList list = load_op_list(!spec.precision_plan.empty() ? spec.precision_plan : *spec.amp_level);
-  const bool type_asked = spec.use_fp16.asked() || spec.use_bf16.asked();
+  const OpList list =
+      load_op_list(!spec.precision.precision_plan.empty() ? spec.precision.precision_plan : *spec.precision.amp_level);
+  const bool type_asked = spec.precision.use_fp16.asked() || spec.precision.use_bf16.asked();
   if (low == DType::f32 && list.dtype && !type_asked) low = *list.dtype;
   if (low == DType::f32 && !list.dtype) {
     if (job == Job::plan) {
@@ -118,30 +120,32 @@ PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& g, co
 }
 
 PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& g, const Log& log) {
-  const bool asked = *spec.use_fp16 || *spec.use_bf16 || !spec.precision_plan.empty() ||
-                     (job == Job::plan && *spec.amp_level == "auto");
-  return asked ? choose_plan(spec, job, g, log) : decide(g, load_op_list(*spec.amp_level), DType::f16);
+  const bool asked = *spec.precision.use_fp16 || *spec.precision.use_bf16 || !spec.precision.precision_plan.empty() ||
+                     (job == Job::plan && *spec.precision.amp_level == "auto");
+  return asked ? choose_plan(spec, job, g, log) : decide(g, load_op_list(*spec.precision.amp_level), DType::f16);
 }
 
-bool synchronises(const RunSpec& spec) { return spec.sync_bn && spec.batchnorm == "train" && spec.ranks > 1; }
+bool synchronises(const RunSpec& spec) {
+  return spec.distribution.sync_bn && spec.model.batchnorm == "train" && spec.distribution.ranks > 1;
+}
 
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log) {
   SessionOptions o;
-  if (computes(job) && spec.dtype == "fp64") o.float_type = DType::f64;
+  if (computes(job) && spec.precision.dtype == "fp64") o.float_type = DType::f64;
   if (job == Job::train || computes(job)) o.device = &choose_device(spec, o.float_type == DType::f64, log);
   if (plan.any_low() && o.float_type == DType::f32) {
     o.low = plan.low;
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
-  if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.batchnorm == "train";
+  if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.model.batchnorm == "train";
   o.sync_batchnorm = job == Job::train && synchronises(spec);
-  o.fusion = spec.fusion;
+  o.fusion = spec.device.fusion;
   o.log = log;
-  o.remove_padding = spec.remove_padding && !o.sync_batchnorm;  // what decides it looks at one rank's batches
+  o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;  // what decides it looks at one rank's batches
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {
-    o.decay_exclude = spec.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;
-    o.seed = static_cast<uint64_t>(spec.seed);
+    o.decay_exclude = spec.optimization.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;
+    o.seed = static_cast<uint64_t>(spec.device.seed);
   }
   return o;
 }
@@ -186,7 +190,7 @@ void require_known_operators(const SourceGraph& g, const std::vector<int>& outpu
 }
 
 void set_threads(const RunSpec& spec) {
-  if (spec.threads > 0) omp_set_num_threads(static_cast<int>(spec.threads));
+  if (spec.device.threads > 0) omp_set_num_threads(static_cast<int>(spec.device.threads));
 }
 
 }  // namespace amp

@@ -19,26 +19,26 @@ namespace {
 
 LossScaleConfig scale_config(const RunSpec& spec, const PrecisionPlan& plan) {
   LossScaleConfig c = base_loss_scale(spec, plan);
-  if (c.mode == LossScaleConfig::Mode::off || *spec.loss_scale != "dynamic") return c;
+  if (c.mode == LossScaleConfig::Mode::off || *spec.precision.loss_scale != "dynamic") return c;
   const auto take = [](auto& value, const auto& setting) {
     if (setting.asked()) value = static_cast<std::remove_reference_t<decltype(value)>>(*setting);
   };
-  take(c.init, spec.init_loss_scale);
-  take(c.growth_factor, spec.scale_growth_factor);
-  take(c.backoff_factor, spec.scale_backoff_factor);
-  take(c.min, spec.min_loss_scale);
-  take(c.max, spec.max_loss_scale);
-  take(c.growth_interval, spec.scale_growth_interval);
-  take(c.hysteresis, spec.scale_hysteresis);
+  take(c.init, spec.precision.init_loss_scale);
+  take(c.growth_factor, spec.precision.scale_growth_factor);
+  take(c.backoff_factor, spec.precision.scale_backoff_factor);
+  take(c.min, spec.precision.min_loss_scale);
+  take(c.max, spec.precision.max_loss_scale);
+  take(c.growth_interval, spec.precision.scale_growth_interval);
+  take(c.hysteresis, spec.precision.scale_hysteresis);
   if (c.mode == LossScaleConfig::Mode::dynamic) c.init = std::clamp(c.init, c.min, c.max);
   return c;
 }
 
 OptimizerConfig optimizer_config(const RunSpec& spec) {
   OptimizerConfig c;
-  c.rule = update_rule_from_name(spec.optimizer);
+  c.rule = update_rule_from_name(spec.optimization.optimizer);
   std::map<std::string, double> given;
-  for (const auto& [name, text] : parse_arguments("optim_args", spec.optim_args)) {
+  for (const auto& [name, text] : parse_arguments("optim_args", spec.optimization.optim_args)) {
     std::optional<double> x = parse_number(text);
     if (const std::optional<bool> truth = parse_bool(text); !x && truth) x = *truth ? 1 : 0;
     if (!x) fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args ", name, ": '", printable(text), "' is no number"));
@@ -48,26 +48,26 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
     if (!k.flag.empty()) given.emplace(k.name, std::get<double>(value_of(spec, setting_named(k.flag))));
   }
   c.settings = rule_settings(c.rule, given);
-  c.settings.nesterov = spec.nesterov;
-  c.weight_decay = spec.weight_decay;
-  c.clip_mode = clip_mode_from_name(spec.clip_mode);
-  c.max_grad_norm = spec.max_grad_norm;
+  c.settings.nesterov = spec.optimization.nesterov;
+  c.weight_decay = spec.optimization.weight_decay;
+  c.clip_mode = clip_mode_from_name(spec.optimization.clip_mode);
+  c.max_grad_norm = spec.optimization.max_grad_norm;
   c.ema_decays = ema_decays(spec);
-  c.ema_every = spec.ema_every;
-  c.ema_warmup = spec.ema_warmup;
-  c.gradient_noise = spec.gradient_noise;
-  c.noise_seed = static_cast<uint64_t>(spec.seed);
-  c.lookahead = spec.lookahead;
-  c.lookahead_alpha = spec.lookahead_alpha;
-  c.sam_rho = spec.sam_rho;
-  c.centralize = spec.gradient_centralization;
-  c.state_bits = spec.optim_bits;
+  c.ema_every = spec.optimization.ema_every;
+  c.ema_warmup = spec.optimization.ema_warmup;
+  c.gradient_noise = spec.optimization.gradient_noise;
+  c.noise_seed = static_cast<uint64_t>(spec.device.seed);
+  c.lookahead = spec.optimization.lookahead;
+  c.lookahead_alpha = spec.optimization.lookahead_alpha;
+  c.sam_rho = spec.optimization.sam_rho;
+  c.centralize = spec.optimization.gradient_centralization;
+  c.state_bits = spec.optimization.optim_bits;
   c.validate();
   return c;
 }
 
 std::function<bool(int64_t)> overflow_drill(const RunSpec& spec) {
-  const StepRanges ranges = parse_steps(spec.inject_overflow).value_or(StepRanges{});
+  const StepRanges ranges = parse_steps(spec.precision.inject_overflow).value_or(StepRanges{});
   if (ranges.empty()) return nullptr;
   return [ranges](int64_t step) {
     return std::any_of(ranges.begin(), ranges.end(),
@@ -81,14 +81,14 @@ LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan) 
   LossScaleConfig c = plan.list.loss_scale;
   if (!plan.any_f16()) {
     c.mode = LossScaleConfig::Mode::off;
-  } else if (*spec.loss_scale != "dynamic") {
+  } else if (*spec.precision.loss_scale != "dynamic") {
     c.mode = LossScaleConfig::Mode::fixed;
-    const std::optional<double> scale = parse_number(*spec.loss_scale);
+    const std::optional<double> scale = parse_number(*spec.precision.loss_scale);
     if (!scale || !(*scale > 0))
       fail(Exit::usage, "E_USAGE",
-           cat("loss_scale '", printable(*spec.loss_scale), "' is neither dynamic nor a number above 0"));
+           cat("loss_scale '", printable(*spec.precision.loss_scale), "' is neither dynamic nor a number above 0"));
     c.init = *scale;
-  } else if (spec.loss_scale.asked()) {
+  } else if (spec.precision.loss_scale.asked()) {
     c.mode = LossScaleConfig::Mode::dynamic;
   }
   return c;
@@ -99,44 +99,48 @@ namespace {
 // --lr for as many samples as a step has (Goyal et al. 2017, arXiv:1706.02677; the root: Krizhevsky 2014,
 // arXiv:1404.5997), by timm's names.
 double scaled_lr(const RunSpec& spec) {
-  if (spec.lr_base_scale == "none") return spec.lr;
-  if (spec.in_tokens)
+  if (spec.optimization.lr_base_scale == "none") return spec.optimization.lr;
+  if (spec.data.text.in_tokens)
     fail(Exit::usage, "E_USAGE",
-         cat("--lr_base_scale ", spec.lr_base_scale, " counts samples, a step of --in_tokens has no number of them"),
+         cat("--lr_base_scale ", spec.optimization.lr_base_scale,
+             " counts samples, a step of --in_tokens has no number of them"),
          "leave it out: --lr is taken as it is given");
-  const auto samples = static_cast<double>(spec.batch_size * spec.gradient_accumulation_steps * spec.ranks);
-  const double ratio = samples / static_cast<double>(spec.lr_base_size);
-  return spec.lr * (spec.lr_base_scale == "sqrt" ? std::sqrt(ratio) : ratio);
+  const auto samples = static_cast<double>(spec.schedule.batch_size * spec.schedule.gradient_accumulation_steps *
+                                           spec.distribution.ranks);
+  const double ratio = samples / static_cast<double>(spec.optimization.lr_base_size);
+  return spec.optimization.lr * (spec.optimization.lr_base_scale == "sqrt" ? std::sqrt(ratio) : ratio);
 }
 
 ScheduleConfig schedule_config(const RunSpec& spec, int64_t steps, const Sampler& sampler) {
   ScheduleConfig c;
-  c.kind = schedule_from_name(spec.lr_scheduler);
-  c.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
+  c.kind = schedule_from_name(spec.schedule.lr_scheduler);
+  c.settings = parse_arguments("lr_scheduler_kwargs", spec.schedule.lr_scheduler_kwargs);
   c.lr = scaled_lr(spec);
   c.total_steps = steps;
   c.epoch_steps = sampler.windows_per_epoch();
-  c.warmup_steps = spec.warmup_steps;
+  c.warmup_steps = spec.schedule.warmup_steps;
   return c;
 }
 
 // Stochastic weight averaging: when it begins, and the rate from there on.
 void average_at_end(const RunSpec& spec, TrainerConfig& c) {
-  if (spec.swa_start >= 0) {
-    c.optimizer.swa_start = spec.swa_start < 1 ? std::llround(spec.swa_start * static_cast<double>(c.max_steps))
-                                               : std::llround(spec.swa_start);
+  if (spec.optimization.swa_start >= 0) {
+    c.optimizer.swa_start = spec.optimization.swa_start < 1
+                                ? std::llround(spec.optimization.swa_start * static_cast<double>(c.max_steps))
+                                : std::llround(spec.optimization.swa_start);
     c.optimizer.validate();
   }
-  if (spec.swa_lr < 0) return;
-  if (spec.swa_start < 0)
-    fail(Exit::usage, "E_USAGE", cat("--swa_lr ", spec.swa_lr, " without --swa_start"),
+  if (spec.optimization.swa_lr < 0) return;
+  if (spec.optimization.swa_start < 0)
+    fail(Exit::usage, "E_USAGE", cat("--swa_lr ", spec.optimization.swa_lr, " without --swa_start"),
          "say from which step on weights are averaged: --swa_start 0.75");
-  c.schedule.averaged = {c.optimizer.swa_start, spec.swa_lr, spec.swa_anneal_steps, spec.swa_anneal_strategy == "cos"};
+  c.schedule.averaged = {c.optimizer.swa_start, spec.optimization.swa_lr, spec.optimization.swa_anneal_steps,
+                         spec.optimization.swa_anneal_strategy == "cos"};
 }
 
 // Losses across rows as those of whole steps.
 void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
-  c.gradient_cache = spec.gradient_cache;
+  c.gradient_cache = spec.schedule.gradient_cache;
   if (!c.gradient_cache) return;
   const std::vector<LossSpec>& losses = c.objective.losses.parts;
   if (losses_across_rows(c.objective.losses).parts.empty())
@@ -153,13 +157,13 @@ void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
 }
 
 SaveStrategy saves_of(const RunSpec& spec) {
-  const SaveStrategy saves = save_strategy(spec.save_strategy);
-  if (saves == SaveStrategy::steps && spec.save_steps == 0)
+  const SaveStrategy saves = save_strategy(spec.output.save_strategy);
+  if (saves == SaveStrategy::steps && spec.output.save_steps == 0)
     fail(Exit::usage, "E_USAGE", "--save_strategy steps needs to know how many", "give --save_steps N");
   if (saves != SaveStrategy::none) return saves;
-  if (spec.save_steps > 0)
+  if (spec.output.save_steps > 0)
     fail(Exit::usage, "E_USAGE", "--save_strategy no and --save_steps contradict each other", "leave one of them out");
-  if (spec.export_weights == "best")
+  if (spec.output.export_weights == "best")
     fail(Exit::usage, "E_USAGE", "--export_weights best reads a checkpoint, and --save_strategy no writes none",
          "leave one of them out");
   return saves;
@@ -168,33 +172,36 @@ SaveStrategy saves_of(const RunSpec& spec) {
 // What --sync_every averages is the weights, their averages and running statistics: nothing else may tie ranks, or be
 // kept of each.
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
-  if (spec.sync_every == 1) return;
+  if (spec.distribution.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
-  const char* const what = spec.shard_optimizer ? "--shard_optimizer shares out one optimizer's state"
-                           : spec.grad_reduce_dtype != "fp32"
+  const char* const what = spec.distribution.shard_optimizer ? "--shard_optimizer shares out one optimizer's state"
+                           : spec.distribution.grad_reduce_dtype != "fp32"
                                ? "--grad_reduce_dtype is of gradients, which are not summed"
-                           : c.sampler.every_rank    ? "--sync_bn sums statistics in every step"
-                           : spec.gradient_cache     ? "--gradient_cache is about the rows of all ranks"
-                           : o.lookahead > 0         ? "--lookahead keeps weights of its own"
+                           : c.sampler.every_rank         ? "--sync_bn sums statistics in every step"
+                           : spec.schedule.gradient_cache ? "--gradient_cache is about the rows of all ranks"
+                           : o.lookahead > 0              ? "--lookahead keeps weights of its own"
                            : o.curved()              ? "the curvature of all ranks' loss is estimated by this optimizer"
                            : o.evaluated_elsewhere() ? "this optimizer averages by itself"
                            : o.whole() || o.quantised() ? "the state of this --optimizer is not kept for each rank"
                                                         : nullptr;
-  if (what) fail(Exit::usage, "E_RANKS", cat("--sync_every ", spec.sync_every, ": ", what), "leave one of them out");
-  for (const auto& [flag, steps] : {std::pair("--eval_steps", spec.eval_steps), {"--save_steps", spec.save_steps}}) {
-    if (steps % spec.sync_every != 0)
+  if (what)
+    fail(Exit::usage, "E_RANKS", cat("--sync_every ", spec.distribution.sync_every, ": ", what),
+         "leave one of them out");
+  for (const auto& [flag, steps] :
+       {std::pair("--eval_steps", spec.evaluation.eval_steps), {"--save_steps", spec.output.save_steps}}) {
+    if (steps % spec.distribution.sync_every != 0)
       fail(Exit::usage, "E_RANKS",
-           cat("--sync_every ", spec.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
+           cat("--sync_every ", spec.distribution.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
            "weights are looked at where all ranks have the same");
   }
 }
 
 DType sent_gradients(const RunSpec& spec, const LossScaleConfig& scale) {
-  if (spec.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
+  if (spec.distribution.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
     fail(Exit::usage, "E_USAGE",
          "--grad_reduce_dtype fp16: without a loss scale small gradients would become zero in fp16",
          "--grad_reduce_dtype bf16, or train with --use_fp16");
-  return dtype_from_name(spec.grad_reduce_dtype);
+  return dtype_from_name(spec.distribution.grad_reduce_dtype);
 }
 
 }  // namespace
@@ -212,31 +219,31 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     c.sampler.batch_size = 1;
     c.sampler.in_tokens = false;
   }
-  c.sampler.ranks = spec.ranks;
-  if (spec.sync_bn && spec.batchnorm != "train")
+  c.sampler.ranks = spec.distribution.ranks;
+  if (spec.distribution.sync_bn && spec.model.batchnorm != "train")
     fail(Exit::usage, "E_USAGE", "--sync_bn is about batch statistics, which --batchnorm train computes",
          "give --batchnorm train, or leave --sync_bn out");
   c.sampler.every_rank = synchronises(spec);
-  if (c.sampler.every_rank && spec.in_tokens)
+  if (c.sampler.every_rank && spec.data.text.in_tokens)
     fail(Exit::usage, "E_RANKS",
          "--sync_bn needs rows of every micro-batch on every rank, --in_tokens cannot promise them",
          "leave one of them out");
-  if (spec.shard_optimizer) c.optimizer.shards = spec.ranks;
+  if (spec.distribution.shard_optimizer) c.optimizer.shards = spec.distribution.ranks;
   c.optimizer.validate();
-  if (names_average(spec.export_weights)) average_named(spec, spec.export_weights);
-  if (data.train->size() < spec.ranks) {
-    fail(Exit::usage, "E_RANKS", cat(spec.ranks, " ranks share ", data.train->size(), " training samples"),
+  if (names_average(spec.output.export_weights)) average_named(spec, spec.output.export_weights);
+  if (data.train->size() < spec.distribution.ranks) {
+    fail(Exit::usage, "E_RANKS", cat(spec.distribution.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
   }
   const Sampler sampler = make_sampler(*data.train, c.sampler);
-  c.max_steps = spec.max_steps >= 0 ? spec.max_steps  // 0: import and export only
-                                    : sampler.windows_of(spec.epochs);
+  c.max_steps = spec.schedule.max_steps >= 0 ? spec.schedule.max_steps  // 0: import and export only
+                                             : sampler.windows_of(spec.schedule.epochs);
   c.schedule = schedule_config(spec, c.max_steps, sampler);
   average_at_end(spec, c);
-  if (spec.lr_range_test > 0) {
-    if (spec.ranks > 1)
+  if (spec.schedule.lr_range_test > 0) {
+    if (spec.distribution.ranks > 1)
       fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");
-    c.max_steps = spec.lr_range_test;
+    c.max_steps = spec.schedule.lr_range_test;
     c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
     c.initial_eval = c.saves = false;
   }
@@ -245,21 +252,21 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     fail(Exit::usage, "E_USAGE", "--lr_scheduler reduce_lr_on_plateau goes by evaluations, and there are none",
          "give --val FILE, or --val_split 0.1");
   c.eval_batch_size = spec.evaluation_rows();
-  c.eval_steps = spec.eval_steps;
-  c.save_steps = spec.save_steps;
+  c.eval_steps = spec.evaluation.eval_steps;
+  c.save_steps = spec.output.save_steps;
   c.save_strategy = saves_of(spec);
-  c.save_total_limit = spec.save_total_limit;
-  c.max_seconds = 60 * spec.max_minutes;
-  c.max_consecutive_skips = spec.lr_range_test > 0 ? 0 : spec.max_consecutive_skips;
-  c.early_stopping_patience = spec.early_stopping_patience;
-  c.early_stopping_threshold = spec.early_stopping_threshold;
-  c.best_metric = spec.metric_for_best_model;
+  c.save_total_limit = spec.output.save_total_limit;
+  c.max_seconds = 60 * spec.schedule.max_minutes;
+  c.max_consecutive_skips = spec.schedule.lr_range_test > 0 ? 0 : spec.precision.max_consecutive_skips;
+  c.early_stopping_patience = spec.evaluation.early_stopping_patience;
+  c.early_stopping_threshold = spec.evaluation.early_stopping_threshold;
+  c.best_metric = spec.evaluation.metric_for_best_model;
   if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
-  c.output_dir = spec.output_dir;
+  c.output_dir = spec.output.output_dir;
   c.inject_overflow = overflow_drill(spec);
-  c.overlap_sums = spec.overlap_grad_reduce;
+  c.overlap_sums = spec.distribution.overlap_grad_reduce;
   c.sent_gradients = sent_gradients(spec, c.scale);
-  c.sync_every = spec.sync_every;
+  c.sync_every = spec.distribution.sync_every;
   check_local_steps(spec, c);
   c.fixed = resume_record(spec);
   return c;

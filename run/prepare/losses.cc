@@ -26,8 +26,8 @@ std::vector<std::string> floating_outputs(const SourceGraph& g) {
 
 // --output NAME, or A,B where no value has that whole name.
 std::vector<std::string> named_outputs(const RunSpec& spec, const SourceGraph& g) {
-  if (spec.output.empty()) return {};
-  const std::string& text = spec.output;
+  if (spec.model.output.empty()) return {};
+  const std::string& text = spec.model.output;
   return g.find(text) >= 0 ? std::vector<std::string>{text} : split(text, ',');
 }
 
@@ -66,7 +66,7 @@ bool takes(const LossSpec& spec, const std::string& ending) {
 
 // --label_smoothing, for the losses that take it and are not given their own.
 void smooth_labels(const RunSpec& spec, Losses& losses) {
-  const double p = spec.label_smoothing;
+  const double p = spec.objective.label_smoothing;
   bool taken = p == 0;
   for (LossSpec& s : losses.parts) {
     if (p == 0 || !s.has("label_smoothing")) continue;
@@ -81,7 +81,7 @@ void smooth_labels(const RunSpec& spec, Losses& losses) {
 
 // --teacher without a distill loss of the user's own adds one; kl then means distill.
 void add_teacher(const RunSpec& spec, Losses& losses) {
-  const bool teacher = !spec.teacher.empty();
+  const bool teacher = !spec.objective.teacher.empty();
   for (LossSpec& s : losses.parts) {
     if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
   }
@@ -91,12 +91,12 @@ void add_teacher(const RunSpec& spec, Losses& losses) {
     return;
   }
   if (losses.wants_teacher()) return;
-  const double w = spec.teacher_weight;
+  const double w = spec.objective.teacher_weight;
   for (LossSpec& s : losses.parts) s.weight *= 1 - w;
   LossSpec s;
   s.kind = "distill";
   s.weight = w;
-  s.set("temperature", {spec.temperature});
+  s.set("temperature", {spec.objective.temperature});
   losses.parts.push_back(s);
 }
 
@@ -130,7 +130,7 @@ bool headed(const LossSpec& s) {
 }  // namespace
 
 Losses asked_losses(const RunSpec& spec) {
-  std::vector<std::string> texts = *spec.loss;
+  std::vector<std::string> texts = *spec.objective.loss;
   std::erase(texts, "auto");
   Losses l;
   l.parts = parse_losses(texts);

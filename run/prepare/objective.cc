@@ -18,7 +18,7 @@
 
 namespace amp {
 
-Task asked_task(const RunSpec& spec) { return task_from_name(*spec.task); }
+Task asked_task(const RunSpec& spec) { return task_from_name(*spec.objective.task); }
 
 Task sides_task(const RunSpec& spec) {
   return asked_losses(spec).labels().empty() ? Task::retrieval : Task::regression;
@@ -28,7 +28,7 @@ bool lacks_output(const RunSpec& spec) {
   const Losses losses = asked_losses(spec);
   const bool named = !losses.parts.empty() && std::all_of(losses.parts.begin(), losses.parts.end(),
                                                           [](const LossSpec& s) { return !s.outputs.empty(); });
-  return spec.output.empty() && !named;
+  return spec.model.output.empty() && !named;
 }
 
 bool wants_sides(const RunSpec& spec) {
@@ -64,7 +64,7 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
   Objective objective;
   objective.losses = choose_losses(spec, g, head, task == Task::none ? "" : loss_of(task, g));
   for (LossSpec& s : objective.losses.parts) {
-    const bool thirds = task_of(s) == Task::retrieval && spec.text_columns->size() == 3;
+    const bool thirds = task_of(s) == Task::retrieval && spec.data.text.text_columns->size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;
   }
   tell_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
@@ -88,9 +88,10 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
            "leave one of them out, or choose another");
     }
   }
-  for (const std::string& text : spec.require) check_metric(objective.task, gate_of(text).metric, "--require " + text);
-  if (spec.metric_for_best_model != "auto") {
-    check_metric(objective.task, spec.metric_for_best_model, "--metric_for_best_model");
+  for (const std::string& text : spec.evaluation.require)
+    check_metric(objective.task, gate_of(text).metric, "--require " + text);
+  if (spec.evaluation.metric_for_best_model != "auto") {
+    check_metric(objective.task, spec.evaluation.metric_for_best_model, "--metric_for_best_model");
   }
   return objective;
 }
@@ -192,7 +193,7 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
 std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses, const Log& log) {
   if (!losses.wants_teacher()) return nullptr;
   auto t = std::make_unique<OpenTeacher>();
-  t->model = import_model(model_file(spec.teacher, log));
+  t->model = import_model(model_file(spec.objective.teacher, log));
   SourceGraph& g = t->model.graph;
   require_known_operators(g, g.outputs);
   fix_shapes(g, g.outputs);
@@ -205,7 +206,7 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
     log.info(cat("teacher: the ", end->op, " before '", printable(t->teacher->outputs()[i]), "' is bypassed"));
   }
   release_parameters(t->model);
-  log.info(cat("teacher: ", spec.teacher, ", ", g.nodes.size(), " nodes, frozen"));
+  log.info(cat("teacher: ", spec.objective.teacher, ", ", g.nodes.size(), " nodes, frozen"));
   return t;
 }
 

@@ -126,8 +126,8 @@ void scale_layers(ParamGroups& groups, const Values& values) {
     if (g.values[i].kind == SourceKind::parameter) names.push_back(printable(g.shown(static_cast<int>(i))));
   }
   fail(Exit::usage, "E_LAYER_DECAY",
-       cat(spec.layer_decay != 1 ? "--layer_decay " + number_text(spec.layer_decay)
-                                 : cat("--gradual_unfreezing ", spec.gradual_unfreezing),
+       cat(spec.optimization.layer_decay != 1 ? "--layer_decay " + number_text(spec.optimization.layer_decay)
+                                              : cat("--gradual_unfreezing ", spec.optimization.gradual_unfreezing),
            ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, blocks.0, ...); the model "
            "has ",
            join(names, ", "), names.size() == 6 ? ", ..." : ""),
@@ -136,7 +136,7 @@ void scale_layers(ParamGroups& groups, const Values& values) {
 
 void refuse_rule_of_all_steps(const RunSpec& spec, const std::string& flag) {
   OptimizerConfig c;
-  c.rule = update_rule_from_name(spec.optimizer);
+  c.rule = update_rule_from_name(spec.optimization.optimizer);
   c.settings = rule_settings(c.rule, {});
   if (c.curved() || c.remembers())
     fail(Exit::usage, "E_FLAG_VALUE", cat(flag, ": a step of --optimizer ", c.rule, " depends on all before it"),
@@ -147,20 +147,21 @@ void refuse_rule_of_all_steps(const RunSpec& spec, const std::string& flag) {
 void check_rule(const ParamGroup& row, const RunSpec& spec) {
   if (row.unfreeze_step.value_or(0) > 0)
     refuse_rule_of_all_steps(spec, cat("--param_group '", printable(row.glob), "': unfreeze_step"));
-  if (row.adamw && spec.optimizer != "muon")
-    refuse(row, "E_FLAG_VALUE", cat("adamw: --optimizer ", spec.optimizer, " moves all parameters in one way"),
+  if (row.adamw && spec.optimization.optimizer != "muon")
+    refuse(row, "E_FLAG_VALUE",
+           cat("adamw: --optimizer ", spec.optimization.optimizer, " moves all parameters in one way"),
            "--optimizer muon, or leave it out");
 }
 
 void apply_row(ParamGroups& groups, const ParamGroup& row, const RunSpec& spec, Values& values,
                const std::set<size_t>& masters, std::map<size_t, std::string>& frozen) {
-  if (row.lr && spec.lr == 0)
+  if (row.lr && spec.optimization.lr == 0)
     refuse(row, "E_FLAG_VALUE", cat("lr=", number_text(*row.lr), " follows the schedule, and --lr is 0"),
            "give --lr the peak of the schedule");
   check_rule(row, spec);
   for (const size_t i : masters) {
     ParamGroups::Own& own = groups.own[values[i].name];
-    if (row.lr) own.lr_factor = *row.lr / spec.lr;
+    if (row.lr) own.lr_factor = *row.lr / spec.optimization.lr;
     if (row.lr_scale) own.lr_factor = *row.lr_scale;
     if (row.weight_decay) own.weight_decay = row.weight_decay;
     if (row.max_grad_norm) {
@@ -248,20 +249,20 @@ void tell_layers(const ParamGroups& groups, const FlatLayout& layout, const Log&
 
 std::vector<ParamGroup> asked_groups(const RunSpec& spec) {
   std::vector<ParamGroup> rows;
-  for (const std::string& text : spec.param_group) rows.push_back(parse_group(text));
+  for (const std::string& text : spec.optimization.param_group) rows.push_back(parse_group(text));
   return rows;
 }
 
 ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, SourceGraph& g) {
   ParamGroups groups;
   groups.rows = asked_groups(spec);
-  groups.layer_decay = spec.layer_decay;
+  groups.layer_decay = spec.optimization.layer_decay;
   groups.layers = layers;
-  groups.unfreezing = spec.gradual_unfreezing;
-  const bool by_layer = spec.layer_decay != 1 || spec.gradual_unfreezing > 0;
+  groups.unfreezing = spec.optimization.gradual_unfreezing;
+  const bool by_layer = spec.optimization.layer_decay != 1 || spec.optimization.gradual_unfreezing > 0;
   if (by_layer && layers.layers.empty()) no_layers(spec, g);
   if (by_layer) scale_layers(groups, g.values);
-  if (spec.gradual_unfreezing > 0) refuse_rule_of_all_steps(spec, "--gradual_unfreezing");
+  if (spec.optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(spec, "--gradual_unfreezing");
   std::map<size_t, std::string> frozen;  // master -> the glob that froze it
   for (const ParamGroup& row : groups.rows) {
     std::set<size_t> masters;
@@ -313,8 +314,8 @@ void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayou
   if (groups.own.empty()) return;
   for (const Chunk& c : layout.chunks()) {
     if (c.frozen || !groups.own.count(c.name)) continue;
-    log.detail(cat("group: ", printable(c.name), ": lr ", number_text(spec.lr * c.lr_factor), ", weight decay ",
-                   number_text(c.weight_decay.value_or(spec.weight_decay))));
+    log.detail(cat("group: ", printable(c.name), ": lr ", number_text(spec.optimization.lr * c.lr_factor),
+                   ", weight decay ", number_text(c.weight_decay.value_or(spec.optimization.weight_decay))));
   }
 }
 

@@ -17,7 +17,7 @@ std::optional<PlanCost> forward_cost(const RunSpec& spec, const SourceGraph& g, 
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     Dims dims;
     for (size_t i = 0; i < x.dims.size(); ++i)
-      dims.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? spec.batch_size : 32);
+      dims.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? spec.schedule.batch_size : 32);
     batch[x.name] = HostTensor::zeros(x.dtype, dims);
   }
   Session session(g, session_options(spec, Job::plan, plan, log));

@@ -35,7 +35,8 @@ namespace {
 
 // What the flags alone contradict, before a folder is looked at or written.
 void require_one_kind(const RunSpec& spec) {
-  if (data_kind(spec, spec.train) != DataKind::tensors && names_features(spec) && !spec.text_columns->empty())
+  if (data_kind(spec, spec.data.train) != DataKind::tensors && names_features(spec) &&
+      !spec.data.text.text_columns->empty())
     fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
          "name the label of texts with --label_column");
 }
@@ -43,15 +44,15 @@ void require_one_kind(const RunSpec& spec) {
 // Labels decide the head, the head decides which inputs the data must feed.
 DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
-  const DataKind kind = data_kind(spec, spec.train);
+  const DataKind kind = data_kind(spec, spec.data.train);
   f.text = kind == DataKind::text;
   f.images = kind == DataKind::images;
   f.features = kind == DataKind::features;
   f.task = asked_task(spec);
   if (kind == DataKind::tensors) return f;  // outputs are trained as they are
-  if (f.task == Task::none) f.task = task_from_name(spec.head);
+  if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
-    auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.train, nullptr, log));
+    auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
     spec = with_columns(spec, *table, log);
     if (f.task == Task::none) f.task = feature_task(spec, *table);
     labels.texts = feature_labels(spec, *table, f.task);
@@ -60,7 +61,7 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   }
   f.sides = f.text && wants_sides(spec);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
-  labels = read_labels(spec, spec.train, f.task, true);
+  labels = read_labels(spec, spec.data.train, f.task, true);
   return f;
 }
 
@@ -81,7 +82,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   if (run.facts.images && needs.task == Task::segmentation && loss)
     needs.mask_classes = classes_of_output(g, g.find(loss->outputs.at(0)), needs.task);
   if (run.facts.images)
-    run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.train), run.host.log);
+    run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.data.train), run.host.log);
   const RunSpec& spec = run.spec;
   needs.labels = objective.losses.labels();
   needs.rows_per_item = rows_per_item(objective.losses);
@@ -101,27 +102,28 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     require_outputs(g, objective.losses, needs.classes.names);
   }
   run.data.text = run.facts.text;
-  run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
-  if (spec.val_split > 0) run.data.train = with_groups(spec, spec.train, std::move(run.data.train));
+  run.data.train = open_dataset(spec, spec.data.train, g, needs, spec.schedule.batch_size);
+  if (spec.data.val_split > 0) run.data.train = with_groups(spec, spec.data.train, std::move(run.data.train));
   const auto cut = [&](std::unique_ptr<Dataset>& data, int64_t limit) {
     const int64_t together = rows_in_turn(objective.losses, *data);
     data = limited(std::move(data), limit, spec, together);
   };
-  cut(run.data.train, spec.limit_train);
+  cut(run.data.train, spec.data.limit_train);
   needs.training = false;
   needs.tell_matches = true;
   needs.table = nullptr;
   needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
-  if (!spec.val.empty()) {
+  if (!spec.data.val.empty()) {
     const RunSpec as_val = validation_spec(spec);
-    run.data.val = with_groups(as_val, spec.val, open_dataset(as_val, spec.val, g, needs, spec.evaluation_rows()));
+    run.data.val =
+        with_groups(as_val, spec.data.val, open_dataset(as_val, spec.data.val, g, needs, spec.evaluation_rows()));
   }
   split_validation(spec, run.data);
   if (loss)
     balance_class_weights(objective.losses, *run.data.train,
                           classes_of_output(g, g.find(loss->values().front()), needs.task), objective.classes,
                           run.host.log);
-  if (run.data.val) cut(run.data.val, spec.limit_val);
+  if (run.data.val) cut(run.data.val, spec.data.limit_val);
   check_classes_left(spec, needs.classes.names, run.data, run.host.log);
 }
 
@@ -132,11 +134,11 @@ void check_samples(PreparedRun& run) {
   for (const Dataset* d : {run.data.train.get(), run.data.val.get()}) {
     if (!d) continue;
     const bool training = d == run.data.train.get();
-    if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.val, run.host.log);
+    if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.data.val, run.host.log);
     check_labels(run.graph(), losses, *d);
     if (training) tell_cosine_targets(losses, *d, run.host.log);
-    const int64_t rows = spec.in_tokens ? 0 : spec.batch_size;
-    check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.shuffle);
+    const int64_t rows = spec.data.text.in_tokens ? 0 : spec.schedule.batch_size;
+    check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.data.shuffle);
     longest = std::max(longest, longest_of(spec, *d));
   }
   if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);
@@ -148,7 +150,7 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
   if (run.aim != Aim::measure_plan && !measures_plan(spec)) return choose_plan(spec, run.job(), g, run.host.log);
   const std::string earlier = work + "/precision_plan.json";  // of the run that goes on
   if (run.folder && run.folder->checkpoint() && path_exists(earlier))
-    return decide(g, load_op_list(earlier), *spec.use_bf16 ? DType::bf16 : DType::f16);
+    return decide(g, load_op_list(earlier), *spec.precision.use_bf16 ? DType::bf16 : DType::f16);
   return calibrate_plan(spec, run.job(), g, run.ready.objective, *run.data.train, run.data.text, run.host.log).plan;
 }
 
@@ -156,7 +158,7 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
 void take_up(PreparedRun& run, const Checkpoint& checkpoint) {
   require_same(checkpoint.hashes, run.config.fixed);
   run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
-                                         resume_schedule_from_name(run.spec.resume_schedule), run.host.log);
+                                         resume_schedule_from_name(run.spec.output.resume_schedule), run.host.log);
 }
 
 }  // namespace
@@ -181,8 +183,9 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
 int64_t longest_of(const RunSpec& spec, const Dataset& data) {
   int64_t n = 0;
   for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
-  const int64_t padded = (n + spec.pad_to_multiple - 1) / spec.pad_to_multiple * spec.pad_to_multiple;
-  return *spec.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.max_seq_len)) : padded;
+  const int64_t padded =
+      (n + spec.data.text.pad_to_multiple - 1) / spec.data.text.pad_to_multiple * spec.data.text.pad_to_multiple;
+  return *spec.data.text.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.data.text.max_seq_len)) : padded;
 }
 
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
@@ -191,8 +194,9 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
   ShapeFixing shapes(g);  // before a head is sought, whose place is found by binding the graph
-  shapes.fix(spec.output.empty() || g.find(spec.output) < 0 ? g.outputs : std::vector<int>{g.find(spec.output)});
-  const bool wants_head = facts.text || facts.images || !spec.cut_at.empty() || !spec.head_from.empty();
+  shapes.fix(spec.model.output.empty() || g.find(spec.model.output) < 0 ? g.outputs
+                                                                        : std::vector<int>{g.find(spec.model.output)});
+  const bool wants_head = facts.text || facts.images || !spec.model.cut_at.empty() || !spec.model.head_from.empty();
   const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());  // its outputs may be one
   const Shaped shaped = shape_model(spec, job, out.model, classes,
                                     facts.sides                            ? "embedding"
@@ -200,12 +204,13 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
                                                                            : "none");
   for (const std::string& line : shaped.lines) log.info(line);
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
-  const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
+  const std::string head =
+      shaped.outputs.empty() || !spec.model.output.empty() ? std::string() : shaped.outputs.front();
   out.objective = choose_objective(spec, g, head, out.task, log);
   out.objective.classes = facts.classes.names;
-  if (const LossSpec* const loss = measured_loss(out.objective); loss && facts.kind() == DataKind::tensors &&
-                                                                 has_named_classes(out.objective.task) &&
-                                                                 spec.head_from.empty() && spec.cut_at.empty())
+  if (const LossSpec* const loss = measured_loss(out.objective);
+      loss && facts.kind() == DataKind::tensors && has_named_classes(out.objective.task) &&
+      spec.model.head_from.empty() && spec.model.cut_at.empty())
     out.objective.classes = named_classes(spec, out.model, out.objective.task, *loss, log).names;
   out.objective.answers = answer_options(spec);
   name_class_weights(out.objective.losses, out.objective.classes);
@@ -221,22 +226,24 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
 
 // The default is for models that know something.
 static void hint_at_rate(const PreparedRun& run) {
-  if (run.aim != Aim::train || run.spec.lr != RunSpec().lr || !never_trained(*run.ready.model.doc)) return;
-  run.host.log.note(cat("the model's weights are drawn, and --lr ", run.spec.lr,
+  if (run.aim != Aim::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
+      !never_trained(*run.ready.model.doc))
+    return;
+  run.host.log.note(cat("the model's weights are drawn, and --lr ", run.spec.optimization.lr,
                         " is for fine-tuning: from nothing 1e-3 and more is usual; --lr_range_test finds a rate"));
 }
 
 static void tell_scaled_rate(const PreparedRun& run) {
-  if (run.aim != Aim::train || run.spec.lr_base_scale == "none") return;
-  run.host.log.note(cat("--lr_base_scale ", run.spec.lr_base_scale, ": the peak rate is ",
-                        number_text(run.config.schedule.lr), ", ", number_text(run.spec.lr), " at ",
-                        run.spec.lr_base_size, " samples a step"));
+  if (run.aim != Aim::train || run.spec.optimization.lr_base_scale == "none") return;
+  run.host.log.note(cat("--lr_base_scale ", run.spec.optimization.lr_base_scale, ": the peak rate is ",
+                        number_text(run.config.schedule.lr), ", ", number_text(run.spec.optimization.lr), " at ",
+                        run.spec.optimization.lr_base_size, " samples a step"));
 }
 
 // A run that begins with another run's model reads texts by that run's tokenizer.
 static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   RunSpec spec = with_model_files(given, log);
-  if (spec.train.empty() || data_kind(spec, spec.train) != DataKind::text) return spec;
+  if (spec.data.train.empty() || data_kind(spec, spec.data.train) != DataKind::text) return spec;
   return with_run_tokenizer(std::move(spec), log);
 }
 
@@ -252,10 +259,10 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   run->host = host;
   run->aim = aim;
   Imported model = open_model(spec, run->job(), host.log);
-  if (data_kind(spec, spec.train) == DataKind::tensors)
-    bind_fixed_inputs(model.graph, {spec.train, spec.val}, false, host.log);
+  if (data_kind(spec, spec.data.train) == DataKind::tensors)
+    bind_fixed_inputs(model.graph, {spec.data.train, spec.data.val}, false, host.log);
   if (aim == Aim::train && host.ranks->is_root()) {
-    OutputRequest request{spec.output_dir, spec.resume, spec.overwrite, {}};
+    OutputRequest request{spec.output.output_dir, spec.output.resume, spec.output.overwrite, {}};
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
     run->folder.emplace(std::move(request), host.log);
   }
@@ -272,14 +279,14 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   }
   run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
   for (RunSpec* s : {&spec, &run->spec})
-    fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.text_columns) : 1,
+    fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.data.text.text_columns) : 1,
                    s == &spec ? host.log : Log());
   hint_at_rate(*run);
   open_data(*run, std::move(table));
   check_samples(*run);
-  const std::string work = run->folder ? run->folder->work() : spec.output_dir;
+  const std::string work = run->folder ? run->folder->work() : spec.output.output_dir;
   run->plan = plan_of(*run, work);
-  if (padding_counts(run->graph(), run->ready.objective.losses, spec.batchnorm == "train")) {
+  if (padding_counts(run->graph(), run->ready.objective.losses, spec.model.batchnorm == "train")) {
     run->data.whole_batches = true;
     host.log.note("the last batch of an epoch is left out where it is short: its padding would count");
   }

@@ -41,9 +41,9 @@ nlohmann::json metrics_json(const std::optional<Metrics>& m) {
 nlohmann::json told_metrics(const RunSpec& spec, const std::optional<Metrics>& m) {
   nlohmann::json names = nlohmann::json::array();
   if (!m) return names;
-  if (spec.metric_for_best_model != "auto") names.push_back(spec.metric_for_best_model);
+  if (spec.evaluation.metric_for_best_model != "auto") names.push_back(spec.evaluation.metric_for_best_model);
   for (size_t i = 0; i < std::min(m->brief, m->values.size()); ++i) {
-    if (m->values[i].first != spec.metric_for_best_model) names.push_back(m->values[i].first);
+    if (m->values[i].first != spec.evaluation.metric_for_best_model) names.push_back(m->values[i].first);
   }
   if (names.empty()) names.push_back("loss");
   return names;

@@ -3,6 +3,8 @@
 // (docs/adding_a_setting.md).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -13,10 +15,12 @@
 #include <vector>
 
 #include "run/settings/values.h"
+#include "run/spec/default.h"
 #include "run/spec/job.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 enum class SettingType { boolean, integer, number, text, list, choice };
 
@@ -90,10 +94,11 @@ enum class Resume {
   free           // nothing
 };
 
-using Member = std::variant<bool RunSpec::*, int64_t RunSpec::*, double RunSpec::*, std::string RunSpec::*,
-                            std::vector<std::string> RunSpec::*, Default<bool> RunSpec::*, Default<int64_t> RunSpec::*,
-                            Default<double> RunSpec::*, Default<std::string> RunSpec::*,
-                            Default<std::vector<std::string>> RunSpec::*>;
+// A pointer to a setting's value in a RunSpec. The pointer's type is the type of the value.
+using ValuePlace =
+    std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, Default<bool>*, Default<int64_t>*,
+                 Default<double>*, Default<std::string>*, Default<std::vector<std::string>>*>;
+using Member = std::function<ValuePlace(RunSpec&)>;
 
 // Plain data; the chained setters make the rows readable.
 struct Setting : Description {

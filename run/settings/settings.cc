@@ -29,6 +29,9 @@ struct IsDefault : std::false_type {};
 template <class T>
 struct IsDefault<Default<T>> : std::true_type {};
 
+// Members give a mutable place; the callers of this function only read it.
+ValuePlace place_of(const RunSpec& spec, const Setting& setting) { return setting.member(const_cast<RunSpec&>(spec)); }
+
 std::vector<Setting> make_settings() {
   std::vector<Setting> all;
   const auto add = [&](SettingGroup group, std::vector<Setting> rows) {
@@ -92,48 +95,48 @@ const Setting& setting_named(std::string_view name) {
 
 SettingValue value_of(const RunSpec& spec, const Setting& setting) {
   return std::visit(
-      [&](auto member) -> SettingValue {
-        if constexpr (IsDefault<std::remove_cvref_t<decltype(spec.*member)>>::value) {
-          return *(spec.*member);
+      [&](const auto* place) -> SettingValue {
+        if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
+          return **place;
         } else {
-          return spec.*member;
+          return *place;
         }
       },
-      setting.member);
+      place_of(spec, setting));
 }
 
 bool asked_for(const RunSpec& spec, const Setting& setting) {
   return std::visit(
-      [&](auto member) {
-        if constexpr (IsDefault<std::remove_cvref_t<decltype(spec.*member)>>::value) {
-          return (spec.*member).asked();
+      [&](const auto* place) {
+        if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
+          return place->asked();
         } else {
           return true;
         }
       },
-      setting.member);
+      place_of(spec, setting));
 }
 
 void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked) {
   std::visit(
-      [&](auto member) {
-        using M = std::remove_cvref_t<decltype(spec.*member)>;
+      [&](auto* place) {
+        using M = std::remove_cvref_t<decltype(*place)>;
         if constexpr (IsDefault<M>::value) {
-          using T = std::remove_cvref_t<decltype(*(spec.*member))>;
+          using T = std::remove_cvref_t<decltype(**place)>;
           const T* v = std::get_if<T>(&value);
           if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
           if (asked) {
-            spec.*member = *v;
+            *place = *v;
           } else {
-            (spec.*member).suggest(*v);
+            place->suggest(*v);
           }
         } else {
           const M* v = std::get_if<M>(&value);
           if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
-          spec.*member = *v;
+          *place = *v;
         }
       },
-      setting.member);
+      setting.member(spec));
 }
 
 bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts) {
@@ -164,7 +167,7 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
   std::map<std::string, std::string> out;
   record_settings(spec, out);
   // Who shares a micro-batch may change, as long as it is as large as before.
-  out["batch_size"] = cat(spec.batch_size * spec.ranks);
+  out["batch_size"] = cat(spec.schedule.batch_size * spec.distribution.ranks);
   for (const auto& [name, path] : input_files(spec)) {
     if (name == "model") {
       out[name] = model_sha256(path);
@@ -189,8 +192,8 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
   }
   for (const std::string& file : join_files(spec)) out.emplace_back("join", file);
-  if (spec.tokenizer.empty() && spec.vocab.empty() &&
-      data_kind(spec, spec.train) == DataKind::text) {  // what lies beside the model
+  if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
+      data_kind(spec, spec.data.train) == DataKind::text) {  // what lies beside the model
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }
   return out;

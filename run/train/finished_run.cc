@@ -18,10 +18,12 @@ void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
   if (!path_exists(folder + "/" + kExportRecord)) return;
   try {
     const RunSpec trained = read_export_record(folder).spec;
-    const std::string& path = trained.tokenizer.empty() ? trained.vocab : trained.tokenizer;
+    const std::string& path =
+        trained.data.text.tokenizer.empty() ? trained.data.text.vocab : trained.data.text.tokenizer;
     if (path.empty() || !path_exists(path)) return;
-    (trained.tokenizer.empty() ? spec.vocab : spec.tokenizer) = path;
-    if (spec.chat_template.empty() && path_exists(trained.chat_template)) spec.chat_template = trained.chat_template;
+    (trained.data.text.tokenizer.empty() ? spec.data.text.vocab : spec.data.text.tokenizer) = path;
+    if (spec.data.language.chat_template.empty() && path_exists(trained.data.language.chat_template))
+      spec.data.language.chat_template = trained.data.language.chat_template;
     log.info(cat("tokenizer of the run: ", printable(path)));
   } catch (const Error& e) {
     log.detail(cat("the run's record is not read: ", e.fact()));
@@ -36,7 +38,7 @@ void take_joins(RunSpec& spec, const std::string& folder) {
     for (const std::string& file : join_files(trained)) {
       if (!path_exists(file)) return;
     }
-    spec.join.suggest(*trained.join);
+    spec.data.tables.join.suggest(*trained.data.tables.join);
   } catch (const Error&) {  // told by take_tokenizer, or when the model needs them
   }
 }
@@ -44,7 +46,7 @@ void take_joins(RunSpec& spec, const std::string& folder) {
 
 namespace {
 std::string folder_of(const RunSpec& spec) {
-  const std::string folder = std::filesystem::path(spec.model).parent_path().string();
+  const std::string folder = std::filesystem::path(spec.model.model).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 }  // namespace

@@ -39,13 +39,14 @@ std::optional<Checkpoint> unpack(const std::string& bytes) {
 RunSpec with_processes(const RunSpec& given, const Host& host) {
   RunSpec spec = given;
   if (host.ranks->size() == 1) return spec;
-  if (spec.ranks > 1)
-    fail(Exit::usage, "E_RANKS", cat("--ranks ", spec.ranks, " in each of ", host.ranks->size(), " processes"),
+  if (spec.distribution.ranks > 1)
+    fail(Exit::usage, "E_RANKS",
+         cat("--ranks ", spec.distribution.ranks, " in each of ", host.ranks->size(), " processes"),
          "leave --ranks out: every process is a rank");
   if (measures_plan(spec))
     fail(Exit::usage, "E_RANKS", "a precision plan is measured by one process",
          "measure it with the verb 'plan', and name it with --precision_plan");
-  spec.ranks = host.ranks->size();
+  spec.distribution.ranks = host.ranks->size();
   return spec;
 }
 

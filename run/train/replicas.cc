@@ -57,7 +57,7 @@ Replicas::Replicas(PreparedRun& run, const SessionOptions& options, const StopSi
     : run_(run), options_(options), stop_(stop), checkpoint_(run.folder ? run.folder->checkpoint() : run.checkpoint) {}
 
 std::unique_ptr<Trainer> Replicas::trainer(Session& session, TrainerConfig config) const {
-  const Dataset* const val = run_.spec.lr_range_test > 0 ? nullptr : run_.data.val.get();
+  const Dataset* const val = run_.spec.schedule.lr_range_test > 0 ? nullptr : run_.data.val.get();
   auto out = std::make_unique<Trainer>(session, *run_.data.train, val, stop_, std::move(config));
   if (checkpoint_) out->resume(*checkpoint_);
   return out;

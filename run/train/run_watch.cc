@@ -36,8 +36,9 @@ void RunWatch::guarded(const char* what, const F& f) {
 
 RunWatch::RunWatch(PreparedRun& run, std::string folder)
     : run_(run), folder_(std::move(folder)), samples_(run), data_(folder_) {
-  if (run.spec.serve != "off") {
-    server_ = std::make_unique<ReportServer>(folder_, static_cast<int>(parse_integer(run.spec.serve).value_or(0)));
+  if (run.spec.output.serve != "off") {
+    server_ =
+        std::make_unique<ReportServer>(folder_, static_cast<int>(parse_integer(run.spec.output.serve).value_or(0)));
     run.host.log.note(cat("the report is shown live at ", server_->address()));
   }
   run.config.on_line = [this](const StepLine& line) { see(line); };
@@ -53,7 +54,7 @@ RunWatch::~RunWatch() {
 }
 
 void RunWatch::see(const StepLine& l) {
-  if (run_.spec.tensorboard) {
+  if (run_.spec.output.tensorboard) {
     const Scalar scalars[] = {{"train/loss", l.loss},
                               {"train/learning_rate", l.lr},
                               {"train/grad_norm", l.grad_norm},
@@ -69,7 +70,7 @@ void RunWatch::see(const StepLine& l) {
 }
 
 void RunWatch::see(int64_t step, const Metrics& m) {
-  if (run_.spec.tensorboard) {
+  if (run_.spec.output.tensorboard) {
     std::vector<Scalar> scalars{{"eval/loss", m.loss}};
     for (const auto& [name, value] : m.values) {
       if (std::isfinite(value)) scalars.push_back({"eval/" + name, value});  // of some data a metric has no value

@@ -85,7 +85,7 @@ void begin(Training& t) {
   const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;  // by threads: run/train/replicas.cc
   if (!shared) release_parameters(run.ready.model);
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
-  if (run.spec.profile) profile(t, batch);
+  if (run.spec.device.profile) profile(t, batch);
   describe_start(*t.session, run.plan, run.config, run.data.train->size(), batch_rows(losses, batch));
   tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
@@ -113,7 +113,7 @@ bool run_steps(Training& t) {
   if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is a result, and has no checkpoint
     t.report.stopped = false;
     t.run.host.log.warning(cat("W_LR_RANGE: --max_minutes ended the search after ", t.report.result.steps, " of ",
-                               t.run.spec.lr_range_test, " steps"));
+                               t.run.spec.schedule.lr_range_test, " steps"));
     return true;
   }
   t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "--max_minutes";
@@ -128,20 +128,21 @@ bool run_steps(Training& t) {
 void tell_better_step(const Training& t) {
   const RunSpec& spec = t.run.spec;
   const TrainResult& r = t.report.result;
-  if (spec.export_weights != "last" || r.best_step < 0 || !r.last) return;
+  if (spec.output.export_weights != "last" || r.best_step < 0 || !r.last) return;
   const std::string& metric = t.run.config.best_metric;
   const double last = r.last->value(metric);
   if (last == r.best_value) return;
-  t.run.host.log.note(cat("the last weights are exported (", metric, " ", last, "); those of step ", r.best_step,
-                          " were better (", r.best_value, "): ",
-                          spec.save_strategy == "no" ? std::string("--export_weights best keeps them")
-                                                     : cat("`export ", printable(spec.output_dir),
-                                                           " --export_weights best --out best.onnx` writes them")));
+  t.run.host.log.note(cat(
+      "the last weights are exported (", metric, " ", last, "); those of step ", r.best_step, " were better (",
+      r.best_value, "): ",
+      spec.output.save_strategy == "no"
+          ? std::string("--export_weights best keeps them")
+          : cat("`export ", printable(spec.output.output_dir), " --export_weights best --out best.onnx` writes them")));
 }
 
 // The weights that are asked for in the place of the last ones.
 void choose_weights(Training& t) {
-  const std::string& which = t.run.spec.export_weights;
+  const std::string& which = t.run.spec.output.export_weights;
   const bool averaged = names_average(which);
   TrainResult& result = t.report.result;
   HostTensor params = t.session->host_params();
@@ -185,19 +186,19 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
       export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log, true);
       return;
     }
-    const std::string types = run.spec.export_types();
+    const std::string types = run.spec.output.export_types();
     if (types == "fp32") throw;
     run.host.log.warning(cat("W_EXPORT_PRECISION: the trained model cannot be written in ",
                              types == "file" ? "the file's own types" : types, ", it is written in fp32: ", e.fact()));
     RunSpec wide = run.spec;
-    wide.export_precision = "fp32";
+    wide.output.export_precision = "fp32";
     export_weights(wide, run.ready, run.plan, weights, metadata, path, run.host.log);
   }
 }
 
 // The checkpoint has the weights when there is no memory for the file.
 void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
-  const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output_dir,
+  const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output.output_dir,
                                " --out model.onnx` writes the model where there is more memory");
   try {
     write_model(t, weights, path);
@@ -218,7 +219,7 @@ void finish(Training& t) {
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
   ExportReference reference;
   const bool comparable =
-      run.spec.verify_export && warn_of_failure(run.host.log, "the written model will not be compared", [&] {
+      run.spec.output.verify_export && warn_of_failure(run.host.log, "the written model will not be compared", [&] {
         reference = export_reference(*t.session, run.config.objective.losses, export_batch(run));
       });
   {
@@ -230,7 +231,7 @@ void finish(Training& t) {
   if (comparable) checked = check_export(run, reference, path, t.export_agreed);
   report.facts.export_difference = checked.difference;
   const bool same_arithmetic =
-      !run.plan.any_low() && *run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;
+      !run.plan.any_low() && *run.spec.output.export_precision == "fp32" && !run.spec.device.tf32 && report.result.last;
   if (run.data.val && !same_arithmetic) {
     report.facts.as_trained = report.result.last;
     t.session.reset();  // the file's memory is its own
@@ -246,12 +247,12 @@ void finish(Training& t) {
     if (!text.empty()) run.host.log.warning(text);
   }
   write_report(t, staged, true);
-  report.model = run.spec.output_dir + "/model.onnx";
+  report.model = run.spec.output.output_dir + "/model.onnx";
   if (checked.error && run.folder->replaces())  // the run that is there is better than one that differs
     throw checked.error->at(cat("in ", path, ", which did not take the old run's place"));
   run.folder->publish();
-  t.watch->finished(run.spec.output_dir);
-  report.page = run.spec.output_dir + "/" + kReportFile;
+  t.watch->finished(run.spec.output.output_dir);
+  report.page = run.spec.output.output_dir + "/" + kReportFile;
   if (checked.error) throw checked.error->at(cat("in ", report.model, ", which is written nevertheless"));
 }
 
@@ -265,8 +266,8 @@ void finish_range(Training& t) {
   curve.commit();
   write_report(t, staged, true);
   run.folder->publish();
-  t.watch->finished(run.spec.output_dir);
-  t.report.page = run.spec.output_dir + "/" + kReportFile;
+  t.watch->finished(run.spec.output.output_dir);
+  t.report.page = run.spec.output.output_dir + "/" + kReportFile;
 }
 
 // Of a process that is not the first one: that one has the folder, and tells.
@@ -287,13 +288,13 @@ TrainReport train(PreparedRun& run) {
   check(run.aim == Aim::train && (run.folder || !run.host.ranks->is_root()),
         "train() of a run that was prepared for something else");
   Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
-  if (run.spec.lr_range_test > 0) {
-    t.report.lr_range.emplace(run.spec.lr_range_test);
+  if (run.spec.schedule.lr_range_test > 0) {
+    t.report.lr_range.emplace(run.spec.schedule.lr_range_test);
     run.config.enough = [&t] { return t.report.lr_range->over(); };
   }
   SumTrace sums;
   run.config.on_step = [&](const StepResult& s) {
-    if (!run.spec.grad_reduce_trace.empty()) sums.see(s);
+    if (!run.spec.distribution.grad_reduce_trace.empty()) sums.see(s);
     if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
       run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step + 1, " is ", s.loss, " (said once)"));
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
@@ -307,7 +308,7 @@ TrainReport train(PreparedRun& run) {
     if (t.report.saved) ImmediateStop::durable();
     t.report.lr_range ? finish_range(t) : finish(t);
   }
-  if (!run.spec.grad_reduce_trace.empty()) sums.write(run.spec.grad_reduce_trace);
+  if (!run.spec.distribution.grad_reduce_trace.empty()) sums.write(run.spec.distribution.grad_reduce_trace);
   run.config.on_step = nullptr;
   run.config.enough = nullptr;
   return std::move(t.report);

@@ -8,17 +8,17 @@
 int main(int argc, char** argv) try {
   if (argc != 4) return 2;
   amp::RunSpec spec;
-  spec.model = argv[1];
-  spec.train = spec.val = argv[2];
-  spec.output_dir = argv[3];
-  spec.loss = {"cosine_mse"};
-  spec.shuffle = false;  // rows in turn are pairs
-  spec.optimizer = "adamw";
-  spec.lr = 1e-3;
-  spec.max_steps = 10;
-  spec.use_bf16 = true;
-  spec.device = "cpu";
-  spec.overwrite = true;
+  spec.model.model = argv[1];
+  spec.data.train = spec.data.val = argv[2];
+  spec.output.output_dir = argv[3];
+  spec.objective.loss = {"cosine_mse"};
+  spec.data.shuffle = false;  // rows in turn are pairs
+  spec.optimization.optimizer = "adamw";
+  spec.optimization.lr = 1e-3;
+  spec.schedule.max_steps = 10;
+  spec.precision.use_bf16 = true;
+  spec.device.device = "cpu";
+  spec.output.overwrite = true;
   amp::Host host;
   host.log = amp::Log([](amp::Level, const std::string& text) { std::printf("%s\n", text.c_str()); });
   const auto run = amp::prepare(spec, host);

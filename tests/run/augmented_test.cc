@@ -33,17 +33,17 @@ RunSpec masked_run(const TempDir& f, const std::string& run) {
        .head = "masked_lm"},
       f / "model.onnx");
   RunSpec spec;
-  spec.model = f / "model.onnx";
-  spec.train = spec.val = f / "lines.txt";
-  spec.data_format = "lines";
-  spec.text_columns = {"text"};
-  spec.vocab = f / "vocab.txt";
-  spec.loss = {"masked_lm"};
-  spec.lr = 1e-2;
-  spec.batch_size = 16;
-  spec.max_steps = 60;
-  spec.device = "cpu";
-  spec.output_dir = f / run;
+  spec.model.model = f / "model.onnx";
+  spec.data.train = spec.data.val = f / "lines.txt";
+  spec.data.data_format = "lines";
+  spec.data.text.text_columns = {"text"};
+  spec.data.text.vocab = f / "vocab.txt";
+  spec.objective.loss = {"masked_lm"};
+  spec.optimization.lr = 1e-2;
+  spec.schedule.batch_size = 16;
+  spec.schedule.max_steps = 60;
+  spec.device.device = "cpu";
+  spec.output.output_dir = f / run;
   return spec;
 }
 
@@ -53,27 +53,27 @@ TEST_CASE("a masked language model learns from texts, and its file is judged as 
   const TempDir f;
   const RunSpec spec = masked_run(f, "run");
   RunSpec untrained = spec;
-  untrained.output_dir.clear();
+  untrained.output.output_dir.clear();
   const Metrics before = evaluate_model(untrained);
   const TrainReport report = train(*prepare(spec));
   RunSpec judged;
-  judged.model = report.model;
-  judged.val = spec.val;
-  judged.data_format = "lines";
-  judged.vocab = spec.vocab;
-  judged.device = "cpu";
+  judged.model.model = report.model;
+  judged.data.val = spec.data.val;
+  judged.data.data_format = "lines";
+  judged.data.text.vocab = spec.data.text.vocab;
+  judged.device.device = "cpu";
   const Metrics after = evaluate_model(judged);  // loss, columns and shares are in the model's metadata
   CHECK(after.loss < 0.5 * before.loss);
   CHECK(after.value("accuracy") > 0.8);
   CHECK(std::abs(after.loss - report.result.last->loss) < 1e-6 * after.loss);  // batches of another size
-  judged.mlm_probability = 0.5;
+  judged.data.language.mlm_probability = 0.5;
   CHECK(evaluate_model(judged).loss != after.loss);
 }
 
 TEST_CASE("images are mixed where they are files, one label each") {
   const TempDir f;
   RunSpec tensors = test::lenet_run(f, "run", 1);
-  tensors.mixup = 0.2;
+  tensors.data.images.mixup = 0.2;
   CHECK(error_of([&] { prepare(tensors); }).id() == "E_MIXUP");
 
   // 24 pictures of two sizes of squares as IDX, of which a LeNet learns both classes from mixed ones alone.
@@ -89,19 +89,19 @@ TEST_CASE("images are mixed where they are files, one label each") {
   std::ofstream(f / "squares-labels-idx1-ubyte", std::ios::binary) << labels;
   create_model({.model = "lenet"}, f / "lenet.onnx");
   RunSpec spec;
-  spec.model = f / "lenet.onnx";
-  spec.train = spec.val = f / "squares-images-idx3-ubyte";
-  spec.transforms = "none";
-  spec.mixup = 0.4;
-  spec.cutmix = 1;
-  spec.num_labels = 2;
-  spec.lr = 3e-3;
-  spec.batch_size = 8;
-  spec.max_steps = 60;
-  spec.device = "cpu";
-  spec.output_dir = f / "mixed";
+  spec.model.model = f / "lenet.onnx";
+  spec.data.train = spec.data.val = f / "squares-images-idx3-ubyte";
+  spec.data.images.transforms = "none";
+  spec.data.images.mixup = 0.4;
+  spec.data.images.cutmix = 1;
+  spec.model.num_labels = 2;
+  spec.optimization.lr = 3e-3;
+  spec.schedule.batch_size = 8;
+  spec.schedule.max_steps = 60;
+  spec.device.device = "cpu";
+  spec.output.output_dir = f / "mixed";
   const TrainReport report = train(*prepare(spec));
   CHECK(report.result.last->value("accuracy") == 1);
-  spec.output_dir = f / "again";
+  spec.output.output_dir = f / "again";
   CHECK(train(*prepare(spec)).result.last->loss == report.result.last->loss);
 }

@@ -199,12 +199,12 @@ TEST_CASE("a run of drawn weights at a rate for fine-tuning is told of it, until
                      {"label", HostTensor::of<int64_t>({2}, {3, 7})}},
                     {});
   RunSpec spec;
-  spec.model = f / "m.onnx";
-  spec.train = f / "batch.safetensors";
-  spec.output_dir = f / "run";
-  spec.loss = {"cross_entropy"};
-  spec.max_steps = 1;
-  spec.device = "cpu";
+  spec.model.model = f / "m.onnx";
+  spec.data.train = f / "batch.safetensors";
+  spec.output.output_dir = f / "run";
+  spec.objective.loss = {"cross_entropy"};
+  spec.schedule.max_steps = 1;
+  spec.device.device = "cpu";
   std::string said;
   Host host;
   host.log = Log([&](Level, const std::string& text) { said += text + "\n"; });
@@ -215,12 +215,12 @@ TEST_CASE("a run of drawn weights at a rate for fine-tuning is told of it, until
   };
   CHECK(told());
   CHECK_FALSE(never_trained(*import_model(f / "run/model.onnx").doc));
-  spec.model = f / "run/model.onnx";
-  spec.output_dir = f / "again";
+  spec.model.model = f / "run/model.onnx";
+  spec.output.output_dir = f / "again";
   CHECK_FALSE(told());
-  spec.model = f / "m.onnx";
-  spec.lr = 1e-3;
-  spec.output_dir = f / "faster";
+  spec.model.model = f / "m.onnx";
+  spec.optimization.lr = 1e-3;
+  spec.output.output_dir = f / "faster";
   CHECK_FALSE(told());
 }
 

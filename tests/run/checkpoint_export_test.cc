@@ -30,13 +30,13 @@ void train_classifier(const TempDir& f) {
   }
   write_safetensors(f / "batch.safetensors", batch);
   RunSpec spec;
-  spec.model = f / "start/model.onnx";
-  spec.train = f / "batch.safetensors";
-  spec.loss = {"cross_entropy"};
-  spec.output_dir = f / "run";
-  spec.max_steps = 3;
-  spec.lr = 1e-2;
-  spec.device = "cpu";
+  spec.model.model = f / "start/model.onnx";
+  spec.data.train = f / "batch.safetensors";
+  spec.objective.loss = {"cross_entropy"};
+  spec.output.output_dir = f / "run";
+  spec.schedule.max_steps = 3;
+  spec.optimization.lr = 1e-2;
+  spec.device.device = "cpu";
   train(*prepare(spec, {}));
 }
 
@@ -78,12 +78,12 @@ TEST_CASE("a run of a model that no checkpoint was made of is refused, and leave
   for (const char* name : {"model.onnx", "batch.safetensors"})
     fs::copy_file(test::test_data("zoo/lenet_relu_dyn18") + "/" + name, f / name);
   RunSpec spec;
-  spec.model = f / "model.onnx";
-  spec.train = f / "batch.safetensors";
-  spec.loss = {"cross_entropy"};
-  spec.output_dir = f / "run";
-  spec.max_steps = 1;
-  spec.device = "cpu";
+  spec.model.model = f / "model.onnx";
+  spec.data.train = f / "batch.safetensors";
+  spec.objective.loss = {"cross_entropy"};
+  spec.output.output_dir = f / "run";
+  spec.schedule.max_steps = 1;
+  spec.device.device = "cpu";
   train(*prepare(spec, {}));
   const Error e = error_of([&] { export_checkpoint(f / "run", "last", f / "back"); });
   CHECK(e.id() == "E_NOT_CONVERTED");

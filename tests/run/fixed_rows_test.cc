@@ -33,24 +33,24 @@ nlohmann::json golden() {
 
 RunSpec sgd(const TempDir& f, const std::string& model) {
   RunSpec spec;
-  spec.model = data(model + ".onnx");
-  spec.train = spec.val = data("data.npz");
-  spec.output_dir = f / "run";
-  spec.loss = {"cross_entropy"};
-  spec.optimizer = "sgd";
-  spec.lr = 0.1;
-  spec.lr_scheduler = "constant";
-  spec.max_grad_norm = 0;
-  spec.shuffle = false;
-  spec.dropout = 0.0;
+  spec.model.model = data(model + ".onnx");
+  spec.data.train = spec.data.val = data("data.npz");
+  spec.output.output_dir = f / "run";
+  spec.objective.loss = {"cross_entropy"};
+  spec.optimization.optimizer = "sgd";
+  spec.optimization.lr = 0.1;
+  spec.schedule.lr_scheduler = "constant";
+  spec.optimization.max_grad_norm = 0;
+  spec.data.shuffle = false;
+  spec.model.dropout = 0.0;
   // Tensors that names and values leave in doubt.
   const std::map<std::string, std::vector<std::string>> doubtful = {
       {"expand", {"q"}}, {"repeat", {"q"}}, {"state", {"val_12", "val_13"}}};
   const auto it = doubtful.find(model.substr(0, model.find('_')));
   const bool repeated = model == "expand_8_dynamo" || model == "repeat_32_dynamo";  // found by their rows
-  if (it != doubtful.end() && !repeated) spec.trainable = it->second;
-  spec.epochs = 1;
-  spec.device = "cpu";
+  if (it != doubtful.end() && !repeated) spec.model.trainable = it->second;
+  spec.schedule.epochs = 1;
+  spec.device.device = "cpu";
   return spec;
 }
 
@@ -69,9 +69,9 @@ TEST_CASE("a file of fixed batches trains, evaluates, predicts and exports 100 r
     INFO(name);
     const TempDir f;
     RunSpec spec = sgd(f, name);
-    spec.gradient_accumulation_steps = 1;
+    spec.schedule.gradient_accumulation_steps = 1;
     const auto rows = want.at("rows").get<int64_t>();
-    spec.batch_size = rows;
+    spec.schedule.batch_size = rows;
     spec.sources["batch_size"] = spec.sources["gradient_accumulation_steps"] = "command line";
     const TrainReport report = train(*prepare(spec));
     const std::vector<double> got = losses_of(f / "run"), steps = want.at("steps").get<std::vector<double>>();
@@ -83,7 +83,7 @@ TEST_CASE("a file of fixed batches trains, evaluates, predicts and exports 100 r
     CHECK(report.result.last->samples == 100);
 
     RunSpec eval = sgd(f, name);
-    eval.model = f / "run/model.onnx";
+    eval.model.model = f / "run/model.onnx";
     CHECK(evaluate_model(eval).loss == Approx(after).epsilon(2e-5));
     predict(eval, data("data.npz"), f / "out.npz");
     const std::vector<NamedTensor> out = read_tensor_file(f / "out.npz");
@@ -97,7 +97,7 @@ TEST_CASE("check finds the batch size that a graph holds", "[fixed_rows]") {
   for (const auto& [name, want] : all.items()) {
     INFO(name);
     RunSpec spec;
-    spec.model = data(name + ".onnx");
+    spec.model.model = data(name + ".onnx");
     const CheckReport r = check_model(spec);
     CHECK(r.trains);
     const bool reshapes = name.starts_with("view") || name.starts_with("heads");  // freed
@@ -106,20 +106,20 @@ TEST_CASE("check finds the batch size that a graph holds", "[fixed_rows]") {
     if (name == "lstm_8_ts") CHECK(r.fixed.holder.find("/l/Expand") != std::string::npos);  // of its first state
   }
   RunSpec free;
-  free.model = test::test_data("zoo/lenet_relu_dyn18/model.onnx");
+  free.model.model = test::test_data("zoo/lenet_relu_dyn18/model.onnx");
   CHECK(check_model(free).fixed.rows == 0);
 }
 
 TEST_CASE("the batch size of a run is the file's: chosen, or refused before anything is written", "[fixed_rows]") {
   const TempDir f;
   RunSpec spec = sgd(f, "lstm_32_dynamo");
-  CHECK(prepare(spec)->spec.batch_size == 32);
+  CHECK(prepare(spec)->spec.schedule.batch_size == 32);
   RunSpec small = sgd(f, "gather_2_ts");  // a step has 8 samples, as by default
   const auto run = prepare(small);
-  CHECK(run->spec.batch_size == 2);
-  CHECK(run->spec.gradient_accumulation_steps == 4);
+  CHECK(run->spec.schedule.batch_size == 2);
+  CHECK(run->spec.schedule.gradient_accumulation_steps == 4);
   RunSpec large = sgd(f, "expand_8_ts");
-  large.batch_size = 16;
+  large.schedule.batch_size = 16;
   const Error e = error_of([&] { prepare(large); });
   CHECK(e.id() == "E_BATCH_SIZE");
   CHECK(e.hint().find("--batch_size 8 --gradient_accumulation_steps 2") != std::string::npos);
@@ -144,7 +144,7 @@ TEST_CASE("rows that the exporter stored once for each row of a batch train as o
     CHECK(names.size() == (std::string(model).starts_with("state") ? 2 : 1));
     CHECK(std::any_of(notes.begin(), notes.end(),
                       [](const std::string& n) { return n.find("the copies train as one") != std::string::npos; }));
-    spec.tie_weights = "none";
+    spec.model.tie_weights = "none";
     for (const SourceValue& v : prepare(spec)->graph().values) CHECK(v.tied_axis < 0);
   }
 }
@@ -161,7 +161,7 @@ TEST_CASE("the gradient of a repeated row is the sum over its copies", "[fixed_r
   write_tensor_file(f / "batch.npz", batch);
   RunSpec spec = sgd(f, "slots_8_dynamo");
   write_gradients(spec, f / "batch.npz", f / "one.npz");
-  spec.tie_weights = "none";
+  spec.model.tie_weights = "none";
   write_gradients(spec, f / "batch.npz", f / "each.npz");
   const std::vector<NamedTensor> one = read_tensor_file(f / "one.npz"), each = read_tensor_file(f / "each.npz");
   const HostTensor *row = find_tensor(one, "view.row"), *rows = find_tensor(each, "view");
@@ -180,12 +180,12 @@ TEST_CASE("the gradient of a repeated row is the sum over its copies", "[fixed_r
 TEST_CASE("a batch that is smaller than the file's is padded, and its padding counts for nothing", "[fixed_rows]") {
   const TempDir f;
   RunSpec spec = sgd(f, "repeat_8_ts");
-  spec.batch_size = 5;  // 20 batches, each padded
+  spec.schedule.batch_size = 5;  // 20 batches, each padded
   train(*prepare(spec));
   RunSpec other = sgd(f, "expand_2_ts");  // the same weights: the same steps by 5 rows
-  other.output_dir = f / "other";
-  other.batch_size = 1;
-  other.gradient_accumulation_steps = 5;
+  other.output.output_dir = f / "other";
+  other.schedule.batch_size = 1;
+  other.schedule.gradient_accumulation_steps = 5;
   train(*prepare(other));
   const std::vector<double> a = losses_of(f / "run"), b = losses_of(f / "other");
   REQUIRE(a.size() == 20);
@@ -198,12 +198,12 @@ TEST_CASE("rows that only Reshapes hold are freed", "[fixed_rows]") {
     INFO(model);
     const TempDir f;
     RunSpec whole = sgd(f, model);
-    whole.batch_size = 20;
+    whole.schedule.batch_size = 20;
     train(*prepare(whole));
     RunSpec parts = sgd(f, model);
-    parts.output_dir = f / "parts";
-    parts.batch_size = 2;
-    parts.gradient_accumulation_steps = 10;
+    parts.output.output_dir = f / "parts";
+    parts.schedule.batch_size = 2;
+    parts.schedule.gradient_accumulation_steps = 10;
     train(*prepare(parts));
     const std::vector<double> a = losses_of(f / "run"), b = losses_of(f / "parts");
     REQUIRE(a.size() == 5);

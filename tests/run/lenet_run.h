@@ -11,13 +11,13 @@ namespace amp::test {
 inline RunSpec lenet_run(const TempDir& f, const std::string& run, int64_t steps) {
   const std::string entry = test_data("zoo/lenet_relu_dyn18");
   RunSpec spec;
-  spec.model = entry + "/model.onnx";
-  spec.train = spec.val = entry + "/batch.safetensors";
-  spec.output_dir = f / run;
-  spec.loss = {"cross_entropy"};
-  spec.metric_for_best_model = "loss";
-  spec.max_steps = steps;
-  spec.device = "cpu";
+  spec.model.model = entry + "/model.onnx";
+  spec.data.train = spec.data.val = entry + "/batch.safetensors";
+  spec.output.output_dir = f / run;
+  spec.objective.loss = {"cross_entropy"};
+  spec.evaluation.metric_for_best_model = "loss";
+  spec.schedule.max_steps = steps;
+  spec.device.device = "cpu";
   return spec;
 }
 

@@ -38,19 +38,19 @@ RunSpec texts(const TempDir& f, const std::string& run) {
   for (int i = 0; i < 10; ++i) train << "so good day,fine\nbad day" << (i % 3 ? " is bad" : "") << ",poor\n";
   std::ofstream(f / "val.csv") << "text,label\ngood day,fine\nso bad,poor\n";
   RunSpec spec;
-  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
-  spec.train = f / "train.csv";
-  spec.val = f / "val.csv";
-  spec.vocab = f / "vocab.txt";
-  spec.text_columns = {"text"};
-  spec.output_dir = f / run;
-  spec.batch_size = 4;
-  spec.gradient_accumulation_steps = 2;
-  spec.lr_scheduler = "constant_with_warmup";
-  spec.warmup_steps = 2;
-  spec.lr = 1e-3;
-  spec.ema_decay = {"0.9", "0.5"};
-  spec.device = "cpu";
+  spec.model.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  spec.data.train = f / "train.csv";
+  spec.data.val = f / "val.csv";
+  spec.data.text.vocab = f / "vocab.txt";
+  spec.data.text.text_columns = {"text"};
+  spec.output.output_dir = f / run;
+  spec.schedule.batch_size = 4;
+  spec.schedule.gradient_accumulation_steps = 2;
+  spec.schedule.lr_scheduler = "constant_with_warmup";
+  spec.schedule.warmup_steps = 2;
+  spec.optimization.lr = 1e-3;
+  spec.optimization.ema_decay = {"0.9", "0.5"};
+  spec.device.device = "cpu";
   return spec;
 }
 
@@ -59,11 +59,11 @@ TrainReport trained(const RunSpec& spec) { return train(*prepare(spec)); }
 // The learning rates of metrics.jsonl, in multiples of spec.lr.
 std::vector<double> rates(const RunSpec& spec) {
   std::vector<double> out;
-  std::ifstream in(spec.output_dir + "/metrics.jsonl");
+  std::ifstream in(spec.output.output_dir + "/metrics.jsonl");
   for (std::string line; std::getline(in, line);) {
     const auto j = nlohmann::json::parse(line);
     CHECK(j["step"].get<size_t>() == out.size() + 1);
-    out.push_back(j["lr"].get<double>() / spec.lr);
+    out.push_back(j["lr"].get<double>() / spec.optimization.lr);
   }
   return out;
 }
@@ -83,28 +83,28 @@ TEST_CASE("a run that is resumed for twice the steps equals one that had them fr
   const TempDir f;
   RunSpec whole = texts(f, "whole"), first = texts(f, "run"), second;
   SECTION("steps, the end in the middle of an epoch") {
-    first.max_steps = 4;
-    whole.max_steps = 8;
+    first.schedule.max_steps = 4;
+    whole.schedule.max_steps = 8;
   }
   SECTION("epochs") {
-    first.epochs = 1;
-    whole.epochs = 2;
+    first.schedule.epochs = 1;
+    whole.schedule.epochs = 2;
   }
   SECTION("a fraction of an epoch, then steps") {
-    first.epochs = 0.5;
-    whole.max_steps = 5;
+    first.schedule.epochs = 0.5;
+    whole.schedule.max_steps = 5;
   }
   SECTION("evaluations in between, in bf16") {
-    first.max_steps = 4;
-    whole.max_steps = 8;
-    first.eval_steps = whole.eval_steps = 2;
-    first.use_bf16 = whole.use_bf16 = true;
+    first.schedule.max_steps = 4;
+    whole.schedule.max_steps = 8;
+    first.evaluation.eval_steps = whole.evaluation.eval_steps = 2;
+    first.precision.use_bf16 = whole.precision.use_bf16 = true;
   }
   trained(first);
-  CHECK(fs::exists(first.output_dir + "/model.onnx"));  // it was finished
+  CHECK(fs::exists(first.output.output_dir + "/model.onnx"));  // it was finished
   second = whole;
-  second.output_dir = first.output_dir;
-  second.resume = "auto";
+  second.output.output_dir = first.output.output_dir;
+  second.output.resume = "auto";
   const TrainReport longer = trained(second), at_once = trained(whole);
   CHECK(longer.result.steps == at_once.result.steps);
   CHECK((bytes_of(longer.model) == bytes_of(at_once.model)));
@@ -118,56 +118,56 @@ TEST_CASE("a run that is resumed for twice the steps equals one that had them fr
 TEST_CASE("another number of steps is refused where the schedule goes by it, and nothing is touched", "[resume]") {
   const TempDir f;
   RunSpec spec = texts(f, "run");
-  spec.lr_scheduler = "linear";
-  spec.max_steps = 4;
+  spec.schedule.lr_scheduler = "linear";
+  spec.schedule.max_steps = 4;
   trained(spec);
-  spec.resume = "auto";
-  const auto before = contents(spec.output_dir);
-  spec.max_steps = 8;
+  spec.output.resume = "auto";
+  const auto before = contents(spec.output.output_dir);
+  spec.schedule.max_steps = 8;
   CHECK(error_of([&] { trained(spec); }).id() == "E_CKPT_SCHEDULE");
-  spec.max_steps = 3;
+  spec.schedule.max_steps = 3;
   CHECK(error_of([&] { trained(spec); }).id() == "E_CKPT_STEPS");
-  spec.max_steps = 4;
-  spec.lr = 1;
+  spec.schedule.max_steps = 4;
+  spec.optimization.lr = 1;
   CHECK(error_of([&] { trained(spec); }).id() == "E_CKPT_MISMATCH");
-  CHECK((contents(spec.output_dir) == before));
+  CHECK((contents(spec.output.output_dir) == before));
 }
 
 TEST_CASE("the learning rates of a schedule that is stretched, begun anew, held", "[resume]") {
   const TempDir f;
   RunSpec spec = texts(f, "run");
-  spec.lr_scheduler = "linear";
-  spec.warmup_steps = 0;
-  spec.max_steps = 4;
+  spec.schedule.lr_scheduler = "linear";
+  spec.schedule.warmup_steps = 0;
+  spec.schedule.max_steps = 4;
   trained(spec);
   check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4});
-  spec.resume = "auto";
-  spec.max_steps = 8;
+  spec.output.resume = "auto";
+  spec.schedule.max_steps = 8;
   SECTION("stretch") {
-    spec.resume_schedule = "stretch";
+    spec.output.resume_schedule = "stretch";
     trained(spec);
     check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4, 4. / 8, 3. / 8, 2. / 8, 1. / 8});
   }
   SECTION("restart") {
-    spec.resume_schedule = "restart";
-    spec.save_steps = 1;
-    spec.save_total_limit = 0;
+    spec.output.resume_schedule = "restart";
+    spec.output.save_steps = 1;
+    spec.output.save_total_limit = 0;
     trained(spec);
     const std::vector<double> want = {1, 3. / 4, 2. / 4, 1. / 4, 1, 3. / 4, 2. / 4, 1. / 4};
     check_rates(spec, want);
-    const std::string model = bytes_of(spec.output_dir + "/model.onnx");
+    const std::string model = bytes_of(spec.output.output_dir + "/model.onnx");
     // Killed on its way, the same command goes on where it was, and ends in the same bytes.
-    for (const char* step : {"7", "8"}) fs::remove_all(spec.output_dir + "/checkpoints/checkpoint-" + step);
+    for (const char* step : {"7", "8"}) fs::remove_all(spec.output.output_dir + "/checkpoints/checkpoint-" + step);
     trained(spec);
     check_rates(spec, want);
-    CHECK((bytes_of(spec.output_dir + "/model.onnx") == model));
+    CHECK((bytes_of(spec.output.output_dir + "/model.onnx") == model));
   }
   SECTION("hold") {
-    spec.resume_schedule = "hold";
+    spec.output.resume_schedule = "hold";
     trained(spec);
     check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4});
-    spec.resume_schedule = "auto";
-    spec.max_steps = 9;  // a rate that is held depends on no number of steps
+    spec.output.resume_schedule = "auto";
+    spec.schedule.max_steps = 9;  // a rate that is held depends on no number of steps
     trained(spec);
     CHECK(rates(spec).back() == Catch::Approx(1. / 4));
   }
@@ -176,40 +176,40 @@ TEST_CASE("the learning rates of a schedule that is stretched, begun anew, held"
 TEST_CASE("a run that early stopping ended goes on with more patience only", "[resume]") {
   const TempDir f;
   RunSpec spec = texts(f, "run");
-  spec.warmup_steps = 0;
-  spec.lr = 0;  // nothing gets better
-  spec.eval_steps = 1;
-  spec.early_stopping_patience = 2;
-  spec.max_steps = 6;
+  spec.schedule.warmup_steps = 0;
+  spec.optimization.lr = 0;  // nothing gets better
+  spec.evaluation.eval_steps = 1;
+  spec.evaluation.early_stopping_patience = 2;
+  spec.schedule.max_steps = 6;
   CHECK(trained(spec).result.steps == 3);  // the first evaluation is the best
-  spec.resume = "auto";
+  spec.output.resume = "auto";
   CHECK(trained(spec).result.steps == 3);
-  spec.max_steps = 9;
+  spec.schedule.max_steps = 9;
   CHECK(trained(spec).result.steps == 3);
-  spec.early_stopping_patience = 4;
+  spec.evaluation.early_stopping_patience = 4;
   CHECK(trained(spec).result.steps == 5);
-  spec.early_stopping_patience = 0;
+  spec.evaluation.early_stopping_patience = 0;
   CHECK(trained(spec).result.steps == 9);
 }
 
 TEST_CASE("early stopping wants more than its threshold, the best one does not", "[resume]") {
   const TempDir f;
   RunSpec spec = texts(f, "run");
-  spec.warmup_steps = 0;
-  spec.lr = 1e-4;  // every evaluation's loss is a little lower
-  spec.eval_steps = 1;
-  spec.metric_for_best_model = "loss";
-  spec.early_stopping_patience = 2;
-  spec.max_steps = 6;
+  spec.schedule.warmup_steps = 0;
+  spec.optimization.lr = 1e-4;  // every evaluation's loss is a little lower
+  spec.evaluation.eval_steps = 1;
+  spec.evaluation.metric_for_best_model = "loss";
+  spec.evaluation.early_stopping_patience = 2;
+  spec.schedule.max_steps = 6;
   CHECK(trained(spec).result.steps == 6);
-  spec.output_dir = f / "threshold";
-  spec.early_stopping_threshold = 1;
+  spec.output.output_dir = f / "threshold";
+  spec.evaluation.early_stopping_threshold = 1;
   const TrainReport stopped = trained(spec);
   CHECK(stopped.result.steps == 3);
   CHECK(stopped.result.best_step == 3);
-  spec.resume = "auto";
-  spec.early_stopping_threshold = 0;  // those two stay counted
+  spec.output.resume = "auto";
+  spec.evaluation.early_stopping_threshold = 0;  // those two stay counted
   CHECK(trained(spec).result.steps == 3);
-  spec.early_stopping_patience = 3;
+  spec.evaluation.early_stopping_patience = 3;
   CHECK(trained(spec).result.steps == 6);
 }

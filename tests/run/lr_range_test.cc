@@ -60,11 +60,11 @@ TEST_CASE("a range test that diverges at once, or is short, suggests nothing") {
 TEST_CASE("a range test writes its curve, stops where the loss diverges, and exports nothing") {
   const TempDir f;
   RunSpec spec = test::lenet_run(f, "run", -1);
-  spec.lr_range_test = 60;
-  spec.optimizer = "sgd";
-  spec.momentum = 0.9;
-  spec.max_grad_norm = 0;
-  spec.lr_scheduler_kwargs = "max_lr=10000";
+  spec.schedule.lr_range_test = 60;
+  spec.optimization.optimizer = "sgd";
+  spec.optimization.momentum = 0.9;
+  spec.optimization.max_grad_norm = 0;
+  spec.schedule.lr_scheduler_kwargs = "max_lr=10000";
   const TrainReport report = train(*prepare(spec));
   REQUIRE(report.lr_range.has_value());
   CHECK(report.lr_range->over());
@@ -81,11 +81,11 @@ TEST_CASE("a range test writes its curve, stops where the loss diverges, and exp
   CHECK_FALSE(std::filesystem::exists(f / "run/model.onnx"));
   CHECK_FALSE(std::filesystem::exists(f / "run/checkpoints"));
   // A run takes the test's place as it takes another run's.
-  spec.lr_range_test = 0;
-  spec.max_steps = 1;
-  spec.lr_scheduler_kwargs = "";
+  spec.schedule.lr_range_test = 0;
+  spec.schedule.max_steps = 1;
+  spec.schedule.lr_scheduler_kwargs = "";
   CHECK(error_of([&] { prepare(spec); }).id() == "E_OUTPUT_EXISTS");
-  spec.overwrite = true;
+  spec.output.overwrite = true;
   train(*prepare(spec));
   CHECK(std::filesystem::exists(f / "run/model.onnx"));
   CHECK_FALSE(std::filesystem::exists(f / "run/lr_range.json"));
@@ -95,8 +95,8 @@ TEST_CASE("a range test's bounds are refused with their range", "[settings]") {
   const TempDir f;
   const auto refused = [&](const char* arguments, const std::string& words) {
     RunSpec spec = test::lenet_run(f, "run", -1);
-    spec.lr_range_test = 10;
-    spec.lr_scheduler_kwargs = arguments;
+    spec.schedule.lr_range_test = 10;
+    spec.schedule.lr_scheduler_kwargs = arguments;
     const Error e = error_of([&] { prepare(spec); });
     CHECK(e.exit() == Exit::usage);
     CHECK_THAT(e.fact() + "; " + e.hint(), Catch::Matchers::ContainsSubstring(words));

@@ -23,9 +23,9 @@ namespace {
 
 RunSpec small_run(const TempDir& f, const std::string& run, int64_t steps) {
   RunSpec spec = test::lenet_run(f, run, steps);
-  spec.lr = 1e-2;
-  spec.lr_scheduler = "constant";
-  spec.save_steps = 1;
+  spec.optimization.lr = 1e-2;
+  spec.schedule.lr_scheduler = "constant";
+  spec.output.save_steps = 1;
   return spec;
 }
 
@@ -49,68 +49,68 @@ struct Case {
 constexpr Case kCases[] = {
     {"adahessian",
      [](RunSpec& s) {
-       s.optimizer = "adahessian";
-       s.optim_args = "eps=0.01,hessian_update_interval=2";
+       s.optimization.optimizer = "adahessian";
+       s.optimization.optim_args = "eps=0.01,hessian_update_interval=2";
      }},
     {"adahessian in fp16, skipped steps",
      [](RunSpec& s) {
-       s.optimizer = "adahessian";
-       s.optim_args = "eps=0.01,hessian_update_interval=2";
-       s.use_fp16 = true;
-       s.inject_overflow = "2";
+       s.optimization.optimizer = "adahessian";
+       s.optimization.optim_args = "eps=0.01,hessian_update_interval=2";
+       s.precision.use_fp16 = true;
+       s.precision.inject_overflow = "2";
      }},
     {"sophia_h, Lookahead",
      [](RunSpec& s) {
-       s.optimizer = "sophia_h";
-       s.optim_args = "eps=0.01,rho=0.1,hessian_update_interval=3";
-       s.lookahead = 2;
+       s.optimization.optimizer = "sophia_h";
+       s.optimization.optim_args = "eps=0.01,rho=0.1,hessian_update_interval=3";
+       s.optimization.lookahead = 2;
      }},
     {"sophia_g in fp16, skipped steps",
      [](RunSpec& s) {
-       s.optimizer = "sophia_g";
-       s.optim_args = "rho=10,hessian_update_interval=2";
-       s.lr = 3e-3;
-       s.use_fp16 = true;
-       s.inject_overflow = "2";
+       s.optimization.optimizer = "sophia_g";
+       s.optimization.optim_args = "rho=10,hessian_update_interval=2";
+       s.optimization.lr = 3e-3;
+       s.precision.use_fp16 = true;
+       s.precision.inject_overflow = "2";
      }},
     {"adamw, SAM, Lookahead, EMA in fp16",
      [](RunSpec& s) {
-       s.sam_rho = 0.05;
-       s.lookahead = 3;
-       s.ema_decay = {"0.9"};
-       s.use_fp16 = true;
+       s.optimization.sam_rho = 0.05;
+       s.optimization.lookahead = 3;
+       s.optimization.ema_decay = {"0.9"};
+       s.precision.use_fp16 = true;
      }},
     {"adamw in 8 bits",
      [](RunSpec& s) {
-       s.optim_bits = 8;
-       s.gradient_centralization = true;
-       s.clip_mode = "agc";
-       s.max_grad_norm = 0.1;
+       s.optimization.optim_bits = 8;
+       s.optimization.gradient_centralization = true;
+       s.optimization.clip_mode = "agc";
+       s.optimization.max_grad_norm = 0.1;
      }},
-    {"muon", [](RunSpec& s) { s.optimizer = "muon"; }},
+    {"muon", [](RunSpec& s) { s.optimization.optimizer = "muon"; }},
     {"adafactor, averaged, EMA, Lookahead in fp16",
      [](RunSpec& s) {
-       s.optimizer = "adafactor";
-       s.optim_args = "beta1=0.5";
-       s.lookahead = 3;
-       s.ema_decay = {"0.9"};
-       s.use_fp16 = true;
-       s.inject_overflow = "2";
+       s.optimization.optimizer = "adafactor";
+       s.optimization.optim_args = "beta1=0.5";
+       s.optimization.lookahead = 3;
+       s.optimization.ema_decay = {"0.9"};
+       s.precision.use_fp16 = true;
+       s.precision.inject_overflow = "2";
      }},
     {"adamw, tensors that wait, a clipping norm of their own",
      [](RunSpec& s) {
-       s.param_group = {"0.*: unfreeze_step=2", "3.*: unfreeze_step=5", "11.*: max_grad_norm=0.1"};
+       s.optimization.param_group = {"0.*: unfreeze_step=2", "3.*: unfreeze_step=5", "11.*: max_grad_norm=0.1"};
      }},
     {"stochastic weight averaging, gradient noise",
      [](RunSpec& s) {
-       s.swa_start = 2;
-       s.swa_lr = 0.01;
-       s.swa_anneal_steps = 3;
-       s.ema_every = 2;
-       s.gradient_noise = 0.01;
-       s.export_weights = "ema";
+       s.optimization.swa_start = 2;
+       s.optimization.swa_lr = 0.01;
+       s.optimization.swa_anneal_steps = 3;
+       s.optimization.ema_every = 2;
+       s.optimization.gradient_noise = 0.01;
+       s.output.export_weights = "ema";
      }},
-    {"schedule_free_adamw", [](RunSpec& s) { s.optimizer = "schedule_free_adamw"; }},
+    {"schedule_free_adamw", [](RunSpec& s) { s.optimization.optimizer = "schedule_free_adamw"; }},
 };
 
 }  // namespace
@@ -123,7 +123,7 @@ TEST_CASE("runs with rules around rules and of the second order go on where they
     for (RunSpec* s : {&whole, &part, &rest}) c.edit(*s);
     train(*prepare(whole));
     train(*prepare(part));
-    rest.resume = "auto";
+    rest.output.resume = "auto";
     train(*prepare(rest));
     CHECK(bytes_of(f / "run/model.onnx") == bytes_of(f / "whole/model.onnx"));
     CHECK(last_loss(f / "run") == last_loss(f / "whole"));
@@ -134,14 +134,14 @@ TEST_CASE("runs with rules around rules and of the second order go on where they
 TEST_CASE("a schedule-free run exports where it was evaluated, and keeps where it trains") {
   const TempDir f;
   RunSpec spec = small_run(f, "run", 6);
-  spec.optimizer = "schedule_free_adamw";
+  spec.optimization.optimizer = "schedule_free_adamw";
   const TrainReport report = train(*prepare(spec));
   REQUIRE(report.result.last.has_value());
   CHECK(report.result.last->loss == Catch::Approx(last_loss(f / "run")).epsilon(1e-6));
   RunSpec exported = small_run(f, "again", 0);
-  exported.model = f / "run/model.onnx";
-  exported.lr = 0;
-  exported.max_steps = 1;
+  exported.model.model = f / "run/model.onnx";
+  exported.optimization.lr = 0;
+  exported.schedule.max_steps = 1;
   train(*prepare(exported));
   CHECK(last_loss(f / "again") == Catch::Approx(last_loss(f / "run")).epsilon(1e-6));
   const Checkpoint c = load_checkpoint(checkpoint_path(f / "run/checkpoints", 6));
@@ -158,21 +158,21 @@ TEST_CASE("a schedule-free run exports where it was evaluated, and keeps where i
 TEST_CASE("settings of wrappers are refused with their range, before anything is read", "[settings]") {
   const TempDir f;
   RunSpec spec = small_run(f, "run", 1);
-  spec.optimizer = "schedule_free_adamw";
-  spec.lookahead = 5;
+  spec.optimization.optimizer = "schedule_free_adamw";
+  spec.optimization.lookahead = 5;
   const Error e = error_of([&] { prepare(spec); });
   CHECK(e.exit() == Exit::usage);
   CHECK(e.fact().find("--lookahead") != std::string::npos);
-  spec.lookahead = 0;
-  spec.optimizer = "adahessian";
-  spec.optim_args = "hessian_pwer=1";
+  spec.optimization.lookahead = 0;
+  spec.optimization.optimizer = "adahessian";
+  spec.optimization.optim_args = "hessian_pwer=1";
   CHECK(error_of([&] { prepare(spec); }).hint().find("hessian_power") != std::string::npos);
 }
 
 TEST_CASE("moments in 8 bits take a quarter, and are what a checkpoint holds") {
   const TempDir f;
   RunSpec wide = small_run(f, "wide", 1), narrow = small_run(f, "narrow", 1);
-  narrow.optim_bits = 8;
+  narrow.optimization.optim_bits = 8;
   train(*prepare(wide));
   train(*prepare(narrow));
   const auto moments = [&](const std::string& run) {
@@ -197,8 +197,8 @@ TEST_CASE("a checkpoint of another rule is refused by name", "[resume]") {
   const TempDir f;
   train(*prepare(small_run(f, "run", 2)));
   RunSpec other = small_run(f, "run", 3);
-  other.optimizer = "adahessian";
-  other.resume = "auto";
+  other.optimization.optimizer = "adahessian";
+  other.output.resume = "auto";
   const Error e = error_of([&] { prepare(other); });
   CHECK(e.exit() == Exit::checkpoint);
   CHECK(e.fact().find("optimizer was adamw, is adahessian") != std::string::npos);

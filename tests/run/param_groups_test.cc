@@ -24,33 +24,33 @@ namespace {
 RunSpec lenet(const TempDir& f, const std::string& run) {
   const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
   RunSpec spec;
-  spec.model = entry + "/model.onnx";
-  spec.train = entry + "/batch.safetensors";
-  spec.output_dir = f / run;
-  spec.loss = {"cross_entropy"};
-  spec.lr_scheduler = "constant";
-  spec.optimizer = "sgd";
-  spec.lr = 0.1;
-  spec.weight_decay = 0.5;
-  spec.decay_exclude = "none";
-  spec.max_grad_norm = 0;
-  spec.max_steps = 1;
-  spec.device = "cpu";
+  spec.model.model = entry + "/model.onnx";
+  spec.data.train = entry + "/batch.safetensors";
+  spec.output.output_dir = f / run;
+  spec.objective.loss = {"cross_entropy"};
+  spec.schedule.lr_scheduler = "constant";
+  spec.optimization.optimizer = "sgd";
+  spec.optimization.lr = 0.1;
+  spec.optimization.weight_decay = 0.5;
+  spec.optimization.decay_exclude = "none";
+  spec.optimization.max_grad_norm = 0;
+  spec.schedule.max_steps = 1;
+  spec.device.device = "cpu";
   return spec;
 }
 
 // An encoder of two layers that gets a head.
 RunSpec minilm(const TempDir& f) {
   RunSpec spec;
-  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  spec.model.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
   std::ofstream(f / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\n";
   std::ofstream(f / "train.csv") << "text,label\ngood,fine\nbad,poor\ngood good,fine\nbad bad,poor\n";
-  spec.train = f / "train.csv";
-  spec.vocab = f / "vocab.txt";
-  spec.text_columns = {"text"};
-  spec.output_dir = f / "run";
-  spec.device = "cpu";
-  spec.max_steps = 1;
+  spec.data.train = f / "train.csv";
+  spec.data.text.vocab = f / "vocab.txt";
+  spec.data.text.text_columns = {"text"};
+  spec.output.output_dir = f / "run";
+  spec.device.device = "cpu";
+  spec.schedule.max_steps = 1;
   return spec;
 }
 
@@ -74,10 +74,10 @@ ParamGroups groups_of(const RunSpec& spec) { return prepare(spec)->ready.groups;
 TEST_CASE("a group has a rate and a decay of its own, the rest moves as before", "[groups]") {
   const TempDir f;
   RunSpec spec = lenet(f, "plain");
-  const Weights start = weights(spec.model), plain = trained(spec);
-  spec.output_dir = f / "grouped";
-  spec.param_group = {"*.bias: lr=0.05, weight_decay=0", "{\"params\": \"7.*\", \"lr_scale\": 3}",
-                      "11.bias: freeze=true"};
+  const Weights start = weights(spec.model.model), plain = trained(spec);
+  spec.output.output_dir = f / "grouped";
+  spec.optimization.param_group = {"*.bias: lr=0.05, weight_decay=0", "{\"params\": \"7.*\", \"lr_scale\": 3}",
+                                   "11.bias: freeze=true"};
   const Weights grouped = trained(spec);
   for (const auto& [name, before] : start) {
     INFO(name);
@@ -96,7 +96,8 @@ TEST_CASE("a group has a rate and a decay of its own, the rest moves as before",
 TEST_CASE("later rows win, key by key", "[groups]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.param_group = {"*: freeze=true, weight_decay=0.25, lr=0.2", "9.*:freeze=no", "11.*: freeze=false, lr_scale=0.5"};
+  spec.optimization.param_group = {"*: freeze=true, weight_decay=0.25, lr=0.2", "9.*:freeze=no",
+                                   "11.*: freeze=false, lr_scale=0.5"};
   const auto run = prepare(spec);
   const ParamGroups& groups = run->ready.groups;
   std::set<std::string> training;
@@ -112,7 +113,7 @@ TEST_CASE("later rows win, key by key", "[groups]") {
 TEST_CASE("a run tells and records its groups", "[groups]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.param_group = {"*.bias: lr=0.05, weight_decay=0", "3.*: lr_scale=2", "3.*: freeze=true"};
+  spec.optimization.param_group = {"*.bias: lr=0.05, weight_decay=0", "3.*: lr_scale=2", "3.*: freeze=true"};
   std::vector<std::string> said, details, warnings;
   Host host;
   host.log = Log([&](Level level, const std::string& text) {
@@ -127,7 +128,7 @@ TEST_CASE("a run tells and records its groups", "[groups]") {
   CHECK(holds(warnings, "group '3.*': 0 tensors, 0 parameters (and 2 frozen): lr x 2; none of them trains"));
   CHECK(holds(details, "group: 0.bias: lr 0.05, weight decay 0"));
   const json record = json::parse(std::string(read_file(f / "run" + "/run.json").text()));
-  CHECK(record.at("config").at("param_group") == json(spec.param_group));
+  CHECK(record.at("config").at("param_group") == json(spec.optimization.param_group));
   const json& group = record.at("groups").at("param_group").at(0);
   CHECK(group == json{{"params", "*.bias"}, {"lr", 0.05}, {"weight_decay", 0.0}, {"tensors", 4}, {"parameters", 220}});
 }
@@ -135,27 +136,27 @@ TEST_CASE("a run tells and records its groups", "[groups]") {
 TEST_CASE("a resumed run has the groups it began with", "[groups]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.param_group = {"*.bias: lr=0.05"};
+  spec.optimization.param_group = {"*.bias: lr=0.05"};
   trained(spec);
-  spec.resume = "auto";
-  spec.max_steps = 2;
+  spec.output.resume = "auto";
+  spec.schedule.max_steps = 2;
   RunSpec other = spec;
-  other.param_group = {"*.bias: lr=0.02"};
-  other.layer_decay = 1;
+  other.optimization.param_group = {"*.bias: lr=0.02"};
+  other.optimization.layer_decay = 1;
   const Error e = error_of([&] { trained(other); });
   CHECK(e.exit() == Exit::checkpoint);
   CHECK_THAT(e.fact(), ContainsSubstring("param_group was *.bias: lr=0.05, is *.bias: lr=0.02"));
   const Weights resumed = trained(spec);
   RunSpec whole = lenet(f, "whole");
-  whole.param_group = spec.param_group;
-  whole.max_steps = 2;
+  whole.optimization.param_group = spec.optimization.param_group;
+  whole.schedule.max_steps = 2;
   CHECK(resumed == trained(whole));
 }
 
 TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") {
   const TempDir f;
   RunSpec spec = minilm(f);
-  spec.layer_decay = 0.5;
+  spec.optimization.layer_decay = 0.5;
   const auto factor = [](const ParamGroups& groups, const std::string& name) {
     INFO(name);
     REQUIRE(groups.own.count(name));
@@ -168,11 +169,11 @@ TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") 
   CHECK(factor(groups, "onnx::MatMul_433") == 0.5);
   CHECK(std::count_if(groups.own.begin(), groups.own.end(), [](const auto& g) { return g.second.lr_factor == 1; }) ==
         2);
-  spec.param_group = {"bert.encoder.layer.0.*: lr_scale=0.3"};  // by the names that the exporter lost, too
+  spec.optimization.param_group = {"bert.encoder.layer.0.*: lr_scale=0.3"};  // by the names that the exporter lost, too
   CHECK(factor(groups_of(spec), "onnx::MatMul_408") == 0.3);
   CHECK(factor(groups_of(spec), "onnx::MatMul_433") == 0.5);
-  spec.param_group.clear();
-  spec.lora = "r=2";
+  spec.optimization.param_group.clear();
+  spec.model.lora = "r=2";
   const ParamGroups adapted = groups_of(spec);
   CHECK(factor(adapted, "bert.encoder.layer.0.attention.self.query.weight.lora_A") == 0.25);
   CHECK(factor(adapted, "bert.encoder.layer.1.output.dense.weight.lora_B") == 0.5);
@@ -191,26 +192,26 @@ TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") 
 TEST_CASE("a group that waits stays as it is, and its gradient counts for nothing", "[groups]") {
   const TempDir f;
   RunSpec spec = lenet(f, "waits");
-  spec.max_grad_norm = 0.1;
-  spec.max_steps = 3;
-  spec.param_group = {"0.*: unfreeze_step=2", "7.*: unfreeze_step=3"};
-  const Weights start = weights(spec.model), waiting = trained(spec);
+  spec.optimization.max_grad_norm = 0.1;
+  spec.schedule.max_steps = 3;
+  spec.optimization.param_group = {"0.*: unfreeze_step=2", "7.*: unfreeze_step=3"};
+  const Weights start = weights(spec.model.model), waiting = trained(spec);
   CHECK(waiting.at("7.weight") == start.at("7.weight"));
   CHECK(waiting.at("0.weight") != start.at("0.weight"));
-  spec.output_dir = f / "frozen";
-  spec.param_group = {"0.*: freeze=true", "7.*: freeze=true"};
-  spec.max_steps = 2;
+  spec.output.output_dir = f / "frozen";
+  spec.optimization.param_group = {"0.*: freeze=true", "7.*: freeze=true"};
+  spec.schedule.max_steps = 2;
   const Weights frozen = trained(spec);
-  spec.output_dir = f / "waits for two";
-  spec.param_group = {"0.*: unfreeze_step=2", "7.*: unfreeze_step=3"};
+  spec.output.output_dir = f / "waits for two";
+  spec.optimization.param_group = {"0.*: unfreeze_step=2", "7.*: unfreeze_step=3"};
   CHECK(trained(spec) == frozen);
 }
 
 TEST_CASE("gradual unfreezing goes down from the head, a layer at a time", "[groups]") {
   const TempDir f;
   RunSpec spec = minilm(f);
-  spec.gradual_unfreezing = 10;
-  spec.param_group = {"bert.encoder.layer.0.attention.*: unfreeze_step=3"};
+  spec.optimization.gradual_unfreezing = 10;
+  spec.optimization.param_group = {"bert.encoder.layer.0.attention.*: unfreeze_step=3"};
   const ParamGroups groups = groups_of(spec);
   const auto from = [&](const std::string& name) { return groups.own.at(name).unfreeze_step; };
   CHECK(from("bert.embeddings.LayerNorm.bias") == 30);
@@ -228,7 +229,7 @@ TEST_CASE("gradual unfreezing goes down from the head, a layer at a time", "[gro
   train(*prepare(spec, host));
   CHECK(line == "gradual unfreezing: a layer every 10 steps, all from step 30");
   RunSpec plain = lenet(f, "none");
-  plain.gradual_unfreezing = 10;
+  plain.optimization.gradual_unfreezing = 10;
   CHECK_THAT(error_of([&] { prepare(plain); }).fact(), ContainsSubstring("--gradual_unfreezing 10"));
 }
 
@@ -237,7 +238,7 @@ TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
   RunSpec spec = lenet(f, "run");
   const auto refused = [&](const std::string& row, const char* id, const std::string& part) {
     INFO(row);
-    spec.param_group = {row};
+    spec.optimization.param_group = {row};
     const Error e = error_of([&] { prepare(spec); });
     CHECK(e.exit() == Exit::usage);
     CHECK(e.id() == id);
@@ -250,9 +251,9 @@ TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
           "a group has: lr, lr_scale, weight_decay, max_grad_norm, unfreeze_step, freeze, adamw");
   refused("*: unfreeze_step=1.5", "E_FLAG_RANGE", "give a whole number of steps");
   refused("*: adamw=true", "E_FLAG_VALUE", "--optimizer sgd moves all parameters in one way");
-  spec.optimizer = "schedule_free_adamw";
+  spec.optimization.optimizer = "schedule_free_adamw";
   refused("*: unfreeze_step=3", "E_FLAG_VALUE", "a step of --optimizer schedule_free_adamw depends on all before it");
-  spec.optimizer = "sgd";
+  spec.optimization.optimizer = "sgd";
   refused("*: lr=-1", "E_FLAG_RANGE", "give a number >= 0");
   refused("*: weight_decay=inf", "E_FLAG_RANGE", "weight_decay is inf");
   refused("*: lr=fast", "E_FLAG_VALUE", "lr is 'fast'");
@@ -262,12 +263,12 @@ TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
   refused("*:", "E_FLAG_VALUE", "write 'GLOB: lr=1e-5");
   refused("{\"lr\": 1}", "E_FLAG_VALUE", "params");
   refused("{\"params\": ", "E_FLAG_VALUE", "is not understood");
-  spec.lr = 0;
+  spec.optimization.lr = 0;
   refused("*: lr=0.1", "E_FLAG_VALUE", "--lr is 0");
-  spec.lr = 0.1;
-  spec.param_group.clear();
-  spec.layer_decay = 0.75;
+  spec.optimization.lr = 0.1;
+  spec.optimization.param_group.clear();
+  spec.optimization.layer_decay = 0.75;
   CHECK(error_of([&] { prepare(spec); }).id() == "E_LAYER_DECAY");
-  spec.layer_decay = 1.5;
+  spec.optimization.layer_decay = 1.5;
   CHECK_THAT(error_of([&] { prepare(spec); }).fact(), ContainsSubstring("above 0 and at most 1"));
 }

@@ -16,10 +16,10 @@ namespace {
 
 RunSpec plateau(const TempDir& f, const std::string& run, int64_t steps) {
   RunSpec spec = test::lenet_run(f, run, steps);
-  spec.lr = 1e-9;  // nothing gets better by more than the threshold
-  spec.lr_scheduler = "reduce_lr_on_plateau";
-  spec.lr_scheduler_kwargs = "factor=0.5,patience=1,eps=0";
-  spec.eval_steps = 1;
+  spec.optimization.lr = 1e-9;  // nothing gets better by more than the threshold
+  spec.schedule.lr_scheduler = "reduce_lr_on_plateau";
+  spec.schedule.lr_scheduler_kwargs = "factor=0.5,patience=1,eps=0";
+  spec.evaluation.eval_steps = 1;
   return spec;
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("the rate falls when evaluations are no better, in a resumed run as in
   CHECK(whole == std::vector<double>{1e-9, 1e-9, 1e-9, 0.5e-9, 0.5e-9, 0.25e-9, 0.25e-9});
   train(*prepare(plateau(f, "run", 4)));
   RunSpec more = plateau(f, "run", 7);
-  more.resume = "auto";
+  more.output.resume = "auto";
   train(*prepare(more));
   CHECK(rates(f / "run") == whole);
 }
@@ -48,7 +48,7 @@ TEST_CASE("the rate falls when evaluations are no better, in a resumed run as in
 TEST_CASE("a plateau needs evaluations", "[settings]") {
   const TempDir f;
   RunSpec spec = plateau(f, "run", 1);
-  spec.val.clear();
+  spec.data.val.clear();
   const Error e = error_of([&] { prepare(spec); });
   CHECK(e.exit() == Exit::usage);
   CHECK(e.hint().find("--val_split") != std::string::npos);

@@ -28,19 +28,19 @@ RunSpec classifier(const TempDir& f, const std::string& run) {
     table << words[i % 2 * 3] << ',' << (i % 2 ? "poor" : "fine") << "\n";
   }
   RunSpec spec;
-  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
-  spec.train = f / "train.csv";
-  spec.val = f / "train.csv";
-  spec.vocab = f / "vocab.txt";
-  spec.text_columns = {"text"};
-  spec.output_dir = f / run;
-  spec.max_seq_len = 16;
-  spec.pad_to_multiple = 16;
-  spec.max_steps = 50;
-  spec.lr = 1e-3;
-  spec.gradient_accumulation_steps = 2;
-  spec.dropout = 0.2;
-  spec.device = "cpu";
+  spec.model.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  spec.data.train = f / "train.csv";
+  spec.data.val = f / "train.csv";
+  spec.data.text.vocab = f / "vocab.txt";
+  spec.data.text.text_columns = {"text"};
+  spec.output.output_dir = f / run;
+  spec.data.text.max_seq_len = 16;
+  spec.data.text.pad_to_multiple = 16;
+  spec.schedule.max_steps = 50;
+  spec.optimization.lr = 1e-3;
+  spec.schedule.gradient_accumulation_steps = 2;
+  spec.model.dropout = 0.2;
+  spec.device.device = "cpu";
   return spec;
 }
 
@@ -62,10 +62,10 @@ TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks al
   const TempDir f;
   const auto run = [&](int64_t ranks, const std::string& name, const std::string& lora) {
     RunSpec spec = classifier(f, name);
-    spec.ranks = ranks;
-    spec.batch_size = 8 / ranks;
-    spec.eval_batch_size = 8;
-    spec.lora = lora;
+    spec.distribution.ranks = ranks;
+    spec.schedule.batch_size = 8 / ranks;
+    spec.evaluation.eval_batch_size = 8;
+    spec.model.lora = lora;
     return train(*prepare(spec)).result;
   };
   const std::string lora = GENERATE("", "r=2");
@@ -93,16 +93,16 @@ TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks al
 TEST_CASE("--lr_base_scale multiplies the peak rate by the samples a step of all ranks", "[ranks]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
-  spec.ranks = 3;
-  spec.batch_size = 4;  // times two micro-batches: 24
-  spec.lr_base_size = 6;
+  spec.distribution.ranks = 3;
+  spec.schedule.batch_size = 4;  // times two micro-batches: 24
+  spec.optimization.lr_base_size = 6;
   CHECK(prepare(spec)->config.schedule.lr == 1e-3);
-  spec.lr_base_scale = "linear";
+  spec.optimization.lr_base_scale = "linear";
   CHECK(prepare(spec)->config.schedule.lr == Catch::Approx(4e-3).epsilon(1e-12));
-  spec.lr_base_scale = "sqrt";
+  spec.optimization.lr_base_scale = "sqrt";
   CHECK(prepare(spec)->config.schedule.lr == Catch::Approx(2e-3).epsilon(1e-12));
-  spec.in_tokens = true;
-  spec.batch_size = 128;
+  spec.data.text.in_tokens = true;
+  spec.schedule.batch_size = 128;
   test::expect_error(
       "E_USAGE", "--in_tokens", [&] { prepare(spec); }, Exit::usage);
 }
@@ -111,9 +111,9 @@ TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are
   const TempDir f;
   const auto run = [&](const std::string& name, const std::string& sent) {
     RunSpec spec = classifier(f, name);
-    spec.ranks = 2;
-    spec.batch_size = 4;
-    spec.grad_reduce_dtype = sent;
+    spec.distribution.ranks = 2;
+    spec.schedule.batch_size = 4;
+    spec.distribution.grad_reduce_dtype = sent;
     train(*prepare(spec));
     return losses(f / name);
   };
@@ -125,13 +125,13 @@ TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are
   run("again", "bf16");
   CHECK(bytes(f / "again/model.onnx") == bytes(f / "sent/model.onnx"));
   RunSpec spec = classifier(f, "refused");
-  spec.ranks = 2;
-  spec.grad_reduce_dtype = "fp16";
+  spec.distribution.ranks = 2;
+  spec.distribution.grad_reduce_dtype = "fp16";
   test::expect_error(
       "E_USAGE", "without a loss scale", [&] { prepare(spec); }, Exit::usage);
-  spec.use_fp16 = true;
+  spec.precision.use_fp16 = true;
   CHECK(prepare(spec)->config.sent_gradients == DType::f16);
-  spec.sync_every = 2;
+  spec.distribution.sync_every = 2;
   test::expect_error(
       "E_RANKS", "--grad_reduce_dtype", [&] { prepare(spec); }, Exit::usage);
 }
@@ -139,12 +139,12 @@ TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are
 TEST_CASE("a trace shows sums of gradients beside backward", "[ranks]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
-  spec.ranks = 2;
-  spec.batch_size = 4;
-  spec.max_steps = 6;
-  spec.grad_reduce_trace = f / "trace.json";
+  spec.distribution.ranks = 2;
+  spec.schedule.batch_size = 4;
+  spec.schedule.max_steps = 6;
+  spec.distribution.grad_reduce_trace = f / "trace.json";
   train(*prepare(spec));
-  const nlohmann::json trace = nlohmann::json::parse(bytes(spec.grad_reduce_trace));
+  const nlohmann::json trace = nlohmann::json::parse(bytes(spec.distribution.grad_reduce_trace));
   std::map<int, int> runs, waits, sums;
   double end_of_sums = 0, end_of_wait = 0;
   for (const nlohmann::json& e : trace.at("traceEvents")) {
@@ -172,23 +172,23 @@ TEST_CASE("a trace shows sums of gradients beside backward", "[ranks]") {
 TEST_CASE("what goes wrong on one rank ends the run with its own error", "[ranks]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
-  spec.ranks = 64;
+  spec.distribution.ranks = 64;
   CHECK(test::error_of([&] { prepare(spec); }).id() == "E_RANKS");
 }
 
 TEST_CASE("a run of two ranks is resumed by one with as large a batch, and refused with another", "[ranks]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
-  spec.max_steps = 4;
-  spec.ranks = 2;
-  spec.batch_size = 4;
+  spec.schedule.max_steps = 4;
+  spec.distribution.ranks = 2;
+  spec.schedule.batch_size = 4;
   train(*prepare(spec));
-  spec.resume = "auto";
-  spec.resume_schedule = "hold";
-  spec.max_steps = 8;
-  spec.ranks = 1;
+  spec.output.resume = "auto";
+  spec.output.resume_schedule = "hold";
+  spec.schedule.max_steps = 8;
+  spec.distribution.ranks = 1;
   CHECK(test::error_of([&] { prepare(spec); }).id() == "E_CKPT_MISMATCH");
-  spec.batch_size = 8;
+  spec.schedule.batch_size = 8;
   CHECK(train(*prepare(spec)).result.steps == 8);
   CHECK(losses(f / "run").size() == 8);
 }
@@ -197,19 +197,19 @@ TEST_CASE("a ResNet with --sync_bn trains on 1, 2 and 4 ranks alike", "[ranks]")
   const TempDir f;
   const auto run = [&](int64_t ranks, bool together) {
     RunSpec spec;
-    spec.model = test::test_data("zoo/resnet_train_ts17/model.onnx");
-    spec.train = test::test_data("zoo/resnet_train_ts17/batch.safetensors");
-    spec.output_dir = f / std::to_string(ranks) + (together ? "" : "apart");
-    spec.batchnorm = "train";
-    spec.sync_bn = together;
-    spec.ranks = ranks;
-    spec.batch_size = 4 / ranks;
-    spec.max_steps = 4;
-    spec.lr = 0.05;
-    spec.optimizer = "sgd";
-    spec.device = "cpu";
+    spec.model.model = test::test_data("zoo/resnet_train_ts17/model.onnx");
+    spec.data.train = test::test_data("zoo/resnet_train_ts17/batch.safetensors");
+    spec.output.output_dir = f / std::to_string(ranks) + (together ? "" : "apart");
+    spec.model.batchnorm = "train";
+    spec.distribution.sync_bn = together;
+    spec.distribution.ranks = ranks;
+    spec.schedule.batch_size = 4 / ranks;
+    spec.schedule.max_steps = 4;
+    spec.optimization.lr = 0.05;
+    spec.optimization.optimizer = "sgd";
+    spec.device.device = "cpu";
     train(*prepare(spec));
-    return losses(spec.output_dir);
+    return losses(spec.output.output_dir);
   };
   const std::vector<double> one = run(1, true), apart = run(2, false);
   CHECK(std::abs(apart[0] - one[0]) > 0.1);
@@ -220,10 +220,10 @@ TEST_CASE("a ResNet with --sync_bn trains on 1, 2 and 4 ranks alike", "[ranks]")
     for (size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - one[i]) <= (i == 0 ? 2e-6 : 2e-4));
   }
   RunSpec spec;
-  spec.model = test::test_data("zoo/resnet_train_ts17/model.onnx");
-  spec.train = test::test_data("zoo/resnet_train_ts17/batch.safetensors");
-  spec.output_dir = f / "refused";
-  spec.sync_bn = true;
+  spec.model.model = test::test_data("zoo/resnet_train_ts17/model.onnx");
+  spec.data.train = test::test_data("zoo/resnet_train_ts17/batch.safetensors");
+  spec.output.output_dir = f / "refused";
+  spec.distribution.sync_bn = true;
   test::expect_error(
       "E_USAGE", "--batchnorm train", [&] { prepare(spec); }, Exit::usage);
 }

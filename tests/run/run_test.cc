@@ -30,14 +30,14 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
     if (!fs::exists(f / name)) fs::copy_file(entry + "/" + name, f / name);
   }
   RunSpec spec;
-  spec.model = f / "model.onnx";
-  spec.train = f / "batch.safetensors";
-  spec.output_dir = f / run;
-  spec.loss = {"cross_entropy"};
-  spec.lr_scheduler = "constant";
-  spec.save_strategy = "epoch";
-  spec.save_total_limit = 0;
-  spec.device = "cpu";
+  spec.model.model = f / "model.onnx";
+  spec.data.train = f / "batch.safetensors";
+  spec.output.output_dir = f / run;
+  spec.objective.loss = {"cross_entropy"};
+  spec.schedule.lr_scheduler = "constant";
+  spec.output.save_strategy = "epoch";
+  spec.output.save_total_limit = 0;
+  spec.device.device = "cpu";
   return spec;
 }
 
@@ -52,16 +52,16 @@ RunSpec classifier(const TempDir& f, const std::string& run) {
   write(f / "train.csv", table);
   write(f / "val.csv", "text,label\ngood day,fine\nso bad,poor\n");
   RunSpec spec;
-  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
-  spec.train = f / "train.csv";
-  spec.val = f / "val.csv";
-  spec.vocab = f / "vocab.txt";
-  spec.text_columns = {"text"};
-  spec.output_dir = f / run;
-  spec.max_seq_len = 16;
-  spec.max_steps = 3;
-  spec.dropout = 0.2;
-  spec.device = "cpu";
+  spec.model.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  spec.data.train = f / "train.csv";
+  spec.data.val = f / "val.csv";
+  spec.data.text.vocab = f / "vocab.txt";
+  spec.data.text.text_columns = {"text"};
+  spec.output.output_dir = f / run;
+  spec.data.text.max_seq_len = 16;
+  spec.schedule.max_steps = 3;
+  spec.model.dropout = 0.2;
+  spec.device.device = "cpu";
   return spec;
 }
 
@@ -78,8 +78,8 @@ TEST_CASE("a finished run is exported from its folder and its model file alone",
   const TempDir f;
   RunSpec spec = classifier(f, "run");
   SECTION("a head") {}
-  SECTION("a head with adapters") { spec.lora = "r=2"; }
-  SECTION("a precision plan") { spec.use_bf16 = true; }
+  SECTION("a head with adapters") { spec.model.lora = "r=2"; }
+  SECTION("a precision plan") { spec.precision.use_bf16 = true; }
   const TrainReport report = trained(spec);
   for (const char* name : {"train.csv", "val.csv", "vocab.txt"}) fs::remove(f / name);
   CHECK((exported(f, "run", "last") == bytes_of(report.model)));
@@ -88,12 +88,12 @@ TEST_CASE("a finished run is exported from its folder and its model file alone",
 TEST_CASE("best and averaged weights are those that training would have exported", "[export]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
-  spec.ema_decay = {"0.5"};
-  spec.eval_steps = 1;
-  spec.lr = 1e-2;
+  spec.optimization.ema_decay = {"0.5"};
+  spec.evaluation.eval_steps = 1;
+  spec.optimization.lr = 1e-2;
   for (const char* which : {"best", "ema"}) {
-    spec.output_dir = f / which;
-    spec.export_weights = which;
+    spec.output.output_dir = f / which;
+    spec.output.export_weights = which;
     const TrainReport report = trained(spec);
     CHECK((exported(f, which, which) == bytes_of(report.model)));
   }
@@ -102,15 +102,15 @@ TEST_CASE("best and averaged weights are those that training would have exported
 TEST_CASE("a run that was stopped is exported as one that ended there", "[export]") {
   const TempDir f;
   RunSpec spec = lenet(f, "short");
-  spec.max_steps = 2;
+  spec.schedule.max_steps = 2;
   const std::string two_steps = bytes_of(trained(spec).model);
   spec = lenet(f, "run");
-  spec.max_steps = 4;
+  spec.schedule.max_steps = 4;
   trained(spec);
   // As it was while it ran; every step is an epoch here.
   for (const char* step : {"3", "4"}) fs::remove_all(f / "run/checkpoints/checkpoint-" + step);
   for (const char* name : {"model.onnx", "run.json"}) fs::remove(f / "run" + "/" + name);
-  fs::remove(spec.train);
+  fs::remove(spec.data.train);
   CHECK((exported(f, "run", "last") == two_steps));
   const Error none = error_of([&] { export_run(f / "run", "best", "fp32", f / "x.onnx"); });
   CHECK(none.id() == "E_EXPORT_WEIGHTS");
@@ -126,7 +126,7 @@ TEST_CASE("a run that was stopped is exported as one that ended there", "[export
 TEST_CASE("the library prints nothing; what there is to say goes to the host", "[run]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.max_steps = 2;
+  spec.schedule.max_steps = 2;
   std::ostringstream out, err;
   auto *const cout = std::cout.rdbuf(out.rdbuf()), *const cerr = std::cerr.rdbuf(err.rdbuf());
   std::vector<std::string> said;
@@ -152,16 +152,16 @@ TEST_CASE("the library prints nothing; what there is to say goes to the host", "
 TEST_CASE("a library's run resumes only with what it began with", "[run]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.max_steps = 2;
+  spec.schedule.max_steps = 2;
   trained(spec);
-  spec.resume = "auto";
+  spec.output.resume = "auto";
   RunSpec other = spec;
-  other.lr = 1;
-  other.clip_mode = "inf";
+  other.optimization.lr = 1;
+  other.optimization.clip_mode = "inf";
   const Error e = error_of([&] { trained(other); });
   CHECK(e.exit() == Exit::checkpoint);
   CHECK_THAT(e.fact(), ContainsSubstring("lr was 5e-05, is 1") && ContainsSubstring("clip_mode was norm, is inf"));
-  spec.threads = 1;
+  spec.device.threads = 1;
   CHECK(trained(spec).result.steps == 2);
 }
 
@@ -169,18 +169,18 @@ TEST_CASE("a default gives way, what was asked for does not", "[run]") {
   RunSpec spec;
   CHECK_FALSE(asked_for(spec, setting_named("max_seq_len")));
   CHECK(suggest_texts(spec, setting_named("max_seq_len"), {"64"}));
-  CHECK(*spec.max_seq_len == 64);
+  CHECK(*spec.data.text.max_seq_len == 64);
   CHECK_FALSE(suggest_texts(spec, setting_named("max_seq_len"), {"many"}));
-  spec.max_seq_len = 32;
+  spec.data.text.max_seq_len = 32;
   CHECK_FALSE(suggest_texts(spec, setting_named("max_seq_len"), {"64"}));
-  CHECK(*spec.max_seq_len == 32);
+  CHECK(*spec.data.text.max_seq_len == 32);
 }
 
 TEST_CASE("an export that cannot be made is refused before the first step", "[export]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.max_steps = 2;
-  spec.export_precision = "fp16";
+  spec.schedule.max_steps = 2;
+  spec.output.export_precision = "fp16";
   const auto run = prepare(spec);
   for (SourceValue& v : run->graph().values) {  // a weight beyond fp16
     if (v.kind == SourceKind::parameter && v.data.rank() == 2) v.data.as_mutable<float>()[0] = 1e6F;
@@ -195,11 +195,11 @@ TEST_CASE("an export that cannot be made is refused before the first step", "[ex
 TEST_CASE("a model that training made too large for fp16 is written in fp32", "[export]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
-  spec.max_steps = 1;
-  spec.optimizer = "sgd";
-  spec.max_grad_norm = 0;
-  spec.lr = 1e7;
-  spec.export_precision = "fp16";
+  spec.schedule.max_steps = 1;
+  spec.optimization.optimizer = "sgd";
+  spec.optimization.max_grad_norm = 0;
+  spec.optimization.lr = 1e7;
+  spec.output.export_precision = "fp16";
   std::string said;
   const Log log([&](Level level, const std::string& text) {
     if (level == Level::warning) said += text + "\n";

@@ -24,12 +24,12 @@ void trained(const RunSpec& spec) { train(*prepare(spec)); }
 // Twelve epochs of one step, evaluated after each.
 RunSpec short_epochs(const TempDir& f, const std::string& strategy) {
   RunSpec spec = lenet_run(f, "run", 12);
-  spec.save_strategy = strategy;
-  spec.save_total_limit = 0;
+  spec.output.save_strategy = strategy;
+  spec.output.save_total_limit = 0;
   return spec;
 }
 
-std::vector<int64_t> saved(const RunSpec& spec) { return list_checkpoints(spec.output_dir + "/checkpoints"); }
+std::vector<int64_t> saved(const RunSpec& spec) { return list_checkpoints(spec.output.output_dir + "/checkpoints"); }
 
 std::vector<int64_t> all_steps() {
   std::vector<int64_t> steps(12);
@@ -40,7 +40,7 @@ std::vector<int64_t> all_steps() {
 // The step of eval.jsonl's last line that says "best": true.
 int64_t best_step(const RunSpec& spec) {
   int64_t best = -1;
-  std::ifstream file(spec.output_dir + "/eval.jsonl");
+  std::ifstream file(spec.output.output_dir + "/eval.jsonl");
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json row = nlohmann::json::parse(line);
     if (row.at("best").get<bool>()) best = row.at("step").get<int64_t>();
@@ -64,8 +64,8 @@ TEST_CASE("epoch saves at the end of each epoch", "[save_strategy]") {
 TEST_CASE("steps saves at its steps, at the last one, and at new best evaluations", "[save_strategy]") {
   const TempDir f;
   RunSpec spec = short_epochs(f, "steps");
-  spec.save_steps = 5;
-  spec.lr = 0;  // no evaluation is better than the first
+  spec.output.save_steps = 5;
+  spec.optimization.lr = 0;  // no evaluation is better than the first
   trained(spec);
   CHECK(saved(spec) == std::vector<int64_t>{1, 5, 10, 12});
 }
@@ -76,15 +76,16 @@ TEST_CASE("no saves nothing, and the model is the same", "[save_strategy]") {
   trained(spec);
   trained(every);
   CHECK(saved(spec).empty());
-  CHECK((read_file(spec.output_dir + "/model.onnx").text() == read_file(every.output_dir + "/model.onnx").text()));
+  CHECK((read_file(spec.output.output_dir + "/model.onnx").text() ==
+         read_file(every.output.output_dir + "/model.onnx").text()));
 }
 
 TEST_CASE("auto has the last and the best checkpoint, however short the epochs", "[save_strategy]") {
   const TempDir f, other;
   RunSpec spec = short_epochs(f, "auto"), every = short_epochs(other, "epoch");
   for (RunSpec* s : {&spec, &every}) {
-    s->lr = 0.05;  // early evaluations are the best ones: later ones must not replace them
-    s->export_weights = "best";
+    s->optimization.lr = 0.05;  // early evaluations are the best ones: later ones must not replace them
+    s->output.export_weights = "best";
   }
   trained(spec);
   trained(every);
@@ -93,17 +94,18 @@ TEST_CASE("auto has the last and the best checkpoint, however short the epochs",
   CHECK(contains(saved(spec), 12));
   CHECK(contains(saved(spec), best));
   // Held in memory or written at once, the best checkpoint has the same weights.
-  CHECK((read_file(spec.output_dir + "/model.onnx").text() == read_file(every.output_dir + "/model.onnx").text()));
+  CHECK((read_file(spec.output.output_dir + "/model.onnx").text() ==
+         read_file(every.output.output_dir + "/model.onnx").text()));
 }
 
 TEST_CASE("strategies that contradict other settings are refused", "[save_strategy]") {
   const TempDir f;
   RunSpec spec = short_epochs(f, "steps");
   CHECK(error_of([&] { trained(spec); }).exit() == Exit::usage);
-  spec.save_strategy = "no";
-  spec.save_steps = 2;
+  spec.output.save_strategy = "no";
+  spec.output.save_steps = 2;
   CHECK(error_of([&] { trained(spec); }).exit() == Exit::usage);
-  spec.save_steps = 0;
-  spec.export_weights = "best";
+  spec.output.save_steps = 0;
+  spec.output.export_weights = "best";
   CHECK(error_of([&] { trained(spec); }).exit() == Exit::usage);
 }

@@ -21,39 +21,46 @@ struct Anything {
   template <class T>
   operator T() const;
 };
-template <size_t... I>
+template <class Part, size_t... I>
 constexpr bool has_members(std::index_sequence<I...>) {
-  return requires { RunSpec{(static_cast<void>(I), Anything{})...}; };
+  return requires { Part{(static_cast<void>(I), Anything{})...}; };
 }
-// An aggregate takes as many initialisers as it has members.
-template <size_t N = 1>
+// An aggregate takes as many initializers as it has members.
+template <class Part, size_t N = 1>
 constexpr size_t members() {
-  if constexpr (has_members(std::make_index_sequence<N + 1>{})) {
-    return members<N + 1>();
+  if constexpr (has_members<Part>(std::make_index_sequence<N + 1>{})) {
+    return members<Part, N + 1>();
   } else {
     return N;
   }
 }
+template <class... Parts>
+constexpr size_t members_of() {
+  return (members<Parts>() + ...);
+}
 
 RunSpec batch_of(const std::string& model) {
   RunSpec spec;
-  spec.model = test::test_data("zoo/" + model + "/model.onnx");
-  spec.train = test::test_data("zoo/" + model + "/batch.safetensors");
-  spec.loss = {"cross_entropy"};
-  spec.device = "cpu";
+  spec.model.model = test::test_data("zoo/" + model + "/model.onnx");
+  spec.data.train = test::test_data("zoo/" + model + "/batch.safetensors");
+  spec.objective.loss = {"cross_entropy"};
+  spec.device.device = "cpu";
   return spec;
 }
 
 }  // namespace
 
-TEST_CASE("every member of RunSpec but `sources` is a setting", "[settings]") {
+TEST_CASE("every member of a RunSpec's parts is a setting", "[settings]") {
   std::set<const void*> places;
-  const RunSpec spec;
+  RunSpec spec;
   for (const Setting& s : settings()) {
     INFO(s.name);
-    CHECK(std::visit([&](auto m) { return places.insert(&(spec.*m)).second; }, s.member));
+    CHECK(std::visit([&](const auto* place) { return places.insert(place).second; }, s.member(spec)));
   }
-  CHECK(settings().size() == members() - 1);
+  constexpr size_t data = members_of<DataSpec, TextSpec, LanguageSpec, ImageSpec, TableSpec>() - 4;  // 4 are parts
+  CHECK(settings().size() == data + members_of<ModelSpec, ObjectiveSpec, PrecisionSpec, OptimizationSpec, ScheduleSpec,
+                                               EvaluationSpec, OutputSpec, DistributionSpec, DeviceSpec>());
+  CHECK(members<RunSpec>() == 11);  // ten parts and sources
 }
 
 TEST_CASE("a setting's row says what people need", "[settings]") {
@@ -77,7 +84,7 @@ TEST_CASE("a setting's row says what people need", "[settings]") {
 
 TEST_CASE("a checkpoint from before a setting came up is of a run with its default", "[settings]") {
   RunSpec spec = batch_of("lenet_relu_dyn18");
-  spec.lr = 0.5;
+  spec.optimization.lr = 0.5;
   const std::map<std::string, std::string> now = resume_record(spec);
   std::map<std::string, std::string> saved = now;
   REQUIRE(saved.erase("grad_reduce_dtype") == 1);
@@ -97,15 +104,17 @@ TEST_CASE("a library's settings are held to the same ranges, in the same words",
     CHECK(e.exit() == Exit::usage);
     return e.fact();
   };
-  CHECK(refused([](RunSpec& s) { s.epochs = -1; }) == "--epochs -1: out of range; allowed: at least 0");
-  CHECK(refused([](RunSpec& s) { s.lr = RunSpec::kInfinity; }) == "--lr inf: out of range; allowed: at least 0");
-  CHECK(refused([](RunSpec& s) { s.dropout = 1; }) == "--dropout 1: out of range; allowed: at least 0 and below 1");
-  CHECK_THAT(refused([](RunSpec& s) { s.optimizer = "adamx"; }), ContainsSubstring("no such value"));
-  CHECK_THAT(refused([](RunSpec& s) { s.inject_overflow = "8-6"; }), ContainsSubstring("3,6-8"));
-  CHECK_THAT(refused([](RunSpec& s) { s.require = {"acuracy>1"}; }), ContainsSubstring("accuracy"));
-  CHECK_THAT(refused([](RunSpec& s) { s.output_dir = ""; }), ContainsSubstring("empty"));
+  CHECK(refused([](RunSpec& s) { s.schedule.epochs = -1; }) == "--epochs -1: out of range; allowed: at least 0");
+  CHECK(refused([](RunSpec& s) { s.optimization.lr = std::numeric_limits<double>::infinity(); }) ==
+        "--lr inf: out of range; allowed: at least 0");
+  CHECK(refused([](RunSpec& s) { s.model.dropout = 1; }) ==
+        "--dropout 1: out of range; allowed: at least 0 and below 1");
+  CHECK_THAT(refused([](RunSpec& s) { s.optimization.optimizer = "adamx"; }), ContainsSubstring("no such value"));
+  CHECK_THAT(refused([](RunSpec& s) { s.precision.inject_overflow = "8-6"; }), ContainsSubstring("3,6-8"));
+  CHECK_THAT(refused([](RunSpec& s) { s.evaluation.require = {"acuracy>1"}; }), ContainsSubstring("accuracy"));
+  CHECK_THAT(refused([](RunSpec& s) { s.output.output_dir = ""; }), ContainsSubstring("empty"));
   RunSpec other = batch_of("lenet_relu_dyn18");
-  other.dtype = "fp8";  // that training does not read
+  other.precision.dtype = "fp8";  // that training does not read
   CHECK_NOTHROW(prepare(other, {}, Aim::estimate));
   CHECK(error_of([&] { evaluate_model(other); }).id() == "E_USAGE");
 }

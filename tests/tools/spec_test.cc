@@ -12,7 +12,7 @@ using namespace amp;
 TEST_CASE("what a resumed run must have in common is every setting that is not marked free", "[spec]") {
   const auto fixed = [](std::vector<std::string> words) {
     RunSpec spec = spec_of(train(std::move(words)));
-    spec.model = spec.train = "";  // files are compared by content
+    spec.model.model = spec.data.train = "";  // files are compared by content
     return resume_record(spec);
   };
   const auto plain = fixed({});
@@ -37,9 +37,9 @@ TEST_CASE("what a resumed run must have in common is every setting that is not m
 TEST_CASE("the defaults of the flags are those of a RunSpec", "[spec]") {
   const cli::Options options = train({});
   RunSpec spec = spec_of(options);
-  CHECK(spec.model == "m.onnx");
-  CHECK(spec.train == "t.csv");
-  spec.model = spec.train = "";
+  CHECK(spec.model.model == "m.onnx");
+  CHECK(spec.data.train == "t.csv");
+  spec.model.model = spec.data.train = "";
   for (const Setting& s : settings()) {
     if (options.source(s.name) == cli::Source::derived) continue;  // eval_batch_size: as batch_size
     INFO(s.name);

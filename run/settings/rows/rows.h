@@ -8,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "run/settings/setting.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -24,7 +26,30 @@ inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gr
 inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);                       // build any graph
 inline constexpr JobSet kPlanned = kRun | jobs(Job::write);                                // under a precision plan
 
-inline Setting setting(std::string_view name, Member member, std::string_view help) { return {name, member, help}; }
+// The part of a RunSpec that has this type. Each type occurs once.
+template <class Part>
+Part& part_of(RunSpec& spec) {
+  if constexpr (std::is_same_v<Part, ModelSpec>) return spec.model;
+  if constexpr (std::is_same_v<Part, ObjectiveSpec>) return spec.objective;
+  if constexpr (std::is_same_v<Part, DataSpec>) return spec.data;
+  if constexpr (std::is_same_v<Part, TextSpec>) return spec.data.text;
+  if constexpr (std::is_same_v<Part, LanguageSpec>) return spec.data.language;
+  if constexpr (std::is_same_v<Part, ImageSpec>) return spec.data.images;
+  if constexpr (std::is_same_v<Part, TableSpec>) return spec.data.tables;
+  if constexpr (std::is_same_v<Part, PrecisionSpec>) return spec.precision;
+  if constexpr (std::is_same_v<Part, OptimizationSpec>) return spec.optimization;
+  if constexpr (std::is_same_v<Part, ScheduleSpec>) return spec.schedule;
+  if constexpr (std::is_same_v<Part, EvaluationSpec>) return spec.evaluation;
+  if constexpr (std::is_same_v<Part, OutputSpec>) return spec.output;
+  if constexpr (std::is_same_v<Part, DistributionSpec>) return spec.distribution;
+  if constexpr (std::is_same_v<Part, DeviceSpec>) return spec.device;
+}
+
+// A row: setting("lr", &OptimizationSpec::lr, "Peak learning rate.").
+template <class Part, class T>
+Setting setting(std::string_view name, T Part::*field, std::string_view help) {
+  return {name, [field](RunSpec& spec) -> ValuePlace { return &(part_of<Part>(spec).*field); }, help};
+}
 
 // Each group's rows, in the order in which people are shown them.
 std::vector<Setting> model_settings();

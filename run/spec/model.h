@@ -1,0 +1,25 @@
+// Settings of the model: the file, its head, and which of its parameters train.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run/spec/default.h"
+
+namespace amp {
+
+struct ModelSpec {
+  std::string model;   // the ONNX file
+  std::string output;  // name of the graph output that the loss reads; empty: chosen by rule
+  std::string head_from, pooling = "auto", head = "auto", cut_at;
+  int64_t num_labels = 0;  // 0: from the data or the model
+  Default<double> dropout{0.1};
+  std::vector<std::string> freeze, trainable;  // globs of parameter names
+  int64_t freeze_layers = -1;                  // -1: none
+  std::string lora;                            // "r=8,alpha=16,..."; empty: none
+  std::string tie_weights = "auto", batchnorm = "freeze";
+  bool train_quantized = false, straight_through = true;
+};
+
+}  // namespace amp
