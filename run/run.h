@@ -1,9 +1,9 @@
 // The library: all of it that a program needs to fine-tune, judge, plan, check and export a model.
 //
 //   amp::RunSpec spec;
-//   spec.model = "model.onnx";
-//   spec.train = "train.tsv";
-//   spec.text_columns = {"text"};
+//   spec.model.model = "model.onnx";
+//   spec.data.train = "train.tsv";
+//   spec.data.text.text_columns = {"text"};
 //   const auto run = amp::prepare(spec);      // refuses what could not be done; nothing is written yet
 //   const amp::TrainReport report = amp::train(*run);
 //
