@@ -1,6 +1,7 @@
 #include "tools/run_verb.h"
 
 #include <iostream>
+#include <map>
 
 #include "base/error.h"
 #include "run/prepare/device.h"
@@ -11,46 +12,34 @@
 
 namespace amp {
 
+static std::map<cli::Verb, VerbBody>& bodies() {
+  static std::map<cli::Verb, VerbBody> table;
+  return table;
+}
+
+RegisterVerb::RegisterVerb(cli::Verb verb, VerbBody body) { bodies()[verb] = body; }
+
+VerbBody body_of(cli::Verb verb) {
+  const auto it = bodies().find(verb);
+  return it == bodies().end() ? nullptr : it->second;
+}
+
 int run_verb(const cli::Options& opts) {
   const Console console(opts);
   for (const std::string& w : opts.warnings) console.log().warning(w);
   if (opts.str("device") == "cuda")  // before anything else is read: it may not be there
     choose_device(spec_of(opts), opts.str("dtype") == "fp64", console.log());
-  switch (opts.verb) {
-    case cli::Verb::help:
-      std::cout << cli::help_text(opts.help_topic, opts.help_all);
-      return 0;
-    case cli::Verb::version:
-      std::cout << cli::version_text();
-      return 0;
-    case cli::Verb::grad:
-      return run_grad(opts, console);
-    case cli::Verb::predict:
-      return run_predict(opts, console);
-    case cli::Verb::generate:
-      return run_generate(opts, console);
-    case cli::Verb::train:
-      return run_train(opts, console);
-    case cli::Verb::eval:
-      return run_eval(opts, console);
-    case cli::Verb::check:
-      return run_check(opts, console);
-    case cli::Verb::plan:
-      return run_plan(opts, console);
-    case cli::Verb::export_model:
-      return run_export(opts, console);
-    case cli::Verb::tokenize:
-      return run_tokenize(opts);
-    case cli::Verb::bench:
-      return run_bench(opts, console);
-    case cli::Verb::report:
-      return run_report(opts);
-    case cli::Verb::create:
-      return run_create(opts, console);
-    case cli::Verb::convert:
-      return run_convert(opts, console);
+  if (opts.verb == cli::Verb::help) {
+    std::cout << cli::help_text(opts.help_topic, opts.help_all);
+    return 0;
   }
-  bug("a verb without a body");
+  if (opts.verb == cli::Verb::version) {
+    std::cout << cli::version_text();
+    return 0;
+  }
+  const VerbBody body = body_of(opts.verb);
+  if (!body) bug(cat("the verb ", cli::info(opts.verb).name, " has no body"));
+  return body(opts, console);
 }
 
 int run_command(const cli::Command& command) {

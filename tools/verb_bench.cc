@@ -132,7 +132,7 @@ nlohmann::json to_json(const BenchReport& r) {
 
 }  // namespace
 
-int run_bench(const cli::Options& opts, const Console& console) {
+static int run_bench(const cli::Options& opts, const Console& console) {
   const BenchReport r = bench_step(spec_of(opts), static_cast<int>(opts.integer("timed_steps")), console.log());
   if (opts.has("trace")) {
     FileWriter file(opts.str("trace"));
@@ -148,5 +148,7 @@ int run_bench(const cli::Options& opts, const Console& console) {
   if (!opts.flag("quiet")) print_kernels(r, opts.flag("verbose"));
   return 0;
 }
+
+static const RegisterVerb bench_verb(cli::Verb::bench, run_bench);
 
 }  // namespace amp

@@ -115,7 +115,7 @@ nlohmann::json to_json(const CheckReport& r, const std::string& model) {
 
 }  // namespace
 
-int run_check(const cli::Options& opts, const Console& console) {
+static int run_check(const cli::Options& opts, const Console& console) {
   const CheckReport r = check_model(spec_of(opts), console.log());
   if (opts.flag("json")) {
     std::cout << to_json(r, opts.str("model")).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
@@ -124,5 +124,7 @@ int run_check(const cli::Options& opts, const Console& console) {
   }
   return r.trains ? 0 : static_cast<int>(Exit::unsupported);
 }
+
+static const RegisterVerb check_verb(cli::Verb::check, run_check);
 
 }  // namespace amp

@@ -26,18 +26,21 @@ int told(const BuiltModel& built, const std::string& out) {
 
 }  // namespace
 
-int run_create(const cli::Options& opts, const Console& console) {
+static int run_create(const cli::Options& opts, const Console& console) {
   BuildSpec spec = spec_of_build(opts);
   spec.config = opts.str("model_config");
   return told(create_model(spec, opts.str("out"), console.log()), opts.str("out"));
 }
 
-int run_convert(const cli::Options& opts, const Console& console) {
+static int run_convert(const cli::Options& opts, const Console& console) {
   const std::string& out = opts.str("out");
   if (is_dir(opts.str("model"))) return told(convert_checkpoint(spec_of_build(opts), out, console.log()), out);
   write_checkpoint(opts.str("model"), out, console.log());
   std::cout << out << '\n';
   return 0;
 }
+
+static const RegisterVerb create_verb(cli::Verb::create, run_create);
+static const RegisterVerb convert_verb(cli::Verb::convert, run_convert);
 
 }  // namespace amp

@@ -11,7 +11,7 @@
 
 namespace amp {
 
-int run_eval(const cli::Options& opts, const Console& console) {
+static int run_eval(const cli::Options& opts, const Console& console) {
   RunSpec spec = spec_of(opts);
   if (spec.data.val.empty()) spec.data.val = opts.str("inputs");
   if (spec.data.val.empty())
@@ -32,5 +32,7 @@ int run_eval(const cli::Options& opts, const Console& console) {
   check_gates(spec.evaluation.require, &m);
   return 0;
 }
+
+static const RegisterVerb eval_verb(cli::Verb::eval, run_eval);
 
 }  // namespace amp

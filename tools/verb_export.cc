@@ -43,7 +43,7 @@ int run_to_huggingface(const cli::Options& opts, const Console& console) {
 
 }  // namespace
 
-int run_export(const cli::Options& opts, const Console& console) {
+static int run_export(const cli::Options& opts, const Console& console) {
   if (opts.str("to") == "huggingface") return run_to_huggingface(opts, console);
   const std::string model = opts.str("model"), out = opts.str("out"), which = opts.str("export_weights");
   const bool raw = opts.flag("export_raw_rows");
@@ -64,5 +64,7 @@ int run_export(const cli::Options& opts, const Console& console) {
   std::cout << out << '\n';
   return 0;
 }
+
+static const RegisterVerb export_model_verb(cli::Verb::export_model, run_export);
 
 }  // namespace amp

@@ -9,7 +9,7 @@
 
 namespace amp {
 
-int run_generate(const cli::Options& opts, const Console& console) {
+static int run_generate(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
   const std::vector<std::string>& prompts = opts.list("prompt");
   const Sampling how{opts.flag("sample"), spec.objective.temperature, spec.data.text.top_k};
@@ -30,5 +30,7 @@ int run_generate(const cli::Options& opts, const Console& console) {
   }
   return 0;
 }
+
+static const RegisterVerb generate_verb(cli::Verb::generate, run_generate);
 
 }  // namespace amp

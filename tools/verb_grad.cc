@@ -14,7 +14,7 @@ static nlohmann::json hessian(const cli::Options& opts, const Console& console) 
   return {{"loss", r.loss}, {"parameters", r.parameters}, {"out", opts.str("out")}, {"curvature", r.curvature}};
 }
 
-int run_grad(const cli::Options& opts, const Console& console) {
+static int run_grad(const cli::Options& opts, const Console& console) {
   if (!opts.str("hvp").empty()) {
     std::cout << hessian(opts, console).dump() << '\n';
     return 0;
@@ -27,5 +27,7 @@ int run_grad(const cli::Options& opts, const Console& console) {
   std::cout << j.dump() << '\n';
   return 0;
 }
+
+static const RegisterVerb grad_verb(cli::Verb::grad, run_grad);
 
 }  // namespace amp

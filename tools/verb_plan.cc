@@ -45,7 +45,7 @@ int run_diff(const cli::Options& opts, const Console& console) {
 
 }  // namespace
 
-int run_plan(const cli::Options& opts, const Console& console) {
+static int run_plan(const cli::Options& opts, const Console& console) {
   if (opts.has("diff")) return run_diff(opts, console);
   RunSpec spec = spec_of(opts);
   const bool measure = opts.has("calibrate");
@@ -59,5 +59,7 @@ int run_plan(const cli::Options& opts, const Console& console) {
   if (!opts.flag("quiet")) std::cout << render(planned, "text");
   return 0;
 }
+
+static const RegisterVerb plan_verb(cli::Verb::plan, run_plan);
 
 }  // namespace amp

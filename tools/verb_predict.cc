@@ -8,7 +8,7 @@
 
 namespace amp {
 
-int run_predict(const cli::Options& opts, const Console& console) {
+static int run_predict(const cli::Options& opts, const Console& console) {
   const std::string out = opts.str("out");
   const PredictReport report = predict(spec_of(opts), opts.str("inputs"), out, console.log());
   const nlohmann::ordered_json line =
@@ -17,5 +17,7 @@ int run_predict(const cli::Options& opts, const Console& console) {
   std::cout << line.dump() << '\n';
   return 0;
 }
+
+static const RegisterVerb predict_verb(cli::Verb::predict, run_predict);
 
 }  // namespace amp

@@ -8,7 +8,7 @@
 
 namespace amp {
 
-int run_report(const cli::Options& opts) {
+static int run_report(const cli::Options& opts, const Console&) {
   if (opts.positional.empty())
     fail(Exit::usage, "E_USAGE", "'report' has no run", "name the folder of a run, or several to compare");
   const std::string& out = opts.str("out");
@@ -19,5 +19,7 @@ int run_report(const cli::Options& opts) {
   std::cout << report_table(opts.positional) << out << '\n';
   return 0;
 }
+
+static const RegisterVerb report_verb(cli::Verb::report, run_report);
 
 }  // namespace amp

@@ -55,7 +55,7 @@ std::string decoded(const Tokenizer& tokenizer, const std::string& line) {
 
 }  // namespace
 
-int run_tokenize(const cli::Options& opts) {
+static int run_tokenize(const cli::Options& opts, const Console&) {
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec_of(opts));
   std::ios::sync_with_stdio(false);
   std::string line;
@@ -70,5 +70,7 @@ int run_tokenize(const cli::Options& opts) {
   }
   return 0;
 }
+
+static const RegisterVerb tokenize_verb(cli::Verb::tokenize, run_tokenize);
 
 }  // namespace amp

@@ -128,4 +128,6 @@ int run_train(const cli::Options& opts, const Console& console) {
   return 0;
 }
 
+static const RegisterVerb train_verb(cli::Verb::train, run_train);
+
 }  // namespace amp

@@ -1,5 +1,6 @@
-// The verbs of the command line, one file each. Each returns the process's exit code or throws an Error. They turn
-// flags into what run/ takes, and print what it gives back.
+// The verbs of the command line, one file each. A verb turns flags into a RunSpec, calls run/, and prints the result.
+//
+// Adding a verb: an enumerator and a row in tools/cli/flags.{h,cc}, and a file verb_NAME.cc that registers its body.
 #pragma once
 
 #include "tools/cli/options.h"
@@ -7,18 +8,16 @@
 
 namespace amp {
 
+// Returns the exit code of the process, or throws an Error.
+using VerbBody = int (*)(const cli::Options& opts, const Console& console);
+
+// static const RegisterVerb eval_verb(cli::Verb::eval, run_eval);
+struct RegisterVerb {
+  RegisterVerb(cli::Verb verb, VerbBody body);
+};
+
+VerbBody body_of(cli::Verb verb);  // null if no file registered one
+
 int run_train(const cli::Options& opts, const Console& console);
-int run_eval(const cli::Options& opts, const Console& console);
-int run_predict(const cli::Options& opts, const Console& console);
-int run_generate(const cli::Options& opts, const Console& console);
-int run_check(const cli::Options& opts, const Console& console);
-int run_plan(const cli::Options& opts, const Console& console);
-int run_grad(const cli::Options& opts, const Console& console);
-int run_export(const cli::Options& opts, const Console& console);
-int run_tokenize(const cli::Options& opts);
-int run_bench(const cli::Options& opts, const Console& console);
-int run_create(const cli::Options& opts, const Console& console);
-int run_report(const cli::Options& opts);
-int run_convert(const cli::Options& opts, const Console& console);
 
 }  // namespace amp

@@ -6,9 +6,10 @@ namespace amp::cli {
 
 std::vector<OwnFlag> own_flags() {
   static const SettingValue text = std::string(), off = false;
-  constexpr VerbSet all =
-      in(Verb::train, Verb::eval, Verb::predict, Verb::check, Verb::plan, Verb::grad, Verb::export_model,
-         Verb::tokenize, Verb::create, Verb::convert, Verb::generate, Verb::bench, Verb::report);
+  VerbSet all = 0;  // but help and version, which read no flags
+  for (const VerbInfo& v : verbs()) {
+    if (v.verb != Verb::help && v.verb != Verb::version) all |= in(v.verb);
+  }
   return {
       {"val",
        in(Verb::eval, Verb::predict, Verb::grad),
