@@ -1,7 +1,8 @@
 // Folders, durability and the lock of an output folder. Whole files are in base/file.h.
 //
-// Every failure to write is Exit::storage, E_WRITE, with the path and the system's reason; if space is short, also with
-// the bytes needed and free. fsync is not retried after a failure, because the kernel may have marked the pages clean.
+// Every failure to write is Exit::storage, E_WRITE, with the path and the system's reason. If space is short, the error
+// also has the bytes needed and free. fsync is not retried after a failure, because the kernel may have marked the
+// pages clean.
 #pragma once
 
 #include <cstdint>

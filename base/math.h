@@ -12,8 +12,8 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// a b + c. On CUDA it is rounded once regardless of flags: kernels of elementwise operators are compiled without
-// contraction, so that an operator gives the same bits alone and in a fused kernel.
+// a b + c. On CUDA it is rounded once regardless of flags. Kernels of elementwise operators are compiled without
+// contraction, so that an operator gives the same bits as in a fused kernel.
 HD inline float multiply_add(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);

@@ -141,6 +141,7 @@ SafeTensors parse(const FileBytes& file, Exit exit) {
       throw e.at(cat("in tensor '", printable(name), "'"));
     }
   }
+  // In file order, tensors must cover the data without gaps and without overlap.
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

@@ -17,8 +17,8 @@ Isa cpu_isa();
 bool cpu_has_bf16();  // avx512_bf16, unless limited
 
 // AVX-512 code uses 256-bit vectors: g++ 12 vectorizes fewer loops at 512 bits, and 512-bit code lowers the clock of
-// many CPUs. flatten: functions called by the body are inlined and compiled for the level, so that loops over functors
-// are vectorized.
+// many CPUs. The attribute `flatten` inlines functions that the body calls, so that loops over functors are vectorized
+// too.
 namespace detail {
 #ifndef __clang__
 template <class Body>

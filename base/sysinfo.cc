@@ -44,7 +44,7 @@ int64_t number_in(const std::string& path) {
 
 int64_t smaller(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
 
-// The limit of a group is the smallest of its own and those of all enclosing groups.
+// The limit of a group is the smallest among its limit and those of all enclosing groups.
 int64_t limit_up_to(const std::string& mount, std::string group, const char* file) {
   int64_t limit = number_in(mount + "/" + file);
   for (; group.size() > 1; group.resize(group.rfind('/')))

@@ -8,8 +8,8 @@ namespace amp {
 
 int64_t peak_rss_bytes();  // peak resident memory of this process; 0 if unknown
 
-// The memory this process may use: the smallest of the machine's memory, the limits of its control group and the
-// enclosing ones (memory.max, memory.limit_in_bytes), and the limit of its address space (ulimit -v).
+// The memory this process may use: the smallest of three limits. These are the machine's memory, the limits of its
+// control groups (memory.max, memory.limit_in_bytes), and that of its address space (ulimit -v).
 int64_t memory_limit_bytes();
 int64_t available_memory_bytes();  // the same minus what the process uses; at least 0
 // The limit of the control group; -1 if there is none. root: prefix of the file systems, for tests.

@@ -217,7 +217,7 @@ class Budget {
   }
 
  private:
-  // Counts nodes and bodies of the outermost bind() of this thread, because nested loops may leave no nodes behind.
+  // Counts nodes and bodies of the outermost bind() of this thread, because nested loops may leave no nodes.
   static void count() {
     if (++lowered_ > limits().graph_nodes) refuse_nodes("loops are unrolled");
   }

@@ -1,3 +1,5 @@
+// Decomposes nodes level by level, until no node has a decomposition. Types and shapes of the results must equal those
+// of the replaced node, including storage types that a precision plan has changed.
 #include "graph/definitions.h"
 
 #include <optional>

@@ -13,7 +13,7 @@ namespace amp {
 Graph expand_definitions(Graph graph, const Evaluator& evaluator);
 
 // Fails with E_NO_SECOND_GRADIENT if a path from wrt to `of` (gradients) contains an operator without a gradient rule.
-// source: the graph that `graph` was bound from, for the message.
+// `source` is the model that `graph` was bound from; it is used for the message.
 void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wrt, const std::vector<ValueId>& of,
                               const SourceGraph& source);
 

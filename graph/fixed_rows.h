@@ -28,8 +28,8 @@ struct FixedShapes {
 // possible, or none was found. Candidates are the declared dimensions, the constants in shapes, and their divisors.
 FixedShapes find_fixed_shapes(const SourceGraph&, const std::vector<int>& outputs, const Evaluator&);
 
-// Attribute of a Reshape: the first extent of its constant shape is the number of rows of the export, and is replaced
-// by the batch's number of rows.
+// Attribute of a Reshape whose constant shape starts with the export's number of rows. That extent is replaced by the
+// batch's number of rows.
 inline constexpr const char* kFreeRows = "free_rows";
 // Sets or removes that attribute on each Reshape with a constant first extent whose input depends on a graph input.
 // Returns their number. The caller must verify that the outputs of a row do not change.

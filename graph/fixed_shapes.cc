@@ -1,7 +1,7 @@
 // find_fixed_shapes(): binds the graph, without executing it, for 2 and for 3 rows. If the outputs' rows follow the
 // inputs' rows, any number is possible: the usual case, and no further size is tried. Otherwise candidates are bound
-// one by one. A candidate whose outputs have as many rows as its inputs is preferred over one with a multiple, because
-// a graph that always outputs 8 rows also binds for 4. Limits on time and tries keep large models fast.
+// one by one. Candidates whose outputs have as many rows as the inputs are preferred over those with a multiple: a
+// graph that always outputs 8 rows also binds for 4. Limits on time and tries keep large models fast.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -141,6 +141,7 @@ class FoldedRowSearch {
     }
     std::map<int, FoldedRows> followers;
     Faults left;
+    // Remove candidates that nodes reject until the set of accepted ones is stable.
     for (bool changed = true; changed;) {
       followers = found_;
       for (const auto& [v, k] : choice) followers.emplace(v, candidates_.at(v)[k]);
@@ -155,6 +156,7 @@ class FoldedRowSearch {
         if (++it->second == candidates_.at(v).size()) choice.erase(it);
       }
     }
+    // Accept a candidate only if binding fails when it keeps the file's number of slices.
     for (const auto& [v, k] : choice) {
       if (found_.count(v) || !trained(v)) continue;
       const FoldedRows& mine = candidates_.at(v)[k];
@@ -179,9 +181,9 @@ class FoldedRowSearch {
     return out;
   }
 
-  // Binds parameters as constants, so that every value that does not depend on the batch is computed. If such a value
-  // consists of as many copies as the graph has rows, and is combined with the batch along the row axis, the candidates
-  // that it is computed from are folded rows.
+  // Binds parameters as constants, so that every value that does not depend on the batch is computed. Such a value may
+  // consist of as many copies as the graph has rows, and be combined with the batch along the row axis. Then the
+  // candidates that it is computed from are folded rows.
   void accept_met() {
     if (std::none_of(candidates_.begin(), candidates_.end(), [&](const auto& c) { return open(c.first); })) return;
     SourceGraph g = g_;

@@ -99,6 +99,7 @@ Graph absorb_casts(const Graph& original) {
   std::vector<DType> stored(uses.size());
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) stored[static_cast<size_t>(i)] = g.value(ValueId{i}).dtype;
+  // A Cast is absorbed if it is the only reader of a computed value and its producer may store the other type.
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& cast = g.node(NodeId{n});
     if (cast.op->name != "Cast") continue;
@@ -125,6 +126,7 @@ Graph absorb_casts(const Graph& original) {
     if (!is_low(stored[static_cast<size_t>(cast.in[0].index)]) || g.value(cast.out[0]).dtype != DType::f32) continue;
     narrow[static_cast<size_t>(cast.out[0].index)] = cast.in[0];
   }
+  // Copy the graph with the chosen storage types.
   Copier copy(g);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});

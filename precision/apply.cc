@@ -98,8 +98,8 @@ class Apply {
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
   }
 
-  // The type of all floating-point inputs of a node that only moves elements: 16 bits if they already are, or if its
-  // readers need only 16 bits and casting before the node takes no more casts than after it.
+  // The type of all floating-point inputs of a node that only moves elements. It is 16 bits if they already are, or if
+  // its readers need only 16 bits and casting before the node needs no more casts than after it.
   DType moved_type(const Node& node) {
     size_t low = 0, wide = 0;
     int64_t in = 0, out = 0;

@@ -31,8 +31,8 @@ struct Calibration {
   std::vector<PlanGroup> ranked;    // the other low groups, largest error first, later nodes first among equals
 };
 
-// nodes: per source node. inputs: per value index, with the ranges of graph inputs. plan: the plan to improve. The
-// ranges keep a factor of two below fp16's limit, because later batches may have larger values.
+// nodes: per source node. inputs: per value index, the ranges of graph inputs. plan: the plan to improve. A factor of
+// two is kept to fp16's limit, because later batches may have larger values.
 Calibration judge(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
                   const std::vector<ValueRange>& inputs);
 

@@ -1,5 +1,5 @@
-// Finds nodes that need an epsilon: a constant that keeps a value away from 0 (in x / max(norm, 1e-12), log(p + 1e-9),
-// Clip's min) and that a 16-bit type cannot represent.
+// Finds nodes that need an epsilon which a 16-bit type cannot represent. An epsilon is a constant that keeps a value
+// away from 0, as in x / max(norm, 1e-12), log(p + 1e-9) or Clip's min.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Properties of values that the plan depends on: their element types, where the file does not declare them, and whether
-// they depend on weights or floating-point data (masks, positions and shape arithmetic from integers do not).
+// Properties of values that the plan depends on: their element types, and whether they depend on weights or
+// floating-point data. Masks, positions and shape arithmetic from integers do not.
 #pragma once
 
 #include <vector>
@@ -22,8 +22,8 @@ bool is_data_input(const SourceNode& node, size_t position);
 // Other operators take the type of input 0.
 bool promotes(const SourceNode& node);
 
-// True if values beyond fp16's range at the input may be beyond it at the output: operators that move, select or add
-// elements (Add, Mul, Where, Expand, ...; not Softmax, Clip, Greater).
+// True if values beyond fp16's range at the input may be beyond it at the output. This holds for operators that move,
+// select or combine elements: Add, Mul, Where, Expand, ...; not Softmax, Clip, Greater.
 bool keeps_range(const SourceNode& node);
 
 }  // namespace amp

@@ -51,6 +51,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
         g, r, true, false, [&](int i) { return !leads[at(i)] && cls(i) == OpClass::clear; },
         [&](int i) { leads[at(i)] = 1; });
   }
+  // Pass 2: spread deny forward along vertices that lead to a deny or infer vertex.
   std::vector<char> denied(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (cls(r) == OpClass::deny) out[at(r)].pass = PaintPass::cls;
@@ -65,6 +66,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto may_join = [&](int i) {
     return !g[at(i)].fixed && !denied[at(i)] && (cls(i) == OpClass::clear || cls(i) == OpClass::infer);
   };
+  // Pass 3: vertices between allow vertices are those downstream of one and upstream of another.
   std::vector<char> downstream(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (!allowed(r)) continue;
@@ -80,6 +82,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
           out[at(i)] = i == r ? Painted{true, PaintPass::cls, -1} : Painted{true, PaintPass::between_allow, r};
         });
   }
+  // Pass 4: extend through clear vertices, starting only from vertices that were low before this pass.
   std::vector<char> seed(g.size(), 0);
   for (int r = 0; r < n; ++r) seed[at(r)] = out[at(r)].low;
   for (int r = 0; r < n; ++r) {

@@ -49,7 +49,7 @@ void choose_units(const SourceGraph& g, const OpList& list, PlanGraph& out) {
   out.in_unit.assign(g.nodes.size(), UnitSafety::none);
   for (Unit& u : find_units(g)) {
     // A kind that the list does not name is not treated as one operator; its nodes are decided one by one. The same
-    // holds for a GELU with a Pow under PyTorch's rule: exporters write gelu's cube as products, so a Pow comes from
+    // holds for a GELU with a Pow under PyTorch's rule. Exporters write gelu's cube as products, so a Pow comes from
     // code that calls pow, which autocast runs in fp32.
     const bool code = list.propagation == Propagation::inputs && u.kind == "Gelu" &&
                       std::any_of(u.nodes.begin(), u.nodes.end(), [&](int n) { return g.nodes[at(n)].op == "Pow"; });

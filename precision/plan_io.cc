@@ -112,6 +112,7 @@ std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const 
 
 std::string explain_plan(const SourceGraph& g, const PrecisionPlan& plan, bool all) {
   check(plan.nodes.size() == g.nodes.size(), "a plan belongs to the graph it was made for");
+  // Count, and measure the widths of the columns.
   std::map<std::string, int> by_compute, by_pass;
   size_t name_width = 4, op_width = 2, pass_width = 4;
   const auto listed = [&](size_t i) { return all || plan.nodes[i].cls != "not-float"; };

@@ -19,8 +19,8 @@ class ValueRange {
   int64_t count() const;               // number of elements
   double max() const { return max_; }  // largest finite magnitude
   int64_t nonfinite() const { return bins_[255]; }
-  // Fractions of the nonzero elements at a scale that is a power of two: elements beyond `low`'s largest number (with a
-  // resolution of one power of two), and elements that `low` would round to 0.
+  // Fractions of the nonzero elements at a scale that is a power of two. overflow(): beyond `low`'s largest number,
+  // with a resolution of one power of two. underflow(): rounded to 0 by `low`.
   double overflow(DType low, double scale = 1) const;
   double underflow(DType low, double scale = 1) const;
   // The expected relative error, in the 2-norm, of storing scale * x in `low`: rounding, lost bits of subnormal numbers

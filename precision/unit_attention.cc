@@ -27,6 +27,7 @@ int factor_of(const UnitMatcher& m, int mul) {
 }  // namespace
 
 bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
+  // Upward from Softmax: an optional mask, then the product of the scaled q and k.
   int scores = m.in(softmax, 0);
   const int add = m.made_by(scores, "Add");
   int mask = -1;
@@ -41,6 +42,7 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   if (product < 0 || q < 0 || k < 0 || !same_factor(m, factor_of(m, q), factor_of(m, k))) return false;
   if (m.only_user(m.out(q), "MatMul") != product || m.only_user(m.out(k), "MatMul") != product) return false;
 
+  // Downward from Softmax: an optional NaN guard, then the product with v.
   std::vector<int> nodes = {q, k, product, softmax};
   int weights = m.out(softmax);
   bool guarded = false;

@@ -168,6 +168,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   const auto all = [&](const auto& holds) { return std::all_of(uses.begin(), uses.end(), holds); };
   const Use& main = main_use(uses);
   std::vector<Evidence> out;
+  // Positions that exclude a weight, whatever the other evidence.
   if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
   if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
   if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData) || quantizer_parameter(u); }))

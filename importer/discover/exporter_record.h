@@ -27,7 +27,7 @@ struct TensorRecord {
 
 struct ExporterRecord {
   bool torch = false;             // written by PyTorch, or named in its style
-  bool lists_parameters = false;  // the file's metadata say which tensors are parameters
+  bool lists_parameters = false;  // the file's metadata list the parameters
   std::vector<TensorRecord> of;   // per SourceValue
 };
 

@@ -49,6 +49,7 @@ void materialise_fills(Built& built) {
   SourceGraph& g = built.graph;
   const auto consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
+  // Captured values keep their producer: nested graphs refer to them by name.
   std::set<int> captured;
   for (const SourceNode& n : g.nodes) {
     for (const std::string& name : captures(n)) captured.insert(g.find(name));
@@ -68,6 +69,7 @@ void materialise_fills(Built& built) {
     const bool weight =
         std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return weight_position(u.at(), u.site_input); });
     if (!weight) continue;
+    // Respect the size limits; a dim product that overflows is too large.
     int64_t bytes = size_of(value.dtype());
     for (const int64_t d : dims) {
       if (__builtin_mul_overflow(bytes, d, &bytes)) bytes = INT64_MAX;
@@ -80,6 +82,7 @@ void materialise_fills(Built& built) {
       continue;
     }
     total += bytes;
+    // The fill's output becomes the constant; drop_nodes() removes the node.
     out.kind = SourceKind::constant;
     out.producer = -1;
     out.data = filled(value, dims);

@@ -5,8 +5,8 @@
 
 namespace amp {
 
-// True for 16-bit elements, and for x if x, its square, root, exponential or a multiple by pi is a decimal of at most
-// five digits or a fraction of small whole numbers. About one random float in ten passes.
+// True for 16-bit elements. Otherwise true if x, its square, root, exponential or multiple by pi is a decimal of at
+// most five digits, or a fraction of small whole numbers. About one random float in ten passes.
 bool from_formula(const HostTensor& scalar);
 
 }  // namespace amp

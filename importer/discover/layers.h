@@ -1,7 +1,7 @@
 // Assigns parameters to the numbered layers of an encoder, for --freeze_layers and importer/discover/layer_depths.h.
 //
-// The layer is found in the parameter's name, its alias or the scope of a node that uses it: the first component that
-// ends in layer(s), block(s), stage(s), group(s), features or is h, followed by a number: "encoder.layer.3",
+// The layer is found in the parameter's name, its alias or the scope of a node that uses it. It is the first component
+// that is h or ends in layer(s), block(s), stage(s), group(s) or features, followed by a number: "encoder.layer.3",
 // "model.layers.3", "h.3", "blocks.3", "layer3.0", "encoder_layer_3_fc", "features.3". The part before the number names
 // the stack; layers of a stack are counted from its lowest number. A stage may contain blocks: "stages.2.blocks.1",
 // "layers.0.blocks.1", "layer3.0". In a model with encoder and decoder, the encoder's layers are frozen.

@@ -3,9 +3,9 @@
 // Training the merged tensor would train a different model, so each module gets its own tensor.
 //
 // Only tensors with one or two distinct values are split, because equal learned values mean one weight. The owner of a
-// use is given by the Identity node that kept the name ("4.bias" of "1.bias"), else by the module path in the reading
-// node's name. If neither is known, the tensor remains one weight, except that a running statistic is not shared with
-// other kinds of tensors. A module that runs several times is one module.
+// use is found from the Identity node that kept the name ("4.bias" of "1.bias"), else from the module path of the
+// reading node. If neither is known, the tensor remains one weight; only running statistics are separated from other
+// kinds of tensors. A module that runs several times is one module.
 #pragma once
 
 #include <string>

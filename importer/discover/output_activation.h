@@ -17,9 +17,9 @@ struct OutputActivation {
 };
 std::optional<OutputActivation> output_activation(const SourceGraph& graph, int value);
 
-// True if the value (B, C) holds class probabilities that output_activation() does not find: rows that a Normalizer
-// divided by their sum, the pair of 1 - p and p, or the output of a LinearClassifier (ai.onnx.ml). scikit-learn's
-// models are exported in these forms.
+// True if the value (B, C) holds class probabilities in one of the forms of scikit-learn's exports. These are rows that
+// a Normalizer divided by their sum, the pair of 1 - p and p, or the output of a LinearClassifier (ai.onnx.ml).
+// output_activation() does not find them.
 bool ends_in_probabilities(const SourceGraph& graph, int value);
 
 // Floating-point outputs that depend on a trainable parameter and have one element by their declared shape. If some are

@@ -19,8 +19,8 @@ struct OutputLook {
 // dims: the shape of each value for a small batch, empty where unknown. Only models that read images (an input of rank
 // 4) are examined. Features that a new head may pool end in a normalization, an activation, a residual sum or a
 // recurrent layer. Predictions end in a convolution or a linear map, followed at most by a sigmoid, softmax or box
-// arithmetic. Names of outputs are used as well. pooled: true for a task with one answer per image; otherwise only
-// outputs that fit no default loss are reported (a map [B, C, H, W] is fine).
+// arithmetic. Names of outputs are used as well. pooled: true for a task with one answer per image. If false, only
+// outputs that fit no default loss are reported; a map [B, C, H, W] is accepted.
 OutputLook look_at_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled);
 
 }  // namespace amp

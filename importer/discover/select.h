@@ -20,8 +20,9 @@ bool names_value(const std::string& glob, const SourceValue& v);
 // aliases.
 void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes);
 
-// Sets tied_to and tied_transposed for matrices (rank >= 2) of the same element type with identical bytes, or in 2-D
-// with the bytes of the transpose, and more than two distinct values. The first in file order is the master.
+// Sets tied_to and tied_transposed for matrices (rank >= 2) of the same element type with more than two distinct
+// values. They are tied if their bytes are identical, or in 2-D equal to those of the transpose. The first in file
+// order is the master.
 void tie_parameters(SourceGraph& g);
 // Ties views of one parameter that the exporter stored as separate tensors with other dims, according to the record. A
 // part of a parameter that the file also stores separately is reported in the notes: it is trained separately.

@@ -17,7 +17,7 @@ int64_t packed_bytes(const onnx::TensorProto& t);
 HostTensor unpack(const onnx::TensorProto& t, const HostTensor& external = {});
 
 // Fails with Exit::unsupported E_TYPE if a node other than a dequantizing one reads one of `payloads` (addresses of
-// unpacked elements): a quantizer would clip to 8 bits instead of 4.
+// unpacked elements). A quantizer, for example, would clip to 8 bits instead of 4.
 void require_dequantized(const SourceGraph& g, const std::set<const void*>& payloads);
 
 }  // namespace amp

@@ -162,7 +162,7 @@ bool is_weight(const SourceGraph& g, int v, const std::vector<std::vector<int>>&
 }
 
 // Reports a trained tensor that is rounded and also read by other nodes. Such a file results if an exporter folded w /
-// s into a constant: the tensor is not a weight then, and w is trained without being quantized again.
+// s into a constant. The tensor is not a weight then, and w would be trained without being quantized again.
 void add_steps_of(const SourceGraph& g, int v, const std::vector<int>& users, const std::vector<char>& live,
                   std::vector<std::string>& lines) {
   const auto is = [&](int user, const auto& what) {
@@ -211,6 +211,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
   // A graph output, or a value rearranged into one: a gradient starts before an ArgMax that ends the graph.
   std::vector<char> end(g.values.size(), 0);
   for (const int o : g.outputs) reached[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
+  // Search backward from the outputs along inputs that pass gradients.
   for (size_t k = g.nodes.size(); k-- > 0;) {
     const SourceNode& n = g.nodes[k];
     for (const int o : n.outputs) {
@@ -245,6 +246,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
     }
     for (const int n : at) stops[n].push_back(cat("'", printable(g.shown(static_cast<int>(v))), "'"));
   }
+  // One message per node, with at most four names.
   std::vector<std::string> lines;
   for (auto& [n, names] : stops) {
     const size_t count = names.size();
@@ -255,6 +257,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
     lines.push_back(cat("gradients stop at ", g.describe_node(n), ": ", count,
                         count == 1 ? " weight gets" : " weights get", " none: ", join(names, ", ")));
   }
+  // Trained tensors that are also rounded elsewhere get a message of their kind.
   for (size_t v = 0; v < g.values.size(); ++v) {
     if (reached[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable)
       add_steps_of(g, static_cast<int>(v), consumers[v], live, lines);

@@ -2,7 +2,7 @@
 //
 // PyTorch's x + (f(x) - x).detach(), with an f that rounds, takes a sign or selects (hard Gumbel softmax, finite scalar
 // and vector quantizers), loses its detach() in an inference file. Then x cancels out, f has no gradient, and nothing
-// before it would be trained. The form is recognized if f(x) depends on x but no gradient passes from f(x) to x; its
+// before it would be trained. The form is recognized if f(x) depends on x but no gradient passes from f(x) to x. Its
 // gradient is then that of x (Bengio et al., "Estimating or Propagating Gradients Through Stochastic Neurons", 2013).
 // Forms: x + (f - x), x - (x - f), (f + x) - x.
 //

@@ -1,7 +1,7 @@
 // Converts an onnx::ModelProto to a SourceGraph. Names are resolved and nodes sorted. Model-local functions and Ifs
-// with a constant condition are inlined, and so are operators that ops/ does not lower but that the ONNX standard
-// defines by a function. Constant nodes become values; Identity aliases of constants are removed. Every constant value
-// is still a constant: importer/discover/discover.h decides which are parameters.
+// with a constant condition are inlined. So are operators that ops/ does not lower but that the ONNX standard defines
+// by a function. Constant nodes become values; Identity aliases of constants are removed. Every constant value is still
+// a constant: importer/discover/discover.h decides which are parameters.
 //
 // If, Loop and Scan that remain hold their graphs as attributes of kind SourceGraph. In such a graph a captured value
 // is a temp without producer that is not among the graph's inputs; it has the outer value's name. The outer values are

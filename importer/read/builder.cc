@@ -59,6 +59,7 @@ Built SourceBuilder::build() {
 void SourceBuilder::top_level() {
   const onnx::GraphProto& g = model_.graph();
   opsets_ = opsets_of(model_.opset_import());
+  // Report operator sets that are imported with several versions.
   for (const auto& o : model_.opset_import()) {
     if (const int64_t used = opsets_.at(standard(o.domain())); o.version() != used)
       out_.notes.push_back(cat("operator set '", printable(standard(o.domain())), "' is imported as version ",
@@ -72,6 +73,7 @@ void SourceBuilder::top_level() {
       fail(Exit::model, "E_SSA", cat("local function '", printable(f.name()), "' is defined twice"));
     }
   }
+  // Reserve the names of the top-level graph, so that inlined nodes get other names.
   for (const auto& i : g.input()) reserved_.insert(i.name());
   for (const auto& i : g.initializer()) reserved_.insert(i.name());
   for (const auto& n : g.node()) {
@@ -85,6 +87,7 @@ void SourceBuilder::top_level() {
   out_.graph.opsets = opsets_;
   top_.graph = &out_.graph;
   top_.opsets = &opsets_;
+  // Before IR version 4 initializers are also listed as inputs; these are not fed.
   std::set<std::string> initialized;
   for (const auto& t : g.initializer()) initialized.insert(t.name());
   for (const auto& t : g.sparse_initializer()) initialized.insert(t.values().name());
@@ -289,7 +292,7 @@ void SourceBuilder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTa
   n.version = version == scope.opsets->end() ? 1 : version->second;
   for (const std::string& i : node.input()) n.inputs.push_back(i.empty() ? -1 : need(scope, i));
   n.attrs = convert(scope, attrs);
-  // Captured values become inputs of the node, after its declared inputs, so that code that follows inputs sees all.
+  // Captured values become inputs, after the declared ones, so that code that follows inputs covers them.
   std::vector<std::string> captured = captures(n);
   std::sort(captured.begin(), captured.end());
   captured.erase(std::unique(captured.begin(), captured.end()), captured.end());

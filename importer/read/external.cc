@@ -171,6 +171,7 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
           cat("tensor '", printable(t.name()), "': external data key '", printable(e.key()), "' is ignored"));
     }
   }
+  // The size follows from type and dims; offset and length must match it and the file.
   const bool packed = has_four_bits(t.data_type());
   const DType d = packed ? DType::u8 : dtype_of(t.data_type()).value();
   const Dims dims = packed ? Dims{packed_bytes(t)} : checked_dims(t, d);

@@ -1,9 +1,9 @@
 // Reads tensors that are stored outside the .onnx file. A location is a relative path without "..". It is searched for
-// in the folder of the given path, then in the folder of each file that this path links to: a Hugging Face cache stores
-// snapshots/<commit>/model.onnx and model.onnx_data as symbolic links into blobs/. Only regular files inside one of
-// these folders are opened. A symbolic link is resolved first, and its target must be inside one of them too. The
-// target is opened component by component with O_NOFOLLOW, so that a file replaced between check and use is not
-// followed.
+// in the folder of the given path, then in the folder of each file that this path links to. A Hugging Face cache, for
+// example, stores snapshots/<commit>/model.onnx and model.onnx_data as symbolic links into blobs/. Only regular files
+// inside one of these folders are opened. A symbolic link is resolved first, and its target must be inside one of them
+// too. The target is opened component by component with O_NOFOLLOW, so that a file replaced between check and use is
+// not followed.
 #pragma once
 
 #include <onnx/onnx_pb.h>

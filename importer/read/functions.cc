@@ -112,6 +112,7 @@ const onnx::FunctionProto* SourceBuilder::standard_body(Scope& scope, const onnx
       const bool given = static_cast<int>(i) < node.input_size() && !node.input(static_cast<int>(i)).empty();
       if (schema->inputs()[i].GetOption() == onnx::OpSchema::Single && !given) return nullptr;
     }
+    // The builder reads resolved attributes from the node, so it gets a copy with them.
     onnx::NodeProto resolved = node;
     resolved.clear_attribute();
     for (const auto& [name, a] : attrs) {
@@ -126,6 +127,7 @@ const onnx::FunctionProto* SourceBuilder::standard_body(Scope& scope, const onnx
     body = &built;
   }
   if (!body) return nullptr;
+  // The function's body refers to attributes, which may have their default.
   for (const auto& [name, a] : schema->attributes()) {
     if (!a.default_value.name().empty()) attrs.emplace(name, &a.default_value);
   }

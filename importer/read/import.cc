@@ -153,15 +153,18 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
   doc.path = path;
   doc.proto = load_proto(path);
   try {
+    // Read tensors and build the graph; merged tensors are split before anything decides what they are.
     read_external(doc, out.notes);
     Built built = build_source(doc, options.split_merged);
     if (options.split_merged) split_merged(built, doc);
     SourceGraph& g = built.graph;
+    // Mark quantizers and estimators first: they determine through which inputs gradients pass.
     if (options.train_quantized) add_float_masters(built);
     find_quantisers(built);
     find_dynamic_scales(g);
     read_before_zip_maps(built);
     if (options.straight_through) find_straight_through(built);
+    // Find the weights, then apply names, flags and ties, which all refer to parameters.
     const ExporterRecord record = read_exporter_record(built, doc);
     out.verdicts = discover_parameters(g, record);
     name_parameters(g, built.scopes);
@@ -176,6 +179,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
         out.notes.push_back(std::move(line));
     }
     if (options.find_layers) out.layers = layer_depths(g, built.scopes);
+    // Collect notes. find_statistics() appends to built.notes, so only its new ones are added.
     out.notes.insert(out.notes.end(), built.notes.begin(), built.notes.end());
     if (options.batchnorm_train) {
       const size_t said = built.notes.size();
@@ -187,6 +191,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     if (options.gradient_stops) {
       for (std::string& line : gradient_stops(g)) out.notes.push_back(std::move(line));
     }
+    // Record where each value is stored, for export, before surgery adds values.
     doc.slot_of = std::move(built.slot_of);
     doc.visible = std::move(built.visible);
     for (const SourceValue& v : g.values) doc.names.push_back(v.name);

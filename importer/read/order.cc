@@ -78,6 +78,7 @@ std::string describe(const onnx::NodeProto& node, int index) {
 
 std::vector<int> topological_order(const NodeProtos& nodes, bool* was_sorted) {
   const int n = nodes.size();
+  // Map each name to its producer; a second producer is an error.
   std::unordered_map<std::string, int> producer;
   for (int i = 0; i < n; ++i) {
     for (const std::string& o : nodes[i].output()) {
@@ -90,6 +91,7 @@ std::vector<int> topological_order(const NodeProtos& nodes, bool* was_sorted) {
       }
     }
   }
+  // Collect the edges in both directions, and check on the way whether the file is sorted.
   std::vector<std::vector<int>> needs(static_cast<size_t>(n)), feeds(static_cast<size_t>(n));
   bool sorted = true;
   const auto edge = [&](const std::string& name, int user) {
@@ -110,6 +112,7 @@ std::vector<int> topological_order(const NodeProtos& nodes, bool* was_sorted) {
     for (int i = 0; i < n; ++i) order.push_back(i);
     return order;
   }
+  // Kahn's algorithm: repeatedly emit the ready node with the lowest index.
   std::vector<size_t> missing(static_cast<size_t>(n));
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (int i = 0; i < n; ++i) {

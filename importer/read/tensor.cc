@@ -1,6 +1,6 @@
-// TensorProto <-> HostTensor. ONNX stores a payload as raw_data or in a typed field that depends on the element type:
-// 16-bit floats and small integers are stored in int32_data, u32 in uint64_data. Files are untrusted: count and size
-// are checked before use.
+// TensorProto <-> HostTensor. ONNX stores a payload as raw_data or in a typed field that depends on the element type.
+// For example, 16-bit floats and small integers are stored in int32_data, u32 in uint64_data. Files are untrusted:
+// count and size are checked before use.
 #include "importer/read/tensor.h"
 
 #include <algorithm>

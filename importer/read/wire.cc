@@ -104,11 +104,13 @@ WireFault scan_wire(std::string_view bytes) {
   };
   while (!stack.empty()) {
     field_name.clear();
+    // Leave messages whose declared length is used up.
     while (!stack.empty() && at >= stack.back().end) stack.pop_back();
     if (stack.empty()) break;
     const size_t start = at;
     Frame& frame = stack.back();
     if (at >= bytes.size()) return fault(WireFault::truncated, at, cat(frame.end - at, " bytes of it are missing"));
+    // Read the field's key: number and wire type.
     uint64_t key = 0;
     if (const int bad = read_varint(bytes, at, key)) {
       return fault(bad == -1 ? WireFault::truncated : WireFault::malformed, start, "field key does not end");
@@ -119,6 +121,7 @@ WireFault scan_wire(std::string_view bytes) {
     field_name = *field.name ? field.name : cat("field ", number);
     const int index = frame.seen[number]++;
     if (number == 0) return fault(WireFault::malformed, start, "field number 0");
+    // Read the value (varint) or the length of the value (bytes, fixed width).
     uint64_t length = wire == 1 ? 8 : wire == 5 ? 4 : 0;
     if (length == 0 && wire != 0 && wire != 2) return fault(WireFault::malformed, start, cat("wire type ", wire));
     if (const int bad = length == 0 ? read_varint(bytes, at, length) : 0) {
@@ -128,10 +131,12 @@ WireFault scan_wire(std::string_view bytes) {
       return fault(bad == -1 ? WireFault::truncated : WireFault::malformed, start, why);
     }
     if (wire == 0) continue;
+    // A field longer than its message is a fault here; one longer than the file is reported as truncation below.
     const uint64_t left_in_frame = frame.end - at;
     if (length > left_in_frame && stack.size() > 1 && frame.end <= bytes.size()) {
       return fault(WireFault::malformed, start, cat("needs ", length, " bytes, its message has ", left_in_frame));
     }
+    // Enter known messages; skip the bytes of all other fields.
     if (wire == 2 && field.message != kOther) {
       if (stack.size() >= kDepth) return fault(WireFault::too_deep, start, "");
       stack.push_back(

@@ -1,6 +1,6 @@
 // Writes the nodes and values that surgery added to the SourceGraph into the file's ModelProto. Names must be unique in
-// the whole file, including nested graphs. If an added value took over the name of a value of the file, the file's
-// producer gets a new output name, so that all readers get the added value.
+// the whole file, including nested graphs. An added value may have taken over the name of a value of the file. Then the
+// file's producer gets a new output name, so that all readers get the added value.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -112,8 +112,8 @@ class Appender {
     return v < doc_.values && doc_.visible[static_cast<size_t>(v)] ? doc_.names[static_cast<size_t>(v)] : std::string();
   }
 
-  // For an added value that took over the name of a value of the file: renames the output of the file's node, so that
-  // every reader, including nested graphs, gets the added value.
+  // If an added value took over this name from a value of the file, renames the output of the file's node. Every
+  // reader, including nested graphs, then gets the added value.
   void free_name(const std::string& name) {
     const auto it = std::find(doc_.names.begin(), doc_.names.end(), name);
     if (it == doc_.names.end()) return;

@@ -73,6 +73,7 @@ int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>&
   });
   if (std::find(g.outputs.begin(), g.outputs.end(), at) == g.outputs.end()) g.outputs.push_back(at);
 
+  // Weights and nodes that only the removed outputs needed are removed. Nodes that were unused before stay.
   const std::vector<char> used = upstream_of(g, g.outputs);
   const size_t weights = drop_weights(g, used_before, used);
   const auto serves = [&](const SourceNode& n) {

@@ -1,6 +1,5 @@
-// choose_head() selects the value that the head reads from probed shapes of the outputs (a batch of 2 rows with 3
-// tokens, so that the rank identifies the kind). attach_head() then adds pooling, dropout (training only) and a linear
-// map or convolution.
+// choose_head() selects the value that the head reads, by the ranks of the outputs for a small probe batch.
+// attach_head() then adds pooling, dropout (training only) and a linear map or convolution.
 #include "importer/surgery/head.h"
 
 #include <algorithm>
@@ -108,12 +107,14 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
   };
   const std::vector<size_t> wanted = ranks(o);
   HeadChoice c;
+  // 1. A value that the user named takes precedence over all rules.
   if (!o.from.empty()) {
     c.source_value = named_value(g, o.from);
     c.needed = true;
     c.reason = "--head_from";
   } else {
     std::map<size_t, int> last;  // rank -> output
+    // 2. An output that does the task already, unless a new head was requested.
     if (!o.always && o.kind == "span" && g.find("start_logits") >= 0 && g.find("end_logits") >= 0) {
       c.source_value = g.find("start_logits");
       c.outputs = {"start_logits", "end_logits"};
@@ -133,6 +134,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
       }
       if (dims(v).size() != 2 || dims(v)[1] > 1) last[dims(v).size()] = v;
     }
+    // 3. Otherwise the last output of the best rank.
     c.needed = true;
     for (const size_t rank : wanted) {
       if (c.source_value >= 0 || !last.count(rank)) continue;
@@ -190,6 +192,7 @@ class Outputs {
 }  // namespace
 
 std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const HeadOptions& o) {
+  // Sizes of the input and the head; pooling and casts precede the linear map.
   GraphEditor e(g);
   const Dims& read = o.probe.at(static_cast<size_t>(c.source_value));
   const bool image = o.kind == "segmentation";
@@ -211,6 +214,7 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
     x = training.node("Dropout", "head/dropout", {x}, {{"ratio", o.dropout}, {"site", int64_t{0x68656164}}});
   }
 
+  // One pair of weights; the kind decides the operator that uses them.
   const bool rows = read.size() == 3 && c.pooling == "none";  // MatMul with a weight [H, N]; otherwise Gemm with [N, H]
   const Dims shape = image ? Dims{labels, width, 1, 1} : rows ? Dims{width, labels} : Dims{labels, width};
   const int w = e.parameter("classifier.weight", normal_tensor(shape, 0.02, o.seed, 0x68656164u), "new head");

@@ -38,10 +38,10 @@ struct HeadChoice {
   std::string reason;       // message for the user
 };
 
-// Rule: an output with one value per class, at the position that the task needs, is the head. Otherwise the last
-// suitable floating-point output that depends on parameters is read: by pooled heads [B, H], else [B, S, H], else [B,
-// C, H, W]; by token and span heads [B, S, H]; by segmentation heads [B, C, H, W]. Fails with Exit::unsupported E_HEAD
-// if there is none.
+// Rule: an output with one value per class, at the position that the task needs, is the head. Otherwise the head reads
+// the last suitable floating-point output that depends on parameters. Pooled heads read [B, H], else [B, S, H], else
+// [B, C, H, W]; token and span heads [B, S, H]; segmentation heads [B, C, H, W]. Fails with Exit::unsupported E_HEAD if
+// there is none.
 HeadChoice choose_head(const SourceGraph& graph, const HeadOptions& options);
 
 // Appends the head: its weights classifier.weight and classifier.bias, and its graph outputs, whose names it returns.

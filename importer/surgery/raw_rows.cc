@@ -219,7 +219,7 @@ class Writer {
 }  // namespace
 
 void prepend_raw_rows(onnx::ModelProto& model, const RawRows& rows) {
-  constexpr int64_t kWhere = 9, kEncoder = 2;  // Where and IsNaN; LabelEncoder with keys and values
+  constexpr int64_t kWhere = 9, kEncoder = 2;  // opsets: of Where and IsNaN; of LabelEncoder with keys and values
   if (version_of(model, "") < kWhere)
     fail(Exit::unsupported, "E_RAW_ROWS", cat("the model is of opset ", version_of(model, ""), ", raw rows need 9"),
          "export it from its framework with a newer opset");

@@ -91,6 +91,7 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
   const bool cut =
       filter(*proto.mutable_output(), [&](const onnx::ValueInfoProto& o) { return outputs.count(o.name()) != 0; });
   if (cut) {
+    // Everything that neither outputs nor added nodes read is removed.
     std::vector<int> read = graph.outputs;
     for (const SourceNode& n : graph.nodes) {
       if (n.place == Place::file) continue;
@@ -101,6 +102,7 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
     prune(patched, names_of(graph, doc, read));
   }
 
+  // Shapes that depend on a resized weight are outdated: remove them, and declare those of outputs again.
   std::vector<int> replaced;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].replaced) replaced.push_back(static_cast<int>(v));

@@ -281,16 +281,19 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path) {
   ExportReport report;
+  // Values to store: ties expanded, masters quantized back to the file's integers.
   std::map<int, HostTensor> values = spread_ties(graph, trained);
   quantize_masters(graph, values);
   const bool float32 = options.precision == "fp32" && has_16_bit_floats(*doc.proto);
   Patched patched = patch_payloads(doc, graph, values, float32);
   onnx::ModelProto& proto = patched.proto;
+  // Change the graph as surgery did.
   remove_cut(patched, doc, graph);
   append_added(proto, doc, graph, values);
   if (options.inference_form) to_inference_form(proto, report.notes);
   set_metadata(proto, options.metadata);
   if (options.raw_rows) prepend_raw_rows(proto, *options.raw_rows);
+  // Convert types, which needs all payloads in the proto.
   const bool outside = !patched.external.empty(), low = one_of(options.precision, {"fp16", "mixed"});
   if (float32) {
     bring_in_payloads(patched);

@@ -2,8 +2,8 @@
 //
 // An additive mask is a constant beyond the type's range (-3.4e38, the lowest fp32), at its edge (-65504), or -inf. It
 // becomes half the type's lowest number, so that the sum of two masks is not -inf. A completely masked row is then
-// uniform, as in the fp32 file, and not NaN. -inf is kept if the model later tests for NaN, the guard by which
-// exporters set such a row to 0. Bounds (Clip, Max, Min, Pad) become the type's largest numbers instead.
+// uniform, as in the fp32 file, and not NaN. If the model later tests for NaN, -inf is kept: exporters set such a row
+// to 0 by this guard. Bounds (Clip, Max, Min, Pad) become the type's largest numbers instead.
 #pragma once
 
 #include <onnx/onnx_pb.h>

@@ -145,10 +145,12 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     if (const auto it = doc.external.find(number); it != doc.external.end()) out.external[slot.tensor] = it->second;
     if (const auto it = doc.large.find(number); it != doc.large.end()) large[slot.tensor] = it->second;
   });
+  // Write each changed value to where the file stores it; unchanged values keep their bytes.
   for (const auto& [index, value] : values) {
     if (index >= doc.values) continue;
     const int number = doc.slot_of[static_cast<size_t>(index)];
     const SourceValue& v = graph.values[static_cast<size_t>(index)];
+    // Separated copies are written by append_added().
     if (doc.separated.count(index)) continue;
     if (!v.replaced && v.data && same_bytes(v.data.cast(DType::f32), value)) continue;
     const bool widened = float32 && is_low(v.data.dtype());
