@@ -19,8 +19,8 @@ enum class DType : uint8_t { f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u3
 
 int64_t size_of(DType t);           // bytes per element
 std::string_view name_of(DType t);  // "float32", "float16", "bfloat16", "int64", "bool", ...
-DType dtype_from_name(
-    std::string_view name);  // accepts "fp32", "float32", "F32" (safetensors) and so on; usage error otherwise
+// Accepts "fp32", "float32", "F32" (safetensors) and similar names; others are a usage error.
+DType dtype_from_name(std::string_view name);
 
 inline bool is_float(DType t) { return t <= DType::bf16; }
 inline bool is_low(DType t) { return t == DType::f16 || t == DType::bf16; }

@@ -24,8 +24,8 @@ struct Decision {
   Compute compute = Compute::f32;
   std::string cls;   // allow, infer, deny, clear, unlisted, not-float
   std::string rule;  // the deciding rule: "deny list of O1", "rule 3 of my.json: outliers", "node 'x' (Softmax)"
-  std::string
-      pass;  // class, rule, safety, no-weights, inputs, not-float, or a paint pass ("paint: between allow nodes")
+  // class, rule, safety, no-weights, inputs, not-float, or a paint pass ("paint: between allow nodes")
+  std::string pass;
 };
 
 struct PrecisionPlan {

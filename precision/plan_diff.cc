@@ -75,9 +75,10 @@ class Diff {
     std::map<std::string, std::string> all = a;
     all.insert(b.begin(), b.end());
     for (const auto& [op, unused] : all) {
-      const auto in = [&op = op](const std::map<std::string, std::string>& m) {  // named: clang 16 captures no binding
-        return m.count(op) ? m.at(op) : "unlisted";
-      };
+      const auto in =
+          [&op = op](const std::map<std::string, std::string>& m) {  // clang 16 cannot capture a structured binding
+            return m.count(op) ? m.at(op) : "unlisted";
+          };
       if (in(a) != in(b)) line(cat("operator ", printable(op), ": ", in(a), " -> ", in(b)));
     }
   }

@@ -30,8 +30,8 @@ class ValueRange {
 
  private:
   int64_t beyond(DType low, int shift) const;
-  std::array<int64_t, 256>
-      bins_{};  // by the biased exponent of an IEEE float; 0: zero (or below 2^-126), 255: not finite
+  // By the biased exponent of an IEEE float; 0: zero (or below 2^-126), 255: not finite.
+  std::array<int64_t, 256> bins_{};
   double max_ = 0;
 };
 

@@ -370,7 +370,7 @@ void PositionEvidence::find_input_like() {
     if (one_of(n.op, {"Sub", "Add", "Mul", "Div"}) && n.inputs.size() == 2) {
       const int held = like(n.inputs[0]) ? n.inputs[1] : n.inputs[0];
       yes = (like(n.inputs[0]) || like(n.inputs[1])) && constant(held);
-      if (yes && (n.op == "Add" || n.op == "Mul")) {  // a matrix is rather a position table
+      if (yes && (n.op == "Add" || n.op == "Mul")) {  // a matrix is more likely a position table
         const Dims& d = value(held).data.dims();
         yes = std::count_if(d.begin(), d.end(), [](int64_t k) { return k != 1; }) <= 1;
       }

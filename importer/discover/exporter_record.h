@@ -21,7 +21,7 @@ struct TensorRecord {
   Recorded kind = Recorded::nothing;
   std::string from;                // folded: the parameter
   bool from_buffers = false;       // computed: only from buffers
-  bool initializer = false;        // else a Constant node or a fill
+  bool initializer = false;        // false: a Constant node or a fill
   std::vector<std::string> names;  // the tensor's name and the names of Identity nodes that read it in the file
 };
 

@@ -32,8 +32,8 @@ struct Built {
   std::vector<std::string> notes;
   // payload pointers of tensors that the file stores as 4-bit integers (importer/quantized/four_bits.h)
   std::set<const void*> four_bits;
-  std::map<int, int>
-      copies;  // value -> the value that it is in the file, which may be a copy too (importer/discover/merged.h)
+  // copy -> the value of the file that it copies, which may be a copy itself (importer/discover/merged.h)
+  std::map<int, int> copies;
 };
 
 // With keep_aliases, an Identity of a constant-valued floating-point tensor becomes a separate constant, listed in

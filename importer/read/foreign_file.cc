@@ -288,7 +288,7 @@ std::vector<std::string> zip_entries(int fd, int64_t size) {
   const size_t end = tail.rfind("PK\x05\x06");
   if (end == std::string::npos) return {};
   uint64_t length = little(tail, end + 12, 4), offset = little(tail, end + 16, 4);
-  if (offset == 0xffffffff) {  // zip64: its own end record is found by a locator before this one
+  if (offset == 0xffffffff) {  // zip64: a separate end record precedes this one
     const size_t wide = tail.rfind("PK\x06\x06", end);
     if (wide == std::string::npos) return {};
     length = little(tail, wide + 40, 8);

@@ -19,8 +19,8 @@ struct ModelDoc;  // the parsed file (importer/read/doc.h), which export_model()
 
 struct ImportOptions {
   bool tie_weights_auto = true;  // matrices of equal values, or of transposed equal values, are one weight
-  bool split_merged =
-      true;  // a constant-valued tensor of several modules is a weight of each (importer/discover/merged.h)
+  // a constant-valued tensor that several modules read becomes one weight per module (importer/discover/merged.h)
+  bool split_merged = true;
   // Globs that match whole names: the file's name or the alias. `trainable` wins over `freeze`, so that freeze={"*"},
   // trainable={"classifier*"} trains the classifier. A pattern with wildcards does not turn one-element constants or
   // running statistics into parameters; an exact name does.

@@ -18,8 +18,8 @@ namespace amp {
 
 struct HalfOptions {
   HalfType type;
-  std::set<std::string>
-      weights;  // tensors that must fit (E_EXPORT_RANGE otherwise); others: importer/write/half_constants.h
+  // Tensors that must fit, else E_EXPORT_RANGE; for other constants see importer/write/half_constants.h.
+  std::set<std::string> weights;
   // Nodes of the main graph that compute in 16 bits, by their first output; absent: all nodes. If present, nodes of
   // branches and loop bodies stay float32.
   std::optional<std::set<std::string>> low;
