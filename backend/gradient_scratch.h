@@ -16,8 +16,8 @@ struct ScratchSpan {
   int32_t until = 0;  // the step that writes the gradient; only buffers that die earlier may be placed here
 };
 
-// Gives buffers a place (BufferLife::place) in spans, which may lie in any order and must not overlap: of those that
-// live at the busiest step as many as fit, the last to die first, then the same of what is then the busiest step.
+// Assigns BufferLife::place in the spans, which may be in any order and must not overlap. Moves as many buffers as
+// fit out of the busiest step, the last to die first, and continues with the step that is then the busiest.
 void place_in_gradients(std::vector<BufferLife>& buffers, std::vector<ScratchSpan> spans);
 
 }  // namespace amp

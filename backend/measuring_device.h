@@ -48,7 +48,7 @@ class MeasuringDevice final : public Device {
   uintptr_t next_ = 1 << 20;
 };
 
-// The largest tensors that a graph computes, for people: "Softmax [32,12,128,128] float16, 12,582,912 B".
+// Describes the largest tensors that a graph computes: "Softmax [32,12,128,128] float16, 12,582,912 B".
 std::vector<std::string> largest_tensors(const Graph& g, size_t count);
 
 }  // namespace amp

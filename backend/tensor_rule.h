@@ -61,7 +61,7 @@ struct TensorState {
 };
 
 struct TensorTime {
-  double lr = 0, decay = 0;  // applied steps of this tensor, including this one
+  double lr = 0, decay = 0;  // as in RuleStep
   int64_t t = 0;             // applied steps of this tensor, including this one
 };
 

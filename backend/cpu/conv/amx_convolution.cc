@@ -1,3 +1,6 @@
+// Convolution sums with AMX tiles (amx_convolution.h). The depth of a product is (tap, channel), in groups of 16
+// pairs of bf16. Groups that are not contiguous in memory are gathered into scratch.
+
 #include "backend/cpu/conv/amx_convolution.h"
 
 #include <algorithm>
@@ -9,11 +12,11 @@ namespace amp::amx {
 namespace {
 
 constexpr int64_t kRowBytes = 4 * kTile;
-constexpr int64_t kGroups = 16;  // of the depth at a time: gathered rows of 32 pixels stay in the nearest cache
+constexpr int64_t kGroups = 16;  // of the depth at a time; gathered rows of 32 pixels stay in the first-level cache
 
 const char* bytes(const float* x) { return reinterpret_cast<const char*>(x); }
 
-// The distance of 16 pixels if it is the same for all, else 0.
+// The distance between 16 pixels if they are equally spaced, otherwise 0.
 int64_t distance(const int64_t* base) {
   const int64_t step = base[1] - base[0];
   for (int64_t i = 2; i < kTile; ++i) {
@@ -22,7 +25,7 @@ int64_t distance(const int64_t* base) {
   return step;
 }
 
-// `vectors` of 16 elements of each of 16 pixels, `to_row` floats apart.
+// Copies `vectors` vectors of 16 elements from each of 16 pixels to rows `to_row` floats apart.
 [[gnu::target("avx512f")]] void gather(const float* from, const int64_t* base, int64_t vectors, float* to,
                                        int64_t to_row) {
   for (int64_t i = 0; i < kTile; ++i) {
@@ -31,7 +34,7 @@ int64_t distance(const int64_t* base) {
   }
 }
 
-// Tiles that lie anywhere: of two neighbours, at[neighbour][group].
+// Tiles at arbitrary addresses, for two neighbors: at[neighbor][group].
 struct Pixels {
   const char* first[2][kGroups];
   int64_t row[2];
@@ -39,7 +42,7 @@ struct Pixels {
   const char* at(int64_t t, int64_t g) const { return first[t][g]; }
   int64_t row_bytes(int64_t t, int64_t) const { return row[t]; }
 };
-// Rows of weights; the last group may be a copy.
+// Rows of weights; the last group may be a zero-padded copy.
 struct Weights {
   const char* first;
   int64_t row, last;  // last: the group that is the copy, or -1
@@ -48,7 +51,7 @@ struct Weights {
   const char* at(int64_t v, int64_t g) const { return (g == last ? copy : first + g * kTile * row) + v * kRowBytes; }
   int64_t row_bytes(int64_t, int64_t) const { return row; }
 };
-// Groups of pixels, neighbours 16 columns apart.
+// Groups of pixels; adjacent tiles are 16 columns apart.
 struct PixelGroups {
   const char* first[kMostPixels / kTile];
   int64_t row[kMostPixels / kTile];
@@ -58,7 +61,7 @@ struct PixelGroups {
   int64_t row_bytes(int64_t, int64_t g) const { return row[g]; }
 };
 
-// fn<V>(column) for one or two tiles of columns at a time.
+// Calls fn<V>(column) for one or two tiles of columns at a time.
 template <class Fn>
 void by_column_tiles(int64_t width, const Fn& fn) {
   int64_t j = 0;
@@ -66,7 +69,8 @@ void by_column_tiles(int64_t width, const Fn& fn) {
   if (j < width) fn.template operator()<1>(j);
 }
 
-// Elements [begin, end) of the depth, (tap, channel), of a pixel -> to, groups of 16 elements `to_group` apart.
+// Copies elements [begin, end) of a pixel's depth, (tap, channel), to groups of 16 elements that are `to_group`
+// apart.
 void gather_depth(const float* pixel, const int64_t* offset, int64_t channels, int64_t begin, int64_t end, float* to,
                   int64_t to_group) {
   for (int64_t s = begin; s < end;) {
@@ -84,7 +88,7 @@ void correlate(int64_t width, const float* image, const int64_t* base, const int
                int64_t channels, const float* w, float* sums) {
   alignas(64) float copy[kGroups][kPixels][kTile], last_weights[kTile * kMostColumns];
   const int64_t steps = taps * channels, block = kGroups * kTile;
-  const bool whole = channels % kTile == 0;  // a group is of one tap
+  const bool whole = channels % kTile == 0;  // each group belongs to one tap
   const int64_t apart[2] = {whole ? distance(base) : 0, whole ? distance(base + kTile) : 0};
   for (int64_t begin = 0; begin < steps; begin += block) {
     const int64_t end = std::min(steps, begin + block), groups = (end - begin + kTile - 1) / kTile;
@@ -105,7 +109,7 @@ void correlate(int64_t width, const float* image, const int64_t* base, const int
     for (int64_t i = 0; !whole && i < kPixels; ++i)
       gather_depth(image + base[i], offset, channels, begin, end, copy[0][i], kPixels * kTile);
     Weights b{bytes(w + begin * width), 4 * width, -1, bytes(last_weights)};
-    if (const int64_t used = (end - begin) % kTile; used > 0) {  // what is behind the weights may be no numbers
+    if (const int64_t used = (end - begin) % kTile; used > 0) {  // the memory after the weights may contain NaN bits
       b.last = groups - 1;
       std::copy_n(w + (end - used) * width, used * width, last_weights);
       std::fill_n(last_weights + used * width, (kTile - used) * width, 0.0f);

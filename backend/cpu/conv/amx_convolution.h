@@ -1,23 +1,23 @@
-// Convolutions' sums over pairs of bf16 (bf16_pairs.h) in the tiles of AMX, inside an amx::TileScope (amx_tiles.h).
-// Pixels lie anywhere; 16 of them at equal distances are read in place, others by way of a copy.
+// Convolution sums over pairs of bf16 (bf16_pairs.h) with AMX tiles, inside an amx::TileScope (amx_tiles.h). Pixels
+// may be at any address: 16 equally spaced ones are read in place, others are copied.
 #pragma once
 
 #include <cstdint>
 
 namespace amp::amx {
 
-constexpr int64_t kPixels = 32;       // of correlate
-constexpr int64_t kMostPixels = 128;  // of add_products, at a time
+constexpr int64_t kPixels = 32;       // per call of correlate
+constexpr int64_t kMostPixels = 128;  // per call of add_products
 constexpr int64_t kMostColumns = 64;
 
-// sums[pixel] += sum over taps and `channels` of image[base[pixel] + offset[tap] + channel] * w[tap, channel], for 32
-// pixels; sums and w: rows of `width`, a multiple of 16 up to 64.
+// sums[pixel] += sum over taps and `channels` of image[base[pixel] + offset[tap] + channel] * w[tap, channel], for
+// 32 pixels. sums and w have rows of `width`, a multiple of 16 up to 64.
 void correlate(int64_t width, const float* image, const int64_t* base, const int64_t* offset, int64_t taps,
                int64_t channels, const float* w, float* sums);
 
-// sums[row][column] += sum over up to 128 pixels of grads[row, pixel] * x[base[pixel] + column]; rows and columns:
-// multiples of 16 up to 64, sums: rows of `columns`. grads: for every 16 pixels, [row][16], zeros behind the last
-// pixel.
+// sums[row][column] += sum over up to 128 pixels of grads[row, pixel] * x[base[pixel] + column]. rows and columns
+// are multiples of 16 up to 64; sums has rows of `columns`. grads: [row][16] for every 16 pixels, zeros after the
+// last pixel.
 void add_products(int64_t rows, int64_t columns, const float* grads, const float* x, const int64_t* base,
                   int64_t pixels, float* sums);
 

@@ -1,4 +1,5 @@
-// Transposes of 16 x 16 floats in registers. Bits are moved as they are: other types of 4 bytes may be read as floats.
+// Transposes of 16 x 16 floats in registers. Bits are copied unchanged, so other 4-byte types may be passed as
+// floats.
 #pragma once
 
 #include <utility>
@@ -8,7 +9,7 @@
 namespace amp::cpu {
 
 #ifndef __clang__
-// Exchanges the off-diagonal squares of S x S inside every square of 2S x 2S.
+// Swaps the off-diagonal S x S squares within each 2S x 2S square.
 template <int N, int S, int... J>
 AMP_INLINE inline void exchange(typename VectorOf<N>::type (&v)[N], std::integer_sequence<int, J...>) {
   using I = typename IndexOf<N>::type;
@@ -21,7 +22,7 @@ AMP_INLINE inline void exchange(typename VectorOf<N>::type (&v)[N], std::integer
 }
 #endif
 
-// A square of N x N floats: to(j)[i] = from[i * ld + j]. Rows of from at and behind n count as zeros.
+// Transposes N x N floats: to(j)[i] = from[i * ld + j]. Rows of `from` from n on count as zeros.
 template <int N, class To>
 AMP_INLINE inline void transpose(const float* from, int64_t ld, int64_t n, const To& to) {
   using V = typename VectorOf<N>::type;
@@ -41,7 +42,8 @@ AMP_INLINE inline void transpose(const float* from, int64_t ld, int64_t n, const
 #endif
 }
 
-// rows x columns (16 of each or fewer): to(j)[i] = from[i * ld + j] for j < columns, all 16 of i; zeros behind rows.
+// rows x columns (at most 16 each): to(j)[i] = from[i * ld + j] for j < columns and all 16 i; zeros after the last
+// row.
 template <int Lanes, class To>
 AMP_INLINE inline void transpose_block(const float* from, int64_t ld, int64_t rows, int64_t columns, const To& to) {
   if (columns < 16) {

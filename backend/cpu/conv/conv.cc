@@ -1,3 +1,7 @@
+// Convolution on the CPU: selects the implementation by shape, storage types and CPU features, and converts
+// operands that it cannot read.
+// The order of preference is: pointwise, bf16 over channels, Winograd, then the kernels of conv_in_float().
+
 #include "backend/cpu/conv/conv.h"
 
 #include <algorithm>
@@ -41,14 +45,16 @@ Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const 
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };
 }
 
-// Is bf16 multiplied as it is stored, by lanes along channels, the fastest? Each such instruction of avx512_bf16 does
-// what two of fp32 do, so that Winograd's tiles pay where they save more than that; AMX saves more than they ever do.
+// True if bf16 is faster without conversion, vectorized over channels. An avx512_bf16 instruction does the work of
+// two fp32 ones, so Winograd must save more than that. AMX is faster than Winograd in all cases.
 bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
   constexpr double kSaved = 3;
   return a.dtype == DType::bf16 && conv_channels_takes(a.dtype, b.dtype) && conv_channels_gain(s) &&
          (cpu_has_amx() || winograd_tile(s, kSaved) == Winograd::none);
 }
-// Winograd's sums of places, turned into those of taps once a weight, are long where channels are many.
+// For the gradient to the weight also if there are many channels: the transformed sums of Winograd's algorithm grow
+// with.
+// the product of input and output channels.
 bool bf16_channels_gain_w(const ConvShape& s, const Stored& x, const Stored& dy) {
   constexpr int64_t kMany = 128;
   return s.groups == 1 && s.n > 1 && conv_channels_takes(x.dtype, dy.dtype) &&
@@ -61,10 +67,11 @@ Staged<float> in_float(Carver& carve, const Of& of, int64_t n) {
   return stage<float>(carve, Tensor{const_cast<void*>(static_cast<const void*>(of.data)), of.dtype, {n}});
 }
 
-// Is one of the two stored in fp16, which no kernel reads?
+// True if one of them is stored in fp16, which no kernel reads directly.
 bool is_half(const Stored& a, const Stored& b) { return a.dtype == DType::f16 || b.dtype == DType::f16; }
 
-// Loads the staged inputs, works, stores the staged output. body: prepared after staging has carved its share.
+// Loads the staged inputs, runs the body, and stores the staged output. body: prepared after staging has taken its
+// workspace.
 template <class T, class... In>
 Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
   if (!out.copied && (!in.copied && ...)) return body;
@@ -75,7 +82,7 @@ Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
   };
 }
 
-// Elements.
+// Numbers of elements.
 int64_t size_x(const ConvShape& s) { return s.n * s.groups * s.c * s.in_size(); }
 int64_t size_y(const ConvShape& s) { return s.n * s.groups * s.m * s.out_size(); }
 int64_t size_w(const ConvShape& s) { return s.groups * s.m * s.c * s.taps(); }

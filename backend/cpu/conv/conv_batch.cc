@@ -1,3 +1,7 @@
+// Convolution of small images, vectorized over the batch (conv_batch.h). Each output pixel has a list of terms
+// (source pixel, tap), so taps outside the image cost nothing. The gradient to x uses the same code with transposed
+// lists.
+
 #include "backend/cpu/conv/conv_batch.h"
 
 #include <memory>
@@ -17,17 +21,17 @@ using conv_batch_lanes::by_sixteen, conv_batch_lanes::Lanes, conv_batch_lanes::l
 template <int Level>
 constexpr int kVectors = Level == 16 ? 4 : 2;
 
-// What a target pixel sums: weight tap times source pixel.
+// A term of a target pixel's sum: the weight of a tap times a source pixel.
 struct Term {
   int32_t source, tap;
 };
 
-// A correlation of small images: what forward and the gradient to x have in common.
+// A correlation of small images, used by forward and by the gradient to x.
 struct BatchCorrelation {
   Lanes source;
-  int64_t rows, pixels, taps;        // channels and pixels written, of a group
+  int64_t rows, pixels, taps;        // channels and pixels written, per group
   int64_t row_stride, inner_stride;  // weight of (row, inner, tap): w[row * row_stride + inner * inner_stride + tap]
-  std::vector<int32_t> first;        // of each pixel's terms
+  std::vector<int32_t> first;        // index of each pixel's first term
   std::vector<Term> terms;
   int64_t chunks;  // of the pixels
 
@@ -92,7 +96,7 @@ AMP_INLINE inline void BatchCorrelation::tile(const float* in, const float* weig
   }
 }
 
-// Sums of Rows channels, pixels [begin, end): (channel, pixel, lane).
+// Sums of Rows channels for pixels [begin, end): (channel, pixel, lane).
 template <int Level, int Rows>
 AMP_INLINE inline void BatchCorrelation::panel(const float* in, const float* weight, const float* bias_of,
                                                int64_t begin, int64_t end, float* sums) const {
@@ -107,7 +111,7 @@ AMP_INLINE inline void BatchCorrelation::panel(const float* in, const float* wei
   }
 }
 
-// Pixels [begin, end) of a channel (of all groups) to the images.
+// Writes pixels [begin, end) of a channel (of all groups) to the images.
 void BatchCorrelation::unpack(const float* sums, int64_t channel, int64_t begin, int64_t end) const {
   const int64_t step = source.groups * rows * pixels;
   float* const out = to + channel * pixels + begin;
@@ -170,7 +174,7 @@ Kernel correlate(BatchCorrelation c, Carver& carve) {
 
 using AxisTerms = std::vector<std::vector<Term>>;  // by target
 
-// source_of(target, tap) or -1
+// source_of(target, tap) returns the source, or -1.
 template <class F>
 AxisTerms axis_terms(int64_t targets, int64_t kernel, const F& source_of) {
   AxisTerms all(static_cast<size_t>(targets));

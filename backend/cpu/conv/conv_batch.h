@@ -1,7 +1,7 @@
-// Convolution in fp32 of small images, lanes along the images of a batch: a register tile of (channels) x (images) for
-// each pixel. Taps outside an image are left out instead of multiplied by zeros, which is what forms with lanes along
-// pixels (conv_direct.h) spend most on where images are small beside the kernel. Both operands are transposed for it,
-// to (pixel, channel, image).
+// fp32 convolution of small images, vectorized over the images of a batch. Each pixel has a register tile of
+// (channels) x (images). Taps outside an image are skipped; kernels that are vectorized over pixels (conv_direct.h)
+// multiply them by zeros, which is expensive if images are small compared with the kernel. Both operands are
+// transposed to (pixel, channel, image).
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"
@@ -10,7 +10,7 @@
 namespace amp {
 
 bool conv_batch_fits(const ConvShape&);
-// And is it, by a count of operations, faster than conv_direct? From the shape alone.
+// True if it is faster than conv_direct, by a count of operations. Depends on the shape only.
 bool conv_batch_gains(const ConvShape&);
 bool conv_batch_grad_x_gains(const ConvShape&);
 bool conv_batch_grad_w_gains(const ConvShape&);

@@ -1,3 +1,6 @@
+// Gradient to the weight of conv_batch.h: for each tap a product of x and dy, summed over the pixels that the tap
+// reaches and over images. Images are the vector lanes and are added at the end.
+
 #include <memory>
 
 #include "backend/cpu/conv/conv_batch.h"
@@ -26,7 +29,7 @@ struct BatchWeightGradient {
                                float* out) const;
 };
 
-// out[m * C * taps + c * taps] = sum over pixels and images of dy[m] * x[c], for Rows of m and Columns of c.
+// out[m * C * taps + c * taps] = sum over pixels and images of dy[m] * x[c], for Rows values of m and Columns of c.
 template <int Level, int Rows, int Columns>
 AMP_INLINE inline void BatchWeightGradient::tile(const float* x_of, const float* dy_of,
                                                  const std::array<int64_t, 3>& tap, float* out) const {
@@ -89,7 +92,7 @@ void BatchWeightGradient::run_tap(int64_t g, int64_t tap) const {
   const std::array<int64_t, 3> at{tap / area, tap / s.window[2].kernel % s.window[1].kernel, tap % s.window[2].kernel};
   const float *x_of = packed_x + g * x.of_group(), *dy_of = packed_dy + g * dy.of_group();
   at_level([&]<int Level>() AMP_INLINE {
-    constexpr int kRows = Level == 16 ? 4 : 2;  // by 6: what the register file holds
+    constexpr int kRows = Level == 16 ? 4 : 2;  // 4 or 2 by 6 tiles fill the register file
     int64_t m = 0;
     const auto out = [&] { return dw + ((g * s.m + m) * s.c) * s.taps() + tap; };
     for (; m + kRows <= s.m; m += kRows) panel<Level, kRows>(x_of, dy_of + m * x.lanes, at, out());

@@ -1,4 +1,4 @@
-// What convolution with lanes along images (conv_batch.h) and its gradient to the weight share: the layout of operands.
+// The layout of operands of convolutions that are vectorized over images (conv_batch.h, conv_batch_grad_w.cc).
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,12 @@
 
 namespace amp::conv_batch_lanes {
 
-constexpr int64_t kImages = 16;  // lanes are a multiple: the widest level's vectors
+constexpr int64_t kImages = 16;  // the number of lanes is a multiple of the widest vectors
 
 inline int64_t lanes_of(const ConvShape& s) { return (s.n + kImages - 1) / kImages * kImages; }
 
-// (image, group, channel, pixel) -> (group, pixel, channel, lane), a lane being an image; zeros in lanes behind them.
+// (image, group, channel, pixel) -> (group, pixel, channel, lane). A lane is an image; lanes after the last image
+// are zero.
 struct Lanes {
   int64_t images, groups, channels, pixels, lanes;
 
@@ -22,7 +23,7 @@ struct Lanes {
   void pack(const float* from, float* to) const;
 };
 
-// f(first column, columns) over blocks of 16; the last may repeat columns of the one before.
+// Calls f(first column, columns) for blocks of 16. The last one may overlap the one before.
 template <class F>
 AMP_INLINE inline void by_sixteen(int64_t n, const F& f) {
   if (n < 16) return f(int64_t{0}, n);

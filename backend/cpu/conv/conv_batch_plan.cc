@@ -1,4 +1,6 @@
-// When convolutions go by lanes along images, and the packing of their operands.
+// Decides when convolutions are vectorized over images, and packs their operands.
+// The decision compares estimated costs: multiply-adds inside the image plus the transposes, against those of
+// conv_direct.
 #include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/conv/conv_batch.h"
 #include "backend/cpu/conv/conv_batch_lanes.h"
@@ -30,9 +32,9 @@ using conv_batch_lanes::lanes_of;
 
 namespace {
 
-// ---- the cost, in multiply-adds of one lane
+// ---- cost in multiply-adds of one lane
 
-// Pairs of an output pixel and a tap that lies inside the image.
+// Number of pairs of an output pixel and a tap inside the image.
 int64_t pairs_inside(const ConvShape& s) {
   int64_t pairs = 1;
   for (const WindowAxis& a : s.window) {
@@ -42,7 +44,7 @@ int64_t pairs_inside(const ConvShape& s) {
   }
   return pairs;
 }
-// Measured (AVX-512, fp32): an element transposed costs as much as 16 multiply-adds.
+// Measured (AVX-512, fp32): transposing an element costs as much as 16 multiply-adds.
 double batch_cost(const ConvShape& s) {
   const auto group = static_cast<double>(pairs_inside(s) * s.c * s.m),
              moved = static_cast<double>(s.c * s.in_size() + s.m * s.out_size());
@@ -57,13 +59,13 @@ double direct_cost(const ConvShape& s, const ShiftPlan& plan) {
 
 }  // namespace
 
-// Terms are kept one by one: for small images. Lanes must not be left empty.
+// Terms are stored individually, so this is for small images. At most a quarter of the lanes may be empty.
 bool conv_batch_fits(const ConvShape& s) {
   return s.n > 0 && 4 * s.n >= 3 * lanes_of(s) && std::max(s.in_size(), s.out_size()) * s.taps() <= int64_t{1} << 18;
 }
 
-// Each panel of channels reads all of the images. Beyond the second cache that pays where an element that was read is
-// multiplied often enough: some 11 times a float at 20 GB/s.
+// Each panel of channels reads all images. If they exceed the second-level cache, that is only fast if each element
+// is used often enough: about 11 times per float at 20 GB/s.
 static bool reuses(const ConvShape& s) {
   constexpr int64_t kCached = (int64_t{512} << 10) / 4, kPanel = 6, kTimes = 30;
   const int64_t pixels = std::max(s.in_size(), s.out_size());

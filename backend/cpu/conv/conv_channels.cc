@@ -1,3 +1,7 @@
+// Convolution vectorized over output channels (conv_channels.h): forward and the gradient to x.
+// run_all() packs images channels last, a few at a time, then runs tasks of (pixels, block of 64 channels). A task
+// multiplies chunk by chunk with register tiles, avx512_bf16 pairs or AMX tiles.
+
 #include "backend/cpu/conv/conv_channels.h"
 
 #include <memory>
@@ -16,13 +20,14 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixels = 192;      // of a task; whole tiles of 6, 8, 12 and 32
-constexpr int64_t kMostPixels = 768;  // of a task that packs its weights itself
-constexpr int64_t kChunk = 144;       // rows of weights at a time: 64 columns of them stay in the nearest cache
+constexpr int64_t kPixels = 192;      // per task; a multiple of the tiles of 6, 8, 12 and 32
+constexpr int64_t kMostPixels = 768;  // per task that packs its own weights
+constexpr int64_t kChunk = 144;       // rows of weights at a time; 64 columns of them stay in the first-level cache
 constexpr int64_t kMostRows = 160;    // of a chunk that a task packs itself
 
-// Rows pixels (base: where each begins) by Columns vectors: sums += image * weights over taps and `channels`. Products
-// are summed by themselves before they are added: rounding errors grow with a chunk's rows, not with all.
+// Multiplies Rows pixels (base: start of each) by Columns vectors: sums += image * weights over taps and
+// `channels`. Products are summed separately before they are added, so that rounding errors grow with a chunk's
+// rows only.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void multiply(const float* image, const int64_t* base, const std::vector<int64_t>& offset,
                                 int64_t channels, const float* w, int64_t width, float* sums) {
@@ -48,22 +53,23 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const s
   }
 }
 
-// A correlation of packed images with packed weights: what forward and the gradient to x have in common.
+// A correlation of packed images with packed weights, used by forward and by the gradient to x.
 //
-// Weights are packed in chunks: a range of channels by all taps of a part, by a block of up to 64 columns. Where there
-// are few pixels, a task has all of them and packs each chunk just before its use; else all are packed beforehand.
+// Weights are packed in chunks: a range of channels times all taps of a part, for a block of up to 64 columns. With
+// few pixels, a task processes all of them and packs each chunk just before its use. Otherwise all chunks are
+// packed up front.
 struct ChannelCorrelation {
   ChannelPlan plan;
-  int64_t images, groups, rows;  // rows: channels written, of a group
+  int64_t images, groups, rows;  // rows: channels written, per group
   ChannelWeights w;
   std::array<int64_t, 3> out;  // spatial extents written
   struct Part {
-    int64_t channels = 0;  // of a chunk; the last one may have fewer
-    int64_t at = 0;        // where its packed weights begin
+    int64_t channels = 0;  // per chunk; the last one may have fewer
+    int64_t at = 0;        // start of its packed weights
   };
   std::vector<Part> parts = {};
   int64_t together = 1;  // images packed at a time
-  bool at_once = false;  // tasks pack their weights themselves
+  bool at_once = false;  // tasks pack their own weights
 
   ImageSource source;
   const float* bias;
@@ -103,7 +109,7 @@ void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t 
          std::min(parts[p].channels, plan.channels - channel), to);
 }
 
-// A chunk's products for `pixels`, whole tiles of them.
+// Adds a chunk's products for `pixels` pixels, in whole tiles.
 void ChannelCorrelation::add_chunk(const ChannelPlan::Part& part, int64_t channel, int64_t channels,
                                    const int64_t* base, int64_t pixels, const float* weights, int64_t width,
                                    float* sums) const {
@@ -138,8 +144,8 @@ void ChannelCorrelation::store(const float* sums, int64_t width, const int64_t* 
   });
 }
 
-// Up to Most pixels from `pixel` on, counted over the packed images, by one block of channels. image: the first packed
-// one.
+// Processes up to Most pixels from `pixel` on, counted over the packed images, for one block of channels. image:
+// the first packed image.
 template <int Most>
 void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const {
   const ChannelPlan::Part& part = plan.parts[p];
@@ -216,7 +222,7 @@ Kernel correlate(ChannelCorrelation c, Carver& carve) {
   return [s = std::make_shared<const ChannelCorrelation>(std::move(c))] { s->run_all(); };
 }
 
-// The shape with pairs of the channels that are summed over, where operands are bf16.
+// The shape with pairs of the summed channels, if operands are bf16.
 ConvShape summed_over(ConvShape s, int64_t ConvShape::*channels, const Stored& w) {
   if (w.dtype == DType::bf16) s.*channels = (s.*channels + 1) / 2;
   return s;

@@ -1,10 +1,11 @@
-// Convolution with lanes along output channels: images are packed channels last and padded, weights as rows of
-// up to 64 output channels, and a register tile is (a few pixels) x (64 channels), one broadcast input for each pixel
-// and input channel. Pixels may lie anywhere, so nothing is computed that is dropped, whatever the stride and however
-// small the image; the pixels of several images share a tile.
+// Convolution vectorized over output channels. Images are packed channels last with padding, weights as rows of up
+// to 64 output channels. A register tile is (a few pixels) x (64 channels), with one broadcast input per pixel and
+// input channel. Pixels may be at any address, so no results are discarded, for any stride and image size. Pixels
+// of several images share a tile.
 //
-// In fp32, or of bf16 by AMX or avx512_bf16 (conv_channels_takes): elements are pairs then, of channels, and in the
-// gradient to the weight, which sums over pixels, of images: whatever kernel and stride, an instruction sums both.
+// Operands are fp32, or bf16 with AMX or avx512_bf16 (conv_channels_takes). bf16 elements form pairs of channels;
+// in the gradient to the weight, which sums over pixels, pairs of images. So one instruction sums both for any
+// kernel and stride.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,19 @@
 
 namespace amp {
 
-// A convolution, or the gradient to its input, as sums over padded images, channels last: output pixel p of a part is
-// the sum over its taps t and the channels c of weight (t, c) * image[base(p) + offset[t] + c].
+// A convolution, or the gradient to its input, as sums over padded images, channels last. Output pixel p of a part
+// is the sum over its taps t and the channels c of weight (t, c) * image[base(p) + offset[t] + c].
 struct ChannelPlan {
   struct Axis {
     int64_t source = 1, origin = 0, length = 1, stride = 1;  // padded element p is source[p - origin]
   };
   struct Part {
-    std::array<int64_t, 3> start{}, count{}, step{};  // of the output's pixels, per axis
-    std::vector<int64_t> tap, offset;                 // the weight's taps; where each reads, in floats
+    std::array<int64_t, 3> start{}, count{}, step{};  // the output's pixels, per axis
+    std::vector<int64_t> tap, offset;                 // taps of the weight, and the position that each reads, in floats
 
     int64_t pixels() const { return count[0] * count[1] * count[2]; }
   };
-  int64_t channels = 0, pitch = 0;  // of an image: floats read and floats kept for each position
+  int64_t channels = 0, pitch = 0;  // of an image: floats read and floats stored per position
   std::array<Axis, 3> axis;
   std::vector<Part> parts;
 
@@ -38,16 +39,16 @@ struct ChannelPlan {
 ChannelPlan forward_channels(const ConvShape&);
 ChannelPlan grad_x_channels(const ConvShape&);
 
-// Operands that are multiplied as they are stored: both fp32, or both bf16 where the CPU can.
+// True for operands that are multiplied directly: both fp32, or both bf16 if the CPU supports it.
 bool conv_channels_takes(DType, DType);
 
-// y and dx: fp32 or bf16. The gradient to the weight of bf16: of one group.
+// y and dx: fp32 or bf16. The gradient to a bf16 weight requires one group.
 Kernel conv_channels(const ConvShape&, Carver&, const Stored& x, const Stored& w, const float* bias,
                      const StoredOut& y);
 Kernel conv_channels_grad_x(const ConvShape&, Carver&, const Stored& dy, const Stored& w, const StoredOut& dx);
 Kernel conv_channels_grad_w(const ConvShape&, Carver&, const Stored& x, const Stored& dy, float* dw);
 
-// Do lanes along output channels, of either side, gain?
+// True if vectorizing over output channels, of either side, is faster.
 bool conv_channels_gain(const ConvShape&);
 
 }  // namespace amp

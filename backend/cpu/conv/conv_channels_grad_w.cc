@@ -1,5 +1,7 @@
-// The gradient to the weight with lanes along output channels: rows of (tap, input channel) by blocks of 64 output
+// Gradient to the weight, vectorized over output channels: rows of (tap, input channel) times blocks of 64 output
 // channels, summed over all pixels.
+// Shards divide taps, input channels and output channels. bf16 operands are packed as pairs of images; AMX computes
+// the transposed product.
 #include <memory>
 
 #include "backend/cpu/conv/amx_convolution.h"
@@ -14,11 +16,12 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixelChunk = 128;  // gradients of so many pixels stay in the nearest cache
-constexpr int64_t kRange = 48;        // input channels of a shard: whole tiles of 6, 8 and 12
-constexpr int64_t kTaps = 9;          // most taps of a shard
+constexpr int64_t kPixelChunk = 128;  // gradients of this many pixels stay in the first-level cache
+constexpr int64_t kRange = 48;        // input channels per shard; a multiple of the tiles of 6, 8 and 12
+constexpr int64_t kTaps = 9;          // maximal taps per shard
 
-// sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors, summed by themselves first.
+// sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors; products are summed
+// separately first.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t pixels, const float* dy, int64_t width,
                                     float* sums) {
@@ -43,9 +46,9 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
 struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  int64_t images;    // or pairs of them
-  int64_t together;  // of those packed at a time
-  int64_t pieces;    // shards that the taps of a block and range are cut into
+  int64_t images;    // or pairs of images
+  int64_t together;  // packed at a time
+  int64_t pieces;    // shards into which the taps of a block and range are divided
   ImageSource x;
   Stored dy;
   float *dw, *packed, *grads;
@@ -53,7 +56,7 @@ struct ChannelWeightGradient {
   bool pairs() const { return dy.dtype == DType::bf16; }
   bool amx() const { return pairs() && cpu_has_amx(); }
   int64_t blocks() const { return block_count(s.m); }
-  // Ranges of input channels: the last one is of up to 64, so that 64 are one.
+  // Number of ranges of input channels. The last range has up to 64, so that 64 channels are one range.
   int64_t ranges() const { return s.c <= kBlock ? 1 : (s.c - (kBlock - kRange) + kRange - 1) / kRange; }
 
   void pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
@@ -72,13 +75,13 @@ struct ChannelWeightGradient {
   void run_all() const;
 };
 
-// A block's channels of one image's dy -> [pixel][channel], zeros behind the last channel.
+// Packs a block's channels of one image's dy as [pixel][channel], zeros after the last channel.
 void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
   const int64_t size = s.out_size(), width = block_width(s.m, block);
   float* to = grads + (block * kBlock * n_images + item * width) * size;
   const int64_t stored = (pairs() ? 2 : 1) * (image + item), rows = std::min(width, s.m - block * kBlock);
   const void* const from = dy.at((stored * s.m + block * kBlock) * size);
-  const int64_t other = stored + 1 < s.n ? s.m * size : 0;  // to a pair's second image
+  const int64_t other = stored + 1 < s.n ? s.m * size : 0;  // distance to the pair's second image
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t p = 0; p < size; p += 16) {
       const int64_t n = std::min<int64_t>(16, size - p);
@@ -100,7 +103,7 @@ void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t 
   });
 }
 
-// The same in groups of 16 pixels, counted over the images, each [channel][16]: what tiles multiply.
+// AMX version: groups of 16 pixels, counted over the images, each as [channel][16].
 void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
   const int64_t size = s.out_size(), width = block_width(s.m, block), all = round_up(n_images * size, kLane);
   float* const to = grads + block * kBlock * all;
@@ -126,8 +129,8 @@ void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int6
     std::fill_n(to + end / kLane * kLane * width + m * kLane + end % kLane, all - end, 0.0f);
 }
 
-// Sums of taps [first_tap, end_tap), tap_rows apart, and n channels from c on -> the weight's layout, `rows` output
-// channels from `to` on.
+// Writes sums of taps [first_tap, end_tap), tap_rows apart, for n channels from c on, in the weight's layout, to
+// `rows` output channels from `to` on.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows,
                                                     int64_t c, int64_t n, int64_t first_tap, int64_t end_tap, float* to,
@@ -150,14 +153,14 @@ AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t w
   }
 }
 
-// One piece of the taps by a range of input channels by a block of output channels, over all pixels of the packed
+// Computes a range of taps, a range of input channels and a block of output channels, over all pixels of the packed
 // images.
 void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
   const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
                 g = of.g;
   const bool add = of.add;
   const int64_t tile = tile_rows(width), pixels = n_images * s.out_size(), tap_rows = round_up(n, tile);
-  alignas(64) float sums[kTaps * 4608];  // the most of tap_rows * width: 72 by 64
+  alignas(64) float sums[kTaps * 4608];  // maximum of tap_rows * width: 72 by 64
   std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
   const float* from = grads + block * kBlock * pixels;
   const ChannelPlan::Part& part = plan.parts[0];
@@ -193,7 +196,8 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
   });
 }
 
-// The same, transposed: rows of output channels by columns of input channels, so that neither has to be transposed.
+// AMX version of run_shard, transposed: rows are output channels and columns are input channels, so no operand must
+// be transposed.
 void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) const {
   const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
                 g = of.g;
@@ -258,14 +262,14 @@ void ChannelWeightGradient::run_all() const {
 }  // namespace
 
 Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& dy, float* dw) {
-  const bool pairs = dy.dtype == DType::bf16;  // of images: there is one group then
+  const bool pairs = dy.dtype == DType::bf16;  // pairs of images; there is only one group then
   ChannelWeightGradient g{};
   g.plan = forward_channels(s);
   g.s = s;
   g.x = {x, pairs ? Elements::image_pairs : Elements::floats, s.c}, g.dy = dy, g.dw = dw;
   g.images = pairs ? (s.n + 1) / 2 : s.n * s.groups;
   g.together = images_together(g.plan, g.images, s.groups);
-  // At least some twenty tiles a shard, else dy is read too often for what is done with it; no more than kTaps taps.
+  // At least about twenty tiles per shard, otherwise reading dy dominates; at most kTaps taps.
   const int64_t shards = g.blocks() * g.ranges(), most = std::max<int64_t>(1, s.taps() * std::min(s.c, kRange) / 108);
   g.pieces = std::clamp<int64_t>((8 + shards - 1) / shards, (s.taps() + kTaps - 1) / kTaps,
                                  std::max(most, (s.taps() + kTaps - 1) / kTaps));

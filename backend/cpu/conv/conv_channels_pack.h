@@ -1,4 +1,5 @@
-// What the kernels with lanes along channels share: packed images, where pixels lie, column blocks, register tiles.
+// Shared code of kernels that are vectorized over channels: packed images, positions of pixels, column blocks,
+// register tiles.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +13,10 @@ namespace amp::conv_tiles {
 
 using cpu::transpose_block;
 
-constexpr int64_t kBlock = 64;          // output channels of a block: rows of packed weights, gradients and sums
-constexpr int64_t kImages = 160 << 10;  // floats of packed images at a time, where more than one is there
+constexpr int64_t kBlock = 64;          // output channels per block: rows of packed weights, gradients and sums
+constexpr int64_t kImages = 160 << 10;  // floats of packed images at a time, if there are several
 
-// Rows of a register tile over `width` floats, a multiple of 16: 24 sums in vectors of 16.
+// Rows of a register tile with `width` floats, a multiple of 16: 24 sums in vectors of 16.
 constexpr int64_t tile_rows(int64_t width) { return width == 64 ? 6 : width == 48 ? 8 : 12; }
 
 // Runs tile<Columns, Rows>(row, column) for the register tiles of tile_rows(width) rows of `width` floats: Columns
@@ -47,7 +48,8 @@ AMP_INLINE inline void register_tiles(int64_t width, const Tile& tile) {
 inline int64_t block_width(int64_t n, int64_t b) { return std::min(kBlock, round_up(n, kLane) - b * kBlock); }
 inline int64_t block_count(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
-// sums: pixels x channels, `width` apart. Channel m of pixel p goes to out[m * size + to[p]]; to increases.
+// sums: pixels x channels, `width` apart. Channel m of pixel p is written to out[m * size + to[p]]; `to` is
+// increasing.
 template <int Lanes, class T>
 AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
                                     int64_t channels, T* out, int64_t size) {
@@ -79,31 +81,31 @@ AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int6
   }
 }
 
-// Images packed at a time. With groups, the images of one group lie apart: one.
+// Number of images packed at a time. With groups it is one, because the images of a group are not adjacent.
 int64_t images_together(const ChannelPlan&, int64_t images, int64_t groups);
 
-// Pixels [first, first + n) of a part, counted over the packed images: where each begins in them.
+// Start of pixels [first, first + n) of a part, counted over the packed images.
 void place_pixels(const ChannelPlan&, const ChannelPlan::Part&, int64_t first, int64_t n, int64_t* base);
-// And where each goes in a plane of extents `out`; image_size: floats from an image's outputs to the next one's.
+// Their positions in a plane of extents `out`. image_size: floats between the outputs of consecutive images.
 void place_outputs(const ChannelPlan::Part&, const std::array<int64_t, 3>& out, int64_t image_size, int64_t first,
                    int64_t n, int64_t* to);
 
-// One image of fp32 (its channels of a group) -> packed: rows [begin, end) of (depth, height) of the padded box.
+// Packs one fp32 image (its channels in a group): rows [begin, end) of (depth, height) of the padded box.
 void pack_image_rows(const ChannelPlan&, const float* source, float* to, int64_t begin, int64_t end);
 
-// What the 4-byte elements of packed images are made of.
+// The content of the 4-byte elements of packed images.
 enum class Elements {
-  floats,         // fp32 as it is stored
-  channel_pairs,  // bf16 of channels 2 i and 2 i + 1: sums over channels
-  image_pairs,    // bf16 of images 2 i and 2 i + 1: sums over images
+  floats,         // fp32
+  channel_pairs,  // bf16 of channels 2 i and 2 i + 1, for sums over channels
+  image_pairs,    // bf16 of images 2 i and 2 i + 1, for sums over images
 };
 struct ImageSource {
   Stored data;
   Elements elements = Elements::floats;
-  int64_t channels = 0;  // in memory, of an image
+  int64_t channels = 0;  // in memory, per image
 };
 
-// Packed images [first, first + count) of a plan's `images`, counted with their groups; pairs count as one.
+// Packs images [first, first + count) of a plan's `images`, counted with their groups; a pair counts as one.
 void pack_images(const ChannelPlan&, const ImageSource&, int64_t images, int64_t first, int64_t count, float* to);
 
 }  // namespace amp::conv_tiles

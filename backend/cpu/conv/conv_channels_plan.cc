@@ -1,3 +1,8 @@
+// Plans of convolutions over channels (which taps and positions each output reads) and packing of images, channels
+// last.
+// A stride is handled by the plan: forward reads strided positions, the gradient to x has one part per phase of the
+// stride.
+
 #include "backend/cpu/conv/conv_channels_pack.h"
 
 namespace amp {
@@ -6,16 +11,16 @@ namespace {
 
 using namespace conv_tiles;
 
-// Addresses 1 KiB and more apart fall into few sets of the nearest cache.
+// Pitch of a position. Addresses that are multiples of 1 KiB apart map to few sets of the first-level cache.
 int64_t pitch_of(int64_t channels) { return channels % 256 == 0 ? channels + kLane : channels; }
 
-// Positions in row-major order of a box, as a counter.
+// Iterates over the positions of a box in row-major order.
 struct BoxWalk {
   std::array<int64_t, 3> extent, at;
 
   BoxWalk(const std::array<int64_t, 3>& of, int64_t first)
       : extent(of), at{first / (of[1] * of[2]), first / of[2] % of[1], first % of[2]} {}
-  // To the next position; from the last one to the first, which it tells.
+  // Advances to the next position. After the last one, restarts and returns true.
   bool next() {
     if (++at[2] < extent[2]) return false;
     at[2] = 0;
@@ -80,7 +85,8 @@ struct FloatRows {
   int64_t size;
 
   FloatRows from(int64_t element) const { return {at + element, size}; }
-  // Elements [j, j + n), at most 16, of `rows` channels from c on -> to(i)[0 ..): what n pixels have.
+  // Transposes elements [j, j + n), at most 16, of `rows` channels from c on into to(i)[0 ..], the channels of n
+  // pixels.
   template <int Lanes, class To>
   AMP_INLINE inline void transpose(int64_t c, int64_t rows, int64_t j, int64_t n, const To& to) const {
     if (rows == 16) return transpose_block<Lanes>(at + c * size + j, size, 16, n, to);
@@ -89,7 +95,8 @@ struct FloatRows {
     }
   }
 };
-// Pairs of rows: the second one lies `other` elements behind the first; the first `paired` pairs have one.
+// Pairs of rows. The second row starts `other` elements after the first; only the first `paired` pairs have a
+// second row.
 struct PairRows {
   const BFloat16* at;
   int64_t size, other, paired;

@@ -1,3 +1,6 @@
+// Packs convolution weights into rows of output channels (conv_channels_weights.h). Specialized for the two layouts
+// of forward and the gradient to x, which are transposed in blocks of 16; other cases copy element by element.
+
 #include "backend/cpu/conv/conv_channels_weights.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@ namespace amp::conv_tiles {
 
 namespace {
 
-constexpr int64_t kMostTaps = 144;  // of what is transposed
+constexpr int64_t kMostTaps = 144;  // that are transposed at a time
 
 const float* floats(const Stored& s, int64_t at) { return static_cast<const float*>(s.at(at)); }
 const BFloat16* halves(const Stored& s, int64_t at) { return static_cast<const BFloat16*>(s.at(at)); }
@@ -24,7 +27,7 @@ struct Words {
 
 }  // namespace
 
-// A column's channels and taps are neighbours.
+// Layout where channels and taps of a column are contiguous.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::columns_apart(int64_t at, int64_t columns, int64_t width, int64_t first,
                                                      int64_t n, float* to) const {
@@ -38,8 +41,8 @@ AMP_INLINE inline void ChannelWeights::columns_apart(int64_t at, int64_t columns
   }
 }
 
-// The same for bf16, all of whose pairs are whole and whose columns are whole pairs apart: neighbours are transposed
-// two at a time, then channel 2 i meets channel 2 i + 1.
+// Same layout for bf16 with complete, aligned pairs: adjacent elements are transposed as pairs, then channels 2 i
+// and 2 i + 1 are combined.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::pair_columns_apart(int64_t at, int64_t columns, int64_t width, int64_t first,
                                                           int64_t n, float* to) const {
@@ -69,7 +72,8 @@ AMP_INLINE inline void ChannelWeights::pair_columns_apart(int64_t at, int64_t co
   }
 }
 
-// `count` columns of a channel, with their taps. Channels are too far apart for the processor to guess what comes next.
+// Loads `count` columns of a channel with their taps. Prefetches, because channels are too far apart for the
+// hardware prefetcher.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::load_columns(int64_t at, int64_t count, int64_t channel, float* to) const {
   constexpr int64_t kAhead = 4, kLine = 64;
@@ -92,11 +96,11 @@ AMP_INLINE inline void ChannelWeights::load_columns(int64_t at, int64_t count, i
   bf16_pairs::zip<Lanes>(low, high, count * taps, to);
 }
 
-// A channel's columns and their taps are neighbours.
+// Layout where the columns and taps of a channel are contiguous.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns,
                                                       int64_t width, int64_t first, int64_t n, float* to) const {
-  std::array<int64_t, kMostTaps> row_of;  // of a tap, or -1
+  std::array<int64_t, kMostTaps> row_of;  // by tap, or -1
   row_of.fill(-1);
   for (size_t t = 0; t < of_taps.size(); ++t) row_of[static_cast<size_t>(of_taps[t])] = static_cast<int64_t>(t);
   alignas(64) float block[16 * kMostTaps + 32];
@@ -108,7 +112,7 @@ AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>
       load_columns<Lanes>(at + m * taps, count, first + c, taps == 1 ? row : block);
       if (taps == 1) {
         std::fill(row + count, row + 16, 0.0f);
-      } else if (of_taps.size() < 8 && count == 16) {  // fewer than what a transpose would make
+      } else if (of_taps.size() < 8 && count == 16) {  // fewer taps than a transpose would handle
         for (size_t t = 0; t < of_taps.size(); ++t) {
           for (int64_t i = 0; i < 16; ++i) row[static_cast<int64_t>(t) * n * width + i] = block[i * taps + of_taps[t]];
         }

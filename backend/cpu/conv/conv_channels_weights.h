@@ -1,4 +1,4 @@
-// Weights for the kernels with lanes along output channels, packed into rows of columns (output channels).
+// Weights for kernels that are vectorized over output channels, packed into rows of columns (output channels).
 #pragma once
 
 #include <vector>
@@ -7,16 +7,16 @@
 
 namespace amp::conv_tiles {
 
-// Of (column, channel, tap): element column * column_stride + channel * channel_stride + tap. Those of fp32 are packed
-// as they are, those of bf16 as pairs of channels (bf16_pairs.h); "channels" below are such pairs then.
+// Weight (column, channel, tap) is element column * column_stride + channel * channel_stride + tap. fp32 weights
+// are packed unchanged, bf16 weights as pairs of channels (bf16_pairs.h); "channels" below are then such pairs.
 struct ChannelWeights {
   Stored data;
   int64_t taps = 1, column_stride = 0, channel_stride = 0;
   int64_t channels = 0;  // in memory
 
   bool pairs() const { return data.dtype == DType::bf16; }
-  // Rows (one of the taps, channel) of channels [first, first + n): `width` columns, a multiple of 16; zeros behind
-  // `columns` of them. at: the first column's element of channel 0.
+  // Packs rows (one of the taps, channel) of channels [first, first + n) with `width` columns, a multiple of 16;
+  // zeros after the first `columns` ones. at: the first column's element of channel 0.
   void pack(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns, int64_t width, int64_t first, int64_t n,
             float* to) const;
 

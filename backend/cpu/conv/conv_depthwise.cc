@@ -1,3 +1,7 @@
+// Depthwise convolution vectorized over groups (conv_depthwise.h), with the plans and packed images of
+// conv_channels.h for 16 channels. The gradient to the weight sums pieces of the batch separately and adds them in
+// order.
+
 #include "backend/cpu/conv/conv_depthwise.h"
 
 #include <memory>
@@ -11,11 +15,11 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixelsAtOnce = 192;  // whole tiles
-constexpr int kTilePixels = 8;          // of the correlation
-constexpr int kTileTaps = 10;           // of the gradient to the weight: nine and one spare, or five rows of ten
+constexpr int64_t kPixelsAtOnce = 192;  // a multiple of the tiles
+constexpr int kTilePixels = 8;          // in the correlation
+constexpr int kTileTaps = 10;           // in the gradient to the weight: nine and a spare one, or five rows of ten
 
-// Images of 16 channels: a tap is one vector of 16.
+// The shape with 16 channels per image, so that a tap is one vector of 16.
 ConvShape sixteen(const ConvShape& s) {
   ConvShape t = s;
   t.c = t.m = kLane;
@@ -26,7 +30,7 @@ ConvShape sixteen(const ConvShape& s) {
 
 struct Depthwise {
   ChannelPlan plan;
-  int64_t items, groups, taps, shards;  // items: (image, 16 groups); groups: counted by 16
+  int64_t items, groups, taps, shards;  // items: (image, 16 groups); groups: in units of 16
   std::array<int64_t, 3> out;
 
   const float *source, *w, *bias;
@@ -111,7 +115,7 @@ Kernel correlate_depthwise(Depthwise c, const ConvShape& s, Carver& carve) {
 struct DepthwiseWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  int64_t groups, pieces;       // groups by 16; pieces of the images
+  int64_t groups, pieces;       // groups in units of 16; pieces of the images
   std::vector<int64_t> offset;  // of every tap, padded to whole tiles
   const float *x, *dy;
   float *dw, *packed, *grads, *sums;  // sums: (groups, pieces, taps, 16)
@@ -125,7 +129,7 @@ struct DepthwiseWeightGradient {
                              float* to) const;
 };
 
-// to[tap] += sum over pixels of image[base + offset of the tap] * grad[pixel], 16 groups each.
+// to[tap] += sum over pixels of image[base + offset of the tap] * grad[pixel], for 16 groups.
 template <int Lanes>
 AMP_INLINE inline void DepthwiseWeightGradient::add(int64_t pixels, const int64_t* base, const float* image,
                                                     const float* grad, float* to) const {

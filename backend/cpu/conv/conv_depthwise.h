@@ -1,5 +1,5 @@
-// Depthwise convolution in fp32 (one input and one output channel a group, groups by 16): lanes along the groups of
-// packed images, channels last (conv_channels.h).
+// fp32 depthwise convolution (one input and one output channel per group; the number of groups is a multiple of
+// 16), vectorized over the groups of packed images, channels last (conv_channels.h).
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

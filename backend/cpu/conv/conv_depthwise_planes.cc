@@ -1,3 +1,7 @@
+// Depthwise convolution vectorized over pixels (conv_depthwise_planes.h): forward, gradient to x, gradient to the
+// weight. A plane is packed with padding and processed as one long row; the gaps between rows are dropped when
+// results are copied.
+
 #include "backend/cpu/conv/conv_depthwise_planes.h"
 
 #include <memory>
@@ -13,15 +17,15 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kWide = 8;     // lanes: two loads of them a cycle, whatever line they begin in
-constexpr int64_t kVectors = 8;  // output vectors at a time: additions wait four cycles for each other
+constexpr int64_t kWide = 8;     // lanes: two unaligned loads per cycle
+constexpr int64_t kVectors = 8;  // output vectors at a time, because an addition has a latency of four cycles
 constexpr int64_t kTapsAtOnce = 10;
-constexpr int64_t kPositions = 4096;  // that fp32 sums are taken over, before they are added in fp64
+constexpr int64_t kPositions = 4096;  // in an fp32 sum, before it is added in fp64
 constexpr int64_t kAtOnce = kWide * kVectors;
 using Vector = VectorOf<kWide>::type;
 using Sum = VectorOf<kWide>::local;
 
-// n floats, the last vector over those before it.
+// Copies n floats; the last vector overlaps the previous ones.
 AMP_INLINE inline void copy_row(const float* from, int64_t n, float* to) {
   if (n < kWide) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i];
@@ -33,7 +37,7 @@ AMP_INLINE inline void copy_row(const float* from, int64_t n, float* to) {
   }
 }
 
-// A row's even and odd elements, each where they belong; a null pointer: nowhere.
+// Splits a row into even and odd elements. A null pointer discards them.
 AMP_INLINE inline void split_row(const float* from, int64_t n, float* even, float* odd) {
   constexpr auto lanes = std::make_integer_sequence<int, kWide>();
   float trash[kWide];
@@ -48,7 +52,7 @@ AMP_INLINE inline void split_row(const float* from, int64_t n, float* even, floa
   }
 }
 
-// One channel of one image -> planes whose borders are zero already.
+// Packs one channel of one image into planes whose borders are zero already.
 class PlanePacker {
  public:
   explicit PlanePacker(const ShiftPlan& plan) : plan_(plan) {
@@ -79,16 +83,16 @@ class PlanePacker {
   static constexpr int64_t kNone = -1;
   struct Rows {
     int64_t d, h;
-    std::vector<int64_t> to;  // by the phase of the width: where its plane begins
+    std::vector<int64_t> to;  // by the phase of the width: start of its plane
   };
-  // Source element i stands at position p of phase s: p * phases + s = i + origin.
+  // Source element i is stored at position p of phase s, where p * phases + s = i + origin.
   AMP_INLINE void pack_row(const Rows& r, const float* source, float* row) const {
     const ShiftPlan::Axis& w = plan_.axis[2];
     const auto place = [&](int64_t i) AMP_INLINE {
       const int64_t to = r.to[static_cast<size_t>((i + w.origin) % w.phases)];
       return to == kNone ? nullptr : row + to + (i + w.origin) / w.phases;
     };
-    // What lies behind the last position that is read has no place.
+    // Elements after the last position that is read are dropped.
     const int64_t n = std::min(w.source, w.length * w.phases - w.origin);
     if (n <= 0) return;
     if (w.phases == 1) {
@@ -127,7 +131,7 @@ struct Planes {
   AMP_INLINE inline void place(const ShiftPlan::Part& part, int64_t depth, const float* row, float* to) const;
 };
 
-// to[i] = start + sum over taps of weight * image[offset + i], i < n; some more are written.
+// to[i] = start + sum over taps of weight * image[offset + i], i < n; writes up to a whole block.
 AMP_INLINE inline void Planes::correlate(const ShiftPlan::Part& part, const float* image, const float* weights,
                                          float start, int64_t n, float* to) const {
   for (int64_t i = 0; i < n; i += kAtOnce) {
@@ -142,7 +146,7 @@ AMP_INLINE inline void Planes::correlate(const ShiftPlan::Part& part, const floa
   }
 }
 
-// The rows of one depth, gaps left out, to where they belong.
+// Copies the rows of one depth to the output, without the gaps.
 AMP_INLINE inline void Planes::place(const ShiftPlan::Part& part, int64_t depth, const float* row, float* to) const {
   float* plane = to + (part.start[0] + depth * part.step[0]) * out[1] * out[2];
   for (int64_t y = 0; y < part.count[1]; ++y, row += plan.axis[2].length) {
@@ -186,7 +190,7 @@ Kernel correlate_planes(ShiftPlan plan, const ConvShape& s, int64_t WindowAxis::
     const PlanePacker packer(p->plan);
     parallel_for(p->shards, [&](int64_t shard) {
       float *image = p->packed + shard * p->packed_size(), *row = p->sums + shard * p->sums_size();
-      std::fill_n(image, p->packed_size(), 0.0f);  // borders, and what is read behind the planes
+      std::fill_n(image, p->packed_size(), 0.0f);  // borders, and elements that are read past the planes
       for (int64_t i = p->planes * shard / p->shards; i < p->planes * (shard + 1) / p->shards; ++i)
         p->run_plane(packer, i, image, row);
     });
@@ -211,7 +215,7 @@ struct PlanesWeightGradient {
   AMP_INLINE inline void add(const float* image, const float* row, double* sum) const;
 };
 
-// One depth of dy in rows as far apart as the packed planes'; between them are zeros already.
+// Spreads one depth of dy to the row pitch of the packed planes; the gaps are zero already.
 AMP_INLINE inline void PlanesWeightGradient::spread(const float* from, float* row) const {
   const int64_t height = s.window[1].out, width = s.window[2].out, pitch = plan.axis[2].length;
   for (int64_t y = 0; y < height; ++y, row += pitch, from += width) {
@@ -243,7 +247,7 @@ AMP_INLINE inline void PlanesWeightGradient::add(const float* image, const float
   }
 }
 
-// Planes in the order in which they lie in memory.
+// Processes planes in the order in which they are stored.
 void PlanesWeightGradient::run_groups(int64_t begin, int64_t end, float* image, float* row) const {
   const PlanePacker packer(plan);
   const auto padded_taps = static_cast<int64_t>(offset.size());

@@ -1,7 +1,6 @@
-// Depthwise convolutions of large planes, in fp32, with lanes along pixels: a padded plane is read as one row, so that
-// an output vector is the sum of as many shifted ones as there are taps, each with a weight of its own. Pixels between
-// the rows of the output are computed and dropped; strides are taken away as in conv_direct.h. Small planes are better
-// off with lanes along channels (conv_depthwise.h).
+// fp32 depthwise convolution of large planes, vectorized over pixels. A padded plane is read as one row, so an
+// output vector is the weighted sum of one shifted vector per tap. Pixels between the rows of the output are
+// computed and dropped. Strides are handled as in conv_direct.h. Small planes are faster with conv_depthwise.h.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

@@ -1,3 +1,6 @@
+// Direct convolution vectorized over pixels (conv_direct.h): forward and the gradient to x. A shard packs the
+// planes of one image and group, then computes panels of up to 6 output channels over chunks of positions.
+
 #include "backend/cpu/conv/conv_direct.h"
 
 #include <memory>
@@ -10,7 +13,8 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kFlatChunk = 1536;  // positions computed at a time: their inputs stay in the nearest caches
+constexpr int64_t kFlatChunk =
+    1536;  // positions computed at a time; their inputs stay in the first- and second-level caches
 
 template <int Lanes, int Rows, int Columns>
 AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias,
@@ -57,11 +61,11 @@ AMP_INLINE inline void panel(int64_t rows, const float* x, const int32_t* offset
     tiles<Lanes, 1>(x, offset, k, w, bias, out, n, ld);
 }
 
-// A correlation of packed planes with packed weights: what forward and the gradient to x have in common.
+// A correlation of packed planes with packed weights, used by forward and by the gradient to x.
 struct Correlation {
   ShiftPlan plan;
-  int64_t images, groups, inner, rows;  // channels read and written, of a group
-  // weight of (row, inner, tap): w[row * row_stride + inner * inner_stride + tap]
+  int64_t images, groups, inner, rows;  // channels read and written, per group
+  // The weight of (row, inner, tap) is w[row * row_stride + inner * inner_stride + tap].
   int64_t taps, row_stride, inner_stride;
   std::array<int64_t, 3> out;                // spatial extents written
   std::vector<std::vector<int32_t>> offset;  // by part: of every (inner, tap)
@@ -101,7 +105,8 @@ void Correlation::pack_weights() const {
   for (int64_t i = 0; i < groups * rows; ++i) packed_bias[i] = bias ? bias[i] : 0.0f;
 }
 
-// Positions [begin, end) of one depth of a part, n_rows channels -> the output, without what lies between its rows.
+// Copies positions [begin, end) of one depth of a part, n_rows channels, to the output, without the gaps between
+// rows.
 void Correlation::scatter(const ShiftPlan::Part& part, int64_t begin, int64_t end, int64_t depth, int64_t n_rows,
                           const float* from, float* to) const {
   const int64_t pitch = plan.axis[2].length, step = part.step[2];

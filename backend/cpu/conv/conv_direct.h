@@ -1,9 +1,9 @@
-// Convolution in fp32 without im2col, for few channels: a convolution of stride 1 over a padded image is a sum of
-// shifted copies of the flattened image, so that a register tile of (output channels) x (neighbouring pixels) is
-// computed as in a matrix product, the rows of the right-hand matrix being shifts of one buffer. Pixels between the
-// rows of the output are computed and dropped.
+// fp32 convolution without im2col, for few channels. A convolution with stride 1 over a padded image is a sum of
+// shifted copies of the flattened image. So a register tile of (output channels) x (adjacent pixels) is computed as
+// in a matrix product whose right-hand rows are shifts of one buffer. Pixels between the rows of the output are
+// computed and dropped.
 //
-// A stride is taken away by splitting the image into its phases: plane (s) holds elements s, s + stride, ... Forward
+// A stride is removed by splitting the image into its phases: plane (s) has the elements s, s + stride, ... Forward
 // reads phases; the gradient to x writes them.
 #pragma once
 
@@ -20,7 +20,8 @@ struct ShiftPlan {
   struct Axis {
     int64_t source = 1, phases = 1, origin = 0, length = 1;  // element p of phase s is source[p * phases + s - origin]
   };
-  // Outputs start, start + step, ... (count of them) per axis; tap i adds weight[tap[i]] * plane[offset[i] + position].
+  // Outputs start, start + step, ... (count of them) per axis. Tap i adds weight[tap[i]] * plane[offset[i] +
+  // position].
   struct Part {
     std::array<int64_t, 3> start{}, count{}, step{};
     std::vector<int64_t> tap;
@@ -32,13 +33,13 @@ struct ShiftPlan {
 
   int64_t plane_size() const { return axis[0].length * axis[1].length * axis[2].length; }
   int64_t channel_size() const { return plane_size() * static_cast<int64_t>(planes.size()); }
-  // Positions of one depth of a part's output, gaps included.
+  // Positions of one depth of a part's output, including gaps.
   int64_t flat(const Part& p) const { return (p.count[1] - 1) * axis[2].length + p.count[2]; }
 };
 ShiftPlan forward_plan(const SlidingWindow&);
 ShiftPlan grad_x_plan(const SlidingWindow&);
 
-// Are offsets into the planes of a group's channels small enough?
+// True if offsets into the planes of a group's channels fit.
 bool conv_direct_fits(const ConvShape&);
 
 Kernel conv_direct(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);

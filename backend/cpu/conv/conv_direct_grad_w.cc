@@ -1,6 +1,6 @@
-// The gradient to the weight, in two forms:
-//  * few output channels: lanes run along the pixels, as in the other direction; sums of shards of the batch are added;
-//  * 16 output channels or more: lanes run along the channels of a transposed dy, shards are ranges of taps.
+// Gradient to the weight of conv_direct.h, in two forms:
+// * few output channels: vectorized over pixels; sums of shards of the batch are added;
+// * at least 16 output channels: vectorized over the channels of a transposed dy; shards are ranges of taps.
 #include <memory>
 
 #include "backend/cpu/conv/conv_tiles.h"
@@ -11,8 +11,7 @@ namespace {
 
 using namespace conv_tiles;
 
-// ---- lanes along pixels
-// ------------------------------------------------------------------------------------------------
+// ---- vectorized over pixels
 
 struct WeightGradient {
   ShiftPlan plan;
@@ -35,7 +34,7 @@ struct WeightGradient {
   AMP_INLINE inline void all_rows(int64_t images, const float* planes_of, const float* grads_of, float* out) const;
 };
 
-// dy with the pitch of the planes; zeros between rows.
+// Packs dy with the pitch of the planes; zeros between rows.
 void WeightGradient::pack_grads(const float* from, float* to) const {
   const auto& [d, h, w] = s.window;
   const int64_t pitch = plan.axis[2].length;
@@ -126,8 +125,7 @@ void WeightGradient::run_shard(int64_t shard) const {
   }
 }
 
-// ---- lanes along output channels
-// ---------------------------------------------------------------------------------------
+// ---- vectorized over output channels
 
 struct WeightGradientByChannel {
   ShiftPlan plan;
@@ -138,7 +136,7 @@ struct WeightGradientByChannel {
   const float *x, *dy;
   float *dw, *planes, *grads, *sums;  // grads: (item, pixel, lane), sums: (group, tap, lane)
 
-  static constexpr int64_t kTaps = 60;  // shards are multiples of it: whole tiles of 6, 12 and 20
+  static constexpr int64_t kTaps = 60;  // shards are multiples of it; a multiple of the tiles of 6, 12 and 20
   int64_t k() const { return s.c * s.taps(); }
   int64_t padded_k() const { return round_up(k(), kTaps); }
   int64_t planes_size() const { return round_up(s.c * plan.channel_size() + kSlack, kLane); }
@@ -154,7 +152,7 @@ struct WeightGradientByChannel {
   AMP_INLINE inline void blocks(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1, float* out) const;
 };
 
-// x to planes, dy to (pixel, channel).
+// Packs x as planes and dy as (pixel, channel).
 void WeightGradientByChannel::pack(int64_t item) const {
   pack_planes(plan, x + item * s.c * s.in_size(), s.c, planes + item * planes_size());
   const float* from = dy + item * s.m * s.out_size();
@@ -216,7 +214,7 @@ AMP_INLINE inline void WeightGradientByChannel::blocks(int64_t g, int64_t begin,
 void WeightGradientByChannel::run_shard(int64_t g, int64_t begin, int64_t end) const {
   float* out = sums + g * padded_k() * lanes;
   std::fill(out + begin * lanes, out + end * lanes, 0.0f);
-  // As many rows at a time as let their dy stay in the second cache.
+  // As many rows at a time as keep their dy in the second-level cache.
   const int64_t rows = s.n * s.window[0].out * s.window[1].out;
   const int64_t step = std::max<int64_t>(1, (int64_t{192} << 10) / (4 * lanes * s.window[2].out));
   for (int64_t row = 0; row < rows; row += step) {
@@ -292,7 +290,7 @@ Kernel by_pixel(const ConvShape& s, Carver& carve, const float* x, const float* 
 Kernel conv_direct_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   const int64_t weights = s.groups * s.m * s.c * s.taps();
   if (s.n == 0) return [dw, weights] { std::fill_n(dw, weights, 0.0f); };
-  // Transposing dy pays where lanes along pixels would be few, or the shards' sums many.
+  // Transposing dy is faster if few lanes could be used over pixels, or the sums of shards are large.
   const ShiftPlan plan = forward_plan(s.window);
   const bool channels = s.m >= 16 && (plan.flat(plan.parts[0]) < 512 || weights > 65536);
   return channels ? by_channel(s, carve, x, dy, dw) : by_pixel(s, carve, x, dy, dw);

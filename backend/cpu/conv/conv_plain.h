@@ -1,4 +1,4 @@
-// Convolution as plain loops over (image, channel, tap, row): the specification, and the fp64 body.
+// Convolution as plain loops over (image, channel, tap, row): the reference, and the fp64 implementation.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"
@@ -7,8 +7,8 @@
 namespace amp {
 
 namespace conv_detail {
-// Calls fn(tap, first output row offset, first input row offset, outputs in the row) for every row of outputs that a
-// tap reaches.
+// Calls fn(tap, first output row offset, first input row offset, outputs in the row) for every row of outputs that
+// a tap reaches.
 template <class Fn>
 void each_row(const ConvShape& s, Fn&& fn) {
   const auto& [d, h, w] = s.window;

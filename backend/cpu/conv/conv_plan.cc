@@ -1,3 +1,6 @@
+// Shift plans of conv_direct.h: for each axis the phases of the stride and the taps that read them, then the
+// product of all axes. The gradient to x has one part per residue of the stride.
+
 #include <map>
 
 #include "backend/cpu/conv/conv_direct.h"

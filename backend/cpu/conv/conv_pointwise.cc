@@ -1,3 +1,6 @@
+// Pointwise convolution as matrix products of the stored operands (conv_pointwise.h). Few large products are
+// parallel inside; many small ones run one per thread.
+
 #include "backend/cpu/conv/conv_pointwise.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@ namespace {
 
 using cpu::PackedGemm;
 
-// One product for each image and group; what they need of memory is the threads' own where there are several.
+// One product per image and group. With several products, each thread uses its own scratch memory.
 template <class Product>
 Kernel each_image(const ConvShape& s, Carver& carve, const Product& product) {
   const int64_t items = s.n * s.groups;
@@ -33,7 +36,7 @@ void result(PackedGemm& p, const StoredOut& of, int64_t first, int64_t ld) {
 }  // namespace
 
 bool conv_pointwise_fits(const ConvShape& s) {
-  constexpr int64_t kFewest = 64;  // pixels: a vector's worth of columns
+  constexpr int64_t kFewest = 64;  // pixels: enough columns for a vector
   return std::all_of(s.window.begin(), s.window.end(),
                      [](const WindowAxis& a) {
                        return a.kernel == 1 && a.stride == 1 && a.pad == 0 && a.pad_end == 0 && a.in == a.out;

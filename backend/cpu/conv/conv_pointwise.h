@@ -1,5 +1,6 @@
-// Convolution by kernels of one pixel, stride 1, no padding: an image's channels are the rows of a matrix as they lie,
-// so that it and its gradients are products (packed_gemm.h) of what is stored, whatever its type.
+// Convolution with kernels of one pixel, stride 1 and no padding. An image's channels are the rows of a matrix in
+// place, so the convolution and its gradients are matrix products (packed_gemm.h) of the stored operands, of any
+// type.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

@@ -8,7 +8,7 @@ namespace amp {
 
 struct ConvShape {
   int64_t n = 0, groups = 1;
-  int64_t c = 0, m = 0;  // input and output channels of a group
+  int64_t c = 0, m = 0;  // input and output channels per group
   SlidingWindow window;
 
   int64_t in_size() const { return volume(window, &WindowAxis::in); }

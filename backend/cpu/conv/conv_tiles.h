@@ -1,4 +1,4 @@
-// What the direct convolution kernels share: register tiles, levels of instructions, packed planes.
+// Shared code of the direct convolution kernels: register tiles, SIMD levels, packed planes.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace amp::conv_tiles {
 using cpu::at_level;
 using cpu::VectorOf;
 
-// Register tiles: panels of 6, 4, 2 or 1 output channels, by as many vectors as the register file of the level holds
-// (32 registers of 16 floats; 16 of 8; 16 of 4).
+// Register tiles: panels of 6, 4, 2 or 1 output channels, times as many vectors as fit into the registers (32
+// registers of 16 floats; 16 of 8; 16 of 4).
 template <int Lanes, int Rows>
 constexpr int kColumns = Lanes == 16 ? (Rows == 6   ? 4
                                         : Rows == 4 ? 6
@@ -21,14 +21,14 @@ constexpr int kColumns = Lanes == 16 ? (Rows == 6   ? 4
                                         : Rows == 4 ? 3
                                         : Rows == 2 ? 4
                                                     : 6);
-constexpr int64_t kLane = 16;    // buffers are laid out for the widest level
-constexpr int64_t kSlack = 160;  // floats that a tile may read past a plane
+constexpr int64_t kLane = 16;    // buffers are laid out for the widest SIMD level
+constexpr int64_t kSlack = 160;  // floats that a tile may read past the end of a plane
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 inline int64_t panel_rows(int64_t left) { return left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
 
 inline void pack_row(const ShiftPlan::Axis& a, int64_t phase, const float* source, float* to) {
-  // Source positions p * phases + phase - origin: zeros before and behind.
+  // Source positions are p * phases + phase - origin; zeros before and after the source.
   const int64_t shift = phase - a.origin;
   const int64_t begin = shift >= 0 ? 0 : std::min(a.length, (-shift + a.phases - 1) / a.phases);
   const int64_t room = a.source - shift;
@@ -42,7 +42,7 @@ inline void pack_row(const ShiftPlan::Axis& a, int64_t phase, const float* sourc
   std::fill(to + end, to + a.length, 0.0f);
 }
 
-// channels of one group of one image -> planes.
+// Packs the channels of one group of one image as planes.
 inline void pack_planes(const ShiftPlan& plan, const float* source, int64_t channels, float* to) {
   const auto& [d, h, w] = plan.axis;
   float* row = to;

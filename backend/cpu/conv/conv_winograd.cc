@@ -1,3 +1,7 @@
+// Winograd convolution for 3x3 kernels (conv_winograd.h): forward and the gradient to x.
+// Three stages: transform weights and tiles, one matrix product per place of a tile, inverse transform. The shape
+// decides whether tasks are blocks of tiles or rows of channels.
+
 #include "backend/cpu/conv/conv_winograd.h"
 
 #include <memory>
@@ -15,22 +19,23 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRowBlock = 48;  // rows of weights that lie together: whole tiles of sums
-constexpr int64_t kInner = 64;     // products that are summed by themselves before they are added
+constexpr int64_t kRowBlock = 48;  // rows of weights stored together; a multiple of the tiles
+constexpr int64_t kInner = 64;     // products that are summed separately before they are added
 
-// A correlation of images with weights: what forward and the gradient to x have in common.
+// A correlation of images with weights, used by forward and by the gradient to x.
 //   weights  U[place][block of rows][inner][row of the block]
 //   v        V[place][inner][tile]      of a block of tiles
 //   sums     M[place][row][tile]
-// Many blocks of tiles: shards of them, with room of their own for v and sums, over weights that were transformed
-// beforehand. Few: shards of rows, which transform a chunk of their weights just before its use, over v of all blocks.
+// With many blocks of tiles: shards of blocks with their own memory for v and sums, and weights that are
+// transformed up front. With few blocks: shards of rows that transform a chunk of their weights just before its
+// use, with v of all blocks.
 template <class F>
 struct Correlation {
   Tiling tiling;
   Planes planes;
   int64_t inner, rows;  // channels read and written
-  // weight of (row, channel, tap): w[row * row_stride + channel * inner_stride + tap]; the gradient to x turns taps
-  // round
+  // The weight of (row, channel, tap) is w[row * row_stride + channel * inner_stride + tap]. The gradient to x
+  // reverses the taps.
   int64_t row_stride, inner_stride, weights_size;
   bool turned;
   Stored source;
@@ -38,7 +43,7 @@ struct Correlation {
   StoredOut target;
   float *weights = nullptr, *v = nullptr, *sums = nullptr;
   bool by_rows = false;
-  int64_t shards = 1, row_block = kRowBlock;  // row_block: rows of a task, where those are the tasks
+  int64_t shards = 1, row_block = kRowBlock;  // row_block: rows per task, if tasks are rows
 
   int64_t chunk_stride() const { return round_up(row_block, kLane); }
   int64_t chunk_place() const { return kInner * chunk_stride() + kLane; }
@@ -59,7 +64,8 @@ struct Correlation {
   void run_by_rows() const;
 };
 
-// Rows [row, row + 16) of channels [begin, end), at most 16 of them. to: place 0 of the first of both.
+// Transforms rows [row, row + 16) of channels [begin, end), at most 16 of them. to: place 0 of the first row and
+// channel.
 template <class F>
 void Correlation<F>::pack_weights(int64_t row, int64_t begin, int64_t end, float* to, int64_t stride,
                                   int64_t place) const {
@@ -69,12 +75,12 @@ void Correlation<F>::pack_weights(int64_t row, int64_t begin, int64_t end, float
   at_level([&]<int Lanes>() AMP_INLINE {
     using V = typename cpu::VectorOf<Lanes>::type;
     using Local = typename cpu::VectorOf<Lanes>::local;
-    if (inner_stride == 9) {  // a row's weights are neighbours
+    if (inner_stride == 9) {  // the weights of a row are contiguous
       for (int64_t j = 0; j < n * 9; j += 16) {
         cpu::transpose_block<Lanes>(from + j, row_stride, n_rows, std::min<int64_t>(16, n * 9 - j),
                                     [&](int64_t i) AMP_INLINE { return taps[j + i]; });
       }
-    } else {  // those of a channel's rows are
+    } else {  // the weights of a channel's rows are contiguous
       for (int64_t c = 0; c < n; ++c) {
         const bool room = (row + n_rows - 1) * row_stride + (begin + c) * inner_stride + 16 <= weights_size;
         cpu::transpose_block<Lanes>(from + c * inner_stride, row_stride, n_rows, room ? 16 : 9,
@@ -144,7 +150,7 @@ void Correlation<F>::multiply_block(const float* v_of, float* sums_of) const {
   });
 }
 
-// n rows from `first` on, of all blocks of tiles. chunk: room for kInner channels of their weights.
+// Computes n rows from `first` on, for all blocks of tiles. chunk: memory for kInner channels of their weights.
 template <class F>
 void Correlation<F>::multiply_rows(int64_t first, int64_t n, float* chunk, float* sums_of) const {
   const int64_t width = tiling.width;
@@ -168,7 +174,7 @@ void Correlation<F>::multiply_rows(int64_t first, int64_t n, float* chunk, float
   }
 }
 
-// n rows from `first` on, whose sums begin at sums_of.
+// Transforms back n rows from `first` on; their sums begin at sums_of.
 template <class F>
 void Correlation<F>::inverse_block(int64_t block, const float* sums_of, int64_t first, int64_t n) const {
   const Tiling::Block of = tiling.block(block);
@@ -234,7 +240,7 @@ Kernel correlate(Correlation<F> c, Carver& carve) {
   return [s = std::make_shared<const Correlation<F>>(std::move(c))] { s->run_by_blocks(); };
 }
 
-// So many tiles that what a block needs, and what it makes, stays near.
+// Number of tiles such that the inputs and outputs of a block stay in cache.
 template <class F>
 int64_t block_tiles(int64_t channels) {
   constexpr int64_t kNear = 700 << 10;  // bytes
@@ -289,9 +295,9 @@ bool conv_winograd_fits(const ConvShape& s) {
 
 Winograd winograd_tile(const ConvShape& s, double saved) {
   if (!conv_winograd_fits(s) || s.c < kLane || s.m < kLane) return Winograd::none;
-  // Products for each input and output channel, as many as the time comes to on a Zen 4 (bench/conv_speed.cc): of
-  // tiles, in vectors of them, their transforms, which are shared by the other side's channels, and those of the
-  // weight.
+  // Estimated time, in products per input and output channel, measured on a Zen 4 (bench/conv_speed.cc): products
+  // of tiles in whole vectors, transforms of tiles, which are shared by the channels of the other side, and
+  // transforms of the weight.
   const int64_t height = s.window[1].out, width = s.window[2].out;
   const double shared = 20.0 / static_cast<double>(s.c) + 20.0 / static_cast<double>(s.m);
   const auto products = [&](int64_t tile) {

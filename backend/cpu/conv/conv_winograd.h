@@ -1,12 +1,13 @@
-// 3x3 convolutions of stride 1 by Winograd's minimal filtering (Lavin and Gray 2016): tiles of 2x2 or 4x4 outputs, each
-// the sum over input channels of an elementwise product of transformed input (4x4 or 6x6) and transformed weight: 2.25
-// or 4 times fewer products than the definition.
+// 3x3 convolutions with stride 1 by Winograd's minimal filtering (Lavin and Gray 2016). Tiles have 2x2 or 4x4
+// outputs; each is the sum over input channels of an elementwise product of the transformed input (4x4 or 6x6) and
+// the transformed weight. This takes 2.25 or 4 times fewer products than the definition.
 //
 //   y  = A' [sum_c (G w G') * (B' x B)] A           F(2x2, 3x3), F(4x4, 3x3)
-//   dw = G' [sum_tiles (B' x B) * (A dy A')] G      the transpose in w;  dx: the first with weights turned round
 //
-// Lanes run along tiles, images stay as they are (N, C, H, W); the products are packed matrix products, one for each
-// place of a tile. Rounding: conv_winograd_tiles.h.
+// dw = G' [sum_tiles (B' x B) * (A dy A')] G      the transpose in w;  dx: forward with reversed taps
+//
+// Vectorized over tiles; images stay (N, C, H, W). The products are packed matrix products, one for each place of a
+// tile. Rounding: conv_winograd_tiles.h.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"
@@ -16,12 +17,12 @@
 namespace amp {
 
 enum class Winograd { none, f2, f4 };  // outputs of a tile along an axis
-// The tile by which a pass is the fastest; none: by the definition, which does no more than `saved` times its work.
+// Returns the fastest tile size. none: the direct computation is faster; it takes at most `saved` times the work.
 Winograd winograd_tile(const ConvShape&, double saved = 1);
-bool conv_winograd_fits(const ConvShape&);  // does the definition above hold?
+bool conv_winograd_fits(const ConvShape&);  // true if the shape meets the conditions above
 
-// Images, and what becomes of them, are fp32 or bf16, which the transforms widen and round: the arithmetic is fp32. (In
-// bf16 the transformed tiles would have to be rounded, several times what the rounding of the operands was.)
+// Images and results are fp32 or bf16. Transforms convert bf16 and round results; arithmetic is fp32. (Rounding the
+// transformed tiles to bf16 would cause errors several times those of rounding the operands.)
 Kernel conv_winograd(const ConvShape&, Winograd, Carver&, const Stored& x, const float* w, const float* bias,
                      const StoredOut& y);
 Kernel conv_winograd_grad_x(const ConvShape&, Winograd, Carver&, const Stored& dy, const float* w, const StoredOut& dx);

@@ -1,4 +1,7 @@
-// The gradient to the weight: sums over tiles of input windows times gradients of outputs, both transformed.
+// Gradient to the weight by Winograd's algorithm: sums over tiles of transformed input windows times transformed
+// output gradients.
+// Blocks of tiles are processed in groups that fit into the cache. Sums stay transformed until all groups are
+// added.
 #include <memory>
 
 #include "backend/cpu/conv/block_transpose.h"
@@ -18,10 +21,10 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRange = 48;  // input channels of a task: whole tiles of sums
+constexpr int64_t kRange = 48;  // input channels per task; a multiple of the tiles of sums
 
-// Blocks of tiles are taken a group at a time; where one group is all, sums of a range of input channels and a block of
-// output channels become dw at once and need no room beyond the task's.
+// Processes a group of blocks of tiles at a time. If there is only one group, the sums of a range of input channels
+// and a block of output channels become dw immediately and need only the task's own memory.
 //   v      V[block of the group][place][input channel][tile]
 //   d      D[block of the group][place][tile][output channel]
 //   sums   U[place][input channel][output channel], over all groups; or for each shard those of a range and block
@@ -30,11 +33,11 @@ struct WeightGradient {
   Tiling tiling;
   Planes inputs, outputs;
   int64_t c, m;                   // input and output channels
-  int64_t group = 1, shards = 1;  // blocks of a group; shards of tasks
+  int64_t group = 1, shards = 1;  // blocks per group; shards of tasks
   Stored x, dy;
   float *dw, *v = nullptr, *d = nullptr, *sums = nullptr;
 
-  // Where a task's sums lie: places apart, rows (input channels) apart.
+  // Location of a task's sums: distances between places and between rows (input channels).
   struct Sums {
     float* at;
     int64_t place, row;
@@ -69,7 +72,7 @@ void WeightGradient<F>::transform_input(int64_t item, int64_t block, int64_t cha
   });
 }
 
-// 16 output channels: lanes along tiles become lanes along channels.
+// Transforms the gradient for 16 output channels: lanes over tiles become lanes over channels.
 template <class F>
 void WeightGradient<F>::transform_grad(int64_t item, int64_t block, int64_t channel) const {
   const Tiling::Block of = tiling.block(block);
@@ -92,8 +95,8 @@ void WeightGradient<F>::transform_grad(int64_t item, int64_t block, int64_t chan
   });
 }
 
-// A range of input channels by a block of output channels of a place: what `count` blocks of tiles from `first` on
-// give.
+// Multiplies a range of input channels by a block of output channels at one place, for `count` blocks of tiles from
+// `first` on.
 template <class F>
 void WeightGradient<F>::multiply_place(int64_t place, int64_t first, int64_t count, int64_t range, int64_t block,
                                        const Sums& to) const {
@@ -108,7 +111,7 @@ void WeightGradient<F>::multiply_place(int64_t place, int64_t first, int64_t cou
   });
 }
 
-// Up to 16 input channels by up to 16 output channels -> dw. from: their first sum.
+// Writes up to 16 input channels by up to 16 output channels to dw. from: their first sum.
 template <class F>
 void WeightGradient<F>::store(const Sums& from, int64_t channel, int64_t row) const {
   alignas(64) float taps[kLane * 9][kLane];  // [channel * 9 + tap][row]
@@ -207,7 +210,7 @@ Kernel grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& 
                       .dy = dy,
                       .dw = dw};
   const int64_t of_block = F::kPlaces * (g.v_place() + g.d_place()), blocks = g.tiling.blocks();
-  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // floats of a group; of all tiles, where they are one
+  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // floats per group; of all tiles, if they form one group
   g.group = blocks * of_block <= kAll ? blocks : std::min(blocks, std::max<int64_t>(2, kNear / of_block));
   g.shards = g.at_once() ? std::min<int64_t>(16, g.ranges() * block_count(s.m)) : 1;
   g.v = carve.take<float>(g.group * F::kPlaces * g.v_place() + kLane);

@@ -1,4 +1,4 @@
-// What Winograd's convolutions share: the transforms of a tile, how images are cut into tiles, the product of a place.
+// Shared code of the Winograd convolutions: transforms of a tile, tiling of images, the product of a place.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace amp::winograd {
 
-// The transforms of one axis. kOut: outputs of a tile; kIn: its inputs, which are kOut + 2. A T is a float or a vector.
+// Transforms along one axis. kOut: outputs of a tile; kIn = kOut + 2: its inputs. T is a float or a vector.
 //
-// F(2, 3): points 0, 1, -1 and infinity. Errors are those of plain fp32 sums.
+// F(2, 3): points 0, 1, -1 and infinity. The rounding error equals that of plain fp32 sums.
 struct F2 {
   static constexpr int kOut = 2, kIn = 4, kPlaces = 16;
 
@@ -42,8 +42,8 @@ struct F2 {
   }
 };
 
-// F(4, 3): points 0, a, -a, b, -b and infinity with a = 1 / sqrt(2), b = sqrt(2) (a^2 = 1/2, b^2 = 2), whose sums err
-// half as much as those of the usual 1 and 2: about 3 to 5 times those of plain sums in blocks, as much as one long
+// F(4, 3): points 0, a, -a, b, -b and infinity with a = 1 / sqrt(2), b = sqrt(2) (a^2 = 1/2, b^2 = 2). The error is
+// half of that with the usual points 1 and 2: about 3 to 5 times that of plain sums in blocks, or that of one long
 // fp32 sum over taps and 64 to 256 channels.
 struct F4 {
   static constexpr int kOut = 4, kIn = 6, kPlaces = 36;
@@ -58,7 +58,7 @@ struct F4 {
     v[3] = even_b + odd_b, v[4] = even_b - odd_b;
     v[5] = d[1] - d[3] * 2.5f + d[5];
   }
-  // Points' denominators: 1, 2 a^2 (a^2 - b^2) = -3/2, 2 b^2 (b^2 - a^2) = 6.
+  // Denominators of the points: 1, 2 a^2 (a^2 - b^2) = -3/2, 2 b^2 (b^2 - a^2) = 6.
   template <class T>
   AMP_INLINE static void weight(const T (&g)[3], T (&u)[6]) {
     const T even_a = (g[0] + g[2] * 0.5f) * (-2.0f / 3), odd_a = g[1] * (-2.0f / 3 * a);
@@ -91,10 +91,10 @@ struct F4 {
 using cpu::kRows;
 using cpu::multiply;
 
-constexpr int64_t kMostTiles = 64;  // of a block
-constexpr int64_t kLine = 16;       // floats of a cache line
+constexpr int64_t kMostTiles = 64;  // per block
+constexpr int64_t kLine = 16;       // floats per cache line
 
-// fn(pointer to the elements of storage from `element` on), of its type: fp32 or bf16.
+// Calls fn(pointer to the stored elements from `element` on) with the type: fp32 or bf16.
 template <class Of, class Fn>
 AMP_INLINE inline void with_stored(const Of& of, int64_t element, const Fn& fn) {
   constexpr bool kConst = std::is_same_v<Of, Stored>;
@@ -104,12 +104,13 @@ AMP_INLINE inline void with_stored(const Of& of, int64_t element, const Fn& fn) 
     fn(static_cast<std::conditional_t<kConst, const float, float>*>(of.at(element)));
 }
 
-// The outputs of all images cut into tiles, tiles into blocks: whole rows of tiles, rows counted over the images, or a
-// piece of one row. A block's tiles lie side by side; every block has room for `width` of them, a multiple of 16.
+// Division of the outputs of all images into tiles, and of tiles into blocks. A block is several rows of tiles
+// (rows are counted over the images), or a part of one row. Its tiles are contiguous in memory, with a capacity of
+// `width` tiles, a multiple of 16.
 struct Tiling {
   int64_t images, out_h, out_w;
-  int64_t rows, columns;                     // tiles of an image
-  int64_t block_rows, block_columns, width;  // tiles of a block
+  int64_t rows, columns;                     // tiles per image
+  int64_t block_rows, block_columns, width;  // tiles per block
 
   Tiling(int64_t n, int64_t height, int64_t width_out, int64_t tile, int64_t most)
       : images(n),
@@ -125,7 +126,7 @@ struct Tiling {
   int64_t column_blocks() const { return (columns + block_columns - 1) / block_columns; }
   int64_t blocks() const { return (images * rows + block_rows - 1) / block_rows * column_blocks(); }
   int64_t tiles() const { return images * rows * columns; }
-  int64_t pitch() const { return width + conv_tiles::kLane; }  // vectors of a row's end may reach past it
+  int64_t pitch() const { return width + conv_tiles::kLane; }  // the last vector of a row may extend past it
 
   struct Block {
     int64_t row, rows, column, columns;
@@ -137,14 +138,14 @@ struct Tiling {
   }
 };
 
-// The planes of a channel that tiles are cut from: extents, and zeros in front of the first row and column.
+// A channel's planes from which tiles are read: extents, and zeros before the first row and column.
 struct Planes {
   int64_t height, width, pad_h, pad_w;
-  int64_t image;  // floats from one image's plane to the next one's
+  int64_t image;  // floats between the planes of consecutive images
 };
 
-// What a tile covers along an axis -> its kIn places: Rows is kIn, windows of inputs that overlap, or kOut, gradients
-// of outputs.
+// Transforms a tile along an axis to kIn places. Rows is kIn for overlapping windows of inputs, or kOut for
+// gradients of outputs.
 template <class F, int Rows, class T>
 AMP_INLINE inline void along_axis(const T (&d)[Rows], T (&v)[F::kIn]) {
   if constexpr (Rows == F::kIn)
@@ -153,9 +154,9 @@ AMP_INLINE inline void along_axis(const T (&d)[Rows], T (&v)[F::kIn]) {
     F::output_grad(d, v);
 }
 
-// A block's tiles in one channel, transformed: place (i, k) of tile t goes to v[(i * kIn + k) * place + t], and vectors
-// may end up to 16 floats behind the last tile. from: the channel's plane in the first image. The next channel's rows
-// are fetched meanwhile: planes are too far apart for the processor to guess.
+// Transforms a block's tiles in one channel. Place (i, k) of tile t is written to v[(i * kIn + k) * place + t];
+// vectors may write up to 16 floats past the last tile. from: the channel's plane in the first image. Prefetches
+// the next channel's rows, because planes are too far apart for the hardware prefetcher.
 template <class F, int Rows, int Lanes, class S>
 AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, const Planes& p, const S* from, float* v,
                                  int64_t place) {
@@ -165,7 +166,7 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
   constexpr int64_t kLength = kMostTiles * kOut + kOverlap + 8 * Lanes;
   constexpr int64_t kPhase = kMostTiles + 2 * Lanes;
   static const S zeros[kLength] = {};
-  float rows[kIn][kLength];         // transformed down the columns
+  float rows[kIn][kLength];         // transformed along the columns
   float phases[kIn][kOut][kPhase];  // every kOut-th element of them
 
   const int64_t x0 = block.column * kOut - p.pad_w, length = block.columns * kOut + kOverlap;
@@ -210,8 +211,8 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
   }
 }
 
-// The way back: sums m[(i * kIn + k) * place + tile] of one channel -> outputs, plus bias. to: the channel's plane in
-// the first image.
+// The inverse: sums m[(i * kIn + k) * place + tile] of one channel to outputs, plus bias. to: the channel's plane
+// in the first image.
 template <class F, int Lanes, class S>
 AMP_INLINE inline void inverse(const Tiling& t, const Tiling::Block& block, const float* m, int64_t place, float bias,
                                S* to, int64_t image_size) {
