@@ -1,6 +1,6 @@
 // Activations whose gradient is one functor of (x or y, dy): Relu, Sigmoid, Tanh, LeakyRelu, Elu, HardSigmoid,
-// HardSwish,
-// Softplus, Swish. ONNX 6+. Comparisons are written so that NaN passes through forward: an overflow must not be hidden.
+// HardSwish, Softplus, Swish. ONNX 6+. Comparisons are written so that NaN passes through forward, because an
+// overflow must remain visible.
 #include "ops/elementwise_op.h"
 #include "ops/term.h"
 
@@ -153,8 +153,8 @@ struct SwishGrad : Binary {
 void grad_from_y(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)}, g.attrs())); }
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)}, g.attrs())); }
 
-// The gradients spelled out, of (x or y, dy). What a branch that is not taken computes must stay finite: its slope is
-// multiplied by 0.
+// Decompositions of the gradients, of (x or y, dy). A branch that is not selected must still be finite, because its
+// derivative is multiplied by 0.
 using Values = std::vector<ValueId>;
 Values define_relu(Builder& b, const Values& in, const Attrs&) {
   return {where(Term(b, in[0]) > 0, Term(b, in[1]), 0)};

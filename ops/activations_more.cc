@@ -145,7 +145,8 @@ void grad_prelu(GradBuilder& g) {
   if (g.needs(1)) g.add_grad(1, g.op("PReluGradSlope", {g.in(0), g.dy(0)}));
 }
 
-// The gradients spelled out, of (x, dy) but for the first. What a branch that is not taken computes stays finite.
+// Decompositions of the gradients, of (x, dy) except for the first. A branch that is not selected must still be
+// finite.
 using Values = std::vector<ValueId>;
 Values define_prelu_x(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), slope(b, in[1]), dy(b, in[2]);

@@ -1,5 +1,6 @@
-// AddNorm and AddNormGrad (ops/add_norm.h) on the CPU: a row is read once, what is in cache is not written and read
-// again.
+// AddNorm and AddNormGrad (ops/add_norm.h) on the CPU. Each row is read once; intermediate results stay in cache.
+// Intermediate types are rounded as the separate nodes would round them, so fused and unfused graphs give the same
+// bits.
 #include "ops/add_norm.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ void infer_grad_sums(InferCtx& c) {
   for (int k = 0; k < (c.attrs.has("summed") ? 3 : 2); ++k) c.out(c.in(2).dtype, {n});
 }
 
-// Rows of the node, in the computing type, one behind the other in a thread's memory.
+// Rows of the node in the computing type, consecutive in a thread's memory.
 template <class T>
 class Rows {
  public:
@@ -59,13 +60,13 @@ void round_row(T* v, int64_t n, std::optional<DType> t) {
   }
 }
 
-// Dropout of a row of n elements.
+// Applies dropout to a row of n elements.
 template <class T>
 struct Drop {
   DropoutBits bits;
   const RunState* state = nullptr;
   int64_t per_sample = 1;
-  const int64_t* tokens = nullptr;  // of each row, or null: rows are where they stand
+  const int64_t* tokens = nullptr;  // token of each row; null: the row's index
   Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
       : bits(dropout_bits(a.attrs())),
         state(a.state),
@@ -90,7 +91,7 @@ void copy_row(const Tensor& from, const Tensor& to, int64_t r, int64_t n) {
           static_cast<char*>(to.data) + r * n * size_of(to.dtype), n);
 }
 
-// x, where it is the norm of what is given.
+// x, recomputed as the norm of the given inputs.
 template <class T>
 struct Renewed {
   const T *mean = nullptr, *rstd = nullptr;

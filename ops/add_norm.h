@@ -1,5 +1,5 @@
-// A residual connection and the norm behind it as one node, and their gradient as another: less to write and read
-// again. They are formed in finished graphs (ops/passes/add_norm_fusion.h).
+// A residual connection and the norm after it as one node, and their gradient as another, to save memory traffic.
+// They are formed in complete graphs (ops/passes/add_norm_fusion.h).
 //
 // AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional), 5 tokens (optional); out 0 y, 1 s, 2
 // mean, 3 rstd, 4 copy
@@ -33,7 +33,7 @@ inline std::optional<DType> type_attribute(const Attrs& a, const char* name) {
   return a.has(name) ? std::optional(static_cast<DType>(a.i(name, 0))) : std::nullopt;
 }
 
-// Elements of a sample, the unit of dropout's streams.
+// Elements per sample, the unit of dropout's streams.
 inline int64_t elements_per_sample(const Attrs& a, int64_t elements) {
   if (a.has("length")) return a.i("length", 1) * a.i("n", 1);
   const int64_t rows = a.i("rows", 1);
@@ -41,7 +41,7 @@ inline int64_t elements_per_sample(const Attrs& a, int64_t elements) {
 }
 
 struct AddNormOutputs {
-  Tensor y, s, mean, rstd, copy;  // y, copy: where they are
+  Tensor y, s, mean, rstd, copy;  // with their types
   explicit AddNormOutputs(const KernelArgs& a) {
     auto next = a.out.begin();
     if (a.attrs().i("y", 1) != 0) y = *next++;
@@ -52,15 +52,15 @@ struct AddNormOutputs {
   }
 };
 
-// AddNormGradSums's outputs.
+// Outputs of AddNormGradSums.
 struct AddNormSums {
-  size_t first;                     // of the sums
+  size_t first;                     // index of the first sum
   std::optional<size_t> of_branch;  // the result whose columns are summed
   AddNormSums(const Attrs& a, size_t outputs)
       : first(static_cast<size_t>(a.i(kFirstSum, static_cast<int64_t>(outputs) - (a.has("summed") ? 3 : 2)))),
         of_branch(a.has("summed") ? std::optional(static_cast<size_t>(a.i("summed", 0))) : std::nullopt) {}
 };
-// What NormSums is asked for, behind AddNormGrad.
+// Arguments of the NormSums that follows AddNormGrad.
 inline KernelArgs norm_sums_args(const KernelArgs& a, const AddNormSums& parts) {
   KernelArgs s = a;
   s.in = {a.in[0], a.in[2], a.in[3], a.in[4], a.has(7) ? a.in[7] : Tensor{}};

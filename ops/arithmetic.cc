@@ -77,7 +77,7 @@ struct Detach : Unary {
 };
 // </functors>
 
-// x + 0, x * 1 and the like are x, when x already has the result's shape.
+// Removes x + 0, x * 1 and the like if x already has the result's shape.
 ValueId same_if_neutral(Builder& b, ValueId x, ValueId other, double neutral) {
   if (b.value(other).kind != ValueKind::constant || b.value(x).kind == ValueKind::constant) return {};
   if (broadcast(b.dims(x), b.dims(other)) != b.dims(x) || !b.is_constant(other, neutral)) return {};
@@ -134,7 +134,7 @@ const RegisterElementwise<Sign> sign{"Sign", [](GradBuilder&) {}};  // gradient 
 const RegisterElementwise<Mod> mod{"Mod", grad_mod};
 const RegisterElementwise<Detach> detach{"Detach", [](GradBuilder&) {}};  // torch.Tensor.detach
 
-// Inputs through which no gradient passes: importer/quantized/straight_through.h.
+// Respects inputs through which no gradient passes: importer/quantized/straight_through.h.
 void lower_sum_of_two(Lowering& l) {
   ValueId in[] = {l.in(0), l.in(1)};
   for (const int64_t k : l.attrs.ints(kDetached)) in[k] = l.b.op("Detach", {in[k]});

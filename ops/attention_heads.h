@@ -1,5 +1,5 @@
-// What the CPU kernels of FusedAttention and FusedAttentionGrad share, in fp64 and in fp32: where a head's operands
-// lie, masks and dropout of a row of scores.
+// Shared code of the fp64 and fp32 CPU kernels of FusedAttention and FusedAttentionGrad: addresses of a head's
+// operands, masks and dropout of a row of scores.
 #pragma once
 
 #include <algorithm>
@@ -23,15 +23,16 @@ Kernel attention_grad_tiles(const KernelArgs&);
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Outputs 1 and 2 of FusedAttention, of a row whose largest score is `top` and whose sum of exp(score - top) has the
-// logarithm log_sum.
+// Outputs 1 and 2 of FusedAttention for a row whose largest score is `top`. log_sum is the logarithm of the sum of
+// exp(score - top).
 template <class T>
 LogSum<T> split_log_sum(T top, T log_sum) {
   const T lse = top + log_sum;
-  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};  // lse - top is exact where top is not small
+  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};  // lse - top is exact unless top is small
 }
 
-// The operands of either kernel, and what one thread does: a head of one batch entry or sequence. T: of the arithmetic.
+// The operands of either kernel. A thread processes one head of a batch entry or sequence. T: type of the
+// arithmetic.
 template <class T>
 class Heads {
  public:
@@ -48,7 +49,7 @@ class Heads {
  protected:
   struct Unit {
     int64_t batch, head, first, queries, keys;
-  };  // first: token, of both
+  };  // index of the first token, in queries and keys
   Unit unit(int64_t u) const {
     const int64_t outer = u / f_.heads, head = u % f_.heads;
     if (!f_.sequences) return {outer, head, 0, f_.queries, f_.keys};
@@ -67,7 +68,7 @@ class Heads {
     return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i;
   }
 
-  // Rows of the tokens behind the last sequence.
+  // Fills the rows of tokens after the last sequence.
   void clear_statistics(T* lse, T* rest) const {
     for (int64_t n = 0; n < f_.heads && f_.sequences; ++n) {
       std::fill(lse + n * f_.queries + tail(), lse + (n + 1) * f_.queries, static_cast<T>(kInf));
@@ -80,7 +81,7 @@ class Heads {
     int64_t begin, end;
     int64_t count() const { return end - begin; }
   };
-  // z = scale z + mask, z of query i and these keys. scratch: as many T.
+  // z = scale z + mask, for z of query i and these keys. scratch: as many T.
   void add_mask(const Unit& u, int64_t i, const Keys& keys, T scale, T* z, T* scratch) const {
     const int64_t n = keys.count(), step = mask_.data ? f_.mask[3] : 0,
                   from = mask_.data ? mask_row(u, i) + keys.begin * step : 0;
@@ -97,7 +98,7 @@ class Heads {
       for (int64_t j = 0; j < n; ++j) z[j] = scale * z[j] + m[j * s];
     });
   }
-  // No gradient goes on where a boolean mask hides.
+  // Positions that a boolean mask hides get no gradient.
   bool hides() const { return mask_.data && mask_.dtype == DType::boolean; }
   void hide(const Unit& u, int64_t i, const Keys& keys, T* g) const {
     const int64_t n = keys.count(), step = f_.mask[3];
@@ -110,7 +111,7 @@ class Heads {
     return u.batch * f_.mask[0] + u.head * f_.mask[1] + i * f_.mask[2];
   }
 
-  // Of query i, for all its keys.
+  // Dropout factors of query i for all its keys.
   void factors(const Unit& u, int64_t i, T* factor) const {
     if (f_.sequences) {
       return dropout_factors(f_.dropout, *state_, u.batch, (u.head * f_.max_len + i) * f_.max_len, u.keys, factor);
@@ -123,7 +124,7 @@ class Heads {
       j += n;
     }
   }
-  // Tokens behind the last sequence.
+  // Index of the first token after the last sequence.
   int64_t tail() const { return f_.sequences ? offsets_[f_.sequences] : f_.queries; }
   void clear_tail(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     for (int64_t n = 0; n < f_.heads; ++n) {
@@ -143,7 +144,7 @@ class Heads {
   const RunState* state_;
 
  private:
-  // loop(1 or 0), each as a loop of its own, so that it vectorises.
+  // Calls loop(1 or 0) with a constant step, so that each loop can be vectorized.
   template <class Loop>
   static void with_step(int64_t step, const Loop& loop) {
     simd([&]() AMP_INLINE {

@@ -1,3 +1,6 @@
+// Softmax of blocks of scores and its gradient in fp32 (attention_rows.h), vectorized for each SIMD level. exp is
+// vector_exp.h. The gradient recomputes probabilities from the scores and the row's log-sum-exp.
+
 #include "ops/attention_rows.h"
 
 #include <limits>
@@ -19,14 +22,14 @@ int64_t padded(int64_t n, int64_t lanes) { return (n + lanes - 1) / lanes * lane
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The rounded product, the same in forward and backward. Volatile, because the compiler would make it part of a fused
-// multiplication and subtraction, which does not round it.
+// The rounded product, the same in forward and backward. Volatile, because otherwise the compiler contracts it to
+// an fma, which does not round the product.
 AMP_INLINE inline float scaled(float z, float scale) {
   const volatile float product = z * scale;
   return product;
 }
 
-// Behind the keys scores become -inf.
+// Sets scores after the last key to -inf.
 template <int Lanes>
 AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   using V = Vector<Lanes>;
@@ -40,7 +43,7 @@ AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   return cpu::fold<Lanes>(most, [](const V& x, V& to) AMP_INLINE { to = x > to ? x : to; });
 }
 
-// Exponents are rounded by 2^-24 of themselves, as the scores that they are made of.
+// Exponents are rounded with a relative error of 2^-24, as the scores are.
 template <int Lanes>
 AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& top, float& sum) {
   using V = Vector<Lanes>;

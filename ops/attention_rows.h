@@ -1,5 +1,5 @@
-// What attention does to a block of scores on the CPU between its products, in fp32: softmax and its gradient, a row
-// at a time.
+// The operations of CPU attention on a block of scores between its products, in fp32: softmax and its gradient, one
+// row at a time.
 #pragma once
 
 #include <cstdint>
@@ -8,37 +8,38 @@
 
 namespace amp::attention_detail {
 
-// (rows, keys), `ld` apart; what lies between keys and the next multiple of 16 may be written.
+// (rows, keys), `ld` apart. Elements between keys and the next multiple of 16 may be overwritten.
 struct ScoreRows {
   int64_t rows, keys, ld;
-  float scale;  // at least 0, of z
+  float scale;  // at least 0; factor of z
 };
 
-// z -> exp(scale z - top), 0 behind the keys; top: scale times the row's maximum; sum: of the exponentials.
+// z becomes exp(scale z - top), and 0 after the last key. top: scale times the row's maximum; sum: of the
+// exponentials.
 void softmax_rows(const ScoreRows& r, float* z, float* top, float* sum);
 
-// A row's outputs 1 and 2 (ops/fused_attention.h).
+// Outputs 1 and 2 of a row (ops/fused_attention.h).
 template <class T>
 struct LogSum {
   T lse, rest;
 };
 
-// z -> p = exp(scale z - lse - rest), g -> p (g - d). factor (ld apart), of dropout, or null: z -> p factor,
-// g -> p (g factor - d). Exponents are measured from the row's maximum, as forward measured them: p is as accurate for
-// scores of 1e9 as for scores of 1.
+// z becomes p = exp(scale z - lse - rest), g becomes p (g - d). With dropout factors (ld apart; may be null), z
+// becomes p factor and g becomes p (g factor - d). Exponents are relative to the row's maximum, as in forward, so p
+// is as accurate for scores of 1e9 as for scores of 1.
 void differentiate_rows(const ScoreRows& r, float* z, float* g, const LogSum<float>* sums, const float* d,
                         const float* factor);
 
-// Rows of a matrix that is stored as fp32, fp16 or bf16.
+// Rows of a matrix stored as fp32, fp16 or bf16.
 struct StoredRows {
   const void* data;
   DType dtype;
   int64_t ld;
 };
-// to[i] = x_i y_i. scratch: 2 width.
+// to[i] = x_i y_i. scratch: 2 width floats.
 void row_dots(const StoredRows& x, const StoredRows& y, int64_t rows, int64_t width, float* to, float* scratch);
 
-// to (rows, width) = factor x, factor[i * step] of row i; x is changed where `to` is not fp32.
+// to (rows, width) = factor x, with factor[i * step] for row i. Overwrites x if `to` is not fp32.
 void store_rows(float* x, int64_t ld, int64_t rows, int64_t width, const float* factor, int64_t step,
                 const StoredRows& to);
 

@@ -1,7 +1,8 @@
-// Fused attention in fp32 and 16 bits on the CPU. A head's keys and values are packed once; then a block of queries at
-// a time, whose scores stay in the second-level cache between the products: forward two, backward five. Queries are
-// read where they lie, heads are never transposed in memory. Keys that a mask hides from a whole block are left out;
-// the next head's rows are on their way into the cache meanwhile.
+// Fused attention in fp32 and 16 bits on the CPU (after FlashAttention, Dao et al. 2022). A head's keys and values
+// are packed once. Then blocks of queries are processed, whose scores stay in the second-level cache between the
+// products (two in forward, five in backward).
+// Queries are read in place; heads are not transposed in memory. Keys that a mask hides from a whole block are
+// skipped. The next head's rows are prefetched.
 #include <cmath>
 #include <utility>
 
@@ -14,17 +15,17 @@ namespace amp::attention_detail {
 
 namespace {
 
-// Scores of a block; fewer where rows see different keys, so that more of them can be left out.
+// Scores per block. Smaller if rows see different keys, so that more keys can be skipped.
 constexpr int64_t kBlockCells = 32768, kMaskedBlockCells = 8192;
-constexpr int64_t kMostPanel = 32;  // keys of a panel at most
-// What is added to a score to hide it: beside a key that is seen its exponential is 0, whatever finite score.
+constexpr int64_t kMostPanel = 32;  // maximal keys per panel
+// Added to a score to hide it: relative to a visible key its exponential is 0 for any finite score.
 constexpr double kHidden = -1e30;
 
 using cpu::PanelProduct;
 
 class Tiles : protected Heads<float> {
  protected:
-  // dy: of the gradient, or nothing. Products take pairs of bf16 where all that is multiplied is stored so.
+  // dy: for the gradient, or empty. Products use pairs of bf16 if all factors are stored as bf16.
   Tiles(const KernelArgs& a, const Tensor& dy)
       : Heads(a, a.in),
         product_(all_bf16({&q_, &k_, &v_, &dy}) ? DType::bf16 : DType::f32),
@@ -39,9 +40,9 @@ class Tiles : protected Heads<float> {
                        [](const Tensor* t) { return !t->data || t->dtype == DType::bf16; });
   }
 
-  // Scores of a row.
+  // Floats of a row of scores.
   int64_t row_floats(int64_t keys) const { return (product_.padded(keys) + 15) / 16 * 16; }
-  // A thread's memory, as lay_out(Carver&) divides it.
+  // Memory of the thread, divided by lay_out(Carver&).
   template <class LayOut>
   static auto in_scratch(const LayOut& lay_out) {
     Carver measure(nullptr);
@@ -52,14 +53,14 @@ class Tiles : protected Heads<float> {
   }
 
   static cpu::PackSource source(const StoredRows& m, bool depth_major) { return {m.data, m.dtype, m.ld, depth_major}; }
-  // x (rows, depth) as right-hand side: x itself, which is multiplied over its rows, or x^T.
+  // Packs x (rows, depth) as right-hand side: x itself, multiplied over its rows, or x^T.
   PanelProduct::Right pack(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, false), width, rows, to);
   }
   PanelProduct::Right pack_transposed(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, true), rows, width, to);
   }
-  // x (rows, width) as left-hand side: where it lies if that can be multiplied, else a copy.
+  // Size of a copy of x (rows, width) as left-hand side; 0 if it can be used in place.
   int64_t copy_floats(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     return reads_in_place(t.dtype, s.token, width) ? 0 : rows_ * product_.steps(width);
   }
@@ -82,7 +83,7 @@ class Tiles : protected Heads<float> {
     return product_.pairs() ? ld % 2 == 0 && width % 2 == 0 : t == DType::f32;
   }
 
-  // z = q k^T of rows [i0, i0 + n); what they are to be scaled by still.
+  // z = q k^T for rows [i0, i0 + n). Returns the factor by which z must still be scaled.
   float scores(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const PanelProduct::Right& k, float* z,
                float* copy, float* mask_scratch, cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);
@@ -94,7 +95,7 @@ class Tiles : protected Heads<float> {
     return 1;
   }
 
-  // The keys that the rows [i0, i0 + n) see, in whole panels: all without a mask, or if there is a row that sees none.
+  // The keys that the rows [i0, i0 + n) see, in whole panels: all keys without a mask, or if some row sees none.
   Keys visible(const Unit& u, int64_t i0, int64_t n) const {
     const Keys all{0, u.keys};
     if (!mask_.data || f_.mask[3] == 0 || (mask_.dtype == DType::boolean && f_.fill > kHidden)) return all;
@@ -125,7 +126,7 @@ class Tiles : protected Heads<float> {
     return any;
   }
 
-  // A head's rows of a tensor, asked for.
+  // Prefetches a head's rows of a tensor.
   void fetch(cpu::LinePrefetch& ahead, const Tensor& t, const AttentionForm::Strides& s, const Unit& u, int64_t rows,
              int64_t width) const {
     const int64_t size = size_of(t.dtype);
@@ -133,8 +134,8 @@ class Tiles : protected Heads<float> {
   }
 
   PanelProduct product_;
-  int64_t wide_, value_wide_;  // widths in whole panels
-  int64_t rows_;               // of a block
+  int64_t wide_, value_wide_;  // widths rounded up to whole panels
+  int64_t rows_;               // per block
 };
 
 class Forward : Tiles {
@@ -154,7 +155,7 @@ class Forward : Tiles {
     float *kt, *v;        // panels
     float *z, *image;     // scores; exponentials as pairs of bf16
     float *q, *mask, *y;  // copies of rows
-    float *top, *sum;     // of a row
+    float *top, *sum;     // by row
   };
   Room lay_out(Carver& c) const {
     const int64_t keys = f_.longest_key(), cells = rows_ * row_floats(keys);
@@ -207,7 +208,7 @@ class Forward : Tiles {
     }
   }
   void set(int64_t row, const LogSum<float>& s) const { lse_[row] = s.lse, rest_[row] = s.rest; }
-  // sum: turned into what the row is to be multiplied by.
+  // sum becomes the factor by which the row must be multiplied.
   LogSum<float> finish(float top, float& sum, float* p, int64_t ld) const {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     if (top == -static_cast<float>(kInf)) {
@@ -253,11 +254,11 @@ class Backward : Tiles {
  private:
   struct Room {
     float *kt, *vt, *k;                                // panels of a head
-    float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; as pairs of bf16
+    float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; also as pairs of bf16
     float *q, *dy;                                     // panels of a block
     float *q_copy, *dy_copy, *scratch, *factor, *out;  // rows
-    LogSum<float>* sums;                               // of a row
-    float* d;                                          // of a row
+    LogSum<float>* sums;                               // by row
+    float* d;                                          // by row
     float *dk, *dv;                                    // sums over blocks
   };
   Room lay_out(Carver& c) const {
@@ -327,7 +328,7 @@ class Backward : Tiles {
   struct Left {
     PanelProduct::Left p, ds, ds_rows;
   };
-  // z and g of a block of n rows, as what they are multiplied as: over the rows, and ds over the keys as well.
+  // z and g of a block of n rows as operands of products over rows, and ds also over keys.
   Left as_operands(int64_t n, int64_t ld, const Room& r) const {
     if (!product_.pairs()) return {{r.z, ld, false}, {r.g, ld, false}, {r.g, ld, true}};
     for (int64_t i = 0; i < n; i += 2) {
@@ -343,7 +344,7 @@ class Backward : Tiles {
   struct Right {
     PanelProduct::Right kt, vt;
   };
-  // z = dropout(p), g = ds without the scale, of rows [i0, i0 + n).
+  // z = dropout(p), g = ds without the scale, for rows [i0, i0 + n).
   void differentiate(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const Right& right, const Room& r,
                      cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);
@@ -365,7 +366,7 @@ class Backward : Tiles {
         std::fill_n(z, ld, 0.0f);
         std::fill_n(g, ld, 0.0f);
       }
-      // Where -inf hides, ds is 0 already.
+      // If the mask uses -inf, ds is 0 already.
       if (hides() && (f_.fill != -kInf || broken)) hide(u, i0 + i, keys, g);
     }
   }

@@ -1,3 +1,6 @@
+// Core operator AxisMap (ops/axis_map.h): y is a sparse matrix times x along one axis, in compressed rows. The
+// kernel processes the inner axes as vectors. The gradient is AxisMap with the transposed matrix.
+
 #include "ops/axis_map.h"
 
 #include "backend/rows.h"

@@ -1,8 +1,9 @@
-// A linear map along one axis, the same for every line: what Pad (reflect, edge, wrap) and Resize are made of.
+// A linear map along one axis, the same for each line. Pad (reflect, edge, wrap) and Resize are built from it.
 //
 // Core AxisMap(x) {axis, begin, index, weight}: y[.., j, ..] = sum over t in begin[j] .. begin[j+1] of weight[t] x[..,
 // index[t], ..].
-// The gradient is the transposed map. Integers are moved, never mixed: their weights are all 1 with at most one a row.
+// The gradient is the transposed map. For integers all weights must be 1, with at most one per row, so values are
+// only copied.
 #pragma once
 
 #include "graph/builder.h"
@@ -23,7 +24,7 @@ struct AxisMap {  // compressed sparse rows
   AxisMap transposed(int64_t n) const;  // n: extent of the source axis
 };
 
-// One source per row.
+// A map with one source per row.
 AxisMap select_map(const std::vector<int64_t>& sources);
 
 ValueId map_axis(Builder& b, ValueId x, int64_t axis, const AxisMap& m);

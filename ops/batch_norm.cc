@@ -6,9 +6,9 @@
 //   BatchNormTrain(x, scale, bias) -> y, mean, var     of the batch; var is the biased one; gradient through y only
 //   BatchNormGrad(dy, x, scale, mean, var) {train} -> dx, dscale, dbias
 //
-// Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file (but for `predict`, which
-// runs a file as inference engines do: BindOptions::batchnorm_as_written): an inference export is
-// trained with batch statistics if the user wants so, a training export is evaluated with its running ones.
+// BindOptions::batchnorm_train, not the file, decides which form a node takes. So an inference export can be
+// trained with batch statistics, and a training export is evaluated with its running ones. `predict` is an
+// exception: it runs a file as inference engines do (BindOptions::batchnorm_as_written).
 //
 // Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
 //   running = running momentum + batch (1 - momentum),   with the biased variance of the batch.
@@ -43,7 +43,7 @@ void infer_batch_norm(InferCtx& c) {
 void infer_batch_norm_train(InferCtx& c) {
   check_channels(c, 0, 1);
   infer_same(c);
-  const DType t = is_low(c.in(0).dtype) ? DType::f32 : c.in(0).dtype;  // statistics are never stored in 16 bits
+  const DType t = is_low(c.in(0).dtype) ? DType::f32 : c.in(0).dtype;  // statistics are not stored in 16 bits
   for (int i = 0; i < 2; ++i) c.out(t, c.in(1).dims);
 }
 void infer_batch_norm_grad(InferCtx& c) {
@@ -62,7 +62,7 @@ void grad_batch_norm_train(GradBuilder& g) {
   if (g.has_dy(0)) add_grads(g, g.out(1), g.out(2), true);
 }
 
-// (N, C, ...): (1, C, 1 ...), by which a vector (C) broadcasts.
+// Dims (1, C, 1 ...), with which a vector (C) broadcasts against (N, C, ...).
 Dims channel_row(const Dims& x) {
   Dims row(x.size(), 1);
   row[1] = x[1];
@@ -76,7 +76,8 @@ std::vector<int64_t> all_but_channels(const Dims& x) {
   return axes;
 }
 
-// BatchNormGrad spelled out; in training form of dy, x and scale alone: mean and var are those of x.
+// Decomposition of BatchNormGrad. The training form depends only on dy, x and scale, because mean and var are those
+// of x.
 std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term dy(b, in[0]), x(b, in[1]);
   const Dims channel = channel_row(x.dims());
@@ -106,8 +107,9 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", w
 
 bool moves(const Lowering& l, size_t i) { return l.has(i) && l.b.value(l.in(i)).kind == ValueKind::param; }
 
-// Input i, a running statistic, after this batch. One that training moves leaves the graph as output "statistic.SLOT";
-// a module that is applied again goes on from there. Belongs to no source node: no precision plan rounds it.
+// The running statistic in input i after this batch. If training updates it, it becomes the graph's output
+// "statistic.SLOT". A module that is applied again continues from this value. It belongs to no source node, so no
+// precision plan rounds it.
 ValueId blend(Lowering& l, size_t i, ValueId batch) {
   Builder& b = l.b;
   ValueId running = l.in(i);
@@ -131,7 +133,8 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   return now;
 }
 
-// Statistics that the graph computes itself (a standardised weight): written out, so that gradients pass through them.
+// Unfused form for statistics that the graph computes itself (a standardized weight), so that gradients pass
+// through them.
 ValueId by_elements(Lowering& l, ValueId x) {
   Builder& b = l.b;
   const Dims per_channel = channel_row(b.dims(x));
@@ -141,8 +144,8 @@ ValueId by_elements(Lowering& l, ValueId x) {
   return b.op("Add", {b.op("Mul", {normal, row(1)}), row(2)});
 }
 
-// BatchNormTrain over the rows of all ranks (torch.nn.SyncBatchNorm), spelled out: gradients pass through its two sums
-// over the ranks. Belongs to no source node: no precision plan rounds it.
+// Unfused BatchNormTrain over the rows of all ranks (torch.nn.SyncBatchNorm): gradients pass through its two sums
+// over the ranks. It belongs to no source node, so no precision plan rounds it.
 std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueId bias, double epsilon) {
   const Origin node = b.origin;
   b.origin = Origin{-1, "synchronised batch normalisation"};
@@ -170,10 +173,10 @@ void lower_batch_norm(Lowering& l) {
   if (l.version() < 9 && l.attrs.i("spatial", 1) == 0) l.unsupported("spatial = 0");
   const Attrs a{{"epsilon", l.attrs.f("epsilon", 1e-5)}};
   ValueId x = l.in(0), y, mean, var;
-  const bool vector = l.rank(0) == 1;  // "N" alone: one channel
+  const bool vector = l.rank(0) == 1;  // one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
-  const bool empty = numel(l.dims(0)) == 0;  // has no statistics: the running ones stay
+  const bool empty = numel(l.dims(0)) == 0;  // no batch statistics: the running ones are kept
   if (!empty && (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form))) {
     const auto out = l.options.sync_batchnorm ? over_ranks(b, x, l.in(1), l.in(2), a.f("epsilon", 1e-5))
                                               : b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
@@ -195,7 +198,7 @@ void lower_batch_norm(Lowering& l) {
   l.out(2, var);
 }
 
-// Each (image, channel) is normalised by its own statistics: a batch normalisation of one image of N*C channels.
+// Normalizes each (image, channel) by its own statistics: a batch normalization of one image with N*C channels.
 void lower_instance_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);

@@ -1,5 +1,5 @@
-// BitCast (ONNX 26): the bytes of an element read as another type of the same size. Floating tensors have the working
-// type here (graph/lower.h), so that a floating side must be declared as wide as that. No gradient.
+// BitCast (ONNX 26): reinterprets the bytes of an element as another type of the same size. Floating-point tensors
+// have the working type (graph/lower.h), so the declared type must have the same width. No gradient.
 #include <cstring>
 
 #include "backend/rows.h"
@@ -14,7 +14,7 @@ void infer(InferCtx& c) { c.out(static_cast<DType>(c.attrs.i("to", 0)), c.in(0).
 Kernel kernel(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
   const bool wide = a.attrs().i("bytes", 4) == 8;
-  // Storage of 16 bits holds fp32 numbers (graph/apply): those are what the bits are taken from.
+  // 16-bit storage holds fp32 numbers (graph/apply); the bits are those of the fp32 numbers.
   const auto real = [wide](DType t) { return is_low(t) ? (wide ? DType::f64 : DType::f32) : t; };
   const DType from = real(x.dtype), to = real(y.dtype);
   return [=] {
@@ -41,7 +41,7 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "BitCast", kernel};
 
-// Of the types that are stored as they are declared: 16-bit floats are not.
+// The target type. It must be stored as declared, which excludes 16-bit floats.
 DType target(const Lowering& l) {
   const int64_t code = l.attrs.i("to", 0);
   const std::optional<DType> t = dtype_of_onnx(code);

@@ -62,7 +62,7 @@ struct BitwiseNot : Functor<1, Integers> {
   }
 };
 
-// The functors are never asked for floating numbers: a model that does so is refused here.
+// The functors do not support floating-point numbers, so models with such operands are rejected here.
 void lower_bits(Lowering& l) {
   if (is_float(l.b.dtype(l.in(0)))) fail(Exit::model, "E_ATTR", cat(l.node.op, " of ", name_of(l.b.dtype(l.in(0)))));
   lower_same_name(l);

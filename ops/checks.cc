@@ -1,4 +1,5 @@
-// What core operators need of the dims and attributes that they are given (graph/signature.h): kernels trust them.
+// Checks of core operators on the dims and attributes of their inputs (graph/signature.h). Kernels rely on them.
+// They catch contradictions in hand-made or damaged files; each failure is E_SHAPE.
 #include <algorithm>
 
 #include "base/error.h"
@@ -78,7 +79,7 @@ void reduce(const InferCtx& c) {
   }
 }
 
-// Indices that are the model's own are refused before anything runs, and are no fault of the data.
+// Constant indices of the model are checked before anything runs; errors in them are not data errors.
 void check_indices(const InferCtx& c, size_t input, int64_t least, int64_t end) {
   const Value& v = c.in(input);
   if (v.kind != ValueKind::constant) return;
@@ -100,7 +101,7 @@ void rows(const InferCtx& c, const Dims& x, const Dims& y) {
 void gather_rows(const InferCtx& c) { rows(c, c.in(0).dims, c.attrs.ints("dims")); }
 void scatter_rows(const InferCtx& c) { rows(c, c.attrs.ints("dims"), c.in(0).dims); }
 
-// Indices along one axis; on the others they cover at most the table.
+// Indices along one axis. On the other axes the index tensor may be at most as large as the table.
 void elements(const InferCtx& c, const Dims& table) {
   const Dims& index = c.in(1).dims;
   const int64_t axis = c.attrs.i("axis", 0);

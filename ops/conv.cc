@@ -5,7 +5,7 @@
 //   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward
 //   ConvGradW(x, dy) {dims} the transpose in w
 //
-// The three are one trilinear form, so that each one's gradients are the other two. On a GPU channels may lie last
+// The three are one trilinear form, so the gradients of each are the other two. On a GPU they may be NHWC
 // (attribute channels_last).
 #include "backend/cpu/conv/conv.h"
 
@@ -87,7 +87,7 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_w
                                   RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};
 
-// Each place of y takes a product with every element of a kernel of w (M, C / group, ...), padding included.
+// Each element of y is a sum over all elements of a kernel of w (M, C / group, ...); padding is counted.
 double products(const Tensor& y, const Tensor& w) {
   return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.dims.at(0));
 }
@@ -121,7 +121,7 @@ namespace {
 
 ValueId own_convolution(const Lowering& l) { return convolution(l, l.in(0), l.in(1), l.in_or(2, {})); }
 void lower_conv(Lowering& l) { l.out(0, own_convolution(l)); }
-// com.microsoft: input 3 is added before the activation.
+// com.microsoft FusedConv: input 3 is added before the activation.
 void lower_fused_conv(Lowering& l) {
   ValueId y = own_convolution(l);
   if (l.has(3)) y = l.b.op("Add", {y, l.in(3)});

@@ -25,7 +25,7 @@ int64_t label_of(const Tensor& labels, int64_t i, int64_t classes, int64_t ignor
   return y;
 }
 
-// Rows are summed in fixed shards, the shards in order.
+// Rows are summed in a fixed number of shards, and the shards in order.
 constexpr int64_t kShards = 16;
 int64_t workspace(const Graph&, const Node&) { return kShards * 8; }
 
@@ -48,7 +48,7 @@ Kernel loss_kernel(const KernelArgs& a) {
           top = row_max(p, n);
           total = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
         });
-        sum += std::log(total) + (top - p[label]);  // top + log(total) would lose the logarithm where top is large
+        sum += std::log(total) + (top - p[label]);  // top + log(total) would lose the logarithm for a large top
       }
       partial[s] = sum;
     });
@@ -58,7 +58,7 @@ Kernel loss_kernel(const KernelArgs& a) {
   };
 }
 
-// Inputs logits, labels, seed (scalar); output dlogits in the logits' type.
+// Inputs: logits, labels, seed (scalar). Output: dlogits in the logits' type.
 template <class T>
 Kernel grad_kernel(const KernelArgs& a) {
   const Tensor x = a.in[0], labels = a.in[1], dx = a.out[0];
@@ -93,7 +93,7 @@ Kernel grad(const KernelArgs& a) { return in_double(a) ? grad_kernel<double>(a) 
 
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("CrossEntropyGrad", {g.in(0), g.in(1), g.dy(0)}, g.attrs())); }
 
-// CrossEntropyGrad spelled out: where(valid, seed (softmax(x) - onehot(label)), 0)
+// Decomposition of CrossEntropyGrad: where(valid, seed (softmax(x) - onehot(label)), 0)
 std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term x(b, in[0]), label = Term(b, in[1]).shaped({b.dims(in[1]).at(0), 1});
   std::vector<int64_t> classes(static_cast<size_t>(x.dims().at(1)));

@@ -1,4 +1,4 @@
-// Determinants by Gaussian elimination with row exchanges.
+// Determinants by Gaussian elimination with pivoting.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// Of the n x n matrix whose elements lie `step` apart, row by row; it is destroyed.
+// The determinant of an n x n matrix in row-major order with elements `step` apart. The matrix is overwritten.
 template <class T>
 HD inline T determinant(T* a, int64_t n, int64_t step) {
   const auto at = [&](int64_t row, int64_t column) -> T& { return a[(row * n + column) * step]; };

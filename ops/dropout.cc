@@ -1,9 +1,9 @@
-// Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form. Only nodes
-// that training put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, row, element of the
-// row) and drawn again in backward, so that none is stored. A row is a sample's share of the tensor (attribute `rows`:
-// samples of the micro-batch), counted through the accumulation window, RunState::samples_before being the number of
-// samples before this micro-batch: the bits are the same however the window is cut, where samples are outermost and
-// padded alike.
+// Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form; only
+// nodes that training has inserted (attribute `site`) drop elements.
+// The mask is Philox(seed; site, step, row, element of the row). It is computed again in backward instead of being
+// stored. A row is a sample's part of the tensor (attribute `rows`: samples of the micro-batch), counted over the
+// accumulation step from RunState::samples_before. So the bits do not depend on the division into micro-batches, if
+// samples are outermost and have the same padding.
 #include "ops/dropout.h"
 
 #include "backend/cpu/dropout_lanes.h"
@@ -72,7 +72,8 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "Dropout", kernel};
 
-// Of the batch that the graph is bound to: dimension 0 of its inputs; some may be batch-free.
+// Number of samples of the batch that the graph is bound to: dimension 0 of its inputs, some of which may have no
+// batch.
 int64_t samples(const BindOptions& o) {
   int64_t rows = 1;
   for (const auto& [name, dims] : o.input_dims) rows = std::max(rows, dims.empty() ? 1 : dims[0]);

@@ -1,5 +1,4 @@
-// The bits of Dropout, for kernels that drop elements of what they compute themselves (ops/dropout.cc says what they
-// are).
+// Random bits of Dropout, for kernels that include dropout (defined in ops/dropout.cc).
 #pragma once
 
 #include <algorithm>
@@ -29,17 +28,17 @@ namespace amp {
 
 struct DropoutBits {
   uint32_t threshold = 0, site = 0;
-  double scale = 1;  // of what stays
+  double scale = 1;  // factor of kept elements
   explicit operator bool() const { return threshold != 0; }
 };
 
-// Attributes ratio and site; a node without ratio drops nothing.
+// Reads the attributes ratio and site; a node without ratio drops nothing.
 inline DropoutBits dropout_bits(const Attrs& a) {
   const double ratio = a.f("ratio", 0);
   return {static_cast<uint32_t>(ratio * 4294967296.0), static_cast<uint32_t>(a.i("site", 0)), 1.0 / (1.0 - ratio)};
 }
 
-// What elements first .. first + n of sample `row` (of the micro-batch) are multiplied by: 0 or bits.scale.
+// The factors of elements first .. first + n of sample `row` of the micro-batch: 0 or bits.scale.
 template <class T>
 void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n, T* factor) {
   const T keep = static_cast<T>(bits.scale);
@@ -49,11 +48,11 @@ void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row
     for (int64_t lane = k % 4; lane < 4 && i < n; ++lane, ++i) factor[i] = block.v[lane] < bits.threshold ? T(0) : keep;
   }
 }
-// In fp32, many at a time (ops/dropout.cc): the same numbers.
+// Vectorized fp32 version (ops/dropout.cc) with the same results.
 void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n,
                      float* factor);
 
-// The Dropout of a tensor of n elements. A row is a sample's share of it (attribute `rows`).
+// Dropout of a tensor with n elements. A row is a sample's part of it (attribute `rows`).
 struct DropoutShape {
   DropoutShape(const Attrs& a, int64_t n)
       : bits(dropout_bits(a)), rows(n % a.i("rows", 1) == 0 ? a.i("rows", 1) : 1), per_row(n / rows) {}
@@ -61,7 +60,7 @@ struct DropoutShape {
   int64_t rows, per_row;
 };
 
-// Elements at .. at + n of the tensor, from x to y.
+// Applies dropout to elements at .. at + n of the tensor, from x to y.
 template <class T>
 void dropout_span(const DropoutShape& d, const RunState& state, int64_t at, int64_t n, const T* x, T* y) {
   for (int64_t i = 0; i < n;) {

@@ -1,7 +1,7 @@
-// ops: one file per operator (or tight family): how ONNX's versions lower to core operators, inference, gradient,
-// arithmetic. This file: registration of an elementwise core operator from its functor. A CUDA unit (ops/cuda) includes
-// operator files once more with AMP_CUDA_UNIT defined: then the functors give CUDA kernels and nothing else is
-// registered.
+// Module ops: one file per operator or family: lowering of ONNX versions to core operators, inference, gradient,
+// arithmetic. This file registers an elementwise core operator from its functor.
+// CUDA units (ops/cuda) include operator files again with AMP_CUDA_UNIT defined. Then only CUDA kernels of the
+// functors are registered.
 #pragma once
 
 #ifdef AMP_CUDA_UNIT
@@ -34,13 +34,13 @@ struct RegisterElementwise {
   RegisterKernel kernel;
 };
 #else
-// Core operator `name` = functor F, with its CPU kernel. A functor that returns bool is a predicate: bool output, no
-// gradient.
+// Registers core operator `name` with functor F and its CPU kernel. A functor that returns bool is a predicate:
+// bool output, no gradient.
 template <class F>
 struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
       : RegisterElementwise(def(name, gradient, simplify)) {}
-  // Without a gradient of its own: a *Grad.
+  // For gradients (*Grad), which have a decomposition instead of a gradient rule.
   RegisterElementwise(const char* name, Definition definition)
       : RegisterElementwise(def(name, nullptr, nullptr, definition)) {}
 
@@ -79,7 +79,7 @@ struct RegisterElementwise {
 };
 #endif
 
-// The ONNX operator of the same name, inputs handed on, attributes too.
+// Lowers to the core operator of the same name, with the same inputs and attributes.
 inline void lower_same_name(Lowering& l) {
   std::vector<ValueId> in;
   for (size_t i = 0; i < l.n_in(); ++i) in.push_back(l.in(i));

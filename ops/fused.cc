@@ -1,5 +1,5 @@
 // Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/passes/fuse.h after
-// autodiff. Inputs broadcast; outputs have the dims that they broadcast to, but for sums of them.
+// autodiff. Inputs broadcast; outputs have the broadcast dims, except for sums.
 #include <algorithm>
 #include <map>
 
@@ -13,8 +13,8 @@
 namespace amp {
 namespace {
 
-constexpr int64_t kPart = 512;  // elements that go through all steps together
-constexpr size_t kValues = 64;  // of a program
+constexpr int64_t kPart = 512;  // elements per chunk
+constexpr size_t kValues = 64;  // maximal values of a program
 
 void infer(InferCtx& c) {
   Dims dims;
@@ -29,13 +29,13 @@ void infer(InferCtx& c) {
   }
 }
 
-// One value of the chunk at hand: n elements or one, float or bool.
+// One value of the current chunk: n elements or one, float or bool.
 union Cell {
   float f[kPart];
   bool b[kPart];
 };
 
-// Chunks go through the steps in memory that stays in the cache; each step is the operator's own row loop.
+// Runs all steps on chunks that stay in the cache. Each step is the operator's own row loop.
 class Chunks {
  public:
   explicit Chunks(const KernelArgs& a)
@@ -46,7 +46,7 @@ class Chunks {
     for (const Tensor& t : in_) operands.push_back(t.dims);
     loop_ = make_broadcast_loop(dims, operands);
     size_t out = 0;
-    std::erase_if(program_.steps, [](const FusedStep& s) { return s.op == kFusedSum; });  // they are the last ones
+    std::erase_if(program_.steps, [](const FusedStep& s) { return s.op == kFusedSum; });  // they are the last steps
     for (const FusedStep& s : program_.steps) {
       Step step;
       step.functor = find_functor(s.op);
@@ -63,7 +63,7 @@ class Chunks {
   int64_t rows() const { return loop_.outer; }
   int64_t inner() const { return loop_.inner; }
 
-  // Elements begin .. end of a row.
+  // Computes elements [begin, end) of a row.
   void run(int64_t row, int64_t begin, int64_t end) const {
     static thread_local std::vector<Cell> cells;
     cells.resize(in_.size() + steps_.size());
@@ -86,7 +86,7 @@ class Chunks {
         step(i, row * loop_.inner + b, n, at, walks, cells[v]);
         at[v] = &cells[v];
       }
-      // Last: an output may lie where an input did.
+      // Outputs are stored last, because an output may share memory with an input.
       for (size_t i = 0; i < steps_.size(); ++i) {
         const Tensor& t = steps_[i].out;
         if (!t.data) continue;
@@ -148,11 +148,11 @@ class Chunks {
   BroadcastLoop loop_;
 };
 
-// Sums of what is stored, by their own kernels.
+// Adds the sums of stored outputs, computed by their own kernels.
 Kernel with_sums(const KernelArgs& a, Kernel elements) {
   std::vector<Kernel> kernels = {std::move(elements)};
   const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
-  std::map<int, size_t> stored;  // outputs by value
+  std::map<int, size_t> stored;  // index of the output, by value
   size_t out = 0;
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const FusedStep& s = p.steps[i];
@@ -192,7 +192,7 @@ OpDef def() {
   d.infer = infer;
   d.not_differentiable = true;
   d.min_inputs = 1;
-  // Not Effect::random although it may hold a Dropout: it is made last, nobody folds or merges it.
+  // Not Effect::random although it may contain a Dropout: no pass that folds or merges nodes runs after it is made.
   d.may_overwrite = true;
   return d;
 }

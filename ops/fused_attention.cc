@@ -1,5 +1,5 @@
-// FusedAttention, FusedAttentionGrad (ops/fused_attention.h): inference, gradient, and which kernels compute them on
-// the CPU.
+// FusedAttention and FusedAttentionGrad (ops/fused_attention.h): inference, gradient, and the choice of CPU
+// kernels.
 #include "ops/fused_attention.h"
 
 #include "backend/node_work.h"
@@ -60,7 +60,7 @@ const RegisterOp ops_[] = {
     RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare>)},
     RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare_grad>,
                    define_attention_grad)}};
-// Two products forward, five backward (Dao et al., FlashAttention, 2022): what it takes without keeping scores.
+// Two products in forward, five in backward, because scores are recomputed (Dao et al., FlashAttention, 2022).
 double flops(const KernelArgs& a, double products) {
   const bool packed = a.attrs().i("packed", 0) != 0, heads_first = a.attrs().i("heads_first", 0) != 0;
   const double q = static_cast<double>(a.in[0].numel()) / (packed ? 3 : 1);

@@ -1,5 +1,6 @@
-// Attention as one core operator: softmax(scale Q K^T + mask) V with no (queries, keys) matrix kept. What an operator's
-// shapes and attributes mean, for kernels on any device. Composites form it (ops/passes/attention_match.h).
+// Attention as one core operator: softmax(scale Q K^T + mask) V without storing a (queries, keys) matrix. This file
+// defines shapes and attributes for the kernels of all devices. ops/passes/attention_match.h forms it from unfused
+// graphs.
 //
 // FusedAttention: in 0 q (B, Sq, N, H), 1 k (B, Sk, N, H), 2 v (B, Sk, N, Hv), 3 mask (optional, rank 4, each dim 1 or
 // that of (B, N, Sq, Sk)), 4 offsets (optional, int64 (C + 1)); out 0 y (B, Sq, N, Hv) as q is stored, out 1 lse
@@ -37,23 +38,24 @@
 namespace amp {
 
 struct AttentionForm {
-  // Where element (b, token, head, 0) lies: offset + b batch + token token + head head; the width is contiguous.
+  // Address of element (b, token, head, 0): offset + b batch + token token + head head. The last axis is
+  // contiguous.
   struct Strides {
     int64_t offset = 0, batch = 0, token = 0, head = 0;
   };
 
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   Strides q, k, v, y;
-  int64_t mask[4] = {};  // strides in elements, 0 where it broadcasts
+  int64_t mask[4] = {};  // strides in elements; 0 if broadcast
   bool packed = false, heads_first = false;
   double scale = 1, fill = 0;
   bool empty_rows_zero = false;
   DropoutBits dropout;
-  int64_t samples = 1;    // rows, where it divides
-  int64_t sequences = 0;  // with offsets: C; max_len bounds queries and keys
+  int64_t samples = 1;    // number of rows, if it divides
+  int64_t sequences = 0;  // C if there are offsets; max_len then bounds queries and keys
   int64_t max_len = 0;
 
-  // By sequences: C and batch entries alike.
+  // Number of independent heads: of sequences, or of batch entries.
   int64_t units() const { return (sequences ? sequences : batch) * heads; }
   int64_t longest_query() const { return sequences ? max_len : queries; }
   int64_t longest_key() const { return sequences ? max_len : keys; }
@@ -67,8 +69,8 @@ inline AttentionForm::Strides strides_of(const Dims& d, bool heads_first) {
 }
 }  // namespace attention_detail
 
-// Dims of the inputs, empty when absent. Inputs that do not fit are a model error. (Here whole: the CUDA plugin has
-// kernels, not operators.)
+// Dims of the inputs, empty if absent. Inconsistent inputs are a model error. (Defined in the header because the
+// CUDA plugin contains kernels but no operators.)
 inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Dims& dk, const Dims& dv,
                                     const Dims& mask, const Dims& offsets) {
   AttentionForm f;

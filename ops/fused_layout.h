@@ -1,5 +1,5 @@
-// How a Fused node's operators are laid over threads: shared by the pass that makes such nodes and by what writes their
-// kernels.
+// The mapping of a Fused node's operators to threads, shared by the pass that makes such nodes and the generator of
+// their kernels.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace amp {
 
-// the one step that is not elementwise; its input is an output, nobody reads it
+// The only step that is not elementwise. Its input is an output of the node, and no step reads its result.
 inline constexpr const char* kFusedSum = "ReduceSum";
 
-// Attributes of a sum in a fused program, and back.
+// Converts the attributes of a sum to those in a fused program, and back.
 inline Attrs fused_sum_attrs(const Attrs& a) {
   std::string axes;
   for (const int64_t x : a.ints("axes")) axes += (axes.empty() ? "" : ",") + std::to_string(x);
@@ -31,7 +31,7 @@ inline Attrs sum_attrs(const Attrs& fused) {
   return {{"axes", axes}, {"keepdims", fused.i("keepdims", 1)}};
 }
 
-// Whether threads may take four neighbours. dropout_rows: elements of a row of each Dropout.
+// True if threads may process four adjacent elements. dropout_rows: elements of a row of each Dropout.
 inline bool in_fours(const BroadcastLoop& w, const std::vector<int64_t>& dropout_rows) {
   if (w.inner % 4 != 0) return false;
   for (size_t k = 0; k < w.stride.size(); ++k) {
@@ -46,8 +46,8 @@ inline bool in_fours(const BroadcastLoop& w, const std::vector<int64_t>& dropout
   return true;
 }
 
-// A sum that a Fused node may compute: down columns, as many elements a thread as the sum's own kernel takes, so that
-// the order of the additions is the same.
+// True for a sum that a Fused node may compute: down columns, with as many elements per thread as in the sum's own
+// kernel, so that the order of the additions is the same.
 inline bool can_sum_along(const ReduceShape& s, bool fours) { return s.by_columns() && (s.inner % 4 != 0 || fours); }
 
 }  // namespace amp

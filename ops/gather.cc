@@ -1,5 +1,6 @@
 // Gather (ONNX 1+), GatherElements (11), GatherND (11, batch_dims 12), and their transposes, which add: ScatterAdd.
-// Indices are checked when a kernel runs: a bad index is a data error that names it, never a read out of bounds.
+// Indices are checked when a kernel runs: an index out of bounds is a data error with the index, instead of an
+// invalid read.
 #include <algorithm>
 #include <numeric>
 
@@ -26,8 +27,8 @@ void require_index_type(const Tensor& t) {
     fail(Exit::model, "E_ATTR", cat("indices are ", name_of(t.dtype), ", not int32 or int64"));
 }
 
-// ---- Core GatherRows: data seen as (outer, n, inner), indices (k): out (outer, k, inner). Attributes outer, n, inner,
-// dims ----
+// ---- Core GatherRows: data as (outer, n, inner), indices (k): out (outer, k, inner). Attributes outer, n, inner,
+// dims
 void infer_rows(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
 Kernel gather_rows(const KernelArgs& a) {
@@ -47,9 +48,8 @@ Kernel gather_rows(const KernelArgs& a) {
   };
 }
 
-// (dy (outer, k, inner), indices (k)) -> zeros (outer, n, inner) with dy's rows added at the indices, in the order of
-// k.
-// Accumulating: added to what is there, of type T.
+// (dy (outer, k, inner), indices (k)) -> zeros (outer, n, inner) with dy's rows added at the indices, in the order
+// of k. With `accumulate` they are added to the existing values, of type T.
 template <class T, bool accumulate>
 Kernel typed_scatter_rows(const KernelArgs& a) {
   const Tensor dy = a.in[0], idx = a.in[1], y = a.out[0];
@@ -57,7 +57,7 @@ Kernel typed_scatter_rows(const KernelArgs& a) {
   const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1),
                 k = idx.numel();
   T* const sum = y.dtype == DTypeOf<T>::value ? static_cast<T*>(y.data) : static_cast<T*>(a.workspace);
-  constexpr int64_t kBlock = 64;  // columns of one shard: every shard owns its columns, so additions never race
+  constexpr int64_t kBlock = 64;  // columns per shard; each shard owns its columns, so additions do not race
   const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return [=] {
     if (!accumulate)
@@ -206,7 +206,7 @@ void lower_gather(Lowering& l) {
   out.insert(out.end(), id.begin(), id.end());
   out.insert(out.end(), d.begin() + static_cast<int64_t>(axis) + 1, d.end());
   if (const HostTensor* t = b.constant_of(l.in(1)); t && t->numel() > 0) {
-    // Consecutive rows are a slice (CLS token, position embeddings), all rows in order are a view.
+    // Consecutive rows are a slice (CLS token, position embeddings); all rows in order are a view.
     const std::vector<int64_t> idx = t->to_ints();
     const int64_t n = d[axis];
     for (const int64_t i : idx) {
@@ -234,7 +234,7 @@ void lower_gather_elements(Lowering& l) {
   l.out(0, l.b.op("GatherElements", {l.in(0), l.in(1)}, {{"axis", normalize_axis(l.attrs.i("axis", 0), l.rank(0))}}));
 }
 
-// The tuples of indices become flat row numbers; the gathered dims become one.
+// Converts tuples of indices to flat row numbers; the gathered dims are merged.
 void lower_gather_nd(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), id = l.dims(1);
@@ -251,7 +251,7 @@ void lower_gather_nd(Lowering& l) {
   for (int64_t i = 0; i < batch; ++i) batches *= d[static_cast<size_t>(i)];
   for (int64_t i = batch; i < batch + depth; ++i) table *= d[static_cast<size_t>(i)];
   for (size_t i = static_cast<size_t>(batch); i + 1 < id.size(); ++i) tuples *= id[i];
-  // row = sum over the tuple of (index wrapped) * stride, plus the batch's base
+  // row = sum over the tuple of (wrapped index) * stride, plus the batch's base
   const ValueId flat = b.reshape(b.cast(l.in(1), DType::i64), {batches * tuples, depth});
   std::vector<int64_t> extent, stride(static_cast<size_t>(depth), 1);
   for (int64_t i = 0; i < depth; ++i) extent.push_back(d[static_cast<size_t>(batch + i)]);
@@ -269,7 +269,7 @@ void lower_gather_nd(Lowering& l) {
   }
   const int64_t inner = batches * table == 0 ? 1 : numel(d) / (batches * table);
   const ValueId x = b.reshape(l.in(0), {batches * table, inner});
-  // Every row once, in order: a view.
+  // All rows once, in order, are a view.
   if (const HostTensor* t = b.constant_of(row); t && t->numel() == batches * table) {
     const std::vector<int64_t> r = t->to_ints();
     std::vector<int64_t> iota(r.size());

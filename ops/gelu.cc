@@ -7,7 +7,7 @@
 namespace amp {
 namespace {
 
-// The larger functors are too long for the inliner to take them by itself, and a call in a loop is no vector.
+// The larger functors exceed the inliner's limit, and a loop with a call is not vectorized.
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Gelu : Unary {
   static constexpr bool wide = true;
@@ -23,7 +23,7 @@ struct GeluGrad : Binary {
     return dy * math::gelu_slope(x);
   }
 };
-// (1 + tanh(z)) / 2 is the logistic function of 2 z, which keeps its digits where x is negative.
+// (1 + tanh(z)) / 2 is the logistic function of 2 z, which is more accurate for negative x.
 struct GeluTanh : Unary {
   static constexpr bool wide = true;
   template <class T>
@@ -43,7 +43,7 @@ struct GeluTanhGrad : Binary {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
-// The gradients spelled out, of (x, dy).
+// Decompositions of the gradients, of (x, dy).
 std::vector<ValueId> define_gelu(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]), cdf = 0.5 * (1 + (x * 0.70710678118654752).to("Erf"));
   return {dy * (cdf + x * 0.39894228040143268 * (-0.5 * x * x).to("Exp"))};

@@ -1,4 +1,5 @@
-// A core node inside another one's kernel: what the library does in one launch, done by the operators' own kernels.
+// Runs a core node inside another node's kernel. It replaces a library's fused launch by the operators' own
+// kernels.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@
 
 namespace amp {
 
-// Part of a prepare function (backend/cpu/workspace.h), on the device of the outer node's kernel.
+// Call it in a prepare function (backend/cpu/workspace.h), on the device of the outer node's kernel.
 inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kind, const char* op, const Attrs& attrs,
                          std::vector<Tensor> in, std::vector<Tensor> out) {
   struct Inner {
@@ -25,7 +26,7 @@ inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kin
   std::vector<std::pair<DType, Dims>> outputs;
   for (const Tensor& t : out) outputs.emplace_back(t.dtype, t.dims);
   Node like;
-  // A device's plugin has kernels but no table of operators: its node knows the operator's name and nothing else.
+  // A plugin has kernels but no table of operators, so its node has only the operator's name.
   like.op = kind == DeviceKind::cpu ? &core_op(op) : &inner->def;
   like.attrs = attrs;
   like.origin = outer.node.origin;

@@ -1,5 +1,5 @@
-// com.microsoft Inverse: inverses Y of square matrices (..., n, n), as torch.inverse is exported. dX = -Y^T dY Y^T is
-// made of core operators, so that it can be differentiated again.
+// com.microsoft Inverse: inverses Y of square matrices (..., n, n), the export of torch.inverse. The gradient dX =
+// -Y^T dY Y^T consists of core operators, so it is differentiable.
 #include "ops/inverse.h"
 
 #include "backend/rows.h"

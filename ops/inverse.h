@@ -1,4 +1,4 @@
-// Inverses by Gauss-Jordan elimination with row exchanges.
+// Inverses by Gauss-Jordan elimination with pivoting.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// Of the n x n matrix a, into y; elements of both lie `step` apart, row by row. a is destroyed. Of a singular matrix:
-// infinite or NaN, as LAPACK's factors would divide.
+// Inverts the n x n matrix a into y, both in row-major order with elements `step` apart. a is overwritten. For
+// singular matrices the result is infinite or NaN, as from a division by LAPACK's factors.
 template <class T>
 HD inline void invert(T* a, T* y, int64_t n, int64_t step) {
   const auto at = [&](T* m, int64_t row, int64_t column) -> T& { return m[(row * n + column) * step]; };

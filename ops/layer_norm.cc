@@ -89,7 +89,7 @@ Kernel norm_backward_x(const KernelArgs& a) {
   };
 }
 
-// Inputs x, mean, rstd, dy; outputs dscale (n), dbias (n). Rows are summed in 16 shards, the shards in order.
+// Inputs x, mean, rstd, dy; outputs dscale (n), dbias (n). Rows are summed in 16 shards, and the shards in order.
 constexpr int64_t kShards = 16;
 int64_t weights_workspace(const Graph& g, const Node& node) {
   return kShards * 2 * node.attrs.i("n", 1) * (g.value(node.in[0]).dtype == DType::f64 ? 8 : 4);
@@ -160,7 +160,7 @@ Kernel backward_weights(const KernelArgs& a) {
   return in_double(a) ? norm_backward_weights<double, add>(a) : norm_backward_weights<float, add>(a);
 }
 
-// The gradients spelled out of x, scale and dy alone: mean and rstd depend on x too.
+// Decompositions of the gradients from x, scale and dy, because mean and rstd depend on x too.
 struct Rows {
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a) : Rows(b, input, upstream, a, a.i("n", 1)) {}
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a, int64_t n)
@@ -215,7 +215,7 @@ void lower_norm(Lowering& l, bool rms) {
   }
   Dims stat = dims;
   for (int64_t d = axis; d < l.rank(0); ++d) stat[static_cast<size_t>(d)] = 1;
-  if (n == 0) {  // nothing to normalise: no element, and statistics of nothing
+  if (n == 0) {  // no elements: nothing to normalize
     const DType t = b.dtype(l.in(0));
     l.out(0, l.in(0));
     for (size_t i = 1; i < 3; ++i) {
@@ -232,7 +232,8 @@ void lower_norm(Lowering& l, bool rms) {
 }
 void lower_layer_norm(Lowering& l) { lower_norm(l, false); }
 void lower_rms_norm(Lowering& l) { lower_norm(l, true); }
-// Opset 12 files carry LayerNormalization in the default domain before it existed: engines run them, so do we.
+// Some opset 12 files contain LayerNormalization in the default domain, before it existed. Other engines accept
+// them too.
 const RegisterOnnx onnx[] = {RegisterOnnx{{"LayerNormalization", lower_layer_norm, 1, {}}},
                              RegisterOnnx{{"RMSNormalization", lower_rms_norm, 23, {}}},
                              RegisterOnnx{{"SimplifiedLayerNormalization", lower_rms_norm, 1, {}}},

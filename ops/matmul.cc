@@ -18,7 +18,7 @@ void infer_matmul(InferCtx& c) {
   c.out(c.in(0).dtype, s.batch);
 }
 
-// dA = dY B^T, dB = A^T dY, transposed as the operand is stored; a 2-D operand under a batch is flattened into one
+// dA = dY B^T, dB = A^T dY, transposed like the stored operand. A 2-D operand used by a batch is flattened into one
 // product.
 void grad_matmul(GradBuilder& g) {
   const ValueId a = g.in(0), b = g.in(1), dy = g.dy(0);
@@ -27,7 +27,7 @@ void grad_matmul(GradBuilder& g) {
   const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
     return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
   };
-  // dB, and the bias's gradient with it where that is wanted too: the sums of dY, which stands at place `of`.
+  // dB, together with the bias's gradient if both are needed: the column sums of dY, which is operand `of`.
   const bool one = g.dims(b).size() == 2 && (g.dims(a).size() == 2 || !ta);
   const bool together = one && g.needs(1) && g.needs(2) && alpha == 1;
   const auto weight = [&](ValueId x, bool tx, ValueId y, bool ty, int64_t of) {
@@ -52,7 +52,7 @@ void grad_matmul(GradBuilder& g) {
 
 int64_t grain(const MatMulShape& s) { return std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1)); }
 
-// The reference in fp64: plain loops, other types through the workspace.
+// The fp64 reference: plain loops; other types are converted in the workspace.
 Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   const Operands<double> x(args, carver);
   if (carver.measuring()) return {};
@@ -177,7 +177,7 @@ ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
   }
   return y;
 }
-// The matrix that v is the transpose of, or none. Exporters that fold no constants transpose their weights.
+// The matrix of which v is the transpose, or none. Exporters that do not fold constants transpose their weights.
 ValueId transposed_matrix(const Builder& b, ValueId v) {
   const Value& x = b.value(v);
   if (x.dims.size() != 2 || !x.producer) return {};
@@ -189,7 +189,8 @@ void lower_matmul(Lowering& l) {
   l.out(0, weight ? numpy_matmul(l, l.in(0), weight, {{"transB", int64_t{1}}}) : numpy_matmul(l, l.in(0), l.in(1), {}));
 }
 void lower_fused_matmul(Lowering& l) {
-  // transBatch: the matrix's rows come first, the batch dims behind them: (m, b..., k) for (b..., m, k).
+  // transBatch: the rows of the matrix are the first axis, followed by the batch dims: (m, b..., k) instead of
+  // (b..., m, k).
   const auto batch_first = [&](size_t i, const char* attribute) {
     if (l.attrs.i(attribute, 0) == 0) return l.in(i);
     const int64_t rank = l.rank(i);

@@ -1,5 +1,5 @@
-// MatMulBiasGrad (ops/matmul_bias_grad.h): inference and the CPU's kernels. It is made by MatMul's gradient
-// (ops/matmul.cc).
+// MatMulBiasGrad (ops/matmul_bias_grad.h): inference and CPU kernels. MatMul's gradient (ops/matmul.cc) creates it.
+// The column sums are computed while the operand is packed for the product.
 #include "ops/matmul_bias_grad.h"
 
 #include "backend/cpu/gemm/gemm.h"
@@ -23,7 +23,7 @@ void infer(InferCtx& c) {
   for (int64_t i = 0; i < parts; ++i) c.out(c.in(0).dtype, {columns / parts});
 }
 
-// The sums of all parts, one after the other, are stored in or added to a tensor each.
+// Stores or adds the sums of all parts, which are consecutive, to one tensor each.
 template <class T, bool accumulate>
 void store_sums(const T* sums, const std::vector<Tensor>& to) {
   for (const Tensor& y : to) {

@@ -1,4 +1,5 @@
-// NormSums (ops/norm_sums.h): inference and the CPU's kernel, which no run on a CPU uses: its order is a plain loop's.
+// NormSums (ops/norm_sums.h): inference and the CPU kernel. No run on a CPU uses it; its order of additions is
+// that of a plain loop.
 #include "ops/norm_sums.h"
 
 #include "backend/cpu/workspace.h"

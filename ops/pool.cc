@@ -1,10 +1,11 @@
-// MaxPool (ONNX 1+), AveragePool (1+), GlobalAveragePool, GlobalMaxPool (1+). Core operators, 2-d and 3-d; besides the
-// window (backend/sliding_window.h) the attribute dims holds the output's whole dims:
+// MaxPool (ONNX 1+), AveragePool (1+), GlobalAveragePool, GlobalMaxPool (1+). Core operators, 2-d and 3-d. In
+// addition to the window (backend/sliding_window.h) the attribute dims holds the output's dims:
 //
 //   MaxPool(x) -> y, tap       tap: which tap of its window an output took (row-major in the kernel); uint8, or int32
 //   MaxPoolGrad(dy, tap) -> dx              for kernels of more than 256 taps. NaN passes through.
 //   MaxPoolIndex(tap) {full} -> int64 positions in the flattened input, of dims full: ONNX's Indices
-//   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor, what hangs over it never does
+//
+// AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions beyond it do not
 //   AveragePoolGrad(dy) -> dx
 #include "backend/cpu/pool/pool.h"
 
@@ -38,7 +39,7 @@ void grad_average_pool_grad(GradBuilder& g) {
   g.add_grad(0, g.op("AveragePool", {g.dy(0)}, to_dims(g.attrs(), g.dims(g.in(0)))));
 }
 
-// MaxPoolGrad spelled out: dy's elements added where their taps are.
+// Decomposition of MaxPoolGrad: adds dy's elements at their taps.
 std::vector<ValueId> define_max_pool_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Dims dx = a.ints("dims");
   Attrs window = a;
@@ -79,7 +80,7 @@ Dims spatial_dims(const Lowering& l) {
   return Dims(x.begin() + 2, x.end());
 }
 
-// The core node's attributes for an input of dims x = (N, C, spatial of s).
+// The core node's attributes for an input with dims x = (N, C, the spatial dims of s).
 Attrs pool_attrs(const Lowering& l, const Spatial& s, const Dims& x, bool ceil) {
   Dims y{x[0], x[1]};
   for (size_t i = 0; i < s.kernel.size(); ++i) {

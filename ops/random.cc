@@ -1,8 +1,8 @@
-// RandomUniform, RandomNormal and their Like forms (ONNX 1+), Bernoulli (15), as they stand in files for dropout and
-// stochastic depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so that
-// a resumed run draws the same; with an attribute `rows` a row's numbers are those of the sample in the window, as
-// Dropout's (ops/dropout.cc). The site is a hash of the node's name; the file's own seed and the run's play no other
-// part. No gradient passes.
+// RandomUniform, RandomNormal and their Like forms (ONNX 1+), Bernoulli (15), as used in files for dropout and
+// stochastic depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so
+// a resumed run draws the same numbers.
+// With the attribute `rows`, a row's numbers are those of its sample in the accumulation step, as in Dropout
+// (ops/dropout.cc). The site is a hash of the node's name; the file's own seed is ignored. No gradient.
 #include <cmath>
 
 #include "backend/rows.h"
@@ -70,7 +70,7 @@ uint32_t site_of(const std::string& node, uint32_t which) {  // FNV-1a
 Dims shape_of(const Lowering& l) {
   return l.node.op.find("Like") == std::string::npos ? l.attrs.ints("shape") : l.dims(0);
 }
-// Only floating types are drawn: 1 float, 10 float16, 11 double, 16 bfloat16 of TensorProto.
+// Requires a floating-point type of TensorProto: 1 float, 10 float16, 11 double, 16 bfloat16.
 void need_float(const Lowering& l) {
   const int64_t t = l.attrs.i("dtype", 0);
   if (t != 0 && t != 1 && t != 10 && t != 11 && t != 16) l.unsupported(cat("element type ", t, " of TensorProto"));
@@ -86,7 +86,7 @@ void lower_uniform(Lowering& l) {
   need_float(l);
   l.out(0, draw(l, l.attrs.f("low", 0), l.attrs.f("high", 1), 0));
 }
-// Box and Muller: sqrt(-2 log u) cos(2 pi v), u in (0, 1].
+// Box-Muller transform: sqrt(-2 log u) cos(2 pi v), u in (0, 1].
 void lower_normal(Lowering& l) {
   need_float(l);
   Builder& b = l.b;
@@ -95,7 +95,8 @@ void lower_normal(Lowering& l) {
   l.out(0, shifted(b, scaled(b, z, l.attrs.f("scale", 1)), l.attrs.f("mean", 0)));
 }
 
-// 1 with the probability that the element says. (The function body in the ONNX standard has the comparison reversed.)
+// 1 with the probability given by the element. (The function body in the ONNX standard has the comparison
+// reversed.)
 void lower_bernoulli(Lowering& l) {
   Builder& b = l.b;
   const int64_t t = l.attrs.i("dtype", 0);

@@ -1,6 +1,6 @@
-// RanksSum(x) -> y: the sum of what the ranks of a run have there (backend/device_ranks.h); x where there is one rank,
-// or none is told. fp32 or fp64, 16 bits are widened. Every rank computes the same nodes in the same order. What y is
-// to the losses of all ranks, x is to those of each: the gradient is the sum of the ranks' gradients.
+// RanksSum(x) -> y: sums x over the ranks of a run (backend/device_ranks.h); the identity for one rank, or if no
+// ranks are given. fp32 or fp64; 16 bits are converted to fp32. All ranks compute the same nodes in the same order.
+// The gradient is the sum of the ranks' gradients, because y contributes to the losses of all ranks.
 #include "backend/device_ranks.h"
 #include "graph/autodiff.h"
 #include "ops/elementwise_op.h"

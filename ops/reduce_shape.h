@@ -1,5 +1,5 @@
-// How a reduction's input is seen: (outer, n, inner), the middle goes. ops/cuda/reduce.cu and fused kernels must see it
-// alike.
+// The shape of a reduction: (outer, n, inner), where n is reduced. ops/cuda/reduce.cu and fused kernels must use
+// the same one.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline Dims reduced_dims(const Dims& in, const std::vector<int64_t>& axes, bool 
 struct ReduceShape {
   int64_t outer = 1, n = 1, inner = 1;
 
-  // One run of axes, but for axes of extent 1 anywhere (ops/reduce.cc).
+  // One run of axes; axes of extent 1 may be anywhere (ops/reduce.cc).
   ReduceShape(const Dims& dims, const std::vector<int64_t>& axes) {
     size_t lo = dims.size(), hi = 0;
     for (const int64_t axis : axes) {
@@ -36,7 +36,7 @@ struct ReduceShape {
     for (size_t d = 0; d < dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= dims[d];
   }
 
-  // On a GPU, one thread for each result: few to combine, or so many results that they fill the device.
+  // On a GPU, one thread per result: few elements to combine, or enough results to fill the device.
   bool alone() const { return n <= 8 || (inner >= 32 && outer * inner >= 1 << 18); }
   bool operator==(const ReduceShape&) const = default;
   // On a GPU, summed down columns (backend/cuda/columns.cuh).

@@ -37,7 +37,7 @@ OpDef reshape_def() {
   d.moves = true;
   return d;
 }
-Kernel copy_kernel(const KernelArgs& a) {  // only the naive interpreter runs it: a Program aliases
+Kernel copy_kernel(const KernelArgs& a) {  // only the naive interpreter runs it; in Programs the output is an alias
   const Tensor x = a.in[0], y = a.out[0];
   return [x, y] { std::memcpy(y.data, x.data, static_cast<size_t>(x.bytes())); };
 }

@@ -1,12 +1,13 @@
-// RoiAlign (ONNX 10, 16, 22): every region (x1, y1, x2, y2) of an image becomes (height, width) bins, each the mean of
-// bilinear samples; mode max takes the largest weighted corner of all samples, as ONNX defines it. Core operators:
+// RoiAlign (ONNX 10, 16, 22): divides each region (x1, y1, x2, y2) of an image into (height, width) bins. A bin is
+// the mean of bilinear samples; mode max takes the largest weighted corner of all samples, as ONNX defines it. Core
+// operators:
 //
 //   RoiAlign(x (N, C, H, W), rois (R, 4), image (R) int64) -> (R, C, height, width)
 //   RoiAlignGrad(dy, x, rois, image) -> dx
 //
-// No gradient for regions and image numbers (torchvision has none either). {height, width, sampling, scale, half, max}:
-// sampling 0 takes ceil(bin size) samples a side; half: coordinates are shifted by -0.5 and regions may be smaller
-// than 1.
+// No gradient for regions and image numbers, as in torchvision. Attributes {height, width, sampling, scale, half,
+// max}. sampling 0: ceil(bin size) samples per side. half: coordinates are shifted by -0.5, and regions may be
+// smaller than 1.
 #include "ops/roi_align.h"
 
 #include "backend/rows.h"
@@ -65,7 +66,7 @@ Kernel typed_backward(const KernelArgs& a) {
   const Shape s(x.dims, rois.dims, a.attrs());
   const int64_t batch = x.dims[0], bins = s.out_h * s.out_w, plane_size = s.h * s.w;
   return [=] {
-    // A plane of dx has one writer, which adds the regions in order.
+    // One thread per plane of dx adds the regions in order.
     parallel_ranges(batch * s.channels, 4096 / (s.regions * bins + plane_size + 1) + 1,
                     [&](int64_t begin, int64_t end) {
                       T* const sums = thread_scratch<T>(plane_size, 0);

@@ -92,7 +92,7 @@ struct Min : Functor<2, FloatsAndInts> {
 };
 // </functors>
 
-// To the larger (smaller) operand; in halves where they are equal, as PyTorch does.
+// The gradient goes to the larger (smaller) operand, in halves if they are equal, as in PyTorch.
 void grad_extreme(GradBuilder& g) {
   const DType t = g.b.dtype(g.out(0));
   const ValueId half = g.op("Mul", {g.dy(0), g.b.scalar(0.5, t)}), zero = g.b.scalar(0, t);
@@ -127,7 +127,7 @@ struct Clip : Functor<1, FloatsAndInts> {
   }
   double lo, hi;
 };
-struct ClipGrad : Binary {  // PyTorch clamp: the gradient passes on the bounds themselves
+struct ClipGrad : Binary {  // PyTorch clamp: the gradient passes at the bounds themselves
   explicit ClipGrad(const Attrs& a)
       : lo(a.f("min", -std::numeric_limits<double>::infinity())),
         hi(a.f("max", std::numeric_limits<double>::infinity())) {}
@@ -157,7 +157,7 @@ void lower_extreme(Lowering& l) {
 void lower_clip(Lowering& l) {
   Builder& b = l.b;
   const auto known = [&](size_t i) { return !l.has(i) || b.constant_of(l.in(i)); };
-  if (!known(1) || !known(2)) {  // bounds that depend on data
+  if (!known(1) || !known(2)) {  // bounds are computed
     ValueId v = l.in(0);
     if (l.has(1)) v = b.op("Max", {v, l.in(1)});
     if (l.has(2)) v = b.op("Min", {v, l.in(2)});

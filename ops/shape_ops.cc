@@ -1,5 +1,5 @@
-// Operators that disappear when shapes are bound (Shape, Size, Constant, ConstantOfShape, Range) and index arithmetic
-// without a gradient (CumSum has one; OneHot, ArgMax, ArgMin, ScatterND on constants do not).
+// Operators that are evaluated when shapes are bound (Shape, Size, Constant, ConstantOfShape, Range), and index
+// arithmetic. CumSum has a gradient, as has ScatterND; OneHot, ArgMax and ArgMin have none.
 #include <algorithm>
 #include <cmath>
 
@@ -228,7 +228,7 @@ void lower_scatter_nd(Lowering& l) {
                              {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", table}});
     return l.out(0, b.op("Add", {l.in(0), b.reshape(sum, d)}));
   }
-  // of core ScatterElements
+  // The reduction codes of core ScatterElements.
   const int64_t kind = reduction == "mul" ? 1 : reduction == "max" ? 2 : reduction == "min" ? 3 : 0;
   if (kind == 0) l.unsupported("reduction '" + reduction + "' of " + std::string(name_of(b.dtype(l.in(0)))));
   const ValueId at = b.expand(b.reshape(rows, {tuples, 1}), added);

@@ -1,4 +1,5 @@
-// What each operator takes (graph/signature.h). A test fails where an ONNX operator has no row.
+// Types and ranks of the inputs of each operator (graph/signature.h). A test fails for an ONNX operator without a
+// row.
 #include "graph/signature.h"
 
 namespace amp {
@@ -7,7 +8,7 @@ namespace {
 const RegisterSignatures onnx{
     RegisterSignatures::onnx,
     {
-        // elementwise; what has no kernel for a type says so
+        // elementwise; kernels report types that they do not support
         {"a",
          {"Abs",
           "Acos",
@@ -79,7 +80,7 @@ const RegisterSignatures onnx{
         {"a i?",
          {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
           "ReduceProd", "ReduceSum", "ReduceSumSquare", "Squeeze", "Unsqueeze"}},
-        // shapes and places
+        // shapes and positions
         {"a i1", {"CenterCropPad", "Expand", "Reshape"}},
         {"a i a?", {"Tile"}},
         {"i1", {"ConstantOfShape"}},
@@ -146,7 +147,7 @@ const RegisterSignatures onnx{
         {"f1+ i f? i?", {"STFT"}},
         {"n n n n n", {"MelWeightMatrix"}},
         {"", {"RandomNormal", "RandomUniform", "SequenceEmpty"}},
-        // graphs inside, sequences and optionals: values read there stand behind; any of them may be a list
+        // subgraphs, sequences and optionals: captured values follow the inputs; any of them may be a list
         {"a a*", {"If"}},
         {"a? a? a?*", {"Loop"}},
         {"a?*", {"Scan", "SequenceConstruct"}},
@@ -186,7 +187,7 @@ const RegisterSignatures onnx{
         {"i f i? f i", {"com.microsoft::QLinearSoftmax"}},
     }};
 
-// Elementwise operators look after their types themselves (backend/elementwise.h).
+// Elementwise operators check their types themselves (backend/elementwise.h).
 const RegisterSignatures core{RegisterSignatures::core,
                               {
                                   {"b a s", {"Where"}},

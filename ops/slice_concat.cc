@@ -24,7 +24,7 @@ Kernel slice_kernel(const KernelArgs& a) {
   return strided_copy(a.in[0], slice_region(a.in[0].dims, a.attrs()), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
 
-// The transpose of Slice: zeros of dims `full` with input 0 written into the region.
+// The transpose of Slice: zeros with dims `full`, and input 0 written into the region.
 void infer_slice_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("full")); }
 Kernel slice_grad_kernel(const KernelArgs& a) {
   const Tensor y = a.out[0];

@@ -121,7 +121,7 @@ struct AtanhGrad : Binary {
 
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
-// The gradients spelled out, of (x, dy).
+// Decompositions of the gradients, of (x, dy).
 using Values = std::vector<ValueId>;
 Values define_tan(Builder& b, const Values& in, const Attrs&) {
   const Term dy(b, in[1]), t = Term(b, in[0]).to("Tan");

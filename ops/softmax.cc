@@ -1,10 +1,10 @@
 // Softmax, LogSoftmax: ONNX 1+ (before 13: the input is flattened to 2-D at axis; from 13: along one axis).
-// Core operators work on the last axis. Statistics are fp32 whatever the storage. A row that is -inf throughout gives
-// NaN, as the formula says, or 0 where Softmax has the attribute empty_rows_zero (attention whose keys are all masked,
-// as scaled_dot_product_attention has it); a row of equal finite values (fully masked by -FLT_MAX) is uniform.
+// Core operators work on the last axis. Statistics are fp32 for any storage. A row of only -inf gives NaN, as the
+// formula does. With the attribute empty_rows_zero it gives 0 (attention with all keys masked, as in
+// scaled_dot_product_attention). A row of equal finite values (fully masked by -FLT_MAX) is uniform.
 //
-// Exporters repair such a row by Where(IsNaN(p), 0, p). Then no gradient arrives, and none goes on: the formula would
-// make NaN of it.
+// Exporters repair NaN rows by Where(IsNaN(p), 0, p). Then dy is 0, and the result must be 0 too; the formula would
+// give NaN.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -35,7 +35,7 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
             std::fill_n(q, n, T(0));
           } else if (log) {
             const T sum = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
-            // In this order: top + log_sum would lose log_sum to rounding where top is large.
+            // In this order, because top + log_sum would lose log_sum to rounding for a large top.
             const T log_sum = static_cast<T>(std::log(sum));
             for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - top) - log_sum;
           } else {
@@ -50,7 +50,7 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
   };
 }
 
-// A NaN row (all of it is) to which no gradient arrives.
+// A NaN row (all of it) with a zero dy.
 template <class T>
 bool guarded(const T* y, const T* dy, int64_t n) {
   return y[0] != y[0] && std::all_of(dy, dy + n, [](T d) { return d == T(0); });
@@ -102,7 +102,7 @@ Kernel backward(const KernelArgs& a) {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)})); }
 
-// The gradients spelled out. silent: of a NaN row to which no gradient arrives.
+// Decompositions of the gradients. silent: a NaN row with a zero dy.
 struct Arriving {
   Arriving(Builder& b, const std::vector<ValueId>& in) : y(b, in[0]), dy(b, in[1]) {
     const Term silent = both(y.to("IsNaN"), dy == 0);

@@ -1,3 +1,5 @@
+// Reads and checks the spatial attributes of ONNX (ops/spatial.h), resolves auto_pad, and computes output extents.
+
 #include "ops/spatial.h"
 
 #include "base/error.h"
@@ -27,7 +29,7 @@ void Spatial::push_front_unit() {
   for (Dims* d : {&begin, &end}) d->insert(d->begin(), 0);
 }
 
-static constexpr int64_t kMost = 1'000'000;  // of a window's numbers: their products stay small
+static constexpr int64_t kMost = 1'000'000;  // of a window's numbers, so that their products do not overflow
 
 static Dims read(const Lowering& l, const char* name, size_t n, Dims fallback, int64_t least) {
   const Dims v = l.attrs.ints(name, std::move(fallback));
@@ -48,8 +50,8 @@ Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, AutoPad sam
     fail(Exit::model, "E_ATTR",
          cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
   }
-  // A pool's window may be anything; one that is far larger than what it slides over is a broken file, and takes for
-  // ever.
+  // A pool's window may have any size. One that is much larger than the input indicates a broken file and would run
+  // very long.
   if (kernel.empty() && numel(s.kernel) > std::max<int64_t>(1 << 16, 16 * numel(in)))
     fail(Exit::model, "E_ATTR", cat("a window of ", to_string(s.kernel), " over ", to_string(in)));
   s.strides = read(l, "strides", r, Dims(r, 1), 1);

@@ -1,5 +1,5 @@
-// Running statistics of BatchNormalization as state: which values they are, and how a training graph hands out what
-// they become.
+// Running statistics of BatchNormalization as state: which values they are, and the graph outputs with their
+// updates.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace amp {
 
-// Values of the graph that are running statistics and nothing else: parameters that no gradient trains, read as mean or
-// variance only. The importer makes statistics parameters when batch statistics are asked for
+// Slots of values that are only running statistics: parameters that no gradient trains and that are read only as
+// mean or variance. The importer makes statistics parameters if batch statistics are requested
 // (ImportOptions::batchnorm_train).
 std::vector<int> running_statistics(const SourceGraph& graph);
 
-// The output of a graph bound with batchnorm_train that holds the statistic in parameter slot `slot` after the
+// The output of a graph bound with batchnorm_train that holds the statistic of parameter slot `slot` after the
 // micro-batch.
 std::string statistic_output(int slot);
 

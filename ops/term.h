@@ -1,5 +1,4 @@
-// Arithmetic on values written as formulas, so that an operator's definition (OpDef::definition) reads like the functor
-// beside it.
+// Arithmetic on values as formulas, so that a decomposition (OpDef::definition) reads like the functor.
 #pragma once
 
 #include <limits>
@@ -12,9 +11,11 @@ struct Term {
   Term(Builder& builder, ValueId value) : b(&builder), v(value) {}
   operator ValueId() const { return v; }
 
-  // The operator of this name with one input.
+  // Applies the named operator with one input.
   Term to(const char* op, Attrs attrs = {}) const { return {*b, b->op(op, {v}, std::move(attrs))}; }
-  Term sum(std::vector<int64_t> axes) const { return {*b, b->reduce_sum(v, std::move(axes), true)}; }  // kept as 1
+  Term sum(std::vector<int64_t> axes) const {
+    return {*b, b->reduce_sum(v, std::move(axes), true)};
+  }  // axes are kept as 1
   Term mean(const std::vector<int64_t>& axes) const { return {*b, amp::mean(*b, v, axes)}; }
   Term shaped(Dims dims) const { return {*b, b->reshape(v, std::move(dims))}; }
   Term at_most(double k) const { return to("Clip", {{"max", k}}); }
@@ -40,7 +41,7 @@ inline Term operator*(double k, Term x) { return x.like(k) * x; }
 inline Term operator*(Term x, double k) { return x * x.like(k); }
 inline Term operator/(Term x, double k) { return x / x.like(k); }
 
-// Booleans.
+// Comparisons and boolean operators.
 inline Term operator>(Term x, double k) { return binary("Greater", x, x.like(k)); }
 inline Term operator<(Term x, double k) { return binary("Less", x, x.like(k)); }
 inline Term operator>=(Term x, double k) { return binary("GreaterOrEqual", x, x.like(k)); }

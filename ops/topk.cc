@@ -1,6 +1,5 @@
-// TopK: ONNX 1 (k an attribute), 10 (an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} -> values,
-// indices: ordered by value,
-// then by index; NaN counts as largest. The gradient goes to the chosen elements.
+// TopK: ONNX 1 (k is an attribute), 10 (an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} -> values,
+// indices: ordered by value, then by index; NaN counts as largest. The gradient goes to the selected elements.
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,5 @@
-// Transpose: ONNX 1+.
+// Transpose: ONNX 1+. The CPU kernel merges axes that stay adjacent, copies contiguous runs, and transposes planes
+// in 16 x 16 blocks in registers.
 #include <algorithm>
 #include <numeric>
 
@@ -18,7 +19,7 @@ void infer_transpose(InferCtx& c) {
 ValueId simplify_transpose(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const auto perm = a.ints("perm");
   const Value& x = b.value(in[0]);
-  // Only the order of dims other than 1 matters: if it is kept, the bytes are.
+  // If the order of dims other than 1 is unchanged, so are the bytes.
   std::vector<int64_t> big;
   for (const int64_t p : perm) {
     if (x.dims[static_cast<size_t>(p)] != 1) big.push_back(p);
@@ -45,7 +46,8 @@ void grad_transpose(GradBuilder& g) {
   g.add_grad(0, g.b.transpose(g.dy(0), inverse));
 }
 
-// out[i * cols + j] = from[i + j * stride] for rows by cols elements: squares in registers, the edges one by one.
+// out[i * cols + j] = from[i + j * stride] for rows by cols elements: blocks in registers, the edges element by
+// element.
 template <class T>
 void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_t cols) {
   int64_t whole_rows = 0, whole_cols = 0;
@@ -66,13 +68,13 @@ void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_
   }
 }
 
-// Output order is walked; runs of the innermost output dim are contiguous reads, or strided ones in tiles.
+// Iterates in output order. Runs of the innermost output dim are contiguous reads, or strided ones in tiles.
 template <class T>
 Kernel typed_transpose(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
   const auto perm = a.attrs().ints("perm");
   const Dims xs = row_major_strides(x.dims);
-  // Output dims with their input strides, merged where both sides are contiguous.
+  // Output dims with their input strides, merged if both sides are contiguous.
   std::vector<int64_t> n, s;
   for (size_t d = 0; d < perm.size(); ++d) {
     const int64_t extent = y.dims[d], stride = xs[static_cast<size_t>(perm[d])];

@@ -1,5 +1,5 @@
-// com.microsoft Attention and MultiHeadAttention. Past keys and values go in front of the new ones and come out as
-// present.
+// com.microsoft Attention and MultiHeadAttention. Past keys and values are concatenated before the new ones and
+// returned as present.
 #include <cmath>
 
 #include "base/error.h"
@@ -69,9 +69,9 @@ ValueId unpacked(Builder& b, ValueId x, int64_t i) {
   return b.transpose(b.reshape(slice(b, x, 3, i, 1), {d[0], d[1], d[2], d[4]}), {0, 2, 1, 3});
 }
 
-// Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key, past_value (B, N, P, D). Query
-// alone may hold all three (B, S, N, 3, D), key the value too (B, S, N, 2, D); key and value may come by heads (B, N,
-// S, D).
+// Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key, past_value (B, N, P, D).
+// query may contain all three (B, S, N, 3, D); key may contain value (B, S, N, 2, D). key and value may be split
+// into heads already (B, N, S, D).
 void lower_multi_head(Lowering& l) {
   Builder& b = l.b;
   for (size_t i = 8; i < l.n_in(); ++i) {
@@ -94,7 +94,7 @@ void lower_multi_head(Lowering& l) {
     }
   }
   int64_t at = 0;
-  for (ValueId& x : part) {  // bias (3 H), a head after the other
+  for (ValueId& x : part) {  // bias (3 H), heads are consecutive
     const int64_t head = b.dims(x)[3], n = heads * head;
     if (l.has(3)) x = add(b, x, b.reshape(slice(b, l.in(3), 0, at, n), {heads, 1, head}));
     at += n;

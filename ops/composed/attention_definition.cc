@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// q, k, v, y and their gradients as (B, N, S, H), however they are stored.
+// Converts q, k, v, y and their gradients to (B, N, S, H) from any layout, and back.
 class Layout {
  public:
   Layout(Builder& b, const Attrs& a)
@@ -52,14 +52,14 @@ std::vector<ValueId> define_attention_grad(Builder& b, const std::vector<ValueId
     return t.to("Dropout", {{"ratio", a.f("ratio", 0)}, {"site", a.i("site", 0)}, {"rows", a.i("rows", 1)}});
   };
 
-  Term z = product(q, false, k, true, scale);  // (B, N, Sq, Sk), as all that follows
+  Term z = product(q, false, k, true, scale);  // (B, N, Sq, Sk), as are all values below
   if (hides)
     z = where({b, mask}, z, fill);
   else if (mask)
     z = z + Term(b, b.cast(mask, b.dtype(z)));
   Term p = z.to("Softmax", {{"empty_rows_zero", a.i("empty_rows_zero", 0)}});
   const Term dr = product(dy, false, v, true);
-  p = where(both(p.to("IsNaN"), dr == 0), p.like(0), p);  // rows to which no gradient arrives
+  p = where(both(p.to("IsNaN"), dr == 0), p.like(0), p);  // rows with a zero dy
   Term ds = binary("SoftmaxGrad", p, dropout(dr));
   if (hides) ds = where({b, mask}, ds, 0);
   return layout.out(

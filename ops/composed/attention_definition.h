@@ -1,4 +1,4 @@
-// FusedAttentionGrad (ops/fused_attention.h) spelled out, its matrices of scores kept.
+// Decomposition of FusedAttentionGrad (ops/fused_attention.h), which stores the matrices of scores.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Nothing where sequences lie one behind the other (offsets).
+// Returns nothing for packed sequences (offsets).
 std::vector<ValueId> define_attention_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
 
 }  // namespace amp

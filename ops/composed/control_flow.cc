@@ -1,5 +1,5 @@
-// If (ONNX 1+), Loop (1+), Scan (9+), when shapes decide them: the branch is taken, the body repeated, as nodes of the
-// graph. A condition or a number of turns that depends on the data is refused.
+// If (ONNX 1+), Loop (1+), Scan (9+) for conditions and counts that are known when shapes are bound: the branch is
+// inlined, the body is unrolled. Conditions and counts that depend on data are rejected.
 #include <algorithm>
 
 #include "base/error.h"
@@ -24,7 +24,7 @@ std::map<std::string, ValueId> captured(const Lowering& l) {
 const SourceGraph& body_of(const Lowering& l, const std::string& attribute) {
   const auto graph = l.attrs.graph(attribute);
   if (!graph) fail(Exit::model, "E_ATTR", cat(l.node.op, " lacks its graph '", attribute, "'"));
-  return *graph;  // the node's attributes keep it
+  return *graph;  // the node's attributes own it
 }
 
 [[noreturn]] void depends_on_data(const std::string& what) {
@@ -40,7 +40,7 @@ int64_t known(const Lowering& l, ValueId v, const std::string& what) {
   return t->to_ints()[0];
 }
 
-// bind() counts what the turns add.
+// Limits unrolling before it starts; bind() counts the nodes that are added.
 void budget(int64_t turns) {
   if (turns > limits().graph_nodes) refuse_nodes("loops are unrolled");
 }
@@ -54,7 +54,7 @@ void lower_if(Lowering& l) {
   for (size_t i = 0; i < l.n_out(); ++i) l.out(i, out[i]);
 }
 
-// Turns of a body stacked along a new axis.
+// Stacks the results of all iterations along a new axis.
 ValueId stack(Builder& b, std::vector<ValueId> parts, int64_t axis) {
   for (ValueId& p : parts) {
     Dims d = b.dims(p);
@@ -64,14 +64,14 @@ ValueId stack(Builder& b, std::vector<ValueId> parts, int64_t axis) {
   const int64_t at = normalize_axis(axis, b.rank(parts.at(0)));
   return parts.size() == 1 ? parts[0] : concat(b, std::move(parts), at);
 }
-// The same for no turn at all: `one` shows a turn's shape.
+// The same for zero iterations: `one` has an iteration's shape.
 ValueId stack_none(Builder& b, ValueId one, int64_t axis) {
   Dims d = b.dims(one);
   d.insert(d.begin() + normalize_axis(axis, static_cast<int64_t>(d.size()) + 1), 0);
   return filled(b, 0, b.dtype(one), d);
 }
 
-// Inputs: turns, condition, carried values. Body: turn, condition, carried -> condition, carried, stacked.
+// Inputs: count, condition, carried values. Body: iteration, condition, carried -> condition, carried, stacked.
 void lower_loop(Lowering& l) {
   Builder& b = l.b;
   const SourceGraph& body = body_of(l, "body");

@@ -1,4 +1,4 @@
-// ConvTranspose: ONNX 1+. y = ConvGradX(x, w): x takes the part of a convolution's output gradient.
+// ConvTranspose: ONNX 1+. y = ConvGradX(x, w): x is used as a convolution's output gradient.
 #include <algorithm>
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ Extent extent(const Lowering& l, const Spatial& s, size_t i, int64_t n, int64_t 
   const auto shape = l.attrs.ints("output_shape");
   const int64_t full = s.strides[i] * (n - 1) + output_padding + s.reach(i);
   if (shape.empty() && mode != "SAME_UPPER" && mode != "SAME_LOWER") return {full - s.begin[i] - s.end[i], s.begin[i]};
-  // output_shape may hold batch and channels too.
+  // output_shape may include batch and channels.
   const int64_t want = shape.empty() ? n * s.strides[i] : shape.at(shape.size() - s.kernel.size() + i);
   const int64_t total = std::max<int64_t>(0, full - want);
   return {want, mode == "SAME_UPPER" ? total / 2 : total - total / 2};
@@ -42,7 +42,7 @@ void lower_conv_transpose(Lowering& l) {
     fail(Exit::model, "E_ATTR", cat("ConvTranspose: output_padding or output_shape should have ", r, " numbers"));
   }
 
-  // What no tap can reach (output padding of a stride or more) is left out of the kernel and appended as zeros.
+  // Positions that no tap reaches (output padding of at least the stride) are excluded and appended as zeros.
   Dims out{x[0], w[1] * group}, tail(r, 0);
   for (size_t i = 0; i < r; ++i) {
     const int64_t n = x[i + 2], reached = s.strides[i] * (n - 1) + s.reach(i);

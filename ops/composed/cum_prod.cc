@@ -1,4 +1,4 @@
-// CumProd (ONNX 26), TensorScatter (24): compositions of slices, products and scatters.
+// CumProd (ONNX 26), TensorScatter (24), composed of slices, products and scatters.
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-// log2(n) rounds: after the round of s each entry is the product of the 2 s entries that end there.
+// Takes log2(n) rounds. After the round with step s, each entry is the product of the 2 s entries that end at it.
 void lower_cum_prod(Lowering& l) {
   Builder& b = l.b;
   const int64_t axis = normalize_axis(l.ints(1).at(0), l.rank(0));
@@ -28,7 +28,8 @@ void lower_cum_prod(Lowering& l) {
   l.out(0, reverse ? map_axis(b, y, axis, select_map(backwards)) : y);
 }
 
-// update's entries along the axis replace the cache's from write_indices[batch] on, circular: modulo its length.
+// Entries of update along the axis replace those of the cache from write_indices[batch] on, modulo its length if
+// circular.
 void lower_tensor_scatter(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), u = l.dims(1);

@@ -1,6 +1,7 @@
-// DeformConv (ONNX 19, 22), two spatial dimensions: every tap of the kernel is sampled at its place plus a learned
-// offset, weighted by a mask. Composed of GridSample (zeros outside, linear) on the taps' places and a product with the
-// weight, so that offsets and mask have gradients. Places in elements become grid coordinates (2 p + 1) / n - 1.
+// DeformConv (ONNX 19, 22), two spatial dimensions. Each tap of the kernel is sampled at its position plus a
+// learned offset, and weighted by a mask. Composed of GridSample (linear, zeros outside) at the taps' positions and
+// a product with the weight, so offsets and mask have gradients. Position p in elements becomes the grid coordinate
+// (2 p + 1) / n - 1.
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
@@ -27,7 +28,7 @@ void lower(Lowering& l) {
              to_string(o), " in ", parts, " groups; the output is ", oh, " x ", ow));
   }
   const DType t = b.dtype(l.in(0));
-  // Each tap's place without offset, as a grid coordinate: (taps, oh, ow) for y and for x.
+  // Each tap's position without offset, as a grid coordinate: (taps, oh, ow) for y and for x.
   std::vector<double> place[2];
   for (int64_t k = 0; k < taps; ++k) {
     for (int64_t i = 0; i < oh; ++i) {

@@ -36,14 +36,14 @@ Labels parse(const std::string& text, int64_t ellipsis_dims) {
   return out;
 }
 
-// dims of x reordered as wanted: every label of `order` is one of t's.
+// Reorders the dims of x. Every label of `order` must be one of t's.
 ValueId arranged(Builder& b, const Factor& t, const Labels& order) {
   std::vector<int64_t> perm;
   for (const int label : order) perm.push_back(std::find(t.labels.begin(), t.labels.end(), label) - t.labels.begin());
   return b.transpose(t.v, perm);
 }
 
-// A letter twice in one operand: its diagonal.
+// Replaces a letter that occurs twice in one operand by its diagonal.
 Factor without_repeats(Builder& b, Factor t) {
   for (size_t p = 0; p < t.labels.size(); ++p) {
     for (size_t q = p + 1; q < t.labels.size();) {
@@ -159,7 +159,7 @@ void lower_einsum(Lowering& l) {
   Labels out;
   if (arrow != std::string::npos) {
     out = parse(equation.substr(arrow + 2), widest);
-  } else {  // what occurs once, in alphabetical order, after the ellipsis
+  } else {  // letters that occur once, in alphabetical order, after the ellipsis
     out = parse(widest > 0 ? "..." : "", widest);
     for (const auto& [label, n] : uses) {
       if (n == 1 && label < kEllipsis) out.push_back(label);

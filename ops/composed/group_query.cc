@@ -1,7 +1,7 @@
-// com.microsoft GroupQueryAttention: causal attention of decoder exports, several query heads to a key/value head, with
-// rotary positions, a local window, softcap and sinks inside. A whole sequence at once, which is what training feeds: a
-// past of no positions. With causal attention the padding behind a sequence hides itself, so that seqlens_k counts when
-// causal is 0 only.
+// com.microsoft GroupQueryAttention: causal attention of decoder exports, with several query heads per key/value
+// head, rotary positions, a local window, softcap and sinks.
+// Only whole sequences without past are supported, as in training. In causal attention tokens do not see the
+// padding after them, so seqlens_k matters only if causal is 0.
 #include <cmath>
 #include <limits>
 
@@ -24,7 +24,7 @@ ValueId normalized(const Lowering& l, ValueId x, size_t weight) {
   return mul(b, div(b, x, rms), l.in(weight));
 }
 
-// cos and sin at the positions of the queries: tables (max, R/2), position ids (B, S) or none.
+// Applies cos and sin at the positions of the queries: tables (max, R/2), position ids (B, S) or none.
 ValueId turned(const Lowering& l, ValueId x) {
   Builder& b = l.b;
   if (l.attrs.i("do_rotary", 0) == 0) return x;

@@ -1,5 +1,5 @@
-// ai.onnx.ml LinearClassifier (version 1): scores x w^T + b, the probabilities that post_transform makes of them, and
-// the label of the largest score. Weights are attributes of the node, so they stay fixed; gradients pass to x.
+// ai.onnx.ml LinearClassifier (version 1): scores x w^T + b, probabilities by post_transform, and the label of the
+// largest score. Weights are attributes of the node, so they are not trained; gradients pass to x.
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"

@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-// (N, C, ...) -> (N, ..., C) and back: the class axis last.
+// Permutations between (N, C, ...) and (N, ..., C).
 std::vector<int64_t> classes_last(size_t rank) {
   std::vector<int64_t> p(rank);
   std::iota(p.begin(), p.end(), int64_t{0});

@@ -1,7 +1,6 @@
-// GroupNormalization (ONNX 18: scale by group, 21: by channel), LpNormalization (1), LRN (1), MeanVarianceNormalization
-// (9);
-// com.microsoft SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization. Compositions of core
-// operators.
+// GroupNormalization (ONNX 18: scale by group, 21: by channel), LpNormalization (1), LRN (1),
+// MeanVarianceNormalization (9), and com.microsoft SkipLayerNormalization, SkipSimplifiedLayerNormalization,
+// EmbedLayerNormalization, composed of core operators.
 #include <algorithm>
 
 #include "base/error.h"
@@ -13,8 +12,8 @@
 namespace amp {
 namespace {
 
-// Every (image, group) by its own statistics: a batch normalisation of one image of N G channels; then channel by
-// channel.
+// Normalizes each (image, group) by its own statistics, as a batch normalization of one image with N G channels;
+// then scales each channel.
 void lower_group_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);
@@ -73,8 +72,8 @@ void lower_lrn(Lowering& l) {
   l.out(0, div(b, x, b.op("Pow", {base, b.scalar(l.attrs.f("beta", 0.75), b.dtype(x))})));
 }
 
-// (x - mean) / (deviation + 1e-9); where all are equal the deviation counts as 1: the same 0, and a gradient that is
-// finite.
+// (x - mean) / (deviation + 1e-9). For equal elements the deviation counts as 1: the result is 0 too, and the
+// gradient is finite.
 void lower_mvn(Lowering& l) {
   Builder& b = l.b;
   std::vector<int64_t> axes = l.attrs.ints("axes", {0, 2, 3});
@@ -94,8 +93,8 @@ std::vector<ValueId> last_axis_norm(const Lowering& l, ValueId x, ValueId scale,
   return l.b.ops("LayerNorm", in, {{"n", l.b.dims(x).back()}, {"epsilon", epsilon}, {"rms", int64_t{rms}}});
 }
 
-// Inputs input, skip, gamma, beta (not in the simplified form), bias; outputs y, mean, 1/deviation, the sum that was
-// normalised.
+// Inputs: input, skip, gamma, beta (not in the simplified form), bias. Outputs: y, mean, 1/deviation, and the sum
+// before the norm.
 void lower_skip_norm(Lowering& l, bool rms) {
   Builder& b = l.b;
   const size_t bias_at = rms ? 3 : 4;
@@ -124,7 +123,7 @@ void lower_embed_norm(Lowering& l) {
     sum = add(b, sum, slice(b, l.in(3), 0, 0, ids.at(1)));
   if (l.has(1) && l.has(4)) sum = add(b, sum, lookup(b, l.in(4), l.in(1)));
   l.out(0, last_axis_norm(l, sum, l.in(5), l.in(6), false, l.attrs.f("epsilon", 1e-12))[0]);
-  if (l.wanted(1)) {  // the number of tokens that the mask keeps
+  if (l.wanted(1)) {  // the number of unmasked tokens
     l.out(1, l.has(7) ? b.reduce_sum(b.cast(l.in(7), DType::i32), {1}, false) : filled(b, 0, DType::i32, {ids.at(0)}));
   }
   l.out(2, sum);

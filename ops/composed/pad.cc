@@ -1,6 +1,6 @@
-// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. Constant padding is the
-// transpose of Slice (zeros around a region), another constant is chosen by a mask; reflect, edge and wrap are maps
-// along each axis.
+// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. Padding with zeros is
+// the transpose of Slice; other constants are selected by a mask. reflect, edge and wrap are linear maps along each
+// axis (ops/axis_map.h).
 #include <algorithm>
 
 #include "base/error.h"
@@ -39,7 +39,7 @@ Pads read_pads(const Lowering& l) {
   return p;
 }
 
-// Negative pads crop; what remains to be added is left in p.
+// Applies negative pads as a crop; p then has only the positive ones.
 ValueId crop(Builder& b, ValueId x, Pads& p) {
   Dims dims = b.dims(x);
   std::vector<int64_t> starts(dims.size(), 0);
@@ -56,7 +56,7 @@ ValueId crop(Builder& b, ValueId x, Pads& p) {
 ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
   const Dims in = b.dims(x);
   const std::vector<int64_t> steps(in.size(), 1);
-  Dims out = in, inside(in.size(), 1), mask_dims(in.size(), 1);  // the mask has extent 1 where nothing is added
+  Dims out = in, inside(in.size(), 1), mask_dims(in.size(), 1);  // extent 1 for axes without padding
   for (size_t d = 0; d < in.size(); ++d) {
     out[d] += p.begin[d] + p.end[d];
     if (out[d] != in[d]) {
@@ -111,7 +111,7 @@ void lower_pad(Lowering& l) {
   l.out(0, x);
 }
 
-// Extents given for some axes: what is too large is cut, what is too small is padded with zeros, centred.
+// Given extents for some axes: larger inputs are cropped, smaller ones are padded with zeros, centered.
 void lower_center_crop_pad(Lowering& l) {
   const Dims in = l.dims(0);
   const std::vector<int64_t> shape = l.ints(1);

@@ -1,6 +1,6 @@
-// QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis, blocked.
-// A QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips that Cast,
-// so that a QDQ pair is differentiable.
+// QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis,
+// blocked. QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips
+// this Cast, so that a QDQ pair is differentiable.
 #include "ops/composed/quantize.h"
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 namespace amp {
 namespace {
 
-// Scale or zero point under dims that broadcast against x.
+// Reshapes a scale or zero point so that it broadcasts against x.
 ValueId against(const Lowering& l, ValueId v, const Dims& x) {
   Builder& b = l.b;
   const Dims d = b.dims(v);
@@ -85,7 +85,7 @@ Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
   const ValueId point =
       b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
-  // Straight through: the gradient of the product is that of the floating one, nothing comes by the scale.
+  // Straight-through: the product has the gradient of the floating-point one, and the scale has none.
   const ValueId s = b.op("Detach", {scale}), z = b.op("Detach", {point});
   return {b.op("Quantize", {from, s, z}, range_of(l, DType::u8)), s, z};
 }

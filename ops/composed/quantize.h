@@ -1,21 +1,21 @@
-// The lowerings of QuantizeLinear and its kin, for operators with quantized operands or results.
+// Lowerings of QuantizeLinear and related operators, for operators with quantized operands or results.
 #pragma once
 
 #include "graph/lower.h"
 
 namespace amp {
 
-// clip(round(x / scale) + zero) as an integer of type t. scale and zero are floating and broadcast against x.
+// clip(round(x / scale) + zero) as an integer of type t. scale and zero are floating-point and broadcast against x.
 ValueId quantized(const Lowering&, ValueId x, ValueId scale, ValueId zero, DType t);
-// On a Cast to integers: its input holds integers already, so that a Cast back may read that.
+// Marks a Cast to integers whose input is integral already, so that a Cast back may read the input.
 inline constexpr const char* kWholeNumbers = "whole_numbers";
-// Floating numbers that hold integers, as integers of type t.
+// Casts integral floating-point numbers to integers of type t.
 ValueId as_integers(Builder& b, ValueId whole, DType t);
-// The floating number that an integer was cast from by quantized() or as_integers(), else the integer as a floating
-// number: gradients pass.
+// The floating-point value from which quantized() or as_integers() cast the integer, so that gradients pass. For
+// other integers, a cast to floating-point.
 ValueId unquantized(Builder& b, ValueId q, DType f);
 
-// x in 256 steps between its extremes, 0 included (DynamicQuantizeLinear), as floating numbers.
+// Quantizes x to 256 steps between its extremes, 0 included (DynamicQuantizeLinear), as floating-point numbers.
 struct Dynamic {
   ValueId q, scale, zero;
 };

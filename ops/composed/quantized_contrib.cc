@@ -1,8 +1,8 @@
-// com.microsoft operators of quantized files: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax,
-// QLinearConcat, QLinearGlobalAveragePool, QGemm (integers in and out), and of dynamically quantized ones:
-// MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention. Integers become numbers, the operator is the floating one,
-// its result is rounded again; gradients pass to what was quantized in this graph, straight through, and not to stored
-// weights.
+// com.microsoft operators of quantized files: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu,
+// QLinearSoftmax, QLinearConcat, QLinearGlobalAveragePool, QGemm (integer in and out), and of dynamically quantized
+// ones: MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention.
+// Integers are dequantized, the floating-point operator is applied, and its result is quantized again. Values that
+// were quantized in this graph get straight-through gradients; stored weights get none.
 #include <cmath>
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ ValueId line(const Lowering& l, size_t i, DType t) {
   const ValueId v = l.b.cast(l.in(i), t);
   return numel(l.b.dims(v)) == 1 ? l.b.reshape(v, {}) : v;
 }
-// Input i less the zero point of input z; along the last dimension when there are several.
+// Input i minus the zero point of input z; along the last dimension if there are several.
 ValueId centred(const Lowering& l, size_t i, size_t z, DType t) {
   const ValueId x = unquantized(l.b, l.in(i), t);
   return l.has(z) ? sub(l.b, x, line(l, z, t)) : x;
@@ -27,7 +27,7 @@ ValueId centred(const Lowering& l, size_t i, size_t z, DType t) {
 ValueId number(const Lowering& l, size_t i) {
   return mul(l.b, centred(l, i, i + 2, l.float_type()), line(l, i + 1, l.float_type()));
 }
-// y by the scale of input s and the zero point of input z; without one in input like's type.
+// Quantizes y with the scale of input s and the zero point of input z; without one, in the type of input `like`.
 void requantize(Lowering& l, ValueId y, size_t s, size_t z, size_t like = 0) {
   const DType f = l.float_type();
   const DType t = l.b.dtype(l.in(l.has(z) ? z : like));
@@ -41,7 +41,7 @@ void lower_leaky_relu(Lowering& l) {
   requantize(l, l.b.op("LeakyRelu", {number(l, 0)}, {{"alpha", l.attrs.f("alpha", 0.01)}}), 3, 4);
 }
 
-// Over one axis; before opset 13 over all from it on.
+// Along one axis; before opset 13, over all axes from `axis` on.
 void lower_softmax(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0);
@@ -76,7 +76,7 @@ void lower_global_average_pool(Lowering& l) {
   requantize(l, mean(l.b, number(l, 0), axes), 3, 4);
 }
 
-// Integers are multiplied as fp64 numbers, exactly; then both scales, and the bias in units of both.
+// Integers are multiplied exactly, as fp64 numbers, then scaled by both scales; the bias has units of both scales.
 void lower_gemm(Lowering& l) {
   Builder& b = l.b;
   const ValueId w = centred(l, 3, 5, DType::f64);

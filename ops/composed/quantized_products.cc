@@ -9,18 +9,18 @@
 namespace amp {
 namespace {
 
-// A vector of scales or zero points under dims that broadcast: along dimension `axis` of `rank`.
+// Reshapes a vector of scales or zero points so that it broadcasts along dimension `axis` of `rank`.
 ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
   const Dims d = l.b.dims(v);
   if (numel(d) == 1) return l.b.reshape(v, {});
-  if (d.size() != 1) return v;  // spelled out already
+  if (d.size() != 1) return v;  // already in full form
   Dims line(static_cast<size_t>(rank), 1);
   line[static_cast<size_t>(axis)] = d[0];
   return l.b.reshape(v, line);
 }
 
-// Input i less the zero point of input z, in fp64. What was quantized in this graph is differentiable, straight
-// through.
+// Input i minus the zero point of input z, in fp64. Values that were quantized in this graph have straight-through
+// gradients.
 ValueId centred(const Lowering& l, size_t i, size_t z, int64_t axis) {
   const ValueId x = unquantized(l.b, l.in(i), DType::f64);
   if (!l.has(z)) return x;
@@ -30,7 +30,7 @@ ValueId scale(const Lowering& l, size_t i, int64_t axis, int64_t rank) {
   return along(l, l.b.cast(l.in(i), DType::f64), axis, rank);
 }
 
-// sum * a scales, quantized by inputs 6 and 7.
+// sum times the scales of a, quantized with inputs 6 and 7.
 void requantize(Lowering& l, ValueId sum) {
   Builder& b = l.b;
   const DType f = l.float_type(), t = b.dtype(l.in(7));
@@ -60,8 +60,8 @@ void lower_conv_integer(Lowering& l) {
   l.out(0, as_integers(l.b, convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
 }
 
-// com.microsoft's too. Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in
-// units of both scales).
+// Also com.microsoft's. Inputs: x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias
+// (in units of both scales).
 void lower_qlinear_conv(Lowering& l) {
   Builder& b = l.b;
   if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");

@@ -1,6 +1,6 @@
-// com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and look-ups with weights of 2 to 8 bits. The
-// weight is unpacked to floating numbers when shapes are bound (it takes its full size in memory) and stays as it is:
-// gradients pass to the activation and the bias, as in ONNX Runtime's own gradient of MatMulBnb4.
+// com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and lookups with weights of 2 to 8 bits.
+// The weight is unpacked to floating-point when shapes are bound (at its full size) and is not trained. Gradients
+// pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ const uint8_t* bytes_of(const Lowering& l, size_t i, int64_t least) {
     fail(Exit::model, "E_SHAPE", cat(l.node.op, ": input ", i, " has ", t.numel(), " bytes, it needs ", least));
   return static_cast<const uint8_t*>(t.data());
 }
-// Number k of a row of packed numbers, low bits first.
+// Number k of a row of packed numbers, lowest bits first.
 int64_t unpacked(const uint8_t* row, int64_t k, int64_t bits) {
   const int64_t at = k * bits;
   const uint32_t pair = row[at / 8] | (at % 8 + bits > 8 ? static_cast<uint32_t>(row[at / 8 + 1]) << 8 : 0);
@@ -35,10 +35,10 @@ ValueId as_working(const Lowering& l, Dims dims, const std::vector<float>& v) {
   return l.b.constant(HostTensor::of<float>(std::move(dims), v).cast(l.float_type()));
 }
 
-// The numbers of one row of `columns` in blocks, less their zero points, times their scales.
+// The numbers of one row with `columns` columns in blocks: subtracts zero points and multiplies by scales.
 struct Blocks {
   const uint8_t* data;
-  std::vector<double> scales, zeros;  // zeros: empty, or one a block
+  std::vector<double> scales, zeros;  // zeros: empty, or one per block
   const uint8_t* packed_zeros = nullptr;
   int64_t bits, block, blocks, row_bytes, zero_bytes;
 
@@ -122,8 +122,8 @@ constexpr std::array<double, 16> kNf4{-1.0,
                                       0.7229568362236023,
                                       1.0};
 
-// Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (a block of the flat weight
-// each).
+// Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per block of the
+// flat weight).
 void lower_bnb4(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
   const bool transposed = l.attrs.i("transB", 1) != 0;
@@ -145,7 +145,7 @@ void lower_bnb4(Lowering& l) {
                   {{"transA", int64_t{0}}, {"transB", int64_t{transposed}}, {"alpha", 1.0}}));
 }
 
-// A table of type INT4 or UINT4, which the importer unpacks; one of type UINT8 packs elements of `bits`.
+// True for a table of type INT4 or UINT4, which the importer unpacks. A UINT8 table packs elements of `bits` bits.
 bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t block) {
   if ((data.dims()[1] + block - 1) / block != columns_of_scales) return false;
   if (data.dtype() == DType::i8) return true;
@@ -153,7 +153,7 @@ bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t b
   return std::all_of(bytes, bytes + data.bytes(), [](uint8_t b) { return b < 16; });
 }
 
-// The numbers of an unpacked table less their zero points (0 where there is none), times their scales.
+// Dequantizes an unpacked table: subtracts zero points (0 by default) and multiplies by scales.
 std::vector<float> dequantized_table(const Lowering& l, const HostTensor& data, int64_t block) {
   const int64_t rows = data.dims()[0], columns = data.dims()[1], blocks = (columns + block - 1) / block;
   const std::vector<double> q = data.to_doubles(), scales = stored(l, 2).to_doubles();

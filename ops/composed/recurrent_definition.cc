@@ -1,3 +1,6 @@
+// Unrolled LSTM, GRU and RNN (ops/composed/recurrent_definition.h) after the formulas of ONNX, used for second
+// derivatives. Each step adds its operators to the graph; lengths are handled by Where.
+
 #include "ops/composed/recurrent_definition.h"
 
 #include <functional>
@@ -9,7 +12,7 @@ namespace amp {
 
 namespace {
 
-// Function i of the layer, of x.
+// Function i of the layer, applied to x.
 Term activate(const Attrs& attrs, size_t i, Term x) {
   const Activation f = read_activation(attrs, i);
   const Attrs alpha{{"alpha", f.alpha}};
@@ -57,7 +60,8 @@ class Unrolled {
   }
   Term activated(size_t i, Term x) const { return activate(a_, i, x); }
 
-  // step: the states after a step from x (B, G H) and those before; the first is h. Returns y and the last states.
+  // step: computes the states after a step from x (B, G H) and the previous states; the first state is h. Returns y
+  // and the last states.
   std::vector<ValueId> run(std::vector<Term> states,
                            const std::function<std::vector<Term>(Term, const std::vector<Term>&)>& step) const {
     std::vector<ValueId> y(static_cast<size_t>(time_));
@@ -66,7 +70,7 @@ class Unrolled {
       const Term x(b_, entry(b_, in_[0], t));
       std::vector<Term> next = step(x, states);
       Term out = next[0];
-      if (lens_) {  // a sequence that is over keeps its state and gives 0
+      if (lens_) {  // a finished sequence keeps its state, and its output is 0
         const Term active = Term(b_, lens_) > static_cast<double>(t);
         out = where(active, out, 0);
         for (size_t i = 0; i < next.size(); ++i) next[i] = where(active, next[i], states[i]);
@@ -102,7 +106,7 @@ std::vector<ValueId> define_lstm(Builder& b, const std::vector<ValueId>& in, con
     const Term o = u.activated(0, peep(u.gates(g, 1), 1, cell));
     return std::vector<Term>{o * u.activated(2, cell), cell};
   });
-  out.resize(5);  // gates and cells
+  out.resize(5);  // gates and cells, which only the fused gradient reads
   return out;
 }
 
@@ -116,7 +120,7 @@ std::vector<ValueId> define_gru(Builder& b, const std::vector<ValueId>& in, cons
         u.activated(1, reset_after ? own + r * (u.in(4) + u.recurrence(h, 2, 1)) : own + u.recurrence(r * h, 2, 1));
     return std::vector<Term>{(1 - z) * n + z * h};
   });
-  out.resize(4);  // gates and the reset product
+  out.resize(4);  // gates and the reset product, which only the fused gradient reads
   return out;
 }
 

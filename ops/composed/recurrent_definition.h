@@ -1,5 +1,5 @@
-// Recurrent layers (backend/cpu/recurrent/recurrent.h) unrolled in time: out of products and functions that can be differentiated
-// twice. Of the outputs those that only the layers' own gradients read are left out.
+// Decompositions of recurrent layers (backend/cpu/recurrent/recurrent.h), unrolled in time, from operators that can
+// be differentiated twice. Outputs that only the layers' own gradients read are omitted.
 #pragma once
 
 #include <vector>

@@ -1,12 +1,12 @@
-// Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, every coordinate_transformation_mode
-// and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis
-// (ops/axis_map.h), hence the gradient.
+// Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, each
+// coordinate_transformation_mode and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one
+// linear map per resized axis (ops/axis_map.h), which provides the gradient.
 //
-// Coordinates are those of the ONNX specification as onnxruntime computes them, which differ from onnx.reference:
-// lengths are the integers that the tensors have, also where scales are fractional (PyTorch's align_corners agrees); an
-// output of one element lies at 0 in pytorch_half_pixel; an axis whose scale is 1 is copied, and so is a tensor that
-// keeps its size; what is decided by a comparison (lengths, the nearest pixel, inside or outside) is computed in fp32;
-// nearest of opset 10 takes the ceiling where it shrinks.
+// Coordinates follow onnxruntime's reading of the ONNX specification, which differs from onnx.reference. Lengths
+// are the integral extents of tensors, also for fractional scales (as PyTorch's align_corners). An output of one
+// element is at 0 in pytorch_half_pixel. An axis with scale 1 is copied, as is a tensor whose size does not change.
+// Comparisons (lengths, the nearest pixel, inside or outside) are computed in fp32. Opset 10's nearest rounds up
+// when it shrinks.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@
 namespace amp {
 namespace {
 
-struct Rule {                                                                                // what holds for all axes
+struct Rule {                                                                                // shared by all axes
   std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";  // or "outwards": opset 10
   double cubic_a = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;
@@ -30,7 +30,7 @@ struct Axis {
   double scale = 1, roi_start = 0, roi_end = 1;
 };
 
-// Where position x of the output lies in the input.
+// Position in the input of output position x.
 template <class T>
 T original(const Rule& r, const Axis& a, T x) {
   const T in = static_cast<T>(a.in), out = static_cast<T>(a.out), scale = static_cast<T>(a.scale), half = T(0.5);
@@ -56,7 +56,7 @@ struct Taps {
   int64_t first = 0;  // offset from the position below
   std::vector<double> weight;
 };
-// ratio in (0, 1]: distance from the position below; at a position itself it is 1.
+// ratio in (0, 1]: distance from the position below; exactly at a position it is 1.
 Taps taps(const Rule& r, const Axis& a, double ratio) {
   if (r.mode == "nearest") {
     const bool up = ratio == 1 || r.nearest == "ceil" || (r.nearest == "outwards" && a.scale < 1) ||
@@ -78,7 +78,7 @@ Taps taps(const Rule& r, const Axis& a, double ratio) {
   return t;
 }
 
-// The map of one axis; inside[j]: whether output j has a source at all.
+// The map of one axis; inside[j]: true if output j has a source.
 AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   require_constant(cat("a resize of ", a.in, " to ", a.out), 16.0 * static_cast<double>(a.out));
   AxisMap m;
@@ -113,7 +113,7 @@ AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   return m;
 }
 
-// The map of every axis in turn, and what lies outside.
+// Applies the map of each axis in turn, then fills positions outside.
 ValueId resize(Lowering& l, const Rule& r, const std::vector<Axis>& axes) {
   Builder& b = l.b;
   ValueId x = l.in(0);

@@ -1,7 +1,7 @@
 // Sequences (ONNX 11: SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength,
-// SplitToSequence, ConcatFromSequence) and optionals (15: Optional, OptionalGetElement, OptionalHasElement) while
-// shapes are bound: lists of values (graph/lists.h) that become ordinary ones where an element is taken out. Positions
-// and lengths must follow from shapes.
+// SplitToSequence, ConcatFromSequence) and optionals (15: Optional, OptionalGetElement, OptionalHasElement). They
+// are evaluated when shapes are bound, as lists of values (graph/lists.h). Positions and lengths must follow from
+// shapes.
 #include "base/error.h"
 #include "graph/lists.h"
 #include "graph/lower.h"
@@ -18,7 +18,7 @@ const std::vector<ValueId>& items(const Lowering& l, size_t i) {
   return *list;
 }
 
-// A position of n, counted from the end when negative; last: one past the end counts too.
+// A position in n elements; negative ones count from the end. last: n itself is valid too.
 size_t position(const Lowering& l, size_t i, size_t n, bool last = false) {
   const int64_t size = static_cast<int64_t>(n), p = l.ints(i).at(0), from_start = p < 0 ? p + size : p;
   if (from_start < 0 || from_start > size || (from_start == size && !last))

@@ -1,5 +1,6 @@
-// DFT (ONNX 17: axis is an attribute, 20: an input), STFT (17), MelWeightMatrix (17). The transform is a product with
-// constant cosines and sines, so that gradients follow; lengths for which these would be large are refused.
+// DFT (ONNX 17: axis is an attribute, 20: an input), STFT (17), MelWeightMatrix (17). The transform is a product
+// with constant cosines and sines, which provides the gradients. Lengths for which these tables are too large are
+// rejected.
 #include <algorithm>
 #include <cmath>
 
@@ -52,8 +53,8 @@ ValueId transform(const Lowering& l, ValueId x, bool inverse, bool onesided) {
   return concat(b, {b.reshape(real, out), b.reshape(imaginary, out)}, rank - 1);
 }
 
-// (..., n / 2 + 1, 2), half the spectrum of n real numbers -> (..., n, 1): every bin but the first, and the middle one
-// of an even n, stands for two.
+// (..., n / 2 + 1, 2), half the spectrum of n real numbers, -> (..., n, 1). Each bin counts twice, except the
+// first, and the middle one of an even n.
 ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -80,7 +81,7 @@ ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
   return b.reshape(add(b, product(0, c), product(1, s)), out);
 }
 
-// The first n entries of axis d, zeros appended when there are fewer.
+// The first n entries of an axis, with zeros appended if there are fewer.
 ValueId resized(Builder& b, ValueId x, int64_t axis, int64_t n) {
   Dims d = b.dims(x);
   const int64_t have = d[static_cast<size_t>(axis)];
@@ -111,7 +112,7 @@ void lower_dft(Lowering& l) {
   l.out(0, b.transpose(half ? inverse_of_half(l, x, n) : transform(l, x, inverse, onesided), swap));
 }
 
-// Frames of the signal, each times the window, transformed.
+// Multiplies frames of the signal by the window and transforms them.
 void lower_stft(Lowering& l) {
   Builder& b = l.b;
   Dims d = l.dims(0);
@@ -134,7 +135,7 @@ void lower_stft(Lowering& l) {
   l.out(0, transform(l, framed, false, l.attrs.i("onesided", 1) != 0));
 }
 
-// Triangles over frequency whose corners are equally spaced in mel.
+// Triangular filters over frequency whose corners are equally spaced in mel.
 void lower_mel(Lowering& l) {
   const int64_t n = l.ints(0).at(0), length = l.ints(1).at(0), rate = l.ints(2).at(0);
   const double low = l.constant(3).to_doubles().at(0), high = l.constant(4).to_doubles().at(0);

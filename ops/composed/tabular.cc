@@ -1,5 +1,6 @@
-// ai.onnx.ml preprocessing of tables, as scikit-learn pipelines are exported: Scaler, Normalizer, Imputer, Binarizer
-// and FeatureVectorizer (ai.onnx.ml 1). Their numbers are attributes of the node: they stay fixed, gradients pass.
+// ai.onnx.ml preprocessing of tables, as exported from scikit-learn pipelines: Scaler, Normalizer, Imputer,
+// Binarizer and FeatureVectorizer (ai.onnx.ml 1). Their numbers are attributes of the node and are not trained;
+// gradients pass.
 #include <cmath>
 
 #include "base/error.h"
@@ -27,7 +28,7 @@ void lower_scaler(Lowering& l) {
   l.out(0, x);
 }
 
-// Rows divided by their norm; a row of norm 0 stays as it is.
+// Divides rows by their norm; rows with norm 0 are unchanged.
 void lower_normalizer(Lowering& l) {
   Builder& b = l.b;
   const std::string norm = l.attrs.s("norm", "MAX");
@@ -36,7 +37,7 @@ void lower_normalizer(Lowering& l) {
   const Attrs rows{{"axes", std::vector<int64_t>{last}}, {"keepdims", int64_t{1}}};
   ValueId n;
   if (norm == "MAX")
-    n = b.op("ReduceMax", {x}, rows);  // onnxruntime: of the numbers, not of their magnitudes
+    n = b.op("ReduceMax", {x}, rows);  // onnxruntime uses the maximum of the numbers, not of their magnitudes
   else if (norm == "L1")
     n = b.op("ReduceSum", {b.op("Abs", {x})}, rows);
   else if (norm == "L2")
@@ -47,7 +48,7 @@ void lower_normalizer(Lowering& l) {
   l.out(0, div(b, x, b.op("Where", {b.op("Equal", {n, b.scalar(0, f)}), b.scalar(1, f), n})));
 }
 
-// A number that stands for a missing one (NaN among them) is replaced.
+// Replaces the number that marks missing values (which may be NaN).
 void lower_imputer(Lowering& l) {
   Builder& b = l.b;
   const bool real = is_float(b.dtype(l.in(0)));
