@@ -4,8 +4,7 @@
 //   MaxPool(x) -> y, tap       tap: which tap of its window an output took (row-major in the kernel); uint8, or int32
 //   MaxPoolGrad(dy, tap) -> dx              for kernels of more than 256 taps. NaN passes through.
 //   MaxPoolIndex(tap) {full} -> int64 positions in the flattened input, of dims full: ONNX's Indices
-//
-// AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions beyond it do not
+//   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions beyond it do not
 //   AveragePoolGrad(dy) -> dx
 #include "backend/cpu/pool/pool.h"
 

@@ -1,5 +1,5 @@
 // RotaryEmbedding (ONNX 23, com.microsoft): rotates pairs (x1, x2) of each head by the angle of their position:
-// real = cos x1 - sin x2,  imag = sin x1 + cos x2.  Pairs are the halves of the head, or neighbors if interleaved.
+//   real = cos x1 - sin x2,  imag = sin x1 + cos x2.  Pairs are the halves of the head, or neighbors if interleaved.
 #include "ops/composed/rotary.h"
 
 #include "base/error.h"

@@ -1,3 +1,7 @@
+// Fuses residual sum, dropout and norm to AddNorm, and their gradients to AddNormGrad (add_norm_fusion.h).
+// NormFuser matches from each LayerNorm and LayerNormGrad outwards and records the replacement; then it writes the
+// new graph in the old order.
+
 #include "ops/passes/add_norm_fusion.h"
 
 #include <algorithm>
@@ -13,13 +17,13 @@ namespace amp {
 
 namespace {
 
-// What stands in a node's place.
+// The fused node that replaces a node.
 struct Fused {
   const char* op = "";
   std::vector<ValueId> in;
   Attrs attrs;
   std::vector<ValueId> out;   // of the old graph, by the new node's outputs
-  std::vector<int32_t> gone;  // nodes, the one that it stands for among them
+  std::vector<int32_t> gone;  // nodes that are removed, including the replaced one
 };
 
 class NormFuser {
@@ -75,17 +79,17 @@ class NormFuser {
   bool kept(ValueId v) const { return kept_[static_cast<size_t>(v.index)]; }
   int64_t type(ValueId v) const { return static_cast<int64_t>(value(v).dtype); }
 
-  // The index of the node of this operator that makes v; -1: another does.
+  // The index of the node that computes v, if it is this operator; otherwise -1.
   int32_t made_by(ValueId v, const char* op) const {
     if (!v || value(v).kind != ValueKind::temp) return -1;
     const NodeId n = value(v).producer;
     return g_.node(n).op->name == op ? n.index : -1;
   }
-  // The same where one node alone reads v, once.
+  // The same, if v has only one reader, which reads it once.
   int32_t made_for_one(ValueId v, const char* op) const {
     return readers(v).size() == 1 && !kept(v) ? made_by(v, op) : -1;
   }
-  // The only reader of this operator; -1: there is none, or there are more.
+  // The only reader of this operator; -1 if there are none or several.
   int32_t reader(ValueId v, const char* op) const {
     int32_t found = -1;
     for (const int32_t n : readers(v)) {
@@ -95,7 +99,7 @@ class NormFuser {
     }
     return found;
   }
-  // A copy in 16 bits.
+  // The node that casts v to 16 bits.
   int32_t low_copy(ValueId v) const {
     const int32_t n = reader(v, "Cast");
     return n >= 0 && value(v).dtype == DType::f32 && is_low(value(g_.node(NodeId{n}).out[0]).dtype) ? n : -1;
@@ -116,7 +120,7 @@ class NormFuser {
     to.set("rows", from.i("rows", 1));
     if (from.has("length")) to.set("length", from.i("length", 1));
   }
-  // Dropout, or TokenDropout whose tokens are rows of n elements; -1: neither.
+  // Dropout, or TokenDropout whose tokens are rows of n elements; -1 for neither.
   int32_t dropout_of_rows(int32_t plain, int32_t packed, int64_t n) const {
     if (packed < 0) return plain;
     const Node& node = g_.node(NodeId{packed});
@@ -140,7 +144,7 @@ class NormFuser {
     f.attrs = norm.attrs;
     f.gone = {at, add};
     const Node& sum = g_.node(NodeId{add});
-    // Which of the two is the branch: the one that was dropped, else the one that a bias was added to.
+    // Determines the branch of the sum: the operand with dropout, otherwise the one with a bias.
     size_t which = 0;
     for (const size_t i : {1, 0}) {
       if (made_for_one(sum.in[i], "Add") >= 0) which = i;

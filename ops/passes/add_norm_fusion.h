@@ -1,8 +1,8 @@
-// A pass over a finished graph (casts absorbed, backward pass and all): a residual sum, the bias and the dropout of
-// what is added, the norm behind them and the 16-bit copy of its result become one AddNorm; the norm's gradient, the
-// sum with what else arrives, the dropout's gradient and the 16-bit copy become one AddNormGrad (ops/add_norm.h).
+// A pass over a complete graph (casts absorbed, backward included). Residual sum, bias and dropout of the branch,
+// the norm and the 16-bit copy of its result become one AddNorm. The norm's gradient, its sum with other gradients,
+// the dropout's gradient and the 16-bit copy become one AddNormGrad (ops/add_norm.h).
 //
-// Results keep their storage types, and intermediate ones round as they did: the same bits.
+// Results keep their storage types, and intermediate results are rounded as before, so the bits do not change.
 #pragma once
 
 #include "graph/graph.h"

@@ -1,3 +1,6 @@
+// Matches unfused attention from its last product backwards (attention_match.h): dropout, softmax, masks, scale,
+// then the product of q and k. emit_attention() writes the FusedAttention.
+
 #include "ops/passes/attention_match.h"
 
 #include <limits>
@@ -16,7 +19,7 @@ AttentionMatcher::AttentionMatcher(const Graph& g, const std::vector<DType>& com
   }
 }
 
-// x of Mul(x, c), Mul(c, x) and Div(x, c), as often as there are any; scale takes the constants.
+// Removes all Mul(x, c), Mul(c, x) and Div(x, c) around x and multiplies the constants into scale.
 ValueId AttentionMatcher::unscaled(ValueId v, double& scale) {
   for (;;) {
     const Node* mul = producer(v, "Mul");
@@ -33,7 +36,7 @@ ValueId AttentionMatcher::unscaled(ValueId v, double& scale) {
   }
 }
 
-// k of the right operand (.., H, Sk), or (.., Sk, H) if the product transposes it.
+// Finds k from the right operand (.., H, Sk), or (.., Sk, H) if the product transposes it.
 void AttentionMatcher::find_keys(ValueId b, bool transposed, AttentionMatch& m) {
   m.k = unscaled(b, m.scale);
   m.k_transposed = !transposed;
@@ -88,7 +91,7 @@ bool AttentionMatcher::scores(ValueId z, AttentionMatch& m) {
       z = x;
       continue;
     }
-    const ValueId x = unscaled(z, m.scale);  // of the product alone: one that the mask shares is none of ours
+    const ValueId x = unscaled(z, m.scale);  // of the product only; a scale that the mask shares does not match
     if (x == z || !producer(x, "MatMul")) return false;
     z = x;
   }
@@ -118,7 +121,7 @@ bool AttentionMatcher::probabilities(ValueId p, AttentionMatch& m) {
     return softmax;
   };
   if (const Node* softmax = softmax_of(p)) return scores(softmax->in[0], m);
-  // Before opset 13 the rows are flattened around it.
+  // Before opset 13 the rows are flattened around Softmax.
   const Node* back = producer(p, "Reshape");
   const Node* softmax = back && uses(back->in[0]) == 1 ? softmax_of(back->in[0]) : nullptr;
   const Node* flat = softmax && uses(softmax->in[0]) == 1 ? producer(softmax->in[0], "Reshape") : nullptr;
@@ -167,7 +170,7 @@ std::optional<AttentionMatch> AttentionMatcher::match(NodeId root, const Node& n
 
 namespace {
 
-// The (B, S, N, H) value whose heads were moved to the front, or invalid.
+// The (B, S, N, H) value whose heads were transposed to the front, or invalid.
 ValueId before_heads(const Builder& b, ValueId v) {
   const Value& x = b.value(v);
   if (x.kind != ValueKind::temp) return {};
@@ -183,7 +186,7 @@ ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<
     k = b.transpose(k, b.rank(k) == 3 ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
   std::vector<ValueId> in{at(m.q), k, at(m.v)};
   const Dims dq = b.dims(in[0]);
-  const bool one_batch = dq.size() == 3;  // (B N, S, H): as many batch entries of one head
+  const bool one_batch = dq.size() == 3;  // (B N, S, H): as many batch entries with one head
   const auto with_heads = [&](Dims d) {
     if (one_batch && d.size() == 3) d.insert(d.begin() + 1, 1);
     while (d.size() < 4) d.insert(d.begin(), 1);

@@ -1,7 +1,7 @@
-// Attention in the spellings that exporters write, as one FusedAttention: MatMul(q, k^T), scaled before or behind it;
-// masks added or put in by Where; Softmax; rows that are NaN made 0; Dropout; MatMul with v. Formed where both products
-// compute in one type and what lies between them in that or fp32 (its kernels keep the scores in fp32), and where no
-// mask depends on a parameter.
+// Matches the unfused forms of attention that exporters write: MatMul(q, k^T), scaled before or after; masks added
+// or selected by Where; Softmax; NaN rows replaced by 0; Dropout; MatMul with v. They become one FusedAttention if
+// both products compute in one type, the operators between them compute in that type or fp32 (kernels keep scores
+// in fp32), and no mask depends on a parameter.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct AttentionMatch {
   bool keep_means_hide = false;
   double fill = 0, scale = 1;
   bool empty_rows_zero = false;
-  Attrs dropout;  // of the Dropout node, or none
+  Attrs dropout;  // of the Dropout node; empty if there is none
 };
 
 class AttentionMatcher : public Matcher {
@@ -41,7 +41,7 @@ class AttentionMatcher : public Matcher {
   std::vector<bool> from_param_;
 };
 
-// (.., Sq, Hv), as the product would be; at: a value of the old graph in the new one.
+// Returns (.., Sq, Hv), as the product does. at: maps a value of the old graph to the new one.
 ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<ValueId(ValueId)>& at);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Fuses batch normalization with Relu or Clip, and their gradients (batch_norm_fusion.h). Only pairs without other
+// readers of the normalized value are fused.
+
 #include "ops/passes/batch_norm_fusion.h"
 
 #include <limits>
@@ -12,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// A normalisation with its activation, and their gradients where there are some.
+// A normalization with its activation, and their gradients if there are any.
 struct Activated {
   NodeId norm, activation, activation_grad, norm_grad;
 };
@@ -61,8 +64,8 @@ class Finder {
 
  private:
   bool named(const Node& n, const char* op) const { return n.op->name == op; }
-  // No bit depends on whether the value is rounded before the activation or behind it. Rounding to bf16 keeps the sign
-  // and does not pass a limit of Clip that it leaves as it is; to fp16 it makes zeros of small numbers.
+  // True if rounding before or after the activation gives the same bits. Rounding to bf16 keeps the sign and does
+  // not cross a limit of Clip; rounding to fp16 turns small numbers into zeros.
   bool stays(ValueId v, const Node& activation) const {
     const DType t = g_.value(v).dtype;
     if (t != DType::bf16) return t == DType::f32;
@@ -74,7 +77,7 @@ class Finder {
   }
   const std::vector<NodeId>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
 
-  // The activation's gradient goes to that of the same normalisation alone.
+  // Matches if the activation's gradient is read only by the gradient of the same normalization.
   bool find_gradient(const Node& norm, Activated& a, const Node& activation) const {
     const ValueId dy = g_.node(a.activation_grad).out[0];
     if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, activation) ||
@@ -91,7 +94,7 @@ class Finder {
   std::vector<std::vector<NodeId>> readers_;
 };
 
-// type: of what the activation read.
+// type: of the activation's input.
 Attrs with_activation(const Node& norm, const Node& activation, DType type) {
   Attrs a = norm.attrs;
   const bool relu = activation.op->name == "Relu";

@@ -1,6 +1,6 @@
-// A pass over a finished graph, for the CPU: batch normalisation and the Relu or Clip behind it become one node, which
-// stores the activation alone; so do their gradients, which find out anew where it was cut (ops/batch_norm.cc). Half of
-// the passes over memory are left, the bits are the same.
+// A pass over a complete graph, for the CPU. Batch normalization and the Relu or Clip after it become one node,
+// which stores only the activation. Their gradients become one node, which recomputes where the activation was
+// clipped (ops/batch_norm.cc). This halves the memory traffic; the bits do not change.
 #pragma once
 
 #include "graph/graph.h"

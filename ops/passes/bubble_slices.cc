@@ -1,3 +1,7 @@
+// Slice hoisting (bubble_slices.h). Goes through the graph backwards to find the part of each value that is needed,
+// then writes a graph that computes only these parts. A value with several different demands is computed
+// completely.
+
 #include "ops/passes/bubble_slices.h"
 
 #include <algorithm>
@@ -13,14 +17,15 @@ namespace amp {
 
 namespace {
 
-// Positions of one axis, which is counted from the last: operands that broadcast have it at one place so.
+// Positions of one axis. The axis is counted from the last one, which is the same number for operands that
+// broadcast.
 struct Part {
-  size_t behind = 0;  // axes behind it
+  size_t behind = 0;  // number of axes after it
   int64_t start = 0, step = 1, count = 0;
   bool operator==(const Part&) const = default;
 };
 
-// What is read of a value, behind all its readers.
+// The part of a value that its readers need.
 struct Demand {
   enum Kind : uint8_t { none, part, all } kind = none;
   Part of;
@@ -60,7 +65,7 @@ class Bubbler {
   }
   static size_t axis_of(const Dims& d, const Part& p) { return d.size() - 1 - p.behind; }
 
-  // One axis cut, neither the outermost (samples) nor the last.
+  // A slice of one axis, which is neither the outermost (samples) nor the last.
   std::optional<Part> part_of(const Node& n) const {
     if (n.op->name != "Slice") return std::nullopt;
     const Dims &x = dims(n.in[0]), &y = dims(n.out[0]);
@@ -74,7 +79,7 @@ class Bubbler {
     return part;
   }
 
-  // Which inputs of a node are cut when output 0 is; nothing where the node mixes positions.
+  // Which inputs of a node are sliced if output 0 is; nothing if the node mixes positions.
   std::optional<std::vector<bool>> inputs_cut(const Node& n, const Part& p) const {
     const Dims& y = dims(n.out[0]);
     const size_t axis = axis_of(y, p);
@@ -97,7 +102,8 @@ class Bubbler {
         return v && demands_[static_cast<size_t>(v.index)].kind != Demand::none;
       });
       if (behind % n.attrs.i("n", 1) == 0 && !statistics) return cut;
-    } else if (n.op->name == "Dropout") {  // an element keeps its number within the sample, and so its bits
+    } else if (n.op->name ==
+               "Dropout") {  // an element keeps its index within the sample, so its random bits do not change
       if (axis == 1 && p.start == 0 && p.step == 1 && n.attrs.i("rows", 1) == y[0]) return cut;
     }
     return std::nullopt;
@@ -120,7 +126,7 @@ class Bubbler {
     for (size_t i = 0; i < n.in.size(); ++i) want(n.in[i], cut && (*cut)[i] ? d : Demand{Demand::all, {}});
   }
 
-  // The part of a value, in the new graph.
+  // The slice of a value, in the new graph.
   ValueId piece(ValueId v, const Part& p) {
     if (narrow(v)) return mapped_(v);
     const ValueId x = mapped_(v);
@@ -139,7 +145,7 @@ class Bubbler {
 
   const Graph& g_;
   std::vector<Demand> demands_;
-  std::vector<bool> narrow_;  // computed at the positions of its demand alone
+  std::vector<bool> narrow_;  // computed only at the needed positions
   bool products_ = false;
   Graph out_;
   Builder b_;

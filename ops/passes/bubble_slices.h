@@ -1,14 +1,14 @@
-// What is computed only to be sliced away is not computed: a Slice goes up through the nodes that compute each of its
-// positions by itself (products with weights, elementwise operators, norms, dropout), so that behind the last attention
-// of an encoder that is read at its first token alone, one token of each sequence is computed instead of all. Results
-// are the same numbers; gradients sum over the positions whose gradient is not zero.
+// Slice hoisting: avoids computing elements that are sliced away later. A Slice is moved up through nodes that
+// compute each position separately (products with weights, elementwise operators, norms, dropout). So after the
+// last attention of an encoder of which only the first token is read, one token per sequence is computed. Results
+// do not change; gradients are summed only over positions with nonzero gradients.
 #pragma once
 
 #include "graph/builder.h"
 
 namespace amp {
 
-// A graph before autodiff, with its composites formed. Unchanged where no product of matrices becomes smaller.
+// Requires a graph before autodiff with fused operators. Unchanged if no matrix product becomes smaller.
 Graph bubble_up_slices(const Graph& g, const Evaluator& evaluator);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// NHWC regions (channels_last.h). Regions grow by union-find over nodes with an NHWC form; each is kept if it
+// copies fewer bytes than its convolutions would. Rewriter then inserts transposes at the borders.
+
 #include "ops/passes/channels_last.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// Which nodes change their layout.
+// Determines the nodes that change their layout.
 class Regions {
  public:
   Regions(const Graph& g, bool fp32)
@@ -47,14 +50,14 @@ class Regions {
     while (region_[static_cast<size_t>(n)] != n) n = region_[static_cast<size_t>(n)];
     return n;
   }
-  // Bytes that a change of layout moves: none where channels or places are one.
+  // Bytes that a change of layout copies: none if channels or positions are 1.
   int64_t moved(ValueId v) const {
     const Value& x = g_.value(v);
     Dims d = x.dims;
     d.insert(d.begin(), 4 - std::min<size_t>(d.size(), 4), 1);
     return d.size() != 4 || d[1] == 1 || d[2] * d[3] == 1 ? 0 : numel(d) * size_of(x.dtype);
   }
-  // Calls f(value, whether it is the node's result) for what has its channels last in the node's form.
+  // Calls f(value, true for a result) for the values that are NHWC in the node's form.
   template <class F>
   void each_image(int32_t n, F f) const {
     const Node& node = g_.node(NodeId{n});
@@ -80,7 +83,7 @@ class Regions {
     if (from) each_image(from.index, [&](ValueId x, bool result) { made = made || (x == v && result); });
     return made;
   }
-  // Whether a node but n reads v where its channels lie last; whether one reads it where they lie first.
+  // True if a node other than n reads v in NHWC.
   bool read_last(ValueId v, int32_t n = -1) const {
     const auto& readers = readers_[index(v)];
     return std::any_of(readers.begin(), readers.end(), [&](int32_t r) { return r != n && reads_last(r, v); });
@@ -91,8 +94,8 @@ class Regions {
            std::any_of(readers.begin(), readers.end(), [&](int32_t r) { return !reads_last(r, v); });
   }
 
-  // A node at the border that is no convolution stays outside where less is moved on its other side: the images behind
-  // their cast to 16 bits, not before it.
+  // Removes nodes at the border, other than convolutions, if copying on their other side moves fewer bytes. For
+  // example, images are transposed after their cast to 16 bits.
   void trim() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       if (may_leave(n, false)) forms_[static_cast<size_t>(n)].reset();
@@ -104,7 +107,7 @@ class Regions {
   bool may_leave(int32_t n, bool at_end) const {
     if (!has_form(n) || forms_[static_cast<size_t>(n)]->gains || forms_[static_cast<size_t>(n)]->same) return false;
     bool border = true;
-    int64_t now = 0, then = 0;  // bytes moved with the node inside, outside
+    int64_t now = 0, then = 0;  // bytes copied with the node inside, and outside
     each_image(n, [&](ValueId v, bool result) {
       if (result && at_end) {
         border = border && !read_last(v);
@@ -133,7 +136,7 @@ class Regions {
       });
     }
   }
-  // What a region's convolutions would move one by one, less what crosses its border.
+  // Weighs each region: the copies that its convolutions would make separately, minus those at its border.
   void weigh() {
     std::set<std::pair<int32_t, ValueId>> crossing;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -156,7 +159,7 @@ class Regions {
 
   const Graph& g_;
   std::vector<std::optional<ChannelsLastForm>> forms_;  // by node
-  std::vector<int32_t> region_;                         // by node: another one of its region, or itself
+  std::vector<int32_t> region_;                         // by node: another node of its region, or itself
   std::vector<std::vector<int32_t>> readers_;           // by value
   std::set<ValueId> kept_;                              // outputs and gradients
   std::map<int32_t, int64_t> saved_;                    // bytes, by region
@@ -226,7 +229,7 @@ class Rewriter {
   void plain(const Node& node) {
     std::vector<ValueId> in;
     for (const ValueId v : node.in) in.push_back(first(v));
-    // A move of the model's own next to ours: they become one, or none.
+    // A transpose of the model next to an inserted one: they are merged or cancel.
     if (node.op->name == "Transpose") return first_.set(node.out[0], b_.transpose(in[0], node.attrs.ints("perm")));
     const NodeId made = out_.add_copy(node, std::move(in), types_of(g_, node.out));
     first_.set(node.out, out_.node(made).out);
@@ -237,8 +240,8 @@ class Rewriter {
   Regions regions_;
   Graph out_;
   Builder b_;
-  ValueMap first_;             // values as they were
-  std::vector<ValueId> last_;  // by value of the old graph: the same with its channels last, where there is one
+  ValueMap first_;             // values in the old layout
+  std::vector<ValueId> last_;  // by value of the old graph: its NHWC version, if there is one
   std::set<ValueId> from_chain_;
 };
 

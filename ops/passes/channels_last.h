@@ -1,11 +1,11 @@
-// Layout chosen for whole chains. On tensor cores a convolution wants its channels last, so that each would move its
-// operands there and its result back. Here connected nodes that compute in either layout (convolutions and their
-// gradients, batch normalisation, pools, elementwise operators, Concat ...) become nodes on (N, H, W, C), and what
-// moves are the values at the border of such a region, once each: the model's inputs, weights, what a Reshape or MatMul
-// reads. A region changes its layout where that moves fewer bytes than its convolutions would one by one.
+// NHWC regions. Tensor cores need NHWC convolutions, so each convolution would transpose its operands and its
+// result. This pass converts connected nodes that can compute in either layout (convolutions and their gradients,
+// batch normalization, pools, elementwise operators, Concat ...) to (N, H, W, C). Then only values at a region's
+// border are transposed, once each: the model's inputs, weights, operands of Reshape or MatMul. A region is
+// converted if that copies fewer bytes than its convolutions would separately.
 //
-// Results differ by the order of sums alone: those of a convolution run over taps, then channels; those over places
-// have other parts. Sums within a window, everything elementwise and the bits of Dropout are the same.
+// Results differ only by the order of sums: a convolution sums over taps, then channels, and sums over positions
+// have other parts. Sums within a window, elementwise results and the bits of Dropout do not change.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,18 @@
 
 namespace amp {
 
-// Of a finished graph. fp32: convolutions in fp32 gain by it too (TF32), not only those in 16 bits.
+// Requires a complete graph. fp32: fp32 convolutions benefit too (TF32), not only 16-bit ones.
 Graph chain_channels_last(const Graph& g, bool fp32, const Evaluator& evaluator);
 
-// A node in the other layout: which of its inputs and outputs have their channels last there, and the attributes that
-// say so. Inputs of lower rank are seen as of rank 4 first.
+// The NHWC form of a node: which inputs and outputs are NHWC, and the attributes. Inputs of lower rank are extended
+// to rank 4.
 struct ChannelsLastForm {
   std::vector<bool> in, out;
   Attrs attrs;
-  bool gains = false;  // by itself: what it would move is counted
-  bool same = false;   // a Transpose of the model's own: its result is its input as it lies
+  bool gains = false;  // benefits by itself: its own copies are counted
+  bool same = false;   // a Transpose of the model: its result is its input, unchanged
 };
-// Nothing where a node has none.
+// Nothing if the node has no such form.
 std::optional<ChannelsLastForm> channels_last_form(const Graph& g, const Node& n, bool fp32);
 
 }  // namespace amp

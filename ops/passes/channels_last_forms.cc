@@ -1,4 +1,6 @@
-// What each operator is where channels lie last: a row of the table below.
+// NHWC forms of operators: one row per operator in the table below.
+// A form lists the inputs and outputs in NHWC and the converted attributes; a node without a form stays outside of
+// regions.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -12,7 +14,7 @@ namespace amp {
 namespace {
 
 constexpr size_t kRank = 4;
-constexpr int64_t kAxis[kRank] = {0, 3, 1, 2};  // where an axis of (N, C, H, W) goes
+constexpr int64_t kAxis[kRank] = {0, 3, 1, 2};  // new position of each axis of (N, C, H, W)
 
 struct Asked {
   const Graph& g;
@@ -25,7 +27,7 @@ struct Asked {
 };
 using Form = std::optional<ChannelsLastForm>;
 
-// All inputs and outputs of rank 4 have their channels last.
+// All inputs and outputs of rank 4 are NHWC.
 Form with(const Asked& a, Attrs attrs) {
   ChannelsLastForm f;
   for (const ValueId v : a.n.in) f.in.push_back(v && a.g.value(v).dims.size() == kRank);
@@ -42,7 +44,7 @@ Form marked(const Asked& a) {
 
 bool is_spatial(const Value& v) { return v.dims.size() == kRank && numel(v.dims) > 0; }
 
-// Those of tensor cores: two operands of one type. Depthwise ones have kernels for channels first alone.
+// Convolutions for tensor cores: both operands have one type. Depthwise convolutions have only NCHW kernels.
 Form convolution(const Asked& a) {
   const Value &x = a.in(0), &w = a.in(1), &y = a.out(0);
   const auto fits = [&](const Value& v) {
@@ -59,19 +61,19 @@ Form convolution(const Asked& a) {
 Form of_window(const Asked& a) { return is_spatial(a.in(0)) && is_spatial(a.out(0)) ? marked(a) : Form{}; }
 Form norm(const Asked& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
-// Element by element, operands broadcast.
+// Elementwise, with broadcasting.
 Form elementwise(const Asked& a) {
   if (a.n.op->effect != Effect::pure || !is_spatial(a.out(0))) return {};
-  if (a.in(0).kind == ValueKind::param && a.n.op->name == "Cast") return {};  // the update keeps it (param_cache.h)
+  if (a.in(0).kind == ValueKind::param && a.n.op->name == "Cast") return {};  // the optimizer keeps it (param_cache.h)
   Form f = with(a, a.n.attrs);
   for (size_t i = 0; i < a.n.in.size(); ++i) f->in[i] = a.has(i) && numel(a.in(i).dims) > 1;
   return f;
 }
 
-// The bits of an element are those of its place among channels that lie first.
+// The random bits of an element are those of its NCHW position.
 Form dropout(const Asked& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
-// The model's own change of layout.
+// A transpose of the model.
 Form transposition(const Asked& a) {
   if (!is_spatial(a.in(0))) return {};
   const std::vector<int64_t> perm = a.n.attrs.ints("perm");
@@ -91,7 +93,7 @@ Attrs moved_axis(const Attrs& attrs) {
 }
 Form along_axis(const Asked& a) { return is_spatial(a.in(0)) ? with(a, moved_axis(a.n.attrs)) : Form{}; }
 
-// Slice, SliceGrad, Expand: lists with a number for every axis.
+// Slice, SliceGrad, Expand: their lists have a number per axis.
 Form of_region(const Asked& a) {
   if (!is_spatial(a.out(0)) || !is_spatial(a.in(0))) return {};
   Attrs attrs = a.n.attrs;
@@ -101,7 +103,7 @@ Form of_region(const Asked& a) {
   return with(a, std::move(attrs));
 }
 
-// Over one run of axes in either layout (ops/reduce.cc).
+// Reduces one run of axes in either layout (ops/reduce.cc).
 Form reduction(const Asked& a) {
   if (!is_spatial(a.in(0))) return {};
   const Dims dims = channels_last(a.in(0).dims);
@@ -116,7 +118,7 @@ Form reduction(const Asked& a) {
   }
   Attrs attrs = a.n.attrs;
   attrs.set("axes", axes);
-  // What is left without the others has its old order, or none of both layouts: channels and a spatial axis.
+  // The remaining axes must have the old order. Channels and a spatial axis together would not.
   const bool kept = attrs.i("keepdims", 1) != 0, channels = !gone(3), places = !gone(1) || !gone(2);
   if (!kept && channels && places) return {};
   Form f = with(a, std::move(attrs));

@@ -1,3 +1,6 @@
+// Fuses unfused subgraphs to core operators (composites.h): norms, GELU, linear layers and scaled products. Each
+// matcher starts at the last node of a pattern and goes backwards (matcher.h).
+
 #include "ops/passes/composites.h"
 
 #include <algorithm>
@@ -41,12 +44,12 @@ class NormMatcher : public Matcher {
     const Node* n = take(v, "Mul");
     return n && n->in[0] == n->in[1] ? n->in[0] : ValueId{};
   }
-  // d = x - mean(x): returns x.
+  // Matches d = x - mean(x) and returns x.
   ValueId centred(ValueId v) {
     const Node* sub = take(v, "Sub");
     return sub && mean_of(sub->in[1]) == sub->in[0] ? sub->in[0] : ValueId{};
   }
-  // sqrt(mean(y y) + eps): returns y and eps.
+  // Matches sqrt(mean(y y) + eps) and returns y and eps.
   ValueId root_mean_square(ValueId v, double& eps) {
     const Node* root = take(v, "Sqrt");
     const Node* add = root ? take(root->in[0], "Add") : nullptr;
@@ -60,7 +63,7 @@ class NormMatcher : public Matcher {
     }
     return {};
   }
-  // y / rms(z) in its spellings: Div(y, rms), Mul(y, Reciprocal(rms)), Mul(y, Div(1, rms)). Returns y and z.
+  // Matches the forms of y / rms(z): Div(y, rms), Mul(y, Reciprocal(rms)), Mul(y, Div(1, rms)). Returns y and z.
   std::pair<ValueId, ValueId> normalised(ValueId v, double& eps) {
     if (const Node* div = producer(v, "Div")) {
       take(v, "Div");
@@ -92,7 +95,7 @@ struct Norm {
   bool rms = false;
 };
 
-// Add(Mul(normalised(d), W), b), d = x - mean(x)
+// Matches Add(Mul(normalised(d), W), b), d = x - mean(x).
 std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId product = add.in[i], bias = add.in[1 - i];
@@ -112,7 +115,7 @@ std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& ad
   return std::nullopt;
 }
 
-// TensorFlow: Add(Mul(x, r), Sub(b, Mul(mean, r))), r = Mul(Reciprocal(rms(x - mean)), W)
+// Matches TensorFlow's form: Add(Mul(x, r), Sub(b, Mul(mean, r))), r = Mul(Reciprocal(rms(x - mean)), W).
 std::optional<Norm> match_tf_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
@@ -141,7 +144,7 @@ std::optional<Norm> match_tf_norm(NormMatcher& m, NodeId root, const Node& add) 
   return std::nullopt;
 }
 
-// Mul(W, normalised(x)) with the mean square of x itself
+// Matches Mul(W, normalised(x)) with the mean square of x itself.
 std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
@@ -156,7 +159,7 @@ std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul)
   return std::nullopt;
 }
 
-// The factors of a product, through Muls that only it reads.
+// The factors of a product, through Muls without other readers.
 void factors(NormMatcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
   const Node* mul = depth > 0 && m.uses(v) == 1 ? m.producer(v, "Mul") : nullptr;
   if (!mul) {
@@ -168,7 +171,7 @@ void factors(NormMatcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
   factors(m, mul->in[1], out, depth - 1);
 }
 
-// 1 + erf(x / sqrt 2), or 1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))
+// Matches 1 + erf(x / sqrt 2), or 1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)).
 const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
   const Node* add = m.take(gate, "Add");
   const ValueId inner = add ? m.with_constant(*add, 1) : ValueId{};
@@ -186,7 +189,7 @@ const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
   if (!cubic || (cubic->in[0] != x && cubic->in[1] != x)) return nullptr;
   std::vector<ValueId> f;
   factors(m, cubic->in[0] == x ? cubic->in[1] : cubic->in[0], f, 4);
-  if (f.size() == 3) {  // x^2 is one value when shared
+  if (f.size() == 3) {  // x^2 is a single value if it is shared
     std::vector<ValueId> more;
     for (const ValueId v : f) {
       const Node* sq = m.producer(v, "Mul");
@@ -209,7 +212,7 @@ struct Gelu {
   ValueId x;
   const char* op;
 };
-// x * 0.5 * gate(x), in any order of multiplication
+// Matches x * 0.5 * gate(x), in any order of multiplication.
 std::optional<Gelu> match_gelu(NormMatcher& m, NodeId root, const Node& mul) {
   m.start(root);
   std::vector<ValueId> f;
@@ -236,7 +239,8 @@ class Former {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
       const ValueId composite = try_composite(NodeId{n}, node);
-      // A scalar constant of higher rank than x has made the result's rank: what is formed without it would differ.
+      // A scalar constant of higher rank than x determines the result's rank; the fused operator would have another
+      // rank.
       if (composite && out_.value(composite).dims == m_.dims(node.out[0])) {
         mapped.set(node.out[0], composite);
         continue;
@@ -276,7 +280,7 @@ class Former {
     return b_.op("LayerNorm", in, {{"n", n}, {"epsilon", norm.eps}, {"rms", int64_t{norm.rms}}});
   }
 
-  // MatMul(x, W) + b with b a vector of the columns.
+  // Fuses MatMul(x, W) + b, where b is a vector of the columns.
   ValueId linear(NodeId id, const Node& add) {
     for (size_t i = 0; i < 2; ++i) {
       m_.start(id);
@@ -284,7 +288,7 @@ class Former {
       const Node* mm = m_.take(product, "MatMul");
       if (!mm || mm->in.size() != 2 || m_.uses(product) != 1 || !m_.vector_of(bias, product) || !m_.one_type())
         continue;
-      // The kernel adds a bias to one product, not to a batch of them.
+      // The kernel supports a bias for a single product, not for a batch.
       if (m_.dims(mm->in[1]).size() != 2 || (m_.dims(mm->in[0]).size() != 2 && mm->attrs.i("transA", 0) != 0)) continue;
       return b_.op("MatMul",
                    {mapped(mm->in[0]), mapped(mm->in[1]), b_.reshape(mapped(bias), {m_.dims(product).back()})},
@@ -293,7 +297,7 @@ class Former {
     return {};
   }
 
-  // c * MatMul, MatMul / c: into alpha, when nobody else reads the product.
+  // Merges c * MatMul and MatMul / c into alpha, if the product has no other readers.
   ValueId scaled_product(NodeId id, const Node& node) {
     for (size_t i = 0; i < (node.op->name == "Mul" ? 2u : 1u); ++i) {
       m_.start(id);

@@ -1,6 +1,6 @@
-// Composites: spelled-out subgraphs of a bound graph become one core operator: LayerNorm and RMSNorm in every spelling
-// that exporters write, GELU (erf and tanh), linear + bias, a scaled product. Each keeps its meaning to rounding; a
-// composite is formed only where the precision plan gives all its nodes one compute type.
+// Operator fusion: unfused subgraphs of a bound graph become one core operator. LayerNorm and RMSNorm in the forms
+// that exporters write, GELU (erf and tanh), linear + bias, scaled products. Results are equal up to rounding. A
+// subgraph is fused only if the precision plan gives all its nodes the same compute type.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// compute: by source node, or empty when everything computes in one type.
+// compute: compute type by source node; empty if all nodes compute in one type.
 Graph form_composites(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator);
 
 }  // namespace amp

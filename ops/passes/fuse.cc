@@ -1,3 +1,7 @@
+// Elementwise fusion (fuse.h): greedily merges producers and readers of one output shape into groups, within the
+// limits of a kernel, unless that would create a cycle. Then writes the groups in an order that respects their
+// dependencies.
+
 #include "ops/passes/fuse.h"
 
 #include <algorithm>
@@ -19,11 +23,11 @@ namespace amp {
 
 namespace {
 
-constexpr size_t kSumOperands = 6;  // a thread that adds up holds them of several rows
+constexpr size_t kSumOperands = 6;  // operands of several rows are kept in registers
 
 bool stored_in_registers(DType t) { return t == DType::f32 || is_low(t) || t == DType::boolean; }
 
-// Whether a Fused node can compute it.
+// True if a Fused node can compute it.
 bool can_be_step(const Graph& g, const Node& n) {
   if (n.out.size() != 1 || n.in.empty()) return false;
   const auto type = [&](size_t i) { return g.value(n.in[i]).dtype; };
@@ -82,7 +86,7 @@ class Fuser {
     }
   }
 
-  // A sum joins the group that stores what it adds up: it is not loaded once more.
+  // A sum joins the group that stores its operand, which saves loading it again.
   void add_sums() {
     for (int n = 0; n < g_.n_nodes(); ++n) {
       const Node& sum = node(n);
@@ -116,7 +120,7 @@ class Fuser {
         }
       }
     }
-    // As early as the first reader wanted it, otherwise where its last member stood.
+    // A group is computed when its first reader needs it, otherwise at the position of its last member.
     using Ready = std::pair<int, int>;
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
     const auto key = [&](size_t i) {
@@ -169,7 +173,7 @@ class Fuser {
     }
     return inputs.size() <= limits_.inputs && outputs <= limits_.outputs && !path_around(a, b) && !path_around(b, a);
   }
-  // Whether the group's threads can add up as the sum's own kernel does, and as the sums that it has.
+  // True if the group's threads can add in the order of the sum's own kernel, and of the group's other sums.
   bool sums_along(int group, const Node& sum) const {
     const Dims& dims = g_.value(sum.in[0]).dims;
     const ReduceShape shape(dims, sum.attrs.ints("axes"));
@@ -194,7 +198,7 @@ class Fuser {
     return kept_[index(y)] || std::any_of(readers.begin(), readers.end(), [&](int r) { return !inside(r); });
   }
 
-  // Whether something outside reads a and is read, by way of anything, by b: then they cannot be one.
+  // True if a node outside reads a and is read, directly or indirectly, by b: then they cannot be merged.
   bool path_around(int a, int b) {
     ++stamp_;
     std::vector<int> todo;
@@ -240,7 +244,7 @@ class Fuser {
     const auto inside = [&](int n) { return n >= 0 && group_of(n) == static_cast<int>(group); };
     FusedProgram p;
     std::vector<ValueId> in, outputs;
-    std::map<int, int> number;  // of a value of the old graph
+    std::map<int, int> number;  // by value of the old graph
     for (const int m : nodes) {
       for (const ValueId v : node(m).in) {
         if (inside(producer(v)) || !number.emplace(v.index, static_cast<int>(in.size())).second) continue;
@@ -292,7 +296,7 @@ class Fuser {
 }  // namespace
 
 Graph fuse_elementwise(const Graph& original, const FuseLimits& limits) {
-  const Graph g = prune(original);  // a group has an output
+  const Graph g = prune(original);  // every group must have an output
   Fuser f(g, limits);
   f.group();
   f.add_sums();

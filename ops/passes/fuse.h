@@ -1,6 +1,6 @@
-// Fusing: connected elementwise nodes of one output shape become one Fused node (ops/fused.cc), so that what passes
-// between them is neither written to memory nor read back. A sum down the columns of what such a node stores (the
-// gradient of a bias) is taken with it. The result is the same bit for bit.
+// Elementwise fusion: connected elementwise nodes of one output shape become one Fused node (ops/fused.cc), so that
+// intermediate values are not written to memory. A column sum of a stored output (the gradient of a bias) is
+// included. Results do not change by a bit.
 #pragma once
 
 #include "graph/graph.h"
@@ -11,8 +11,8 @@ struct FuseLimits {
   size_t steps = 24, inputs = 12, outputs = 6;  // of a Fused node
 };
 
-// The last pass: after autodiff and absorb_casts. Casts of parameters stay alone (the prologue computes them,
-// backend/program.h).
+// The last pass: after autodiff and absorb_casts. Casts of parameters are excluded, because the cast cache computes
+// them (backend/param_cache.h).
 Graph fuse_elementwise(const Graph& g, const FuseLimits& limits = {});
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Forms AddNormGradSums and NormSums (ops/norm_sums.h, ops/add_norm.h) from norm gradients and column sums in a
+// complete graph.
+
 #include <algorithm>
 #include <map>
 
@@ -72,7 +75,8 @@ class Merger {
       in.resize(8);
       in[4] = dy;
       in[7] = more;
-      at_[at] = {"AddNormGrad", in, norm.attrs, norm.out};  // of LayerNormGrad, too, which it is without options
+      at_[at] = {"AddNormGrad", in, norm.attrs,
+                 norm.out};  // also for LayerNormGrad, which equals AddNormGrad without options
     }
     if (weights < 0) return;
     const Node& w = g_.node(NodeId{weights});
@@ -96,7 +100,7 @@ class Merger {
     const ValueId large[] = {norm.in[0], norm.in[4], norm.out[0]};
     return std::all_of(std::begin(large), std::end(large), [&](ValueId v) { return value(v).dtype == DType::f32; });
   }
-  // By who holds the rows.
+  // Merges three nodes into AddNormGradSums.
   void in_one_pass(int32_t at, int32_t weights, int32_t reduction, ValueId dy, ValueId more) {
     const Node &norm = g_.node(NodeId{at}), &w = g_.node(NodeId{weights});
     Changed c{"AddNormGradSums", norm.in, norm.attrs, norm.out};
@@ -117,7 +121,7 @@ class Merger {
     at_[at] = std::move(c);
   }
 
-  // The node of the same norm that sums for its scale and bias; -1: there is none, or they are stored otherwise.
+  // The node with the scale and bias gradients of the same norm; -1 if there is none, or it stores another type.
   int32_t weights_of(const Node& norm) const {
     for (const int32_t n : readers(norm.in[4])) {
       const Node& w = g_.node(NodeId{n});
@@ -127,7 +131,7 @@ class Merger {
     }
     return -1;
   }
-  // An Add in fp32 whose result these two alone read.
+  // An fp32 Add whose result only these two read.
   int32_t sum_for(ValueId dy, int32_t norm, int32_t weights) const {
     const Value& v = value(dy);
     if (v.kind != ValueKind::temp || v.dtype != DType::f32 || kept(dy)) return -1;
@@ -138,7 +142,7 @@ class Merger {
     return std::all_of(all.begin(), all.end(), [&](int32_t n) { return n == norm || n == weights; }) ? v.producer.index
                                                                                                      : -1;
   }
-  // A sum down the columns of what the norm's gradient gives out, in the order of its own.
+  // A column sum of an output of the norm's gradient, with the same order of additions.
   int32_t reduction_of(const Node& norm, const Node& weights) const {
     const int64_t n = norm.attrs.i("n", 1);
     for (const ValueId v : norm.out) {

@@ -1,3 +1,7 @@
+// Padding removal (padding.h). Packer goes through the graph in order; for each node it emits a packed version if a
+// rule below covers the operator, and otherwise the padded one with zeros at padded positions. Values are converted
+// between the two forms on demand. padding_flow.h proves that the result is the same.
+
 #include "ops/passes/padding.h"
 
 #include <algorithm>
@@ -70,7 +74,7 @@ class Packer {
     m[mask.input] = {false, {}, 1.0, 0.0};
     return m;
   }
-  // Of a value as the new graph has it: packed ones have 0 where no token is.
+  // How padding reaches a value in the new graph: packed values have 0 at padded positions.
   Reach reach(ValueId v) const {
     if (!v) return {};
     if (!is_packed(v)) return reach_[at(v)];
@@ -78,7 +82,7 @@ class Packer {
   }
   bool padded_is(ValueId v, double x) const { return known_.padded_is(v, form_[at(v)], dims(v).size(), x); }
   bool clean(ValueId v) const { return reach(v).kind == Reach::clean; }
-  // Whether v's tokens are right, v being of form f if it has tokens.
+  // True if v's tokens are correct, if v has tokens in form f.
   bool right(ValueId v, TokenForm f) const {
     const Reach r = reach(v);
     return r.kind == Reach::clean || (r.kind == Reach::token && r.form == f);
@@ -102,7 +106,7 @@ class Packer {
     return lookup(b_, b_.reshape(table, {n, numel(b_.dims(table)) / n}), indices);
   }
 
-  // The padded tensor, zeros where no token is.
+  // The padded tensor, with zeros at padded positions.
   ValueId plain(ValueId v) {
     if (!v) return {};
     ValueId& to = plain_[at(v)];
@@ -119,7 +123,7 @@ class Packer {
     Dims d = b_.dims(y);
     const int64_t inner = numel(d) / tokens_;
     const DType type = b_.dtype(y);
-    if (!is_float(type)) y = b_.cast(y, DType::f32);  // sums of one element each
+    if (!is_float(type)) y = b_.cast(y, DType::f32);  // each sum has a single element
     y = b_.op("ScatterRows", {b_.reshape(y, {tokens_, inner}), places_},
               {{"outer", int64_t{1}}, {"n", places()}, {"inner", inner}, {"dims", Dims{places(), inner}}});
     if (!is_float(type)) y = b_.cast(y, type);
@@ -128,7 +132,7 @@ class Packer {
     d[1] = length();
     return to = b_.transpose(b_.reshape(y, d), moved(x.dims.size(), 1, f.axis));
   }
-  // Axis `from` becomes axis `to`, the others keep their order.
+  // The permutation that moves axis `from` to axis `to` and keeps the order of the others.
   static std::vector<int64_t> moved(size_t rank, size_t from, size_t to) {
     std::vector<int64_t> perm;
     for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
@@ -137,8 +141,8 @@ class Packer {
     return perm;
   }
 
-  // v as an operand beside packed values of this form whose old dims have `rank`: packed, or as it is where it has
-  // neither samples nor places; invalid where that cannot be.
+  // v as an operand next to packed values of this form whose old dims have `rank`: packed, or unchanged if it has
+  // neither samples nor positions; otherwise invalid.
   ValueId beside(ValueId v, TokenForm f, size_t rank) {
     if (is_packed(v)) return form_[at(v)] == f && dims(v).size() == rank ? packed_[at(v)] : ValueId{};
     const Dims d = dims(v);
@@ -153,7 +157,7 @@ class Packer {
     if ((samples == 1 || places == 1) && !clean(v)) return {};
     if (samples == 1 && places == 1) return plain(v);
     for (size_t axis = 1; axis < f.axis; ++axis) {
-      if (extent(axis) != 1) return {};  // heads between samples and places
+      if (extent(axis) != 1) return {};  // heads between samples and positions
     }
     if (f.axis < shift) return {};
     Dims made = d;
@@ -188,13 +192,13 @@ class Packer {
       if (reach_[at(v)].kind == Reach::mixed) cause_[at(v)] = cause ? cause : id;
     }
   }
-  // Of plain(v): packed values have zeros where no token is.
+  // Bounds of plain(v): packed values have zeros at padded positions.
   Bounds plain_bounds(ValueId v) const {
     if (!v) return finite_between(-Bounds::kInf, Bounds::kInf);
     if (is_packed(v)) return known_.bounds(v).joined(finite_between(0, 0));
     return g_.value(v).kind == ValueKind::temp ? bounds_[at(v)] : known_.bounds(v);
   }
-  // Whether the mask of an attention shows no padded key to a token.
+  // True if the attention's mask hides all padded keys from tokens.
   bool hides(const Node& node) const {
     return node.op->name == "FusedAttention" && node.in.size() > 3 &&
            std::find(mask_.masks.begin(), mask_.masks.end(), node.in[3]) != mask_.masks.end();
@@ -220,7 +224,7 @@ class Packer {
     return false;
   }
 
-  // A table's rows for every place: where packing begins.
+  // A lookup of table rows per position: the start of packing.
   bool embedding(const Node& node) {
     const ValueId table = node.in[0], index = node.in[1];
     if (!clean(table) || dims(table).size() != 2 || node.attrs.i("outer", 1) != 1) return false;
@@ -239,7 +243,7 @@ class Packer {
   bool elements(const Node& node, TokenForm f) {
     const Dims& y = dims(node.out[0]);
     if (!has_form(y, f)) return false;
-    // What a mask put there, other than 0, is put there where whoever sees it looks.
+    // If a mask sets a value other than 0 at padded positions, readers may depend on it.
     const PlaceValues::Known* there = known_.at(node.out[0]);
     if (there && there->padded != 0.0) return false;
     std::vector<ValueId> in;
@@ -264,7 +268,7 @@ class Packer {
     return true;
   }
 
-  // Rows within a token.
+  // Norms of rows within a token.
   bool norm(const Node& node, TokenForm f) {
     const Dims& x = dims(node.in[0]);
     const int64_t n = node.attrs.i("n", 1);
@@ -282,7 +286,7 @@ class Packer {
     return true;
   }
 
-  // Places stay outermost: (batch, length, ..) and (batch length, ..) are the same bytes.
+  // Samples and positions stay outermost: (batch, length, ..) and (batch length, ..) have the same bytes.
   bool reshape(const Node& node, TokenForm f) {
     const Dims& y = dims(node.out[0]);
     if (!f.flat && f.axis != 1) return false;
@@ -312,7 +316,7 @@ class Packer {
       set(node.out[0], b_.op("Slice", {packed_[at(node.in[0])]}, std::move(a)), f);
       return true;
     }
-    // The first token of every sequence.
+    // The first token of each sequence.
     Dims want = dims(node.in[0]);
     if (f.flat || f.axis != 1) return false;
     want[1] = 1;
@@ -324,7 +328,7 @@ class Packer {
     return true;
   }
 
-  // Along an axis that holds neither samples nor places.
+  // Operators along an axis that contains neither samples nor positions.
   bool along_axis(const Node& node, TokenForm f) {
     const std::string& op = node.op->name;
     const auto rank = static_cast<int64_t>(dims(node.in[0]).size());
@@ -382,9 +386,9 @@ class Packer {
   const PlaceValues known_;
   std::vector<ValueId> plain_, packed_;
   std::vector<TokenForm> form_;  // of packed_
-  std::vector<Reach> reach_;     // of plain_, as far as that was made from packed_
+  std::vector<Reach> reach_;     // of plain_, if it was computed from packed_
   std::vector<Bounds> bounds_;   // of plain_, likewise
-  std::vector<NodeId> cause_;    // where it became mixed
+  std::vector<NodeId> cause_;    // the node where it became mixed
   Graph out_;
   Builder b_;
   ValueId places_, positions_, samples_, offsets_, firsts_;

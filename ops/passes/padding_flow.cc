@@ -1,3 +1,7 @@
+// Abstract interpretation of padded positions (padding_flow.h): PlaceValues computes the numbers that are known
+// there, Rule computes the reach of one node's output from those of its inputs. Operators without a rule count as
+// mixing positions.
+
 #include "ops/passes/padding_flow.h"
 
 #include <algorithm>
@@ -18,7 +22,7 @@ int64_t product(const Dims& d, size_t from, size_t to) {
   return n;
 }
 
-// Batch and length stay outermost, each beside the axes it was beside: the same bytes.
+// Batch and length stay outermost with the same neighbors, so the bytes are the same.
 std::optional<TokenForm> reshaped(const Dims& x, const Dims& y, TokenPlaces p, TokenForm f) {
   const int64_t between = f.flat ? 1 : product(x, 1, f.axis);
   for (size_t k = 1; k < y.size(); ++k) {
@@ -83,7 +87,7 @@ std::optional<TokenForm> form_behind(const Graph& g, const Node& n, TokenPlaces 
   return to;
 }
 
-// ---- values at padded places
+// ---- values at padded positions
 
 PlaceValues::PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p,
                          const std::map<std::string, Known>& inputs)
@@ -117,14 +121,14 @@ Bounds PlaceValues::bounds_after(const Node& n) const {
   for (const ValueId v : n.in) in.push_back(v ? bounds(v) : finite_between(-Bounds::kInf, Bounds::kInf));
   Bounds out = bounds_behind(g_, n, in);
   if (sums_tokens(n)) out.lo = *at(n.in[0])->real;
-  // Hidden by -inf: each row has a token that is not.
+  // Masked by -inf: each row has a token that is not masked.
   if (n.op->name == "Softmax" && in[0].below && at(n.out[0])) out = finite_between(0, 1);
   const Known* k = at(n.out[0]);
   if (k && k->padded && k->uniform && std::isfinite(*k->padded)) out = finite_between(*k->padded, *k->padded);
   return out;
 }
 
-// The number of tokens of a sequence, or a multiple of it: at least one, as each sequence has a token.
+// The number of tokens of a sequence, or a multiple of it. It is at least one, because each sequence has a token.
 bool PlaceValues::sums_tokens(const Node& n) const {
   if (n.op->name != "ReduceSum" && n.op->name != "ReduceMax") return false;
   const Known* k = at(n.in[0]);
@@ -171,7 +175,7 @@ std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   return y;
 }
 
-// Of an elementwise node, with each input's number.
+// Evaluates an elementwise node for the known numbers of its inputs.
 std::optional<double> PlaceValues::apply(const Node& n, bool padded) const {
   const auto number = [&](size_t i) {
     return at(n.in[i]) ? (padded ? at(n.in[i])->padded : at(n.in[i])->real) : std::nullopt;
@@ -181,7 +185,7 @@ std::optional<double> PlaceValues::apply(const Node& n, bool padded) const {
     const auto which = number(0);
     return which ? number(*which != 0 ? 1 : 2) : std::nullopt;
   }
-  // 0 times whatever finite number it is.
+  // 0 times any finite number is 0.
   if (op == "Mul" || op == "And") {
     if ((number(0) == 0.0 && bounds(n.in[1]).finite) || (number(1) == 0.0 && bounds(n.in[0]).finite)) return 0.0;
   }
@@ -212,7 +216,7 @@ std::optional<PlaceValues::Known> PlaceValues::element(const Node& n) const {
   return out;
 }
 
-// ---- what padded places reach
+// ---- values that depend on padding
 
 namespace {
 
@@ -252,7 +256,7 @@ class Rule {
     if (op == "LayerNorm") return norm();
     if (op == "GatherElements")
       return axis_is_tokens(n_.attrs.i("axis", 0)) || !p_.has_form(result(), f_) ? kMixed : in_[0];
-    if (op == "Dropout" || op == "BatchNorm") return in_[0];  // BatchNorm: by constant statistics
+    if (op == "Dropout" || op == "BatchNorm") return in_[0];  // BatchNorm with constant statistics
     const auto to = form_behind(g_, n_, p_, f_);
     return to ? Reach{Reach::token, *to} : kMixed;
   }
@@ -265,7 +269,7 @@ class Rule {
     return std::all_of(in_.begin() + 1, in_.end(), [](const Reach& r) { return r.kind == Reach::clean; });
   }
 
-  // x times a mask, x where a mask says so: what stands at padded places is gone.
+  // x times a mask, or x selected by a mask: the values at padded positions are removed.
   Reach elements() const {
     const size_t rank = result().size();
     if (!p_.has_form(result(), f_)) return kMixed;
@@ -278,7 +282,7 @@ class Rule {
     const std::string& op = n_.op->name;
     if ((op == "Mul" || op == "And") && ((gone(0, 0) && finite_[1]) || (gone(1, 0) && finite_[0]))) return {};
     if (op == "Or" && (gone(0, 1) || gone(1, 1))) return {};
-    // By its gradient, too, which is 0 times that of what is hidden.
+    // Its gradient too, which is 0 times that of the hidden value.
     if (op == "Where" && (in_[1].kind == Reach::clean || finite_[1]) && (in_[2].kind == Reach::clean || finite_[2]) &&
         in_[0].kind == Reach::clean &&
         ((gone(0, 0) && in_[2].kind == Reach::clean) || (gone(0, 1) && in_[1].kind == Reach::clean)))
@@ -286,7 +290,8 @@ class Rule {
     return {Reach::token, f_};
   }
 
-  // Tokens as rows or batch entries of the left operand; or summed over with a weight that is 0 at padded places.
+  // Tokens are rows or batch entries of the left operand, or are summed with a weight that is 0 at padded
+  // positions.
   Reach product() const {
     const size_t rank = dims(0).size();
     const bool ta = n_.attrs.i("transA", 0) != 0, tb = n_.attrs.i("transB", 0) != 0;
@@ -306,10 +311,11 @@ class Rule {
     }
     return kMixed;
   }
-  // Operand i is 0 at padded places, which are its axis `inner`.
+  // Operand i is 0 at padded positions, which are its axis `inner`.
   bool weighs(size_t i, size_t inner) const { return known_.padded_is(n_.in[i], {inner, false}, dims(i).size(), 0); }
 
-  // The mask hides padded keys from all queries that are there. One that has queries says nothing of the others.
+  // The mask hides padded keys from all token queries. A mask with a query axis may show anything to padded
+  // queries.
   Reach attention() const {
     const bool heads_first = n_.attrs.i("heads_first", 0) != 0;
     const TokenForm tokens{heads_first ? size_t{2} : size_t{1}, false};
@@ -332,14 +338,14 @@ class Rule {
     return p_.has_form(result(), f_) ? Reach{Reach::token, f_} : kMixed;
   }
 
-  // Rows whose label is ignored where padding is.
+  // Rows whose label is ignored at padded positions.
   Reach cross_entropy() const {
     const auto ignored = static_cast<double>(n_.attrs.i("ignore_index", -100));
     const bool rows = f_.flat && in_[0].kind == Reach::token && others_clean();
     return rows && known_.padded_is(n_.in[1], f_, 1, ignored) ? Reach{} : kMixed;
   }
 
-  // Place 0: every sequence has a first token.
+  // Position 0: each sequence has a first token.
   bool first_token() const {
     return !f_.flat && whole_axis(n_, dims(0), result(), 0) && result()[f_.axis] == 1 &&
            n_.attrs.ints("starts")[f_.axis] == 0;

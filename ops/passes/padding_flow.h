@@ -1,6 +1,6 @@
-// What padded places reach in a graph: a small abstract interpretation over its nodes, the structural half of padding
-// removal (ops/passes/padding.h). Nothing here looks at a batch; what it takes for granted of one (the mask's ones and
-// zeros, ignored labels) trainer/compile/packing.h looks at, batch by batch.
+// An abstract interpretation that determines what padded positions affect in a graph: the structural half of
+// padding removal (ops/passes/padding.h). It does not read batches. Its assumptions about them (ones and zeros of
+// the mask, ignored labels) are checked for each batch by trainer/compile/packing.h.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace amp {
 
-// Where a value's tokens are: dims (batch, .., length, ..) with length at `axis`; flat: (batch length, ..).
+// Token axes of a value: dims (batch, .., length, ..) with length at `axis`; flat: (batch length, ..).
 struct TokenForm {
   size_t axis = 1;
   bool flat = false;
@@ -26,28 +26,28 @@ struct TokenPlaces {
   bool has_form(const Dims& d, TokenForm f) const;
 };
 
-// One functor, element by element, of inputs that broadcast.
+// True for one functor applied element by element, with broadcasting.
 bool is_elementwise(const Node& n);
 
-// The form behind a node that moves whole tokens and leaves each as it is, or computes within each, when its first
-// input has form f: Reshape, Transpose, Expand, Slice, reductions over other axes. Nothing where it may mix tokens.
+// The token form after a node that moves or processes tokens separately, if its first input has form f: Reshape,
+// Transpose, Expand, Slice, reductions over other axes. Nothing if it may mix tokens.
 std::optional<TokenForm> form_behind(const Graph& g, const Node& n, TokenPlaces p, TokenForm f);
 
-// Values that are the same at every padded place, or everywhere, and what they are: functions of the mask (1 and 0), of
-// labels that are ignored where padding is, and of constants.
+// Values that are known at all padded positions, or everywhere: functions of the mask (1 and 0), of labels that are
+// ignored at padding, and of constants.
 class PlaceValues {
  public:
   struct Known {
-    bool uniform = false;                // one number throughout: `padded`
-    TokenForm form;                      // else
-    std::optional<double> real, padded;  // at the places of tokens, of padding
+    bool uniform = false;                // one number everywhere: `padded`
+    TokenForm form;                      // if not uniform
+    std::optional<double> real, padded;  // at positions of tokens, and of padding
   };
-  // inputs: graph inputs (batch, length) with what they hold.
+  // inputs: graph inputs (batch, length) and their values.
   PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<std::string, Known>& inputs);
   const Known* at(ValueId v) const;
-  // Whether v, seen as of `rank` dims, is x at padded places of form f.
+  // True if v, extended to `rank` dims, is x at padded positions of form f.
   bool padded_is(ValueId v, TokenForm f, size_t rank, double x) const;
-  // Of the graph as it is, with its padding.
+  // Bounds in the padded graph.
   const Bounds& bounds(ValueId v) const { return bounds_[static_cast<size_t>(v.index)]; }
 
  private:
@@ -65,20 +65,20 @@ class PlaceValues {
   std::vector<Bounds> bounds_;
 };
 
-// How a value changes when the contents of padded places do.
+// How a value depends on the contents of padded positions.
 struct Reach {
-  enum Kind : uint8_t { clean, token, mixed };  // not; at padded places of `form` alone; anywhere
+  enum Kind : uint8_t { clean, token, mixed };  // not at all; only at padded positions of `form`; anywhere
   Kind kind = clean;
   TokenForm form;
 };
 
 struct ReachedInput {
   Reach reach;
-  bool finite = false;  // with padding, and with zeros at padded places
+  bool finite = false;  // with padding, and with zeros at padded positions
 };
 
-// What the node's outputs become, given its inputs. A mask's 0 hides what is finite, nothing else. hides: whether the
-// mask of a FusedAttention hides padded keys from every query that is a token.
+// The reach of the node's outputs, given that of its inputs. A mask's 0 hides only finite values. hides: true if
+// the mask of a FusedAttention hides padded keys from all token queries.
 Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
                    const PlaceValues& known, bool hides);
 

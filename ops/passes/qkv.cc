@@ -1,3 +1,6 @@
+// Merges the q, k and v projections of self attention into one product (qkv.h), and divides the gradients of the
+// merged weights again.
+
 #include "ops/passes/qkv.h"
 
 #include <algorithm>
@@ -13,7 +16,7 @@ namespace amp {
 
 namespace {
 
-// A parameter, or a view of one.
+// True for a parameter, or a view of one.
 bool is_param(const Graph& g, ValueId v) { return g.value(behind_views(g, v)).kind == ValueKind::param; }
 
 struct Projections {
@@ -37,7 +40,7 @@ class ProjectionMerger : public Matcher {
   }
 
  private:
-  // Reshape (B, S, N, H) of x W [+ b] that nobody else reads.
+  // Matches Reshape (B, S, N, H) of x W [+ b] without other readers.
   std::optional<Projections> projections(const Node& node) {
     if (node.op->name != "FusedAttention" || node.attrs.i("packed", 0) != 0 || node.attrs.i("heads_first", 0) != 0)
       return std::nullopt;
@@ -84,7 +87,7 @@ class ProjectionMerger : public Matcher {
   ValueMap mapped;
 };
 
-// The slices of v, in order, that cut it along an axis into equal parts, all that reads it; empty: there are none.
+// The slices that divide v along an axis into equal parts, in order, if they are its only readers; otherwise empty.
 std::vector<int32_t> equal_parts(const Graph& g, ValueId v, size_t axis, const std::vector<int32_t>& readers) {
   const Dims& whole = g.value(v).dims;
   std::map<int64_t, int32_t> by_start;

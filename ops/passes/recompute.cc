@@ -1,3 +1,6 @@
+// Activation recomputation (recompute.h): selects the values that are not stored, and inserts copies of their nodes
+// before their first reader in backward.
+
 #include "ops/passes/recompute.h"
 
 #include <algorithm>
@@ -14,14 +17,14 @@ namespace {
 
 size_t index(ValueId v) { return static_cast<size_t>(v.index); }
 
-// What takes as long as a good part of the forward pass.
+// Operators that take a significant part of the forward pass.
 bool is_product(const Node& n) {
   static const std::set<std::string, std::less<>> products = {
       "MatMul", "MatMulGelu", "Conv", "ConvGradX", "FusedAttention", "LSTM", "GRU", "RNN", "Det", "Inverse"};
   return products.count(n.op->name) > 0;
 }
 
-// Where the bytes of each value lie: views are read through.
+// By value: the value that owns the bytes, after following views.
 std::vector<int32_t> roots(const Graph& g) {
   std::vector<int32_t> root(static_cast<size_t>(g.n_values()));
   for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<int32_t>(v);
@@ -34,7 +37,8 @@ std::vector<int32_t> roots(const Graph& g) {
 
 int64_t bytes_of(const Value& v) { return numel(v.dims) * size_of(v.dtype); }
 
-// Copies and rearrangements of parameters alone stay: some are kept from step to step (backend/param_cache.h).
+// Copies and rearrangements of parameters are not recomputed: some are kept from step to step
+// (backend/param_cache.h).
 std::vector<bool> nodes_that_stay(const Graph& g) {
   std::vector<bool> fixed(static_cast<size_t>(g.n_values()), false), out(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -52,7 +56,7 @@ std::vector<bool> nodes_that_stay(const Graph& g) {
   return out;
 }
 
-// By root: the last node of the forward pass, and of all, that reads it; -1: none.
+// By root: its last reader in the forward pass, and in the whole graph; -1: none.
 struct Reads {
   std::vector<int32_t> root, forward, last;
   std::vector<bool> stays;  // by node
@@ -71,8 +75,8 @@ struct Reads {
   }
 };
 
-// kept: values that are there when backward begins and may be read. Cheap nodes of [begin, backward) that can be
-// computed from those, or from one another, are added to what is dropped.
+// kept: values that are available when backward begins. Drops cheap nodes of [begin, backward) that can be computed
+// from those, or from one another.
 void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& reads, Dropped& dropped) {
   std::vector<bool> there(static_cast<size_t>(g.n_values()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -86,7 +90,7 @@ void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& rea
     if (is_product(node) || reads.stays[static_cast<size_t>(n)]) continue;
     if (!std::all_of(node.in.begin(), node.in.end(), [&](ValueId v) { return !v || there[index(v)]; })) continue;
     for (const ValueId v : node.out) {
-      // a view's bytes are its source's: it comes again for nothing, and goes with it
+      // a view shares its source's bytes: it is recomputed for free, and dropped together with it
       there[index(v)] = dropped[index(v)] = true;
     }
   }
@@ -113,7 +117,8 @@ Dropped drop_cheap(const Graph& g, int32_t backward) {
 Dropped drop_segments(const Graph& g, int32_t backward, int segments) {
   const Reads reads(g, backward);
   const auto n = static_cast<size_t>(backward);
-  // Before each node: the bytes kept for backward so far, and those made before it that the forward pass still reads.
+  // Before each node: the bytes kept for backward so far, and the bytes of earlier values that the forward pass
+  // still reads.
   std::vector<int64_t> kept(n + 1, 0), crossing(n + 2, 0);
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
@@ -157,9 +162,9 @@ Dropped drop_segments(const Graph& g, int32_t backward, int segments) {
 
 namespace {
 
-constexpr const char* kAgain = "recomputed";  // the role of such a node's origin
+constexpr const char* kAgain = "recomputed";  // the role in the origin of such nodes
 
-// A copy of a graph whose backward nodes read dropped values as they are computed again.
+// A copy of a graph whose backward nodes read recomputed versions of dropped values.
 class Recomputation {
  public:
   Recomputation(const Graph& g, int32_t backward, const Dropped& dropped)
@@ -189,7 +194,7 @@ class Recomputation {
     }
   }
 
-  // The dropped ones of these, and what they need, in the order of the forward pass.
+  // Recomputes the dropped ones of these values and what they need, in the order of the forward pass.
   void compute_again(const std::vector<ValueId>& values) {
     std::set<int32_t> nodes;
     std::vector<ValueId> open = values;

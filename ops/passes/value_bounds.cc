@@ -1,6 +1,6 @@
-// One rule for each operator that is known; any other makes values that may be anything. Operators with a singularity
-// (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only where the bounds of their operands exclude it, e.g. by the
-// epsilon of Max(norm, 1e-12) or of Add(variance, 1e-5).
+// Interval analysis with one rule per operator; unknown operators may return anything. Operators with a singularity
+// (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only if the bounds of their operands exclude it, for example by
+// the epsilon of Max(norm, 1e-12) or Add(variance, 1e-5).
 #include "ops/passes/value_bounds.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool all_finite(const std::vector<Bounds>& in) {
   return std::all_of(in.begin(), in.end(), [](const Bounds& b) { return b.finite; });
 }
 
-// Operators whose results are finite if their inputs are, and lie between these numbers.
+// Operators with finite results for finite inputs, and the range of the results.
 const std::map<std::string_view, std::pair<double, double>>& finite_operators() {
   static const std::map<std::string_view, std::pair<double, double>> ops = {{"Tanh", {-1, 1}},
                                                                             {"Sigmoid", {0, 1}},
@@ -72,7 +72,7 @@ const std::map<std::string_view, std::pair<double, double>>& finite_operators() 
   return ops;
 }
 
-// Elements of the first input, or of all of them, moved.
+// Operators that only move elements of the first input, or of all inputs.
 bool moves_elements(std::string_view op) {
   static const std::set<std::string_view> ops = {"Reshape",   "Detach",    "Transpose",      "Expand",
                                                  "Slice",     "Split",     "GatherElements", "Cast",
@@ -103,8 +103,8 @@ Bounds clipped(const Node& n, const Bounds& x) {
   return out;
 }
 
-// A row that a mask of -inf hides entirely is NaN: only masks that depend on the query can do that, as every sequence
-// has a token.
+// A row that a -inf mask hides entirely is NaN. Only masks that depend on the query can do that, because each
+// sequence has a token.
 Bounds attended(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
   for (size_t i = 0; i < 3 && i < in.size(); ++i) {
     if (!in[i].finite) return {};
@@ -162,7 +162,7 @@ Bounds elementwise(const Node& n, const std::vector<Bounds>& in) {
   return out;
 }
 
-// Without a copy in float64.
+// Avoids a copy in float64.
 Bounds bounds_of_large(const HostTensor& t) {
   const float* x = t.as<float>();
   return {-kInf, kInf, std::all_of(x, x + t.numel(), [](float v) { return std::isfinite(v); })};

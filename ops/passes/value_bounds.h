@@ -1,6 +1,6 @@
-// Interval analysis of a bound graph: which values are finite, and between which numbers they lie, whatever the
-// parameters and the batch are. Padding removal (ops/passes/padding_flow.h) needs it, because a mask's 0 times a number
-// is 0 only if that number is finite.
+// Interval analysis of a bound graph: which values are finite, and their ranges, for any parameters and any batch.
+// Padding removal (ops/passes/padding_flow.h) needs it, because a mask's 0 times a number is 0 only if that number
+// is finite.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@ namespace amp {
 struct Bounds {
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   double lo = -kInf, hi = kInf;
-  bool finite = false;  // no element is NaN or infinite. Parameters and inputs are taken as finite, overflow is ignored
+  bool finite = false;  // no element is NaN or infinite. Parameters and inputs count as finite; overflow is ignored
   bool below = false;   // elements are finite or -inf
 
   bool positive() const { return finite && lo > std::numeric_limits<float>::min(); }
@@ -24,7 +24,7 @@ struct Bounds {
 Bounds finite_between(double lo, double hi);
 Bounds bounds_of_constant(const HostTensor& t);
 
-// Bounds of every output of a node, given its inputs' (for absent inputs anything).
+// Bounds of the node's outputs, given those of its inputs (for absent inputs anything).
 Bounds bounds_behind(const Graph& g, const Node& n, const std::vector<Bounds>& in);
 
 }  // namespace amp

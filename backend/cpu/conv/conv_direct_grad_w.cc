@@ -1,6 +1,6 @@
 // Gradient to the weight of conv_direct.h, in two forms:
-// * few output channels: vectorized over pixels; sums of shards of the batch are added;
-// * at least 16 output channels: vectorized over the channels of a transposed dy; shards are ranges of taps.
+//  * few output channels: vectorized over pixels; sums of shards of the batch are added;
+//  * at least 16 output channels: vectorized over the channels of a transposed dy; shards are ranges of taps.
 #include <memory>
 
 #include "backend/cpu/conv/conv_tiles.h"

@@ -1,8 +1,7 @@
 // The optimizer on the CPU: two passes over flat spans.
 //
 //   pass 1  inspect   is any gradient non-finite (elementwise); 2-norm (sum of squares in fp64) or inf-norm
-//
-// pass 2  apply     (norms of tensors first, if the rule needs them)
+//   pass 2  apply     (norms of tensors first, if the rule needs them)
 //                     unscale -> clip -> weights, moments -> EMA, fused; not run at all when pass 1 found an inf
 //
 // Work is divided into shards with a fixed number of elements, for any number of threads. Partial sums are added in
