@@ -40,7 +40,7 @@ struct SentGradients {
   bool low(const Tensor& t) const { return as != DType::f32 && t.data == arena.data; }
 };
 
-// What is needed to connect the devices of all ranks.
+// Contact data for connecting the devices of all ranks.
 struct RankContact {
   int rank = 0, size = 1;
   SentGradients gradients;

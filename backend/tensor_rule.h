@@ -14,7 +14,7 @@
 //     static void move(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };
 //
-// What a worker does, in this order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare returns
+// Steps of a worker, executed in order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare returns
 // a struct, once for many elements; `once` is for what one thread writes):
 //
 //   elements(n, f)                          f(i) for i in [0, n)

@@ -49,7 +49,7 @@ class Unrolled {
 
   bool has(size_t i) const { return i < in_.size() && in_[i]; }
   Term in(size_t i) const { return {b_, in_.at(i)}; }
-  // (B, G H) or a vector of gates: gates first .. first + n.
+  // Gates first .. first + n of (B, G H), or of a vector of gates.
   Term gates(Term x, int64_t first, int64_t n = 1) const {
     return {b_, slice(b_, x, static_cast<int64_t>(x.dims().size()) - 1, first * hidden_, n * hidden_)};
   }
