@@ -14,8 +14,8 @@
 //     static void move(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };
 //
-// Steps of a worker, executed in order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare returns
-// a struct, once for many elements; `once` is for what one thread writes):
+// Steps of a worker, executed in order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare
+// returns a struct, once for many elements; `once` is for what one thread writes):
 //
 //   elements(n, f)                          f(i) for i in [0, n)
 //   elements(n, prepare, f)                 f(prepare(), i)
