@@ -21,15 +21,15 @@
 //   elements(n, prepare, f)                 f(prepare(), i)
 //   matrix(rows, columns, f)                f(row, column)
 //   sums(rows, each, f, out)                out[r] = sum of f(r each + j) over j in [0, each)
-//   column_sums(matrices, rows, columns, f, out)   of f(i), i an element of row-major matrices one behind the other
-//   largest(n, f, out)                      of f(i) >= 0
+//   column_sums(matrices, rows, columns, f, out)   column sums of f(i), i an element of consecutive row-major matrices
+//   largest(n, f, out)                      maximum of f(i) >= 0
 //   copy(from, to, n)
 //   once(f)                                 f()
-//   product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)   as backend/cpu/gemm/gemm.h has it
-//   perhaps(flag)                           false only if *flag, a double, is known to be 0: the steps that follow for
-//                                           it alone may be left out
+//   product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)   as in backend/cpu/gemm/gemm.h
+//   perhaps(flag)                           false only if *flag, a double, is known to be 0: steps that are needed only
+//                                           for a nonzero flag may be skipped
 //
-// State begins as zeros. Sums are added in an order that the number of threads does not change.
+// State is initialized with zeros. The order of additions does not depend on the number of threads.
 #pragma once
 
 #include <array>

@@ -1,24 +1,23 @@
 // A residual connection and the norm after it as one node, and their gradient as another, to save memory traffic.
 // They are formed in complete graphs (ops/passes/add_norm_fusion.h).
 //
-// AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional), 5 tokens (optional); out 0 y, 1 s, 2
-// mean, 3 rstd, 4 copy
+// AddNorm(a, x, scale (n), bias (n)?, b (n)?, tokens?) -> y, s, mean, rstd, copy
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
-//   With in 6 mean, 7 rstd, 8 scale, 9 bias (optional) x is the norm by these of what stands in its place (fp32), and
-//   with the attribute y = 0 there is no output y: s comes first (ops/passes/norm_renewal.h).
-// AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional), 6 tokens (optional), 7 rest (optional, fp32
-// as dy is then); out 0 ds, then what there is of: 1 da, 2 copy
+//   With inputs 6 mean, 7 rstd, 8 scale, 9 bias (optional), x is recomputed: the fp32 norm of input 1 with these. With
+//   the attribute y = 0 there is no output y, and s is output 0 (ops/passes/norm_renewal.h).
+// AddNormGrad(s, scale, mean, rstd, dy, more?, tokens?, rest?) -> ds, and as needed da, copy. With rest, dy and
+// rest are.
+// fp32.
 //   ds = LayerNormGrad(s, scale, mean, rstd, dy + rest) + more;  da = dropout(ds);  copy = the last in another type
-// AddNormGradSums: the same and NormSums (ops/norm_sums.h) of it, in one pass; out what AddNormGrad gives out, then
-// dscale, dbias and, with the attribute summed, the column sums of that of the results before (0: ds)
+// AddNormGradSums: AddNormGrad and NormSums (ops/norm_sums.h) in one pass. The outputs are those of AddNormGrad, then
+// dscale, dbias and, with the attribute summed, the column sums of the output with this index (0: ds).
 // Attributes
 //   n, epsilon, rms   LayerNorm's
-//   ratio, site, rows  Dropout's (ops/dropout.cc), the same bits; ratio 0: neither dropout nor da
-//   length            with tokens: TokenDropout's bits (ops/token_dropout.cc), a row being a token
-//   sum, dropped, norm  types to which a + b, the dropout of it and LayerNormGrad's result round before they are used:
-//   the
-//                      numbers are those of separate nodes that store them so. Absent: they do not round.
-//   copy              the copy's type; absent: there is none
+//   ratio, site, rows  Dropout's (ops/dropout.cc), with the same bits; ratio 0: neither dropout nor da
+//   length            with tokens: TokenDropout's bits (ops/token_dropout.cc); a row is a token
+//   sum, dropped, norm  types to which a + b, its dropout, and LayerNormGrad's result are rounded before use, as
+//                      separate nodes would store them. Absent: not rounded.
+//   copy              the copy's type; absent: there is no copy
 #pragma once
 
 #include <optional>

@@ -2,28 +2,32 @@
 // defines shapes and attributes for the kernels of all devices. ops/passes/attention_match.h forms it from unfused
 // graphs.
 //
-// FusedAttention: in 0 q (B, Sq, N, H), 1 k (B, Sk, N, H), 2 v (B, Sk, N, Hv), 3 mask (optional, rank 4, each dim 1 or
-// that of (B, N, Sq, Sk)), 4 offsets (optional, int64 (C + 1)); out 0 y (B, Sq, N, Hv) as q is stored, out 1 lse
-// (B, N, Sq) fp32 (fp64), the logarithm of the sum of the exponentials, out 2 rest (as lse): what lse lost when it was
-// rounded, so that lse + rest is that logarithm to twice the digits. A row whose scores are all -1e9 has lse = -1e9:
-// the logarithm of the number of keys is in rest alone.
+// FusedAttention(q, k, v, mask?, offsets?) -> y, lse, rest
+//   0 q (B, Sq, N, H)
+//   1 k (B, Sk, N, H)
+//   2 v (B, Sk, N, Hv)
+//   3 mask, optional, rank 4, each dim 1 or that of (B, N, Sq, Sk)
+//   4 offsets, optional, int64 (C + 1)
+//   y (B, Sq, N, Hv) in q's type
+//   lse (B, N, Sq) fp32 (fp64): the log-sum-exp of each row
+// Rest, like lse: the rounding error of lse, so that lse + rest has twice the digits. For a row of scores -1e9, lse
+// is.
+//     -1e9, and rest has the logarithm of the number of keys.
 //   z_ij = scale q_i k_j (+ mask_ij, or where a boolean mask is false: fill);  p = softmax(z) over j;  y = dropout(p) v
 // Attributes
 //   scale;  fill (-inf)
 //   heads_first      1: q, k, v and y are (B, N, S, H)
 //   packed           1: input 0 is (B, S, 3, N, H), q, k and v of self attention; inputs 1 and 2 are absent
-//   empty_rows_zero  1: a row whose z are -inf throughout has p = 0 and lse = inf, instead of NaN. Where it is NaN and
-//                    no gradient arrives, none goes on.
+//   empty_rows_zero  1: a row of only -inf scores has p = 0 and lse = inf instead of NaN. If p is NaN and dy is zero,
+//                    the gradient is zero.
 //   ratio, site, rows  dropout of p (ops/dropout.cc): the bits of a tensor (B, N, Sq, Sk); ratio 0: none
-//   max_len          with offsets: no sequence is longer
-// offsets: C sequences lie one behind the other, B is 1, Sq = Sk, there is no mask: token t of sequence c, offsets[c]
-// <= t
-// < offsets[c + 1], sees its own sequence alone. Tokens behind offsets[C] give y = 0, lse = inf and no gradients.
-// Dropout:
-// element (n max_len + i) max_len + j of sample c, i and j counted in the sequence.
+//   max_len          with offsets: an upper bound of the sequences' lengths
+// With offsets, C sequences are concatenated, B is 1, Sq = Sk, and there is no mask. Token t of sequence c,
+// offsets[c] <= t < offsets[c + 1], sees only its own sequence. Tokens from offsets[C] on give y = 0, lse = inf and no
+// gradients. Dropout uses element (n max_len + i) max_len + j of sample c; i and j are positions in the sequence.
 //
-// FusedAttentionGrad: in q, k, v, mask, offsets, y, lse, dy, rest; out dq, dk, dv (packed: one) as q, k, v are. The
-// mask has no gradient.
+// FusedAttentionGrad(q, k, v, mask, offsets, y, lse, dy, rest) -> dq, dk, dv (packed: one), in the layouts of q, k, v.
+// The mask has no gradient.
 //   p = exp((z - lse) - rest), r = dropout(p), d_i = sum dy_i y_i;  dv = r^T dy;
 //   ds = p (dropout(dy v^T) - d), 0 where a boolean mask hides;  dq = scale ds k, dk = scale ds^T q
 // (Dao et al., FlashAttention, 2022, algorithm 4)

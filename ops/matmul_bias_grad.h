@@ -1,8 +1,8 @@
 // MatMulBiasGrad: the gradients of a linear layer's weight and bias in one node. For two matrices it returns
 //   c (m, n) = op(a) op(b),   sums = the column sums of one of the two as it is stored (rows, columns)
-// attributes transA, transB as MatMul's; of: 0: sums (m) of a, which is stored (k, m) then; 1: sums (n) of b, stored
-// (k, n); parts (1): c and sums as so many tensors, each with as many columns of the summed operand: layers whose
-// weights lay side by side in one product (ops/passes/qkv.h) have gradients of their own. Outputs: all of c, all sums.
+// Attributes: transA, transB as in MatMul. of: 0: sums (m) of a, which must be stored (k, m); 1: sums (n) of b, which
+// must be stored (k, n). parts (1): divides c and sums into this many tensors with equal columns of the summed operand,
+// for layers whose weights were concatenated (ops/passes/qkv.h). Outputs: all of c, then all sums.
 #pragma once
 
 #include "ops/matmul.h"

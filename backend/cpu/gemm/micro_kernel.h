@@ -1,9 +1,9 @@
 // Micro-kernels of matrix products: a small block of C is kept in registers; operands are packed into panels.
 //
 //   C[rows, columns] (+)= A B     fp32:  A panel [k][rows], B panel [k][width]
-//                                 pairs: two consecutive k of bf16 beside each other, [k / 2][rows or width][2],
+//                                 pairs: adjacent bf16 of two consecutive k, [k / 2][rows or width][2],
 //                                        which avx512_bf16 multiplies in one instruction
-//                                 tiles: the same with k filled up to groups of 32 and, within a group, A by rows:
+//                                 tiles: pairs with k padded to groups of 32 and, within a group, A by rows:
 //                                        [k / 32][rows][32] (AMX)
 //
 // Sums run over k in order, in fp32 (tiles: group after group). The scheme follows Goto and van de Geijn, Anatomy
