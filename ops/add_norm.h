@@ -5,9 +5,8 @@
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
 //   With inputs 6 mean, 7 rstd, 8 scale, 9 bias (optional), x is recomputed: the fp32 norm of input 1 with these. With
 //   the attribute y = 0 there is no output y, and s is output 0 (ops/passes/norm_renewal.h).
-// AddNormGrad(s, scale, mean, rstd, dy, more?, tokens?, rest?) -> ds, and as needed da, copy. With rest, dy and
-// rest are.
-// fp32.
+// AddNormGrad(s, scale, mean, rstd, dy, more?, tokens?, rest?) -> ds, and as needed da, copy. With rest, both dy and
+// rest are fp32.
 //   ds = LayerNormGrad(s, scale, mean, rstd, dy + rest) + more;  da = dropout(ds);  copy = the last in another type
 // AddNormGradSums: AddNormGrad and NormSums (ops/norm_sums.h) in one pass. The outputs are those of AddNormGrad, then
 // dscale, dbias and, with the attribute summed, the column sums of the output with this index (0: ds).

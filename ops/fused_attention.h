@@ -10,9 +10,8 @@
 //   4 offsets, optional, int64 (C + 1)
 //   y (B, Sq, N, Hv) in q's type
 //   lse (B, N, Sq) fp32 (fp64): the log-sum-exp of each row
-// Rest, like lse: the rounding error of lse, so that lse + rest has twice the digits. For a row of scores -1e9, lse
-// is.
-//     -1e9, and rest has the logarithm of the number of keys.
+//   rest, like lse: the rounding error of lse, so that lse + rest has twice the digits. For a row of scores -1e9,
+//     lse is -1e9, and rest has the logarithm of the number of keys.
 //   z_ij = scale q_i k_j (+ mask_ij, or where a boolean mask is false: fill);  p = softmax(z) over j;  y = dropout(p) v
 // Attributes
 //   scale;  fill (-inf)

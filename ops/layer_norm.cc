@@ -1,8 +1,8 @@
 // LayerNormalization (ONNX 17), RMSNormalization (23), com.microsoft SimplifiedLayerNormalization.
 //   y = (x - mean) * rstd * scale + bias,  rstd = 1 / sqrt(var + epsilon);  RMS form: mean is 0.
-//   With g = dy * scale, h = (x - mean) * rstd:  dx = rstd (g - avg(g) - h avg(g h)),  dscale = sum dy h,  dbias = sum
-//   dy.
-// x is (rows, n) with n the product of the normalised dims. Statistics are fp32 (fp64) whatever the storage.
+//   With g = dy * scale, h = (x - mean) * rstd:  dx = rstd (g - avg(g) - h avg(g h)),  dscale = sum dy h,
+//   dbias = sum dy.
+// x is (rows, n) with n the product of the normalized dims. Statistics are fp32 (fp64) for any storage.
 #include <cmath>
 
 #include "backend/rows.h"

@@ -55,7 +55,7 @@ void lower_lp_norm(Lowering& l) {
   l.out(0, div(b, x, p == 1 ? safe : b.op("Sqrt", {safe})));
 }
 
-// x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta
+// x / (bias + alpha/size * sum of squares over `size` neighboring channels)^beta
 void lower_lrn(Lowering& l) {
   Builder& b = l.b;
   const ValueId x = l.in(0);
