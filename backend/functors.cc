@@ -12,8 +12,8 @@ static std::map<std::string, FunctorInfo, std::less<>>& table() {
 
 RegisterFunctor::RegisterFunctor(std::string_view op, const FunctorInfo& info) {
   FunctorInfo& entry = table()[std::string(op)];
-  if (info.run || !entry.arity)
-    entry = info;  // a program may contain both the CPU and the CUDA units, and both register
+  // A program may contain both the CPU and the CUDA units, and both register.
+  if (info.run || !entry.arity) entry = info;
 }
 
 const FunctorInfo* find_functor(std::string_view op) {

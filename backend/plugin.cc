@@ -32,16 +32,16 @@ static std::string find_plugin() {
 }
 
 bool has_cuda_driver() {
-  if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named)
-    return true;  // an explicit plugin counts as present
+  // An explicit plugin counts as present.
+  if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return true;
   static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   return driver != nullptr;
 }
 
 const PluginApi& load_plugin() {
   const std::string path = find_plugin();
-  void* library = dlopen(
-      path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded until the process ends, because kernels from it are kept
+  // Stays loaded until the process ends, because kernels from it are kept.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();
     unavailable(cat("the CUDA backend cannot be loaded: ", why ? why : path.c_str()));

@@ -63,9 +63,8 @@ class Sharing {
   int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
-  NodeId finished(size_t i) const {
-    return finished_[i];
-  }  // the node that computes gradient i; invalid if no node does
+  // The node that computes gradient i; invalid if no node does.
+  NodeId finished(size_t i) const { return finished_[i]; }
   const std::vector<int32_t>& roots() const { return root_; }
   const std::vector<void*>& pinned() const { return pinned_; }
   const std::vector<bool>& adds() const { return adds_; }

@@ -22,10 +22,8 @@ struct ProgramPlan {
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
-  std::vector<bool>
-      // By node: has no step, because the ParamCache keeps it (a parameter's copy), or because only such a copy
-      // reads it.
-      cached;
+  // By node: has no step, because the ParamCache keeps it (a parameter's copy), or because only such a copy reads it.
+  std::vector<bool> cached;
   std::vector<bool> adds;  // by node: its outputs are added to the contents of the gradient arena
   // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the node after which this
   // happens. Last entry: at the end.

@@ -6,9 +6,8 @@
 //   seed(i, input)        before each micro-batch
 //   add_term(i, sum)      after each micro-batch
 //   perturb(), restore()  SAM: the weights move up the gradients for a second pass, and back before apply()
-// Apply()               sums over the ranks; finite check and norm. If all is finite: unscale, clip, weights,
-// moments,.
-//                         EMA, 16-bit copies, running statistics. The loss scale is updated in both cases.
+//   apply()               sums over the ranks; finite check and norm. If all is finite: unscale, clip, weights,
+//                         moments, EMA, 16-bit copies, running statistics. The loss scale is updated in both cases.
 //   take()                the oldest step not yet taken
 //
 // How an element moves is an update rule (backend/update_rule.h).

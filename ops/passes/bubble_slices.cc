@@ -102,8 +102,8 @@ class Bubbler {
         return v && demands_[static_cast<size_t>(v.index)].kind != Demand::none;
       });
       if (behind % n.attrs.i("n", 1) == 0 && !statistics) return cut;
-    } else if (n.op->name ==
-               "Dropout") {  // an element keeps its index within the sample, so its random bits do not change
+    } else if (n.op->name == "Dropout") {
+      // An element keeps its index within the sample, so its random bits do not change.
       if (axis == 1 && p.start == 0 && p.step == 1 && n.attrs.i("rows", 1) == y[0]) return cut;
     }
     return std::nullopt;

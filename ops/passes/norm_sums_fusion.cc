@@ -75,8 +75,8 @@ class Merger {
       in.resize(8);
       in[4] = dy;
       in[7] = more;
-      at_[at] = {"AddNormGrad", in, norm.attrs,
-                 norm.out};  // also for LayerNormGrad, which equals AddNormGrad without options
+      // Also for LayerNormGrad, which equals AddNormGrad without options.
+      at_[at] = {"AddNormGrad", in, norm.attrs, norm.out};
     }
     if (weights < 0) return;
     const Node& w = g_.node(NodeId{weights});

@@ -53,8 +53,7 @@ bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
          (cpu_has_amx() || winograd_tile(s, kSaved) == Winograd::none);
 }
 // For the gradient to the weight also if there are many channels: the transformed sums of Winograd's algorithm grow
-// with.
-// the product of input and output channels.
+// with the product of input and output channels.
 bool bf16_channels_gain_w(const ConvShape& s, const Stored& x, const Stored& dy) {
   constexpr int64_t kMany = 128;
   return s.groups == 1 && s.n > 1 && conv_channels_takes(x.dtype, dy.dtype) &&

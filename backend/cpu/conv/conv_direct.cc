@@ -13,8 +13,8 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kFlatChunk =
-    1536;  // positions computed at a time; their inputs stay in the first- and second-level caches
+// Positions computed at a time; their inputs stay in the first- and second-level caches.
+constexpr int64_t kFlatChunk = 1536;
 
 template <int Lanes, int Rows, int Columns>
 AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias,

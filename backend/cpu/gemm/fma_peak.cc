@@ -54,8 +54,8 @@ template <bool bf16>
   const __m512 x = _mm512_set1_ps(factor), y = _mm512_set1_ps(1 - factor);
   __m512 acc[kWide];
 #pragma GCC unroll 16
-  for (int c = 0; c < kWide; ++c)
-    acc[c] = _mm512_set1_ps(static_cast<float>(c));  // different values, otherwise the compiler merges the chains
+  // Different values, otherwise the compiler merges the chains.
+  for (int c = 0; c < kWide; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 16
     for (int c = 0; c < kWide; ++c) {

@@ -55,8 +55,8 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
   }
   const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kBlockColumns * kBlockColumns;
   chunk = std::min(round_up(g.n, kernel.width), std::max(kBlockColumns, fit));
-  if (fit == 0 && sums_in_c(g) &&
-      g.n % kernel.width == 0) {  // C itself keeps the sums, so B can be packed in parts of the depth
+  // C itself keeps the sums, so B can be packed in parts of the depth.
+  if (fit == 0 && sums_in_c(g) && g.n % kernel.width == 0) {
     chunk = std::min(g.n, 2 * kBlockColumns);
     packed_steps = std::min(steps, std::max<int64_t>(1, kPackedBytes / 4 / chunk / depth) * depth);
   }

@@ -43,8 +43,8 @@ PanelProduct::Left RepeatedProduct<T>::ready(const Stored& a, int64_t lda, int64
   if (!a || !std::is_same_v<T, float>) return {a.at(begin * lda), lda * static_cast<int64_t>(sizeof(T) / 4), true};
   const int64_t rows = end - begin, steps = panels_.steps(k_);
   PanelProduct::Left left{a.at(begin * lda), pairs() ? lda / 2 : lda, true};
-  if (pairs() &&
-      (a.dtype != DType::bf16 || lda % 2 != 0 || k_ % 2 != 0)) {  // pairs need an even number of elements per row
+  // Pairs need an even number of elements per row.
+  if (pairs() && (a.dtype != DType::bf16 || lda % 2 != 0 || k_ % 2 != 0)) {
     uint16_t* const rounded = thread_scratch<uint16_t>(rows * 2 * steps, 0);
     for (int64_t r = 0; r < rows; ++r) {
       convert(a.dtype, a.at((begin + r) * lda), DType::bf16, rounded + r * 2 * steps, k_);

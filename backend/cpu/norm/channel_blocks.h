@@ -19,9 +19,8 @@ struct Layout {
     for (size_t i = 2; i < d.size(); ++i) inner *= d[i];
   }
   int64_t count() const { return n * inner; }
-  double divisor() const {
-    return static_cast<double>(std::max<int64_t>(1, count()));
-  }  // statistics of an empty batch are 0
+  // Statistics of an empty batch are 0.
+  double divisor() const { return static_cast<double>(std::max<int64_t>(1, count())); }
 };
 
 constexpr int64_t kMostColumns = 256, kSmallestPlane = 128;
