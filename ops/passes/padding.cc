@@ -1,7 +1,5 @@
-// Padding removal (padding.h). Packer goes through the graph in order; for each node it emits a packed version if a
-// rule below covers the operator, and otherwise the padded one with zeros at padded positions. Values are converted
-// between the two forms on demand. padding_flow.h proves that the result is the same.
-
+// Padding removal (padding.h). Packer emits each node packed if a rule below covers its operator, otherwise padded with
+// zeros at padded positions, and converts values on demand. padding_flow.h proves that results are equal.
 #include "ops/passes/padding.h"
 
 #include <algorithm>
@@ -141,8 +139,7 @@ class Packer {
     return perm;
   }
 
-  // v as an operand next to packed values of this form whose old dims have `rank`: packed, or unchanged if it has
-  // neither samples nor positions; otherwise invalid.
+  // v as an operand of packed values (old rank `rank`): packed, unchanged without samples and positions, or invalid.
   ValueId beside(ValueId v, TokenForm f, size_t rank) {
     if (is_packed(v)) return form_[at(v)] == f && dims(v).size() == rank ? packed_[at(v)] : ValueId{};
     const Dims d = dims(v);
@@ -268,7 +265,6 @@ class Packer {
     return true;
   }
 
-  // Norms of rows within a token.
   bool norm(const Node& node, TokenForm f) {
     const Dims& x = dims(node.in[0]);
     const int64_t n = node.attrs.i("n", 1);
