@@ -16,11 +16,8 @@ namespace amp {
 
 namespace {
 
-enum Stream : uint64_t {
-  kSamples = 0x73616d70,
-  kBatches = 0x62617463,
-  kDraws = 0x64726177
-};  // distinguishes the Philox streams
+// The Philox streams of the different draws.
+enum Stream : uint64_t { kSamples = 0x73616d70, kBatches = 0x62617463, kDraws = 0x64726177 };
 
 // Fisher-Yates shuffle; draw i is Philox(seed; stream, epoch, i).
 void shuffle(std::span<int64_t> items, uint64_t seed, Stream stream, int64_t epoch) {

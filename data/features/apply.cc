@@ -1,3 +1,5 @@
+// Applies fitted features to a table: category codes, scaled numbers and indicators of missing values. The results
+// equal scikit-learn's SimpleImputer, StandardScaler and QuantileTransformer, which tests compare.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,7 +15,7 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-// numpy.interp of x among sorted knots (xs[i], i / (n - 1)), equal ones among them; `up`: from the left.
+// Returns numpy.interp of x over the sorted knots (xs[i], i / (n - 1)). Among equal knots, `up` selects the last.
 double place_among(const std::vector<double>& xs, double x, bool up) {
   const auto at = up ? std::upper_bound(xs.begin(), xs.end(), x) : std::lower_bound(xs.begin(), xs.end(), x);
   const auto n = static_cast<double>(xs.size() - 1);

@@ -1,3 +1,5 @@
+// Assigns features to graph inputs, as described at assign_features (feature_dataset.h). Order: inputs with a column's
+// name, the input of integers, the input of floats, then indicators and codes that are left.
 #include <algorithm>
 
 #include "base/error.h"
@@ -13,7 +15,7 @@ using Kind = FeatureRef::Kind;
 
 std::string plain_name(const std::string& input) { return input.substr(0, input.rfind(":0")); }
 
-// How many features an input takes; -1: any number.
+// Returns the number of features that an input takes; -1: any.
 int64_t width_of(const InputSpec& input) {
   if (!input.dims) return -1;
   return input.dims->size() < 2 ? 1 : (*input.dims)[1];
@@ -66,7 +68,7 @@ class Assignment {
     }
   }
 
-  // The one input of that kind that has nothing yet; null: none.
+  // Returns the only input of that kind without features; null if there is none. Throws if there are several.
   FeatureInput* free_input(bool floating) {
     FeatureInput* out = nullptr;
     for (FeatureInput& f : out_) {

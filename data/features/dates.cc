@@ -1,3 +1,4 @@
+// Implements dates.h with std::chrono. Definitions are those of pandas' dt accessor, which fastai's add_datepart uses.
 #include "data/features/dates.h"
 
 #include <algorithm>
@@ -19,21 +20,21 @@ bool last_of_month(const Date& d) {
          chr::year_month_day_last(chr::year(d.year), chr::month_day_last(chr::month(d.month))).day();
 }
 
-// From Monday, 0, as pandas counts.
+// Returns 0 for Monday, as pandas does.
 int64_t weekday(const Date& d) { return chr::weekday(days(d)).iso_encoding() - 1; }
 
 int64_t day_of_year(const Date& d) {
   return (days(d) - chr::sys_days(chr::year(d.year) / chr::January / 1)).count() + 1;
 }
 
-// ISO 8601: the week of that week's Thursday.
+// Returns the ISO 8601 week: the week of the year that contains this week's Thursday.
 int64_t week(const Date& d) {
   const chr::year_month_day thursday(days(d) + chr::days(3 - weekday(d)));
   const chr::sys_days first(thursday.year() / chr::January / 1);
   return (chr::sys_days(thursday) - first).count() / 7 + 1;
 }
 
-// `digits` digits at the front, taken off; -1: others stand there.
+// Parses and removes `digits` leading digits. Returns -1 if there are other characters.
 int number(std::string_view& text, size_t digits) {
   if (text.size() < digits) return -1;
   int v = 0;

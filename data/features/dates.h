@@ -1,4 +1,4 @@
-// Dates of tables and the parts that are features: those of fastai's add_datepart, under its names.
+// Dates in tables and their parts as features, with the names of fastai's add_datepart.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ struct Date {
   int64_t seconds = 0;  // since 1970-01-01, UTC
 };
 
-// 2015-07-31, 2015/07/31, 20150731; with 12:30 or 12:30:59 behind a blank or T, fractions and Z dropped. Nothing for
-// anything else: 07/31/2015 and 31/07/2015 cannot be told apart.
+// Parses 2015-07-31, 2015/07/31 or 20150731, optionally followed by a blank or T and 12:30 or 12:30:59. Fractions and Z
+// are ignored. Returns nullopt for other texts; 07/31/2015 and 31/07/2015 are ambiguous.
 std::optional<Date> parse_date(std::string_view text);
 
 struct DatePart {
   const char* name;  // Year, Month, Week ...
-  bool continuous;   // else a category
+  bool continuous;   // false: a category
   int64_t (*of)(const Date& date);
 };
 const std::vector<DatePart>& date_parts();
 
-// "saleDate": "saleYear"; "Date": "Year".
+// Returns the name of a part: "saleYear" for "saleDate", "Year" for "Date".
 std::string part_name(const std::string& column, const DatePart& part);
 
 }  // namespace amp

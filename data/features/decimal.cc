@@ -19,7 +19,7 @@ bool digits(std::string_view t) {
   return !t.empty() && std::all_of(t.begin(), t.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// 1.234.567 by the mark between thousands, or digits alone.
+// Returns whether t is digits, or digits grouped by threes with the thousands separator.
 bool whole_part(std::string_view t, char thousands) {
   size_t at = t.find(thousands);
   if (at == std::string_view::npos) return digits(t);
@@ -30,7 +30,7 @@ bool whole_part(std::string_view t, char thousands) {
   return true;
 }
 
-// The number with a point, "": it is none.
+// Returns the number with a decimal point; "" if the text is not a number.
 std::string plain_number(std::string_view text, char mark) {
   std::string_view t = text, sign;
   if (!t.empty() && (t[0] == '-' || t[0] == '+')) {
@@ -56,9 +56,9 @@ std::string plain_number(std::string_view text, char mark) {
 }
 
 struct ColumnLook {
-  bool comma = true, point = true;                  // every value is a number by that mark
+  bool comma = true, point = true;                  // every value is a number with that mark
   bool commas = false;                              // a comma occurs
-  std::map<std::string, std::string> rewritten[2];  // values that change, by comma and by point
+  std::map<std::string, std::string> rewritten[2];  // values that change: [1] with comma, [0] with point
   std::string example;
 };
 
@@ -89,7 +89,7 @@ DecimalMark decimal_mark(const std::string& name) {
 
 void read_decimal_marks(Table& table, DecimalMark mark, const std::vector<std::string>& columns) {
   std::vector<std::pair<std::string, ColumnLook>> looks;
-  bool commas = false;  // a column has decimal commas for certain
+  bool commas = false;  // some column certainly has decimal commas
   for (const std::string& name : columns) {
     if (!table.has_column(name)) continue;
     looks.emplace_back(name, look_at(table, table.column(name)));

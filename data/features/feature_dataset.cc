@@ -1,3 +1,5 @@
+// Implements datasets from the features of a table. All tensors are computed once; a batch gathers their rows. Codes
+// and class labels are checked against the model's sizes before training.
 #include "data/features/feature_dataset.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace {
 
 struct FeatureTensor {
   std::string name;
-  HostTensor rows;  // of the whole table
+  HostTensor rows;  // rows of the whole table
   std::vector<std::string> columns;
 };
 
@@ -102,7 +104,7 @@ class FeatureDataset final : public Dataset {
   }
 
   FeatureLabels labels_;
-  std::vector<std::string> names_;  // of the files
+  std::vector<std::string> names_;  // names of the files
   std::vector<int64_t> lines_;
   std::vector<int32_t> files_;
   std::vector<FeatureTensor> tensors_;

@@ -1,4 +1,4 @@
-// A table's features as the inputs of a model: which of them go to which input, and batches of them.
+// The features of a table as inputs of a model: the assignment to inputs, and batches.
 #pragma once
 
 #include <memory>
@@ -10,42 +10,42 @@
 
 namespace amp {
 
-// A feature: a category's code, a number, or the indicator of a number that is missing.
+// A feature: a category code, a number, or the indicator of a missing number.
 struct FeatureRef {
   enum class Kind : uint8_t { code, number, indicator };
   Kind kind = Kind::number;
-  size_t index = 0;  // in Features
+  size_t index = 0;  // index in Features
 };
 
-// What an input is fed with: (N, features), or (N) for one feature where the input has one dimension.
+// The features of an input: (N, features), or (N) for one feature if the input has one dimension.
 struct FeatureInput {
   InputSpec input;
   std::vector<FeatureRef> features = {};
-  bool label = false;  // of a model that computes its own loss
+  bool label = false;  // the label of a model that computes its loss itself
 };
 
-// By name first: an input called as a column takes it. Then by kind: an input of integers takes the categories' codes,
-// one of floats the numbers, behind them the indicators, and the codes where no input of integers is left. Indicators
-// are chosen (Features::indicator) where the input has room for them, or says nothing of its width.
-// E_FEATURE_INPUT for an input that nothing is left for, or features without an input; E_FEATURE_WIDTH with both
-// numbers.
+// Assigns features to inputs. First by name: an input with the name of a column takes it. Then by kind: an input of
+// integers takes the category codes; an input of floats takes the numbers, then the indicators, then the codes if no
+// input of integers is left. Indicators are chosen (NumberMap::indicator) if the input's width allows them or is
+// unknown. Throws E_FEATURE_INPUT for an input without features or features without an input, and E_FEATURE_WIDTH with
+// both numbers.
 std::vector<FeatureInput> assign_features(Features& features, const std::vector<InputSpec>& inputs,
                                           bool choose_indicators);
 
-std::string name_of(const Features& features, const FeatureRef& ref);       // a column's; of an indicator COLUMN_na
+std::string name_of(const Features& features, const FeatureRef& ref);       // the column; COLUMN_na for an indicator
 std::string describe(const Features& features, const FeatureInput& input);  // "input 'x' takes 2 numbers: a, b"
 
 struct FeatureLabels {
   std::vector<float> numbers;
   std::vector<int64_t> classes;
-  std::vector<std::string> names = {};  // of the classes
+  std::vector<std::string> names = {};  // names of the classes
 };
 
-// values: of the same table. labels: numbers, classes or none.
+// values: of the same table. labels: numbers, classes or empty.
 std::unique_ptr<Dataset> make_feature_dataset(const FeatureTable& table, const Features& features,
                                               const FeatureValues& values, const std::vector<FeatureInput>& inputs,
                                               FeatureLabels labels);
-// Labels alone, to part samples by.
+// A dataset of labels only, for stratified splits.
 std::unique_ptr<Dataset> make_label_dataset(const FeatureTable& table, FeatureLabels labels);
 
 }  // namespace amp

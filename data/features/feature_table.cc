@@ -1,3 +1,5 @@
+// Implements FeatureTable: a main table, joined tables and parts of dates as one set of columns. A Place stores the
+// table and column of a name; `rows` of a Source maps rows of the main table to rows of the joined one.
 #include "data/features/feature_table.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 
 namespace amp {
 
-bool is_missing(std::string_view text) {  // pandas.read_csv's na_values
+bool is_missing(std::string_view text) {  // the values of pandas.read_csv's na_values
   static constexpr std::array<std::string_view, 17> words{"#N/A", "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
                                                           "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",
                                                           "NULL", "NaN",      "None",    "n/a",     "nan"};
@@ -125,7 +127,7 @@ FeatureColumn FeatureTable::column(const std::string& name) const {
   for (int64_t r = 0; r < rows(); ++r) out.texts.push_back(text(place, r));
   if (!place.part) return out;
   const auto own = std::make_shared<std::deque<std::string>>();
-  std::unordered_map<std::string_view, std::string_view> known;  // dates repeat
+  std::unordered_map<std::string_view, std::string_view> known;  // equal dates are parsed once
   for (int64_t r = 0; r < rows(); ++r) {
     std::string_view& t = out.texts[static_cast<size_t>(r)];
     if (t.empty()) continue;

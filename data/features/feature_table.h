@@ -1,5 +1,5 @@
-// A table as features see it: its own columns, those of other files joined by keys, and parts of its dates. Errors:
-// exit 5, with file, line and place in the line.
+// FeatureTable: the columns that features are made of: those of a table, of files joined by keys, and parts of dates.
+// Errors have exit code 5, with file, line and position in the line.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,18 @@
 
 namespace amp {
 
-// "store.csv:Store", "weather.csv:State,Date", "store.csv:Store=Id" where the key is called Id there.
+// A --join value: "store.csv:Store", "weather.csv:State,Date", or "store.csv:Store=Id" if the key is named Id in that
+// file.
 struct Join {
   std::string file;
-  std::vector<std::pair<std::string, std::string>> keys;  // here, there
+  std::vector<std::pair<std::string, std::string>> keys;  // column here, column there
 };
 Join parse_join(const std::string& text);  // Exit::usage, E_FLAG_VALUE
 
-// Texts of a column, a row each; an empty one is missing.
+// Texts of a column, one per row; an empty text is a missing value.
 struct FeatureColumn {
   std::vector<std::string_view> texts;
-  std::shared_ptr<const std::deque<std::string>> own;  // what texts of parts point into
+  std::shared_ptr<const std::deque<std::string>> own;  // owns the texts of date parts
 };
 
 class FeatureTable {
@@ -35,26 +36,26 @@ class FeatureTable {
   FeatureTable(FeatureTable&&) = default;
   FeatureTable& operator=(FeatureTable&&) = default;
 
-  // Rows of `other` beside those with the same keys; columns that are here already are called STEM.COLUMN. Returns the
-  // rows that have none. E_JOIN for a key that stands there twice.
+  // Adds the columns of `other` to the rows with the same keys; a name that exists becomes STEM.COLUMN. Returns the
+  // number of rows without a match. Throws E_JOIN if a key occurs twice in `other`.
   int64_t join(const Join& join, Table other);
-  void add_parts(const std::string& column);  // of a column of dates
+  void add_parts(const std::string& column);  // adds the parts of a column of dates
 
   Table release() && { return std::move(sources_.front().table); }
   const Table& table() const { return sources_.front().table; }
   int64_t rows() const { return table().rows(); }
   const std::vector<std::string>& columns() const { return names_; }
   bool has(const std::string& column) const { return places_.count(column) != 0; }
-  const DatePart* part(const std::string& column) const;  // null: not a part of a date
-  void require(const std::string& column) const;          // E_DATA_COLUMN with the nearest name
+  const DatePart* part(const std::string& column) const;  // null: not part of a date
+  void require(const std::string& column) const;          // throws E_DATA_COLUMN with the nearest name
   FeatureColumn column(const std::string& name) const;
-  // "train.csv:17:4"; of a joined cell "store.csv:5:3, joined to train.csv:17".
+  // Returns "train.csv:17:4"; for a joined cell "store.csv:5:3, joined to train.csv:17".
   std::string where(int64_t row, const std::string& column) const;
 
  private:
   struct Source {
     Table table;
-    std::vector<int64_t> rows = {};  // by row of the first source, -1: none; empty: the first source itself
+    std::vector<int64_t> rows = {};  // row of the main table -> row here, -1: none; empty: the main table itself
   };
   struct Place {
     size_t source = 0, column = 0;
@@ -68,7 +69,7 @@ class FeatureTable {
   std::map<std::string, Place> places_;
 };
 
-// pandas' words for a missing value: "", "NA", "NaN", "null", "None" ...
+// Returns whether the text is one of pandas' missing values: "", "NA", "NaN", "null", "None" ...
 bool is_missing(std::string_view text);
 
 }  // namespace amp

@@ -1,10 +1,11 @@
-// Features: how the columns of a table become numbers for a model. Fitted on the training rows alone, the same for the
-// same rows; kept as JSON with the run and in the model, so that evaluation and prediction compute the same.
+// Features: the statistics that turn columns of a table into numbers for a model. They are fitted on the training rows
+// only and are deterministic. They are stored as JSON with the run and in the model, so that evaluation and prediction
+// compute the same.
 //
-//   category      its place among the training data's values, from 1 in their order (numbers by size, else by bytes);
-//                 0: unknown, or missing
-//   number        missing ones filled, then scaled: scikit-learn's SimpleImputer, StandardScaler, QuantileTransformer
-//   indicator     1 where a number was missing
+//   category      its index among the training data's values, from 1, sorted (numbers by size, others by bytes);
+//                 0: unknown or missing
+//   number        missing values filled, then scaled: scikit-learn's SimpleImputer, StandardScaler, QuantileTransformer
+//   indicator     1 if a number was missing
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,9 @@ namespace amp {
 enum class Filling : uint8_t { median, mean };
 enum class Scaling : uint8_t { standard, quantiles, none };
 
-// What is asked of a table.
+// The user's settings for a table.
 struct FeatureSchema {
-  std::vector<std::string> categorical, continuous, dates;  // dates: their parts are columns
+  std::vector<std::string> categorical, continuous, dates;  // the parts of dates become columns
   std::vector<Join> joins;
   std::string target;
   Filling filling = Filling::median;
@@ -36,18 +37,18 @@ struct FeatureSchema {
 
 struct CategoryMap {
   std::string column;
-  std::vector<std::string> values;  // of codes 1, 2, ...
+  std::vector<std::string> values;  // values of codes 1, 2, ...
   int64_t codes() const { return static_cast<int64_t>(values.size()) + 1; }
 };
 
 struct NumberMap {
   std::string column;
   double fill = 0;
-  bool missing = false;    // some of the training rows lack it
-  bool indicator = false;  // is fed to the model too
+  bool missing = false;    // some training rows have no value
+  bool indicator = false;  // a feature of the model as well
   Scaling scaling = Scaling::standard;
   double mean = 0, scale = 1;
-  std::vector<double> quantiles = {};  // at equal distances from 0 to 1
+  std::vector<double> quantiles = {};  // at equally spaced probabilities from 0 to 1
   double apply(double x) const;
 };
 
@@ -61,36 +62,36 @@ struct Features {
 
   int64_t indicators() const;
   std::string json() const;
-  static Features parse(const std::string& json);  // Exit::model, E_FEATURES when it is none
+  static Features parse(const std::string& json);  // throws E_FEATURES (Exit::model)
 };
 
-// rows: those to learn from; of the target's transform too, where it is a number (regression).
+// Fits the statistics on `rows`. regression: also fits the target's transform.
 Features fit_features(const FeatureTable& table, const FeatureSchema& schema, std::span<const int64_t> rows,
                       bool regression);
 
-// A table's features by column, in the order of `Features`.
+// The features of a table by column, in the order of `Features`.
 struct FeatureValues {
   std::vector<std::vector<int64_t>> codes;
   std::vector<std::vector<float>> numbers;
-  std::vector<std::vector<uint8_t>> missing;  // of each number
+  std::vector<std::vector<uint8_t>> missing;  // per number
   struct Unknown {
     std::string column, example, where;
     int64_t rows = 0;
   };
-  std::vector<Unknown> unknown;  // categories that the training data lack
+  std::vector<Unknown> unknown;  // categories that the training data do not have
 };
-// E_DATA_NUMBER, with the place, for a text among numbers.
+// Throws E_DATA_NUMBER with the position for a text in a column of numbers.
 FeatureValues feature_values(const FeatureTable& table, const Features& features);
 
-// The target's numbers, transformed. E_DATA_LABEL, with the place, for one that is missing, no number, or not defined
-// for the transform.
+// Returns the transformed numbers of the target. Throws E_DATA_LABEL with the position if one is missing, not a number,
+// or outside the domain of the transform.
 std::vector<float> target_numbers(const FeatureTable& table, const std::string& target,
                                   const TargetTransform& transform);
 
-// A column's number: finite, or true or false as 1 and 0; NaN where it is missing. E_DATA_NUMBER.
+// Parses a cell: a finite number, true or false as 1 and 0, NaN if missing. Throws E_DATA_NUMBER.
 double cell_number(const FeatureTable& table, const std::string& column, std::string_view text, int64_t row);
-std::optional<double> read_number(std::string_view text);  // nothing for a text
-// Numbers by size if all are, else texts by their bytes.
+std::optional<double> read_number(std::string_view text);  // nullopt for other texts
+// Sorts by size if all values are numbers, else by bytes.
 void sort_values(std::vector<std::string>& values);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Stores Features as JSON and reads it. The format has a version; a file of another version is refused, because
+// features with other statistics would compute wrong predictions without an error.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,7 +18,7 @@ std::string file_name(const std::string& path) {
   return at == std::string::npos ? path : path.substr(at + 1);
 }
 
-// Without the folder: a model says nothing of where it was trained.
+// Formats a join without the folder, so that the model does not contain paths of the training machine.
 std::string text_of(const Join& join) {
   std::vector<std::string> keys;
   for (const auto& [here, there] : join.keys) keys.push_back(here == there ? here : here + "=" + there);

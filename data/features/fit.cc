@@ -1,3 +1,5 @@
+// Fits the statistics of features on the training rows. The formulas, including the order of floating-point operations,
+// are those of scikit-learn and numpy, so that tests can compare with them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -21,7 +23,7 @@ CategoryMap fit_category(const FeatureTable& table, const std::string& name, std
   return out;
 }
 
-// numpy.percentile's linear interpolation, of sorted numbers; p from 0 to 1.
+// Returns numpy.percentile's linear interpolation of sorted numbers; p from 0 to 1.
 double percentile(const std::vector<double>& sorted, double p) {
   const double at = p * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);
@@ -34,13 +36,13 @@ void fit_scale(std::vector<double> x, NumberMap& out) {
   if (out.scaling == Scaling::standard) {
     const auto n = static_cast<double>(x.size());
     out.mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
-    double squares = 0, rest = 0;  // corrected two-pass, as scikit-learn's
+    double squares = 0, rest = 0;  // corrected two-pass algorithm, as in scikit-learn
     for (const double v : x) {
       squares += (v - out.mean) * (v - out.mean);
       rest += v - out.mean;
     }
     const double variance = (squares - rest * rest / n) / n;
-    // Constant but for rounding: scikit-learn's bound.
+    // scikit-learn's bound below which a column counts as constant.
     const double bound = n * 2.2e-16 * variance + std::pow(n * out.mean * 2.2e-16, 2);
     out.scale = variance <= bound ? 1 : std::sqrt(variance);
   } else if (out.scaling == Scaling::quantiles) {

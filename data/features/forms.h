@@ -1,4 +1,4 @@
-// The names under which flags and files know the forms of features.
+// The names of fillings, scalings and target transforms in flags and files.
 #pragma once
 
 #include <string>

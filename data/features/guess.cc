@@ -1,3 +1,5 @@
+// Guesses which columns of a table are features and of which kind. The rules are in guess.h. Columns that a setting
+// names are not guessed; the caller merges both.
 #include "data/features/guess.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace {
 
 struct Look {
   int64_t rows = 0, present = 0;
-  bool numbers = true, fractions = false, dates = true, counts_up = true;  // the last: n, n + 1, n + 2 ...
+  bool numbers = true, fractions = false, dates = true, counts_up = true;  // counts_up: n, n + 1, n + 2 ...
   std::unordered_set<std::string_view> values;
   int64_t distinct() const { return static_cast<int64_t>(values.size()); }
 };
@@ -50,7 +52,7 @@ Guess guess_features(FeatureTable& table, const std::string& target, std::vector
   Guess out;
   const bool look_for_dates = dates.empty();
   out.dates = std::move(dates);
-  const std::vector<std::string> columns = table.columns();  // with the parts of known dates
+  const std::vector<std::string> columns = table.columns();  // includes the parts of known dates
   std::vector<std::string> found;
   const auto is_key = [&](const std::string& name) {
     return std::any_of(joins.begin(), joins.end(), [&](const Join& j) {

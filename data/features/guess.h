@@ -1,7 +1,8 @@
-// Which columns are features, and of which kind, where nobody says so. By what stands in them:
-//   dates are dates; numbers with fractions, or of more than 20 values, are continuous; all else is a category.
-// Left out: columns without a value or with one alone, and those with a value of their own in (nearly) every row. Keys
-// of joins are categories whatever they look like.
+// Guesses the feature columns and their kinds if no setting names them, from the columns' contents:
+//   dates stay dates; numbers with fractions or with more than 20 distinct values are continuous; others are
+//   categories.
+// Left out are columns without values, with a single value, or with a different value in (nearly) every row. Keys of
+// joins are always categories.
 #pragma once
 
 #include <string>
@@ -12,17 +13,17 @@
 
 namespace amp {
 
-constexpr int64_t kMostClasses = 20;  // values of a number that is a category: fastai's max_card
+constexpr int64_t kMostClasses = 20;  // most values of a number that is a category: fastai's max_card
 
 struct Guess {
   std::vector<std::string> categorical, continuous, dates;
-  std::vector<std::pair<std::string, std::string>> left_out;  // column, why
+  std::vector<std::pair<std::string, std::string>> left_out;  // column, reason
 };
-// dates: known ones, beside which none is looked for; empty: those found are added to the table as parts.
+// dates: the known ones; if empty, columns of dates are detected and their parts added to the table.
 Guess guess_features(FeatureTable& table, const std::string& target, std::vector<std::string> dates,
                      const std::vector<Join>& joins);
 
-// A target to regress on: numbers, with fractions or of more than kMostClasses values.
+// Returns whether the target is a regression target: numbers with fractions, or more than kMostClasses values.
 bool is_number_target(const FeatureTable& table, const std::string& target);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// The number that a table's model predicts, as it is trained on and in its own units.
+// TargetTransform: converts the predicted number between its own units and those of training.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ enum class TargetForm : uint8_t { plain, log, log1p, standard };
 
 struct TargetTransform {
   TargetForm form = TargetForm::plain;
-  double mean = 0, scale = 1;  // of standard
+  double mean = 0, scale = 1;  // for `standard`
 
   double forward(double y) const {
     switch (form) {
@@ -39,7 +39,7 @@ struct TargetTransform {
     }
     return x;
   }
-  bool takes(double y) const {  // a number that it is defined for
+  bool takes(double y) const {  // y is in the transform's domain
     return form == TargetForm::log ? y > 0 : form == TargetForm::log1p ? y > -1 : true;
   }
 };

@@ -1,5 +1,5 @@
-// Windows bitmaps (and OS/2's), by their documentation: palettes of 1, 4 and 8 bits, plain or run-length coded; 16, 24
-// and 32 bits. As in Pillow, masks of 16 and 32 bits are the usual ones and alpha is left out.
+// Decodes Windows and OS/2 bitmaps from their documentation: palettes of 1, 4 and 8 bits, plain or run-length encoded;
+// 16, 24 and 32 bits. As in Pillow, only the usual masks of 16 and 32 bits are read, and alpha is dropped.
 #include <algorithm>
 
 #include "data/images/decoder.h"
@@ -21,7 +21,7 @@ class BmpReader {
  public:
   explicit BmpReader(const EncodedImage& file) : file_(file) {}
 
-  std::optional<BmpHeader> header() const;  // nullopt: the file is not whole, and ends before it says its size
+  std::optional<BmpHeader> header() const;  // nullopt: only the file's first bytes are known, and too few
   Image pixels(const BmpHeader& h) const;
 
  private:
@@ -75,7 +75,7 @@ std::optional<BmpHeader> BmpReader::header() const {
   return h;
 }
 
-// Where the channels are in 16 and 32 bits: only the forms that are in use.
+// Reads the channel masks of 16 and 32 bits; only common forms are accepted.
 void BmpReader::read_masks(BmpHeader& h, size_t info) const {
   const bool known = h.bits == 1 || h.bits == 4 || h.bits == 8 || h.bits == 16 || h.bits == 24 || h.bits == 32;
   const bool runs = (h.compression == kBmpRle8 && h.bits == 8) || (h.compression == kBmpRle4 && h.bits == 4);
@@ -86,17 +86,18 @@ void BmpReader::read_masks(BmpHeader& h, size_t info) const {
   const uint32_t usual[2][3] = {{0x7c00, 0x3e0, 0x1f}, {0xff0000, 0xff00, 0xff}};
   for (size_t c = 0; c < 3; ++c) h.masks[c] = usual[h.bits == 32][c];
   if (!masks || size() < 66) return;
-  for (size_t c = 0; c < 3; ++c) h.masks[c] = number(54 + 4 * c, 4);  // after the 40-byte header, or in a longer one
+  // After the 40-byte header, or within a longer one.
+  for (size_t c = 0; c < 3; ++c) h.masks[c] = number(54 + 4 * c, 4);
   if (info == 40) h.palette += 12;
 }
 
-// A row is padded to four bytes.
+// Rows are padded to four bytes.
 int64_t bmp_row_bytes(const BmpHeader& h) { return (h.width * h.bits + 31) / 32 * 4; }
 
 Image BmpReader::indices(const BmpHeader& h) const {
   if (h.compression == kBmpPlain && h.pixels + bmp_row_bytes(h) * h.height > size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
-  // A run makes 255 pixels of 2 bytes, and a jump skips more: skipped pixels have color 0.
+  // Two bytes encode at most 255 pixels or a jump; skipped pixels have color 0. The limit allows for jumps.
   if (h.compression != kBmpPlain && h.width * h.height > (int64_t{1} << 16) * size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
   Image out(h.width, h.height, 1);

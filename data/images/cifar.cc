@@ -1,6 +1,6 @@
-// CIFAR-10 and CIFAR-100 in their binary form (data_batch_1.bin, train.bin): a record an image, of one byte for its
-// class, for CIFAR-100 two (coarse, fine), and 32 x 32 pixels, a plane for each colour. Names of classes lie beside
-// them: batches.meta.txt, fine_label_names.txt, coarse_label_names.txt.
+// Reads CIFAR-10 and CIFAR-100 in their binary form (data_batch_1.bin, train.bin). A record is an image: a byte with
+// its class, for CIFAR-100 two (coarse, fine), and 32 x 32 pixels, one plane per color. Names of classes are read from
+// files in the same folder: batches.meta.txt, fine_label_names.txt, coarse_label_names.txt.
 #include <algorithm>
 #include <filesystem>
 
@@ -20,7 +20,7 @@ constexpr int64_t kSide = 32, kPixels = 3 * kSide * kSide;
   fail(Exit::data, "E_CIFAR", cat("'", printable(name), "'", why), hint);
 }
 
-// The first record whose labels are none of so many bytes; -1: all are right.
+// Returns the first record whose label bytes are out of range; -1: none.
 int64_t wrong_record(std::string_view bytes, int64_t labels) {
   const int64_t record = labels + kPixels;
   for (int64_t r = 0; r < static_cast<int64_t>(bytes.size()) / record; ++r) {
@@ -32,7 +32,7 @@ int64_t wrong_record(std::string_view bytes, int64_t labels) {
   return -1;
 }
 
-// Bytes of a record before its pixels.
+// Returns the number of label bytes before the pixels of a record.
 int64_t labels_of(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(name), "' is empty"));
   const auto size = static_cast<int64_t>(bytes.size());
@@ -66,7 +66,7 @@ PackedImages parse_cifar(FileBytes bytes, const std::string& name) {
   return out;
 }
 
-// A name a line; numbers where the file is not there, or not of so many.
+// Reads one name per line; returns numbers if the file does not exist or has another count.
 std::vector<std::string> class_names(const std::string& images, const std::string& file, size_t count) {
   const std::string path = (std::filesystem::path(images).parent_path() / file).string();
   std::vector<std::string> out;

@@ -1,3 +1,4 @@
+// Implements decoder.h: the registry of decoders, the choice by a file's first bytes, and conversions of channels.
 #include "data/images/decoder.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ std::vector<ImageDecoder>& decoders() {
   return all;
 }
 
-// Kinds that people have and that are not read, for an error that helps.
+// Recognizes common kinds that are not supported, for a helpful error.
 const char* foreign_kind(std::string_view bytes) {
   static constexpr std::array<std::pair<std::string_view, const char*>, 5> kinds{{{"<svg", "an SVG drawing"},
                                                                                   {"%PDF", "a PDF"},

@@ -1,5 +1,5 @@
-// What turns the bytes of an image file into pixels. Each kind is one file in this folder with one row; files are known
-// by their first bytes, whatever they are called. Errors: exit 5, E_IMAGE..., naming the file.
+// ImageDecoder: decodes the bytes of an image file. Each kind is one file in this folder that registers one row. Kinds
+// are recognized by first bytes, not by names. Errors have exit code 5 and ids E_IMAGE..., and name the file.
 #pragma once
 
 #include <optional>
@@ -12,49 +12,49 @@
 
 namespace amp {
 
-// Pixels of an image at most: Pillow's own limit. Told by the header, before anything is allocated.
+// Largest number of pixels, Pillow's limit. It is checked with the header, before anything is allocated.
 constexpr int64_t kMaxPixels = 178956970;
 
 struct EncodedImage {
   std::string_view bytes;
-  std::string name;      // of the file, for errors
-  bool numbers = false;  // a mask: palette indices and grey values as they are stored, one channel
-  bool whole = true;     // false: a file's first bytes, to find its size
+  std::string name;      // the file's name, for errors
+  bool numbers = false;  // a mask: palette indices or gray values as stored, one channel
+  bool whole = true;     // false: only the file's first bytes, to find its size
 
-  // Exit::data: "'cat.png': why".
+  // Throws an error with Exit::data and the text "'cat.png': why".
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {},
                            const std::string& id = "E_IMAGE") const;
-  void check_size(int64_t width, int64_t height) const;  // E_IMAGE_SIZE for none, or more than kMaxPixels
+  void check_size(int64_t width, int64_t height) const;  // throws E_IMAGE_SIZE for 0 or more than kMaxPixels
 };
 
 struct ImageDecoder {
   std::string name;                     // "PNG"
-  std::vector<std::string> extensions;  // by which files are found in folders: ".png"
+  std::vector<std::string> extensions;  // file names in folders: ".png"
   bool (*knows)(std::string_view bytes);
-  Image (*decode)(const EncodedImage& file);  // upright where the file says how it lies; without transparency
-  // As decode would make it, by what stands before and behind the pixels. nullopt: what is not whole does not tell.
+  Image (*decode)(const EncodedImage& file);  // applies the orientation of the file; drops alpha
+  // Returns the size of decode's result without decoding. nullopt: the first bytes are not enough.
   std::optional<ImageSize> (*size)(const EncodedImage& file);
-  // Pictures in the file, of which decode takes the first; null: one.
+  // Number of pictures in the file; decode reads the first. Null: one.
   int64_t (*frames)(const EncodedImage& file) = nullptr;
-  // How the camera held it, as data/images/exif.h has it, by which decode turns the picture; null: 1, upright.
+  // EXIF orientation (data/images/exif.h), which decode applies. Null: 1, upright.
   int (*orientation)(const EncodedImage& file) = nullptr;
 };
 
-// At namespace scope of the decoder's file: `const DecoderRegistration registered{{...}};`
+// Used at namespace scope of the decoder's file: `const DecoderRegistration registered{{...}};`
 struct DecoderRegistration {
   DecoderRegistration(ImageDecoder decoder);
 };
 
-const std::vector<const ImageDecoder*>& image_decoders();  // by name
-bool has_image_extension(const std::string& path);         // in any case of letters
-std::string image_kinds();                                 // "JPEG, PNG, ...", for people
+const std::vector<const ImageDecoder*>& image_decoders();  // sorted by name
+bool has_image_extension(const std::string& path);         // ignores case
+std::string image_kinds();                                 // "JPEG, PNG, ...", for messages
 
-std::string encode_png(const Image& image);  // 8 bits a channel
+std::string encode_png(const Image& image);  // 8 bits per channel
 
-// E_IMAGE_KIND for bytes that no decoder knows.
+// Throws E_IMAGE_KIND if no decoder recognizes the bytes.
 Image decode_image(const EncodedImage& file);
-int64_t image_frames(const EncodedImage& file);                 // pictures in it: pages, frames of an animation
-int image_orientation(const EncodedImage& file);                // 1 to 8; 1: as it is stored
-std::optional<ImageSize> image_size(const EncodedImage& file);  // nullopt as of ImageDecoder
+int64_t image_frames(const EncodedImage& file);                 // number of pages or of animation frames
+int image_orientation(const EncodedImage& file);                // 1 to 8; 1: as stored
+std::optional<ImageSize> image_size(const EncodedImage& file);  // nullopt as in ImageDecoder
 
 }  // namespace amp

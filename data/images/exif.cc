@@ -9,7 +9,7 @@ namespace {
 struct Tiff {
   std::string_view bytes;
   bool little = false;
-  uint32_t number(size_t at, size_t width) const {  // 0 beyond the end
+  uint32_t number(size_t at, size_t width) const {  // returns 0 after the end
     if (at > bytes.size() || bytes.size() - at < width) return 0;
     uint32_t v = 0;
     for (size_t i = 0; i < width; ++i)
@@ -30,7 +30,7 @@ int exif_orientation(std::string_view block) {
   for (uint32_t e = 0; e < entries; ++e) {
     const size_t at = directory + 2 + size_t{12} * e;
     if (at >= block.size()) break;
-    if (t.number(at, 2) != 0x0112 || t.number(at + 2, 2) != 3) continue;  // a SHORT
+    if (t.number(at, 2) != 0x0112 || t.number(at + 2, 2) != 3) continue;  // type SHORT
     const uint32_t value = t.number(at + 8, 2);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
@@ -41,7 +41,7 @@ ImageSize upright(ImageSize size, int orientation) {
   return orientation >= 5 && orientation <= 8 ? ImageSize{size.width, size.height} : size;
 }
 
-// Orientations 5 to 8 exchange rows and columns. Where a pixel of the upright image comes from, by orientation:
+// Orientations 5 to 8 swap rows and columns. The transform by orientation:
 //   2 mirrored, 3 half a turn, 4 upside down, 5 transposed, 6 a quarter turn left, 7 transversed, 8 a quarter right.
 Image upright(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;

@@ -1,4 +1,4 @@
-// How a camera held the picture: the orientation that EXIF records (JEITA CP-3451, tag 0x0112).
+// EXIF orientation of photos (JEITA CP-3451, tag 0x0112).
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace amp {
 
-// 1 to 8 from a TIFF block, with or without "Exif\0\0" before it; 1, upright, when it says nothing that makes sense.
+// Reads the orientation from a TIFF block, with or without leading "Exif\0\0". Returns 1 to 8; 1 (upright) if the block
+// is not valid.
 int exif_orientation(std::string_view block);
 
 Image upright(Image image, int orientation);  // as Pillow's ImageOps.exif_transpose

@@ -1,5 +1,5 @@
-// GIF by giflib: the first picture of the file, on its canvas, as Pillow shows it. Transparent places have the color of
-// their index; those that the picture does not cover have that of the transparent index, or of index 0.
+// Decodes GIF with giflib: the first picture of the file on its canvas, as Pillow shows it. Transparent pixels have the
+// color of their index. Pixels that the picture does not cover have that of the transparent index, or of index 0.
 #include <gif_lib.h>
 
 #include <array>
@@ -36,14 +36,14 @@ struct GifReader {
   void require(int code) const {
     if (code == GIF_ERROR) damaged(gif->Error);
   }
-  void find_picture();  // the first
+  void find_picture();  // reads up to the first picture
   Image indices();
 
   const EncodedImage& file;
   size_t at = 0;
   GifFileType* gif = nullptr;
   int transparent = -1;
-  int64_t width = 0, height = 0;  // of the canvas
+  int64_t width = 0, height = 0;  // size of the canvas
 };
 
 void GifReader::find_picture() {
@@ -85,7 +85,7 @@ Image GifReader::indices() {
 Image decode_gif(const EncodedImage& file) {
   GifReader r(file);
   r.find_picture();
-  // A code of LZW has up to 12 bits and stands for up to 4096 pixels.
+  // An LZW code has up to 12 bits and expands to up to 4096 pixels.
   if (r.width * r.height > (1 << 16) + 4096 * static_cast<int64_t>(file.bytes.size()))
     file.refuse(
         cat("a damaged GIF: its ", file.bytes.size(), " bytes cannot hold ", r.width, " x ", r.height, " pixels"),
@@ -107,13 +107,13 @@ Image decode_gif(const EncodedImage& file) {
 }
 
 std::optional<ImageSize> gif_size(const EncodedImage& file) {
-  if (!file.whole) return std::nullopt;  // the first picture may be larger than the screen that the header names
+  if (!file.whole) return std::nullopt;  // the first picture may be larger than the header's screen
   GifReader r(file);
   r.find_picture();
   return ImageSize{r.height, r.width};
 }
 
-// Pictures in the file, by the lengths of its blocks.
+// Counts the pictures by skipping blocks.
 int64_t gif_frames(const EncodedImage& file) {
   const auto byte = [&](size_t i) { return i < file.bytes.size() ? static_cast<unsigned char>(file.bytes[i]) : 0u; };
   const auto table = [&](unsigned flags) { return flags & 0x80u ? size_t{3} << ((flags & 7u) + 1) : size_t{0}; };

@@ -1,5 +1,6 @@
-// IDX, as MNIST, Fashion-MNIST, KMNIST and EMNIST come: NAME-images-idx3-ubyte, grey bytes (N, H, W), and its labels in
-// NAME-labels-idx1-ubyte. A header of big-endian numbers: 0, 0, type, dimensions; then each dimension's size.
+// Reads IDX, the format of MNIST, Fashion-MNIST, KMNIST and EMNIST: gray bytes (N, H, W) in NAME-images-idx3-ubyte,
+// labels in NAME-labels-idx1-ubyte. The header is 0, 0, type, number of dimensions, then each size as a big-endian
+// number.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -14,7 +15,7 @@ namespace amp {
 
 namespace {
 
-constexpr uint8_t kBytes = 8;  // the type of unsigned bytes
+constexpr uint8_t kBytes = 8;  // type code of unsigned bytes
 
 [[noreturn]] void refuse_idx(const std::string& name, const std::string& why, const std::string& hint = {}) {
   fail(Exit::data, "E_IDX", cat("'", printable(name), "'", why), hint);
@@ -30,7 +31,7 @@ std::string hex(std::string_view bytes) {
   return out.empty() ? out : out.substr(0, out.size() - 1);
 }
 
-// The sizes of `rank` dimensions.
+// Reads and checks the header; returns the sizes of `rank` dimensions.
 std::vector<int64_t> read_header(std::string_view bytes, const std::string& name, uint8_t rank) {
   const std::string what = rank == 1 ? "labels (1 dimension)" : "images (3 dimensions)";
   if (bytes.size() < 4)
@@ -94,7 +95,7 @@ PackedImages parse_idx(FileBytes bytes, const std::string& name) {
 
 int64_t count_images(const std::string& path) { return read_header(read_head(path, 16), path, 3)[0]; }
 
-// train-labels-idx1-ubyte beside train-images-idx3-ubyte, packed or not.
+// Finds the labels of an image file: train-labels-idx1-ubyte for train-images-idx3-ubyte, plain or .gz.
 std::string find_labels(const std::string& images) {
   const std::filesystem::path path(without_gz(images));
   std::string file = path.filename().string();

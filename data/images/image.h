@@ -1,5 +1,4 @@
-// Image files: bytes to pixels. A kind of file is one file in this folder that registers itself; whoever reads images
-// goes by decoder.h. This file: pixels in memory.
+// Pixels in memory. A kind of image file is one file in this folder that registers itself; other code uses decoder.h.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +7,14 @@
 
 namespace amp {
 
-inline constexpr int64_t kLargestSide = 65536;  // that may be asked for, in pixels
+inline constexpr int64_t kLargestSide = 65536;  // limit of settings, in pixels
 
 struct ImageSize {
   int64_t height = 0, width = 0;
   bool operator==(const ImageSize&) const = default;
 };
 
-// Rows from the top, pixels from the left, a pixel's channels side by side.
+// Rows from the top, pixels from the left, channels interleaved.
 template <class T>
 struct Pixels {
   int64_t width = 0, height = 0, channels = 1;
@@ -29,12 +28,12 @@ struct Pixels {
   bool empty() const { return data.empty(); }
 };
 
-using Image = Pixels<uint8_t>;  // 1 channel: grey; 3: red, green, blue
+using Image = Pixels<uint8_t>;  // 1 channel: gray; 3: red, green, blue
 using Mask = Pixels<int16_t>;   // the class of each pixel, or kNoClass
 
-constexpr int16_t kNoClass = -100;  // kIgnoreIndex of the labels that a mask becomes
+constexpr int16_t kNoClass = -100;  // equals kIgnoreIndex
 
-Image to_rgb(Image image);   // grey three times
+Image to_rgb(Image image);   // repeats gray
 Image to_grey(Image image);  // ITU-R 601-2 luma in 16-bit fixed point, as Pillow's convert("L")
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// JPEG by libjpeg-turbo, with the slow integer DCT and smooth upsampling, as Pillow decodes. Errors leave by longjmp:
-// functions that libjpeg may leave hold nothing with a destructor. jpeglib.h needs what stands before it.
+// Decodes JPEG with libjpeg-turbo, with the slow integer DCT and smooth upsampling, as Pillow does. Errors longjmp:
+// functions that libjpeg may leave must not hold objects with destructors. jpeglib.h needs the preceding includes.
 // clang-format off
 #include <csetjmp>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace amp {
 
 namespace {
 
-constexpr int kMaxScans = 500;  // of a progressive file; more serve only to take time
+constexpr int kMaxScans = 500;  // scans of a progressive file; more only consume time
 
 struct JpegReader {
   explicit JpegReader(const EncodedImage& f) : file(f) {
@@ -34,7 +34,8 @@ struct JpegReader {
     (*c->err->format_message)(c, of(c).why);
     std::longjmp(of(c).jump, 1);
   }
-  static void on_message(j_common_ptr c, int level) {  // a file cut short is only a warning, and grey from there on
+  // Libjpeg only warns about a truncated file and fills it with gray.
+  static void on_message(j_common_ptr c, int level) {
     if (level < 0 && c->err->msg_code == JWRN_JPEG_EOF) on_error(c);
   }
   static void on_progress(j_common_ptr c) {
@@ -87,7 +88,7 @@ int JpegReader::orientation() const {
   return 1;
 }
 
-// Inks as Adobe writes them: 255 is none. Without a colour profile, as Pillow's convert("RGB").
+// Converts inverted CMYK as Adobe writes it (255 is no ink), without a color profile, as Pillow's convert("RGB").
 Image from_inks(const Image& inks) {
   Image out(inks.width, inks.height, 3);
   for (size_t i = 0; i < inks.data.size() / 4; ++i) {
@@ -106,7 +107,7 @@ Image decode_jpeg(const EncodedImage& file) {
   const auto damaged = [&] { file.refuse(cat("a damaged JPEG: ", r.why), "remove the file or fetch it again"); };
   if (!r.header()) damaged();
   file.check_size(r.codec.output_width, r.codec.output_height);
-  const int orientation = r.orientation();  // the end of decoding forgets it
+  const int orientation = r.orientation();  // decoding frees the markers
   Image out(r.codec.output_width, r.codec.output_height, r.codec.out_color_components);
   if (!r.pixels(out)) damaged();
   if (out.channels == 4) out = from_inks(out);

@@ -1,3 +1,4 @@
+// Implements packed.h: the registry of kinds, and tables whose rows are images FILE#17 of packed files.
 #include "data/images/packed.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ std::vector<PackedKind>& packed_rows() {
 
 struct LabelledFile {
   std::string path;
-  PackedLabels labels;  // none unless they are asked for
+  PackedLabels labels;  // empty if not requested
   int64_t count = 0;
 };
 

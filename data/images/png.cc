@@ -1,4 +1,5 @@
-// PNG by libpng. Its errors leave by longjmp, so the functions that it may leave hold nothing with a destructor.
+// Decodes and encodes PNG with libpng. libpng's errors longjmp, so the functions that it may leave must not hold
+// objects with destructors.
 #include <png.h>
 
 #include <csetjmp>
@@ -35,8 +36,8 @@ struct PngReader {
     self->at += size;
   }
 
-  bool header();  // false: why says why
-  bool pixels();  // into rows
+  bool header();  // false: `why` has the reason
+  bool pixels();  // decodes into rows
   int orientation() const;
 
   const EncodedImage& file;
@@ -49,7 +50,7 @@ struct PngReader {
 
 bool PngReader::header() {
   if (setjmp(png_jmpbuf(png))) return false;
-  png_set_user_limits(png, 0x7fffffff, 0x7fffffff);  // what the header asks for is judged by check_size
+  png_set_user_limits(png, 0x7fffffff, 0x7fffffff);  // check_size limits the size instead
   png_read_info(png, info);
   return true;
 }
@@ -68,7 +69,8 @@ int PngReader::orientation() const {
   return exif_orientation({reinterpret_cast<const char*>(block), size});
 }
 
-// Colours of 8 bits a channel without alpha, as Pillow has them: 16 bits lose their lower half, palettes are looked up.
+// Requests colors of 8 bits per channel without alpha, as Pillow does: 16 bits lose the lower half, palettes are
+// expanded.
 void ask_for_colours(png_structp png, int type, int depth) {
   if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
   if (type == PNG_COLOR_TYPE_GRAY && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
@@ -95,7 +97,8 @@ Image decode_png(const EncodedImage& file) {
              height = static_cast<int64_t>(png_get_image_height(r.png, r.info));
   file.check_size(width, height);
   const int type = png_get_color_type(r.png, r.info), depth = png_get_bit_depth(r.png, r.info);
-  // Deflate makes no more than 1032 bytes of one: a header that asks for more is wrong, and costs no memory.
+  // Deflate expands a byte to at most 1032. A header that claims more is wrong, and is refused before memory is
+  // allocated.
   if (width * height / 8 > 1032 * static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged PNG: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),
                 "remove the file or fetch it again");
@@ -113,7 +116,7 @@ Image decode_png(const EncodedImage& file) {
   return file.numbers ? out : upright(std::move(out), r.orientation());
 }
 
-// The block of a chunk behind the pixels, where writers may put it; nullopt where the file is not whole.
+// Returns the eXIf block, which writers may put after the pixels; nullopt if only the file's first bytes are known.
 std::optional<std::string_view> exif_block(const EncodedImage& file) {
   const auto at = [&](size_t i) { return uint64_t{static_cast<unsigned char>(file.bytes[i])}; };
   for (uint64_t i = 8; i + 12 <= file.bytes.size();) {

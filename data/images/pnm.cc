@@ -1,4 +1,5 @@
-// Netpbm's PGM and PPM, in bytes (P5, P6) and in decimals (P2, P3), up to 8 bits a sample.
+// Decodes Netpbm images. 8-bit values are scaled to 255 with Pillow's rounding.
+// PGM and PPM, binary (P5, P6) and ASCII (P2, P3), up to 8 bits per sample.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,7 +15,7 @@ bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 class PnmScanner {
  public:
   explicit PnmScanner(const EncodedImage& file) : file_(file) {}
-  // The next decimal; comments run from # to the end of the line.
+  // Reads the next decimal; comments extend from # to the end of the line.
   int64_t number() {
     while (at_ < text().size() && (is_space(text()[at_]) || text()[at_] == '#')) {
       if (text()[at_] == '#') {

@@ -1,8 +1,9 @@
-// TIFF by libtiff: the file's first page, in strips or tiles, interleaved or in planes. Grey, palettes, RGB and CMYK of
-// up to 16 bits; JPEG inside is decoded to RGB by libtiff. As in Pillow, of 16 bits the upper 8 are kept, alpha is left
-// out, and premultiplied colors are divided by it. Other forms (floating point, 32 bits, Lab) are refused by name.
+// Decodes the first page of a TIFF with libtiff, in strips or tiles, interleaved or planar: gray, palettes, RGB and
+// CMYK of up to 16 bits; JPEG inside is decoded to RGB by libtiff. As in Pillow, the upper 8 of 16 bits are kept, alpha
+// is dropped, and premultiplied colors are divided by it. Other forms (floating point, 32 bits, Lab) are refused with
+// their name.
 //
-// libtiff's errors come by a handler of this file's own, and what it allocates at once is limited.
+// libtiff reports errors to a handler of this file, and the size of its single allocations is limited.
 #include <tiffio.h>
 
 #include <algorithm>
@@ -25,11 +26,11 @@ struct TiffReader {
   [[noreturn]] void damaged() const {
     file.refuse(cat("a damaged TIFF: ", why[0] ? why : "it cannot be opened"), "remove the file or fetch it again");
   }
-  uint32_t tag(uint32_t which, uint32_t otherwise) const;  // of 16 or 32 bits
+  uint32_t tag(uint32_t which, uint32_t otherwise) const;  // value of 16 or 32 bits
   int turned() const { return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1; }
   void read_header();
   void require_form() const;
-  Image samples();  // channels as they are stored, 8 bits each
+  Image samples();  // channels as stored, 8 bits each
   void read_strips(Image& out);
   void read_tiles(Image& out);
   void put_row(const uint8_t* from, int64_t count, uint8_t* to, int64_t channels) const;
@@ -37,7 +38,7 @@ struct TiffReader {
   const EncodedImage& file;
   int64_t at = 0;
   char why[160] = {};
-  // Closed also where the constructor throws; its callbacks read the members above.
+  // A smart pointer, so that it is closed if the constructor throws. Its callbacks read the members above.
   std::unique_ptr<TIFF, void (*)(TIFF*)> tiff{nullptr, TIFFClose};
   int64_t width = 0, height = 0, per_pixel = 1;
   uint32_t bits = 1, photometric = 0, orientation = 1;
@@ -113,7 +114,7 @@ void TiffReader::read_header() {
   }
 }
 
-// Channels of the picture itself, without alpha; 0: of a form that is not read.
+// Returns the number of channels without alpha; 0: not supported.
 int64_t tiff_channels(uint32_t photometric) {
   switch (photometric) {
     case PHOTOMETRIC_MINISWHITE:
@@ -147,14 +148,14 @@ void TiffReader::require_form() const {
   if (photometric == PHOTOMETRIC_PALETTE && bits > 8) refuse("with a palette of 16 bits");
   const uint32_t compression = tag(TIFFTAG_COMPRESSION, 1);
   if (!TIFFIsCODECConfigured(static_cast<uint16_t>(compression))) refuse(cat("with compression ", compression));
-  // No compression makes more of a byte, but for fax pages and runs of one color, whose pixels are bits.
+  // Apart from fax pages and runs of one color, whose pixels are bits, no compression expands more than this.
   const int64_t bytes = width * height * per_pixel * bits / 8;
   if (bytes / 16384 > static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged TIFF: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),
                 "remove the file or fetch it again");
 }
 
-// count samples of one row or plane, to every channels-th byte: 16 bits lose the lower half.
+// Writes `count` samples of a row or plane to every step-th byte; 16 bits lose the lower half.
 void TiffReader::put_row(const uint8_t* from, int64_t count, uint8_t* to, int64_t step) const {
   for (int64_t i = 0; i < count; ++i) {
     uint8_t v = 0;
@@ -162,7 +163,7 @@ void TiffReader::put_row(const uint8_t* from, int64_t count, uint8_t* to, int64_
       v = from[i];
     } else if (bits == 16) {
       uint16_t wide = 0;
-      std::memcpy(&wide, from + 2 * i, 2);  // in this machine's order already
+      std::memcpy(&wide, from + 2 * i, 2);  // already in the machine's byte order
       v = static_cast<uint8_t>(wide >> 8);
     } else {
       const auto bit = static_cast<uint32_t>(i) * bits;
@@ -188,7 +189,7 @@ void TiffReader::read_tiles(Image& out) {
   const int64_t w = tag(TIFFTAG_TILEWIDTH, 0), h = tag(TIFFTAG_TILELENGTH, 0);
   file.check_size(w, h);
   const int64_t row = TIFFTileRowSize(tiff.get()), size = TIFFTileSize(tiff.get()), samples = planes ? 1 : per_pixel;
-  // A tile larger than its picture is filled up: writers use sides of up to 1,024.
+  // A tile may be larger than its picture, which is then padded; writers use sides of up to 1,024.
   if (size < 1 || row < (w * samples * bits + 7) / 8 || size < row * h ||
       w * h > std::max<int64_t>(4 * width * height, 1 << 24))
     file.refuse("a damaged TIFF: tiles that do not fit the picture", "remove the file or fetch it again");
@@ -222,7 +223,7 @@ uint8_t tiff_ink(uint8_t ink, uint8_t black) {  // Pillow's cmyk2rgb
   return static_cast<uint8_t>(std::clamp(paper - ((t + (t >> 8)) >> 8), 0, 255));
 }
 
-// Grey samples as 8 bits, by palette or not.
+// Scales gray samples to 8 bits and inverts them if 0 is white.
 Image tiff_grey(const TiffReader& r, Image in) {
   const int64_t most = (int64_t{1} << std::min(r.bits, 8u)) - 1;
   Image out(r.width, r.height, 1);
@@ -276,7 +277,7 @@ Image decode_tiff(const EncodedImage& file) {
 }
 
 std::optional<ImageSize> tiff_size(const EncodedImage& file) {
-  if (!file.whole) return std::nullopt;  // the directory may stand at the end
+  if (!file.whole) return std::nullopt;  // the directory may be at the end
   const TiffReader r(file);
   return upright(ImageSize{r.height, r.width}, r.turned());
 }

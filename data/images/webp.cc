@@ -1,4 +1,4 @@
-// WebP by libwebp: still images, lossy and lossless.
+// Decodes still WebP images, lossy and lossless, with libwebp.
 #include <webp/decode.h>
 #include <webp/demux.h>
 
@@ -40,8 +40,7 @@ std::optional<ImageSize> webp_size(const EncodedImage& file) {
   const WebPData data{reinterpret_cast<const uint8_t*>(file.bytes.data()), file.bytes.size()};
   WebPBitstreamFeatures features{};
   const bool known = WebPGetFeatures(data.bytes, data.size, &features) == VP8_STATUS_OK;
-  constexpr size_t kFlags =
-      20;  // of the VP8X chunk, where the file has one; what it announces stands behind the pixels
+  constexpr size_t kFlags = 20;  // offset of the flags in the VP8X chunk, if any; announced chunks follow the pixels
   const bool extended = file.bytes.size() > kFlags && file.bytes.substr(12, 4) == "VP8X";
   if (!file.whole && (!known || (extended && (static_cast<uint8_t>(file.bytes[kFlags]) & EXIF_FLAG))))
     return std::nullopt;

@@ -1,3 +1,6 @@
+// Renders chat templates with llama.cpp's Jinja engine, which reads the templates that Hugging Face publishes. {%
+// generation %} blocks are replaced by marks that are found again in the output, so that answers can be located.
+// Templates come from files, so their size, nesting and ranges are limited.
 #include "data/language/chat_template.h"
 
 #include <jinja/lexer.h>
@@ -20,10 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr size_t kMaxTemplate = 256 << 10;  // bytes; published ones have up to 20 KiB
+constexpr size_t kMaxTemplate = 256 << 10;  // bytes; published templates have up to 20 KiB
 constexpr int kMaxNesting = 200;
-constexpr int64_t kMaxRange = 100000;  // of range(), as Jinja's sandbox has it
-// What {% generation %} and {% endgeneration %} write, to be found again and taken out.
+constexpr int64_t kMaxRange = 100000;  // limit of range(), as in Jinja's sandbox
+// Marks that {% generation %} and {% endgeneration %} write. They are removed from the output.
 constexpr std::string_view kBegin =
                                "\x01"
                                "generation\x02",
@@ -36,7 +39,7 @@ constexpr std::string_view kBegin =
        "give another one with --chat_template FILE");
 }
 
-// The engine descends once for each bracket.
+// The engine recurses once per bracket.
 void check_nesting(const std::string& source, const std::string& name) {
   int depth = 0;
   for (const char c : source) {
@@ -45,8 +48,8 @@ void check_nesting(const std::string& source, const std::string& name) {
   }
 }
 
-// Behind each tag of a generation block an expression that writes its mark. A newline behind the tag is dropped as
-// before: where the tag does not strip what follows, an empty block stands before it.
+// Adds an expression that writes the mark after each tag of a generation block. Jinja drops a newline after a tag, but
+// not after an expression. So an empty block follows unless the tag strips what follows.
 std::string with_marks(const std::string& source, bool& any) {
   std::string out;
   size_t at = 0;
@@ -66,7 +69,7 @@ std::string with_marks(const std::string& source, bool& any) {
   return out + source.substr(at);
 }
 
-// The marks taken out of a text; what stands between them are answers.
+// Removes the marks; the text between them are answers.
 RenderedChat without_marks(const std::string& text) {
   RenderedChat out;
   size_t at = 0, begun = std::string::npos;
@@ -105,7 +108,7 @@ jinja::value bounded_range(const jinja::func_args& args) {
 
 }  // namespace
 
-// A program may run on one thread at a time: as many are parsed as threads render at once.
+// A program may run on one thread at a time, so there are as many parsed programs as threads that render.
 struct ChatTemplate::Programs {
   std::mutex mutex;
   std::vector<std::unique_ptr<jinja::program>> idle;
@@ -194,7 +197,7 @@ std::map<std::string, std::string> special_tokens(const std::string& folder, con
   return out;
 }
 
-// The template in a configuration: a text, or several with names, of which "default" counts.
+// Returns the template in a configuration: a text, or a list of named templates, of which "default" is used.
 std::string template_in(const ordered_json& config) {
   if (!config.is_object() || !config.contains("chat_template")) return {};
   const ordered_json& t = config["chat_template"];

@@ -1,6 +1,5 @@
-// Texts that language models learn: plain ones, prompts with completions, conversations. This file: the template that
-// makes one text of a conversation, Jinja as tokenizer_config.json publishes it, rendered as transformers'
-// apply_chat_template does.
+// Training texts of language models: plain texts, prompts with completions, conversations. ChatTemplate renders a
+// conversation as text: Jinja as published in tokenizer_config.json, rendered as transformers' apply_chat_template.
 #pragma once
 
 #include <map>
@@ -16,22 +15,22 @@ namespace amp {
 
 struct RenderedChat {
   std::string text;
-  std::vector<std::pair<size_t, size_t>> answers;  // bytes, of the blocks {% generation %} ... {% endgeneration %}
+  std::vector<std::pair<size_t, size_t>> answers;  // byte ranges of {% generation %} ... {% endgeneration %}
 };
 
 class ChatTemplate {
  public:
-  // specials: what bos_token and the like stand for. E_CHAT_TEMPLATE (exit 5), naming `name`, for what is no template.
+  // specials: values of bos_token, eos_token, ... Throws E_CHAT_TEMPLATE (exit 5) with `name` for an invalid template.
   ChatTemplate(std::string source, std::string name, std::map<std::string, std::string> specials);
   ~ChatTemplate();
 
-  // tools: null where there are none. E_CHAT_TEMPLATE with what the template said, such as of roles that do not
-  // alternate. Any number of threads may render.
+  // tools: null if there are none. Throws E_CHAT_TEMPLATE with the template's own message, for example if roles do not
+  // alternate. Safe to call from several threads.
   RenderedChat render(const nlohmann::ordered_json& messages, bool add_generation_prompt,
                       const nlohmann::ordered_json& tools = nullptr) const;
-  bool marks_answers() const { return marks_answers_; }  // it has {% generation %}
+  bool marks_answers() const { return marks_answers_; }  // the template has {% generation %}
   const std::string& name() const { return name_; }
-  std::string special(const std::string& token) const;  // what "eos_token" stands for; empty: nothing
+  std::string special(const std::string& token) const;  // value of "eos_token"; empty: none
 
  private:
   struct Programs;
@@ -41,8 +40,9 @@ class ChatTemplate {
   std::unique_ptr<Programs> programs_;
 };
 
-// `file`, a template or a JSON file with a "chat_template"; empty: chat_template.jinja or tokenizer_config.json in
-// `folder`. Null: there is none. Special tokens are those of the folder's tokenizer_config.json, else the tokenizer's.
+// Opens `file`, a template or a JSON file with "chat_template"; empty: chat_template.jinja or tokenizer_config.json in
+// `folder`. Returns null if there is none. Special tokens are those of the folder's tokenizer_config.json, else those
+// of the tokenizer.
 std::shared_ptr<const ChatTemplate> open_chat_template(const std::string& file, const std::string& folder,
                                                        const Tokenizer& tokenizer);
 

@@ -1,3 +1,5 @@
+// Finds the answers in a rendered conversation. Templates have no standard way to mark answers, so place_of() renders
+// prefixes of the conversation and compares them with the whole text.
 #include "data/language/conversation.h"
 
 #include <algorithm>
@@ -35,9 +37,9 @@ size_t common_prefix(std::string_view a, std::string_view b) {
        "generation %} around answers (--chat_template)");
 }
 
-// Where the answer messages[i] stands in `full`. A template may write an answer otherwise once it is no longer the last
-// message (Qwen3 leaves its thoughts out): its end then is where the next message begins, which is written the same
-// without the answer before it. An end-of-text token behind all that is there (Phi-3.5) belongs to no message.
+// Returns the bytes of answer messages[i] in `full`. A template may write an answer differently when messages follow
+// (Qwen3 drops its thoughts). Then the answer ends where the next message begins, whose text does not depend on the
+// answer before it. An end-of-text token after the whole conversation (Phi-3.5) does not belong to a message.
 std::pair<size_t, size_t> place_of(const ChatTemplate& chat, const ordered_json& messages, size_t i,
                                    const ordered_json& tools, const std::string& full) {
   const std::string eos = chat.special("eos_token");
@@ -95,7 +97,7 @@ RenderedChat render_conversation(const ChatTemplate& chat, const ordered_json& m
     full.answers = {{0, full.text.size()}};
     return full;
   }
-  if (prompt > 0) {  // all that follows it
+  if (prompt > 0) {  // everything after the prompt
     const std::string text = chat.render(first_of(messages, prompt), !is_answer(messages[prompt - 1]), tools).text;
     full.answers = {{common_prefix(text, full.text), full.text.size()}};
     return full;

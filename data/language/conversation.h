@@ -1,4 +1,4 @@
-// A conversation as one text, with the parts of it that are to be learnt.
+// Renders a conversation as one text and finds the parts that have a loss.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,15 +12,14 @@ namespace amp {
 
 enum class LossOn : uint8_t { all, answers, last_answer };
 
-// Of an array of {"role", "content"}, or of ShareGPT's {"from", "value"} with human, gpt and system, the first form.
-// E_DATA_CHAT (exit 5) for anything else, `where` before it.
+// Parses an array of {"role", "content"}, or converts ShareGPT's {"from", "value"} (human, gpt, system) to it. Throws
+// E_DATA_CHAT (exit 5) with `where` for anything else.
 nlohmann::ordered_json read_messages(std::string_view json, const std::string& where);
 
-// The text of a conversation, and the bytes of it that the loss is on. Answers are what lies between {% generation %}
-// and {% endgeneration %} where the template has them; else what the template writes of each message of the assistant,
-// behind what add_generation_prompt writes. prompt: the first messages, that are none whatever their role.
-// E_CHAT_TEMPLATE for a template that writes earlier messages otherwise once others follow, so that answers have no
-// place.
+// Returns the text of a conversation and the bytes with a loss. Answers are the texts between {% generation %} and {%
+// endgeneration %} if the template has them; otherwise what the template writes for each assistant message after the
+// generation prompt. prompt: number of first messages without a loss, whatever their role. Throws E_CHAT_TEMPLATE if a
+// template rewrites earlier messages when others follow, so that answers cannot be found.
 RenderedChat render_conversation(const ChatTemplate& chat, const nlohmann::ordered_json& messages,
                                  const nlohmann::ordered_json& tools, LossOn on, size_t prompt = 0);
 

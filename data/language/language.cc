@@ -1,3 +1,5 @@
+// Tokenizes rows for causal language models and computes which ids have a loss. Byte ranges of the text (answers)
+// become labels of the tokens that overlap them.
 #include "data/language/language.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// Labels of pieces: the ids of those that share a character with a part [begin, end) of the text, in bytes.
+// Returns labels: the ids of tokens that share a character with a part [begin, end) of the text, in bytes.
 std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& pieces,
                                const std::vector<std::pair<size_t, size_t>>& parts) {
   std::vector<int64_t> labels(pieces.size(), kIgnoreIndex);
@@ -28,7 +30,7 @@ std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& 
   return labels;
 }
 
-// Of a framed text: what the frame adds counts only where it is the text's end.
+// Adds special tokens to a text. Of these only an end-of-text token after the text has a label.
 LabelledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces, const std::vector<int64_t>& labels) {
   const Frame& frame = tokenizer.single();
   LabelledText out;
@@ -42,7 +44,7 @@ LabelledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces
   return out;
 }
 
-// The end of a text, where neither its last token nor its frame is one.
+// Appends an end-of-text token unless the text or its template already ends with one.
 void end_with_eos(const Tokenizer& tokenizer, std::vector<Piece>& pieces) {
   const int32_t eos = tokenizer.special().eos;
   const Frame& frame = tokenizer.single();
@@ -142,7 +144,7 @@ bool has_something_to_learn(const LabelledText& t) {
                      [](int64_t l) { return l != kIgnoreIndex; });
 }
 
-// Cut to max_seq_len: the text before what its frame adds behind it.
+// Truncates to max_seq_len and keeps the special tokens after the text.
 void cut(LabelledText& t, const Tokenizer& tokenizer, bool in_frame, int64_t max_seq_len) {
   const Frame& frame = tokenizer.single();
   const int64_t behind = in_frame ? specials_in(frame) - ids_before(frame, FramePart::What::first, 0) : 0;

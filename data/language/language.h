@@ -1,6 +1,6 @@
-// Rows of a table as a causal language model learns them. A row is
-//   a text;  a prompt and a completion, in two columns;  a conversation: JSON's array of messages in one column, or in
-//   two its beginning and the rest. Tools for its template lie in the column "tools", where there is one.
+// Rows of a table as training texts of a causal language model. A row is
+//   a text;  a prompt and a completion, in two columns;  a conversation: a JSON array of messages in one column, or its
+//   beginning and rest in two. The column "tools", if it exists, has the tools for its template.
 #pragma once
 
 #include <memory>
@@ -17,21 +17,21 @@ namespace amp {
 
 struct LanguageOptions {
   std::vector<std::string> columns;
-  LossOn loss_on = LossOn::answers;  // of plain texts always all
-  bool end_texts = false;            // an end-of-text token behind plain texts
-  bool end_answers = true;           // and behind completions
+  LossOn loss_on = LossOn::answers;  // plain texts always use `all`
+  bool end_texts = false;            // adds an end-of-text token to plain texts
+  bool end_answers = true;           // adds an end-of-text token to completions
   TextPacking packing = TextPacking::none;
   int64_t max_seq_len = 0;
-  int64_t stride = 0;      // TextPacking::stride: tokens that windows share
-  bool keep_rows = false;  // texts with nothing to learn as well
+  int64_t stride = 0;      // TextPacking::stride: tokens that consecutive windows share
+  bool keep_rows = false;  // keeps texts without any label
 };
 
 class LanguageReader {
  public:
-  // chat may be null until a row holds a conversation: then E_CHAT_TEMPLATE (exit 2).
+  // chat may be null unless a row is a conversation; then E_CHAT_TEMPLATE (exit 2) is thrown.
   LanguageReader(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                  LanguageOptions options);
-  // All its ids, with labels: kIgnoreIndex where there is no loss. E_DATA_CHAT, E_DATA_UTF8.
+  // Returns all ids with labels; kIgnoreIndex where there is no loss. Throws E_DATA_CHAT, E_DATA_UTF8.
   LabelledText read(int64_t row) const;
 
  private:
@@ -47,8 +47,8 @@ class LanguageReader {
 
 struct LanguageTexts {
   LabelledTexts texts;
-  int64_t cut = 0;         // rows that lost their end
-  int64_t unanswered = 0;  // rows with nothing to learn in what is left of them, which are left out
+  int64_t cut = 0;         // truncated rows
+  int64_t unanswered = 0;  // rows left out because no label remains
 };
 LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                               const LanguageOptions& options);

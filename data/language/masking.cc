@@ -1,3 +1,5 @@
+// Implements BERT's masking as a wrapper of a dataset. The choice is a Philox draw per (seed, epoch, sample, position),
+// so it does not depend on batches or threads.
 #include "data/language/masking.h"
 
 #include "base/error.h"
@@ -9,7 +11,7 @@ namespace amp {
 
 namespace {
 
-constexpr uint64_t kStream = 0x6d6c6d;  // apart from the sampler's and images'
+constexpr uint64_t kStream = 0x6d6c6d;  // differs from other Philox streams
 constexpr double kMasked = 0.8, kRandom = 0.1;
 
 std::vector<bool> special_ids(const Tokenizer& tokenizer) {
@@ -74,9 +76,10 @@ class MaskedDataset final : public DatasetOver {
     return id >= 0 && id < static_cast<int64_t>(special_.size()) && !special_[static_cast<size_t>(id)];
   }
 
-  // labels: a row's ids, kIgnoreIndex where it is padded. What is chosen keeps its label, and finds its new id in ids.
+  // labels: the ids of a row, kIgnoreIndex for padding. Chosen tokens keep their label and get a new id in `ids`; the
+  // labels of others become kIgnoreIndex.
   void hide(std::span<int64_t> labels, int64_t* ids, uint64_t round, uint64_t sample) const {
-    bool chosen = false, word = false;  // of the token before; and whether that was no special one
+    bool chosen = false, word = false;  // for the previous token: was chosen; was not special
     for (size_t i = 0; i < labels.size(); ++i) {
       const int64_t id = labels[i];
       if (!maskable(id)) {
@@ -102,7 +105,7 @@ class MaskedDataset final : public DatasetOver {
   }
 
   MaskingOptions options_;
-  std::vector<bool> special_, within_;  // by id
+  std::vector<bool> special_, within_;  // per id
   int32_t mask_;
   std::vector<std::string> ids_, label_inputs_;
 };

@@ -1,3 +1,5 @@
+// Implements packing.h. Positions restart where packed texts begin, and a text's first token gets no label, because the
+// token before it belongs to another text.
 #include "data/language/packing.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// ids [from, to) of a text, behind what is in `out`.
+// Appends ids [from, to) of a text to `out`.
 void append(LabelledText& out, const LabelledText& text, size_t from, size_t to) {
   const auto part = [&](auto& to_list, const auto& from_list) {
     to_list.insert(to_list.end(), from_list.begin() + static_cast<std::ptrdiff_t>(from),
@@ -49,7 +51,7 @@ std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int6
     append(w, text, 0, before);
     append(w, text, from, to);
     append(w, text, end, n);
-    // A token is learnt once: where a window began with it, there was nothing to foretell it from.
+    // Each token has a label in one window only: tokens repeated from the previous window have none.
     const size_t seen = from == before ? 0 : before + static_cast<size_t>(stride);
     std::fill_n(w.labels.begin(), seen, kIgnoreIndex);
     if (to < end) std::fill_n(w.labels.end() - static_cast<std::ptrdiff_t>(after), after, kIgnoreIndex);
@@ -80,13 +82,13 @@ LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length) {
 
 namespace {
 
-// The texts of each sequence, best fit decreasing.
+// Returns the texts of each sequence by best-fit decreasing.
 std::vector<std::vector<size_t>> fit_texts(const LabelledTexts& texts, int64_t length) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts.length(a) > texts.length(b); });
   std::vector<std::vector<size_t>> out;
-  std::map<int64_t, std::deque<size_t>> open;  // by the room that is left, longest open first
+  std::map<int64_t, std::deque<size_t>> open;  // by free length, oldest first
   for (const size_t i : order) {
     const int64_t size = texts.length(i);
     if (size == 0) continue;
@@ -119,7 +121,7 @@ LabelledTexts pack_texts(const LabelledTexts& texts, int64_t length) {
       if (begin > 0) sequence.restarts.push_back(static_cast<int32_t>(begin));
       const LabelledText t = texts[i];
       append(sequence, t, 0, t.encoding.ids.size());
-      sequence.labels[begin] = kIgnoreIndex;  // no text foretells another's beginning
+      sequence.labels[begin] = kIgnoreIndex;  // not predicted from another text
     }
     out.append(sequence);
   }

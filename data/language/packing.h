@@ -1,4 +1,4 @@
-// What becomes of texts that are longer or shorter than a model's sequences.
+// Packing: forms sequences from texts that are longer or shorter than max_seq_len.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,22 @@
 namespace amp {
 
 enum class TextPacking : uint8_t {
-  none,  // a sequence each, cut at max_seq_len
-  stride,  // what is longer goes on in further sequences, which begin with the last tokens of the one before: no loss on these
-  wrapped,  // one after the other without regard to their borders, cut into sequences of max_seq_len: run_clm, TRL's "wrapped"
-  bfd,  // whole ones put together, best fit decreasing, as TRL's "bfd"; positions begin again with each
+  none,  // one sequence per text, truncated at max_seq_len
+  // A long text continues in further sequences, which repeat the last tokens of the previous one without a loss.
+  stride,
+  // Concatenates all texts and cuts them into sequences of max_seq_len: run_clm, TRL's "wrapped".
+  wrapped,
+  // Combines whole texts by best-fit decreasing, as TRL's "bfd"; positions restart with each text.
+  bfd,
 };
 
-// The windows of a text whose frame is the tokenizer's single().
+// Cuts a text with the tokenizer's single() template into overlapping windows. Throws E_SEQ_LEN if stride leaves no
+// length.
 std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int64_t max_seq_len, int64_t stride);
 
 LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length);
 
-// Texts of at most `length` ids. Their order is TRL's.
+// Packs texts of at most `length` ids, in the order of TRL.
 LabelledTexts pack_texts(const LabelledTexts& texts, int64_t length);
 
 }  // namespace amp

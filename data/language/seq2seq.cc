@@ -1,3 +1,5 @@
+// Implements sequence-to-sequence datasets as two text datasets, of sources and of targets, whose batches are merged.
+// Inputs with the prefix "decoder_" and the labels belong to the target.
 #include "data/language/seq2seq.h"
 
 #include <algorithm>
@@ -37,11 +39,11 @@ class Seq2SeqDataset final : public Dataset {
     sources_->check_token_range(input, rows);
     targets_->check_token_range(input, rows);
   }
-  void check_label_range(int64_t, int64_t) const override {}  // ids are looked up by the model, too
+  void check_label_range(int64_t, int64_t) const override {}  // ids are inputs, which check_token_range checks
 
  private:
   std::unique_ptr<Dataset> sources_, targets_;
-  std::vector<int32_t> lengths_;  // the longer of the two
+  std::vector<int32_t> lengths_;  // longer side of each sample
   int64_t cut_;
 };
 
@@ -84,7 +86,7 @@ struct Seq2SeqRow {
   bool cut = false;
 };
 
-// The target, whose end is an end-of-text token even of tokenizers that add none themselves.
+// Encodes the target and adds an end-of-text token if the tokenizer does not.
 Encoding encode_target(std::string_view text, const Tokenizer& tokenizer, int64_t most) {
   const int32_t end = tokenizer.special().eos;
   Encoding e = tokenizer.encode(text, most);

@@ -1,4 +1,4 @@
-// Files of columns in binary, which are known and refused: docs/adding_a_reader.md says why.
+// Refuses binary columnar files with a helpful error. docs/adding_a_reader.md explains why they are not supported.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 
 struct Columnar {
   std::string_view what;
-  std::vector<std::string_view> extensions, magic;  // magic: what such a file begins and ends with
+  std::vector<std::string_view> extensions, magic;  // magic: first and last bytes of the file
 };
 
 const std::vector<Columnar>& columnar_kinds() {

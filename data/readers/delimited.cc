@@ -1,12 +1,13 @@
-// CSV (RFC 4180) and TSV.
+// Reads CSV (RFC 4180) and TSV.
 //
-// CSV: a field that begins with a quote ends at the next single quote; doubled quotes and line breaks stand inside.
-// Lines end with LF, CRLF or CR. A byte order mark at the start of a row is dropped, an empty line is skipped.
-// A first line "sep=;", which Excel writes and reads, names the delimiter and is no row; --delimiter overrules it.
-// TSV: files of the GLUE kind have quotes in plain text, spreadsheets write RFC 4180. When no line is ragged without
-// quoting, lines are rows, and fields are unquoted where all quotes of the file are RFC 4180's: one that is not makes
-// all of them text. Else RFC 4180 applies; where it leaves lines ragged too, or refuses them, and columns are asked for
-// by number, lines need no more than those: others of a row are there or not.
+// CSV: a quoted field may contain doubled quotes and line breaks. Lines end with LF, CRLF or CR. A byte order mark at
+// the start of a row is dropped; empty lines are skipped. A first line "sep=;" (Excel's) names the delimiter and is not
+// a row; --delimiter overrides it.
+//
+// TSV: files such as GLUE's have quotes in plain text, spreadsheets write RFC 4180. The parser first reads lines
+// without quoting. If all have the same number of fields, lines are rows; fields are unquoted if all quotes of the file
+// are valid RFC 4180, otherwise quotes are text. If lines differ, RFC 4180 applies. If that fails as well and columns
+// are requested by number, each line only needs those columns.
 #include <algorithm>
 #include <deque>
 
@@ -30,8 +31,8 @@ class DelimitedParser {
     }
   }
 
-  // quoted: RFC 4180 fields; otherwise a field ends at the next delimiter or line end, and is unquoted when unquote.
-  // least > 0: so many fields a row, and any more.
+  // quoted: RFC 4180 fields. Otherwise a field ends at the next delimiter or line end, and is unquoted if `unquote` is
+  // set. least > 0: the least number of fields per row; more are allowed.
   void run(bool quoted, bool unquote, size_t least = 0) {
     if (least > 0) out_.rows_may_lack_columns();
     bool named = false;
@@ -53,11 +54,11 @@ class DelimitedParser {
     }
   }
 
-  // Of lines whose quotes are taken as text.
+  // Properties of the lines if quotes are text.
   struct Plain {
-    bool rectangular = true;   // each has as many fields as the first
-    bool quotes_text = false;  // a field has quotes that RFC 4180 does not have
-    // Where columns are asked for by number, and each line has these: how many fields that takes; else 0.
+    bool rectangular = true;   // all have as many fields as the first
+    bool quotes_text = false;  // a field has quotes that are not valid RFC 4180
+    // If columns are requested by number and every line has them: the number of fields that this takes; else 0.
     size_t least = 0;
   };
   Plain plain() {
@@ -78,7 +79,7 @@ class DelimitedParser {
     return out;
   }
 
-  // Of RFC 4180: each row has as many fields as the first, and none is refused.
+  // Returns whether RFC 4180 gives all rows the same number of fields, without an error.
   bool quoted_is_rectangular() {
     std::vector<std::string_view> fields;
     size_t width = 0;
@@ -94,7 +95,7 @@ class DelimitedParser {
   }
 
  private:
-  // Of columns by number, from the first to the last that is asked for.
+  // Returns 1 + the largest requested column number; 0 if columns are requested by name.
   size_t columns_wanted() const {
     size_t out = 0;
     for (const std::string& c : options_.wanted) {
@@ -104,7 +105,7 @@ class DelimitedParser {
     return out;
   }
 
-  // Columns that are asked for by numbers, which the first row does not hold as names.
+  // Returns false if all columns are requested by number and the first row does not contain these as names.
   bool has_header(const std::vector<std::string_view>& first) const {
     if (!options_.header) return false;
     const auto is_number = [](const std::string& c) {
@@ -134,7 +135,7 @@ class DelimitedParser {
     size_t line_start, at;
   };
   Place here() const { return {line_, line_start_, at_}; }
-  std::string where(const Place& p) const {  // "t.csv:3:14"; characters from 1
+  std::string where(const Place& p) const {  // "t.csv:3:14"; characters count from 1
     return cat(out_.name(), ":", p.line, ":", count_code_points(bytes_.substr(p.line_start, p.at - p.line_start)) + 1);
   }
 
@@ -144,7 +145,7 @@ class DelimitedParser {
          "is a quote left open, or the delimiter another (--delimiter)?");
   }
 
-  // Fields are parts of the file, or of unescaped_ until the next row.
+  // Reads a row. Fields point into the file, or into unescaped_ until the next row.
   bool next_row(bool quoted, bool unquote, std::vector<std::string_view>& fields) {
     fields.clear();
     unescaped_.clear();
@@ -166,7 +167,7 @@ class DelimitedParser {
         fields.push_back(plain_field(unquote));
       }
       if (at_line_end()) break;
-      ++at_;  // the delimiter
+      ++at_;  // skips the delimiter
       place += static_cast<uint32_t>(count_code_points(bytes_.substr(begin, at_ - begin)));
     }
     skip_line_end();
@@ -185,7 +186,7 @@ class DelimitedParser {
 
   std::string_view kept(std::string text) { return unescaped_.emplace_back(std::move(text)); }
 
-  // True when the whole field is one quoted string whose inner quotes are doubled.
+  // Returns true if the whole field is one quoted string whose inner quotes are doubled.
   static bool unquoted(std::string_view field, std::string& out) {
     if (field.size() < 2 || field.front() != '"' || field.back() != '"') return false;
     const std::string_view inner = field.substr(1, field.size() - 2);
@@ -201,7 +202,7 @@ class DelimitedParser {
   std::string_view quoted_field() {
     const Place opened = here();
     const size_t begin = ++at_;
-    std::string text;  // from the first doubled quote on
+    std::string text;  // used once a quote is doubled
     size_t copied = begin;
     bool doubled = false;
     while (true) {
@@ -243,8 +244,8 @@ class DelimitedParser {
   char delimiter_;
   const TableOptions& options_;
   TableBuilder& out_;
-  std::vector<uint32_t> places_;       // of the row's fields, in its first line
-  std::deque<std::string> unescaped_;  // the row's fields that had doubled quotes
+  std::vector<uint32_t> places_;       // column of each field in the row's first line
+  std::deque<std::string> unescaped_;  // fields of the row with doubled quotes
   size_t at_ = 0, line_start_ = 0;
   int64_t line_ = 1, row_line_ = 1;
 };

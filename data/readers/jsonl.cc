@@ -1,5 +1,5 @@
-// JSON lines: an object per line; columns are the keys in order of appearance; numbers and booleans read as their text.
-// And JSON of one piece: an array of such objects, or an object whose "data" is one.
+// Reads JSON lines: an object per line. Columns are the keys in order of appearance; numbers and booleans become their
+// text. Also reads a JSON array of such objects, and an object whose "data" is such an array.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 constexpr int kMaxDepth = 100;
 
-// A part of the file with the place where it begins, from 1.
+// A part of the file and the position where it begins, from 1.
 struct Part {
   std::string_view text;
   int64_t line = 1;
@@ -28,7 +28,7 @@ struct Part {
        "write one JSON object a line, such as {\"text\": \"...\", \"label\": \"...\"}, or an array of them");
 }
 
-// At a byte of a part, from 1.
+// Reports the position of a byte of a part, from 1.
 [[noreturn]] void refuse(const TableBuilder& out, const Part& part, size_t byte, const std::string& what) {
   const std::string_view before = part.text.substr(0, byte > 0 ? byte - 1 : 0);
   const size_t newline = before.rfind('\n');
@@ -62,12 +62,12 @@ ordered_json parse_object(const Part& part, const TableBuilder& out) {
   return object;
 }
 
-// Walks over JSON, its brackets and texts, without reading it.
+// Scans JSON for brackets and strings without parsing it, to find the parts of large files.
 class JsonScanner {
  public:
   explicit JsonScanner(std::string_view bytes) : bytes_(bytes) {}
 
-  char next() {  // behind spaces; 0: the end
+  char next() {  // skips spaces; 0: the end
     while (at_ < bytes_.size() && std::string_view(" \t\r\n").find(bytes_[at_]) != std::string_view::npos) advance();
     return at_ < bytes_.size() ? bytes_[at_] : '\0';
   }
@@ -76,7 +76,7 @@ class JsonScanner {
     ++line_;
     line_begin_ = at_;
   }
-  Part value() {  // up to a comma or a bracket that closes what lies around it
+  Part value() {  // ends at a comma or at the enclosing bracket
     next();
     Part part{{}, line_, at_ - line_begin_ + 1};
     const size_t begin = at_;
@@ -102,7 +102,7 @@ class JsonScanner {
   }
 
  private:
-  void text() {  // from its first quote to its last
+  void text() {  // skips a string
     for (advance(); at_ < bytes_.size() && bytes_[at_] != '"'; advance()) {
       if (bytes_[at_] == '\\' && at_ + 1 < bytes_.size()) advance();
     }
@@ -112,7 +112,7 @@ class JsonScanner {
   int64_t line_ = 1;
 };
 
-// The elements of an array that begins here, behind which the scanner then stands; false: the array has no end.
+// Finds the elements of an array that begins here and moves past it. Returns false if the array has no end.
 bool elements(JsonScanner& scan, std::vector<Part>& out) {
   scan.advance();
   if (scan.next() != ']') {
@@ -124,7 +124,7 @@ bool elements(JsonScanner& scan, std::vector<Part>& out) {
   return true;
 }
 
-// Of an object that is the whole file: the elements of "data"; none: it has no such array, or more follows.
+// Returns the elements of "data" of an object that is the whole file; empty if there is no such array or more follows.
 std::vector<Part> data_of(std::string_view bytes) {
   JsonScanner scan(bytes);
   std::vector<Part> found;
@@ -147,7 +147,7 @@ std::vector<Part> data_of(std::string_view bytes) {
   return scan.next() == '\0' && objects ? found : std::vector<Part>();
 }
 
-// f(part) of each object.
+// Calls f(part) for each object.
 template <class F>
 void for_each_part(std::string_view bytes, const TableBuilder& out, F&& f) {
   JsonScanner scan(bytes);

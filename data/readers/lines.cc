@@ -1,4 +1,5 @@
-// Plain lines: a row each, in the column "text". Empty lines are none. A .txt whose first line has a tab is a table.
+// Reads plain lines: one row per non-empty line, in the column "text". A .txt whose first line has a tab is read as a
+// table.
 #include "base/error.h"
 #include "base/text.h"
 #include "data/reader.h"

@@ -1,3 +1,4 @@
+// Implements reader.h: the registry of readers and their choice by extension.
 #include "data/reader.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Tokens that are found in text as they are written, before a model sees it.
+// Added tokens: tokens that are found in the text verbatim, before the model cuts it.
 #pragma once
 
 #include <map>
@@ -19,16 +19,17 @@ class AddedTokens {
  public:
   AddedTokens() = default;
   AddedTokens(std::vector<AddedToken> tokens, const TextStep& normalizer);
-  // The splits that are no token yet, split at the tokens that are looked for before or after normalization.
+  // Divides the splits that are not tokens yet at added tokens. normalized: matches tokens with that flag (after
+  // normalization), else the others.
   void split(WorkingText& t, bool normalized) const;
   const std::vector<AddedToken>& all() const { return tokens_; }
-  const std::string& looked_for(size_t i) const;  // of all()[i]: normalized where text is
+  const std::string& looked_for(size_t i) const;  // text of all()[i], normalized if the token is
 
  private:
-  struct Set {  // indices into tokens_ by first byte, the longest text first
+  struct Set {  // indices into tokens_ by first byte, longest text first
     std::map<unsigned char, std::vector<size_t>> by_first;
     std::string firsts;
-    std::vector<std::string> texts;  // by index: what is looked for
+    std::vector<std::string> texts;  // by index: the text to find
   };
   void find(const Set& set, std::string_view text, std::vector<Split>& out) const;
   std::vector<AddedToken> tokens_;

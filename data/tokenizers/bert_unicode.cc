@@ -1,3 +1,5 @@
+// Implements bert_unicode.h with tables of ranges (bert_unicode_tables.inc) and utf8proc. A test compares all code
+// points with the reference tokenizer.
 #include "data/tokenizers/bert_unicode.h"
 
 #include <utf8proc.h>
@@ -14,7 +16,7 @@ struct Range {
   uint32_t first, last;
 };
 struct Fold {
-  uint32_t first, last, to;  // first + i becomes to + i
+  uint32_t first, last, to;  // maps first + i to to + i
 };
 #include "data/tokenizers/bert_unicode_tables.inc"
 
@@ -24,7 +26,7 @@ std::vector<CharClass> build_classes() {
     for (const Range& r : ranges) std::fill(classes.begin() + r.first, classes.begin() + r.last + 1, c);
   };
   set(kPunctuation, CharClass::punctuation);
-  // The tables do not overlap: the test of all code points would show it.
+  // The tables do not overlap; the test of all code points would detect it.
   set(kMark, CharClass::mark);
   set(kIdeograph, CharClass::ideograph);
   set(kSpace, CharClass::space);
@@ -66,7 +68,7 @@ void decompose(std::vector<uint32_t>& text) {
     if (n <= 0) out.push_back(c);
     for (std::ptrdiff_t i = 0; i < n; ++i) out.push_back(static_cast<uint32_t>(buffer[i]));
   }
-  // Canonical ordering: each run of non-starters is sorted by combining class, stably.
+  // Canonical ordering: sorts each run of non-starters by combining class, stably.
   for (size_t start = 0; start < out.size();) {
     size_t end = start;
     while (end < out.size() && combining_class(out[end]) != 0) ++end;

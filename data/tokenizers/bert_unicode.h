@@ -1,6 +1,6 @@
-// What the reference BERT tokenizer (Hugging Face tokenizers 0.23) does with each code point. Its parts were built with
-// different Unicode versions (categories: 8, decomposition: 12, lower case: 17), so the classes are its own tables
-// rather than utf8proc's; decomposition and lower case are utf8proc's, corrected where the reference differs.
+// The character classes of the reference BERT tokenizer (Hugging Face tokenizers 0.23). Its parts use different Unicode
+// versions (categories: 8, decomposition: 12, lower case: 17). So the classes have their own tables; decomposition and
+// lower case are utf8proc's, corrected where the reference differs.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,6 @@ CharClass char_class(uint32_t code_point);
 void decompose(std::vector<uint32_t>& text);
 uint32_t lower_case(uint32_t code_point);
 int combining_class(uint32_t code_point);
-bool has_own_decomposition(uint32_t code_point);  // false: none in the reference, whatever utf8proc says
+bool has_own_decomposition(uint32_t code_point);  // false: the reference does not decompose it, although utf8proc may
 
 }  // namespace amp

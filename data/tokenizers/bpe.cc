@@ -1,5 +1,6 @@
-// Byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909), on characters that stand for bytes or with bytes as a
-// last resort.
+// Byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909), on byte-level characters or with byte fallback. Merges
+// are applied lowest rank first with a heap of candidates; stale candidates are skipped when they are popped. Results
+// of frequent parts are cached.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +19,7 @@ struct Merge {
   int32_t id = -1;
 };
 
-// Pairs of ids to their merge: open addressing, made once.
+// Hash table from pairs of ids to their merge: open addressing, filled once.
 class MergeTable {
  public:
   void reserve(size_t n) {
@@ -55,11 +56,11 @@ class MergeTable {
 
 struct Symbol {
   int32_t id = 0;
-  uint32_t bytes = 0;  // 0: merged into the one before
+  uint32_t bytes = 0;  // 0: merged into the previous one
   int32_t before = -1, after = -1;
 };
 
-// A merge that may be done; the lowest rank first, then the leftmost.
+// A possible merge; ordered by lowest rank, then leftmost.
 struct Candidate {
   uint32_t rank;
   int32_t at;
@@ -142,7 +143,7 @@ class Bpe final : public TokenModel {
     }
   }
 
-  // The part as single characters; unknown ones as the file asks.
+  // Splits the part into characters; unknown ones are handled as the file's settings request.
   std::vector<Symbol> characters(std::string_view part) const {
     std::vector<Symbol> out;
     out.reserve(part.size());
@@ -151,7 +152,7 @@ class Bpe final : public TokenModel {
       if (n > 0) out.back().after = n;
       out.push_back({id, bytes, n - 1, -1});
     };
-    uint32_t unknown_bytes = 0;  // of an unknown token that is not added yet
+    uint32_t unknown_bytes = 0;  // bytes of an unknown token that is not yet added
     std::string key;
     for (size_t at = 0; at < part.size();) {
       const CodePoint c = decode_utf8(part, at);
@@ -202,7 +203,7 @@ class Bpe final : public TokenModel {
       if (left.bytes == 0 || left.after < 0) continue;
       Symbol& right = s[static_cast<size_t>(left.after)];
       const Merge* const m = merges_.find(left.id, right.id);
-      if (!m || m->id != top.id) continue;  // one of the two has changed since
+      if (!m || m->id != top.id) continue;  // stale: one of the two has changed
       left.id = top.id;
       left.bytes += right.bytes;
       right.bytes = 0;
@@ -214,7 +215,8 @@ class Bpe final : public TokenModel {
   }
 
   TokenIds ids_;
-  std::vector<int32_t> characters_ = std::vector<int32_t>(0x10000, -1);  // by code point: the token that it is alone
+  // By code point: the token of the single character.
+  std::vector<int32_t> characters_ = std::vector<int32_t>(0x10000, -1);
   MergeTable merges_;
   std::string unknown_, prefix_, suffix_;
   int32_t unknown_id_ = -1;

@@ -1,4 +1,5 @@
-// vocab.json with merges.txt beside it: GPT-2, RoBERTa and CLIP, told apart by their vocabularies.
+// Opens vocab.json with merges.txt in the same folder: GPT-2, RoBERTa and CLIP, which are distinguished by their
+// vocabularies. The files are converted to the JSON of a tokenizer.json with the family's other parts.
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -43,7 +44,7 @@ Json special(const Json& vocab, const char* token, bool lstrip = false) {
 
 Json bytes(bool trim) { return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", trim}}; }
 
-// Adds what the family has beyond vocabulary and merges.
+// Adds the family's parts other than vocabulary and merges.
 void as_clip(Json& j, const Json& vocab) {
   j["model"]["end_of_word_suffix"] = "</w>";
   j["model"]["unk_token"] = "<|endoftext|>";

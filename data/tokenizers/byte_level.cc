@@ -9,7 +9,7 @@ namespace amp {
 
 namespace {
 
-// Bytes that print in Latin-1 stand for themselves, the others for U+0100 on, in order.
+// Printable Latin-1 bytes map to themselves, the others to U+0100, U+0101, ... in order.
 std::array<std::string, 256> make_map() {
   std::array<std::string, 256> map;
   uint32_t next = 256;

@@ -7,13 +7,14 @@
 
 namespace amp {
 
-extern const std::array<std::string, 256> kByteLevel;  // UTF-8 of the character of each byte
+extern const std::array<std::string, 256> kByteLevel;  // UTF-8 of each byte's character
 
-// The bytes that a text of such characters stands for; false: one of them is none.
+// Converts such characters back to bytes; returns false if the text has another character.
 bool bytes_of_level(std::string_view text, std::string& bytes);
-int fallback_byte(std::string_view token);  // of "<0xE2>"; -1: another token
+int fallback_byte(std::string_view token);  // byte of "<0xE2>"; -1: other tokens
 std::string fallback_token(unsigned char byte);
-// How many bytes from `at` on, which are not UTF-8, a decoder replaces by one U+FFFD (Unicode 3.9, maximal subparts).
+// Returns the number of ill-formed bytes from `at` that a decoder replaces by one U+FFFD (Unicode 3.9, maximal
+// subparts).
 size_t ill_formed_length(std::string_view bytes, size_t at);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Implements the decoder steps of Hugging Face tokenizers. Steps change a list of token texts in place; their
+// concatenation is the decoded text.
 #include "data/tokenizers/decoders.h"
 
 #include <array>
@@ -44,7 +46,7 @@ std::string cleaned(std::string text) {
 
 const std::string kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Bytes as text, each maximal part of an ill-formed sequence as U+FFFD.
+// Converts bytes to text; each maximal part of an ill-formed sequence becomes U+FFFD.
 std::string lossy(const std::string& bytes) {
   std::string out;
   for (size_t at = 0; at < bytes.size();) {
@@ -82,7 +84,7 @@ DecodeStep byte_level_step() {
     std::string bytes;
     for (const std::string& t : tokens) {
       std::string own;
-      if (!bytes_of_level(t, own)) own = t;  // not made of characters that stand for bytes
+      if (!bytes_of_level(t, own)) own = t;  // contains other characters: kept as it is
       bytes += own;
     }
     tokens = {lossy(bytes)};
@@ -118,7 +120,7 @@ DecodeStep byte_fallback_step() {
 DecodeStep metaspace_step(std::string replacement, bool prepended) {
   return [=](std::vector<std::string>& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (i == 0 && prepended) {  // of the first token no mark is a space
+      if (i == 0 && prepended) {  // in the first token marks are dropped
         replace_all(tokens[i], replacement, "");
         continue;
       }

@@ -1,5 +1,4 @@
-// From tokens back to text: the steps of Hugging Face's decoders, each on a list of texts whose concatenation is the
-// result.
+// Decoding: the steps of Hugging Face's decoders. Each changes a list of texts, whose concatenation is the result.
 #pragma once
 
 #include <functional>
@@ -10,16 +9,17 @@ namespace amp {
 
 using DecodeStep = std::function<void(std::vector<std::string>&)>;
 
-// WordPiece: tokens between spaces, those with the prefix joined to the one before; cleanup: " ." is "." and the like.
+// WordPiece: joins tokens with spaces, and tokens with the prefix without. cleanup: " ." becomes "." and the like.
 std::string decode_word_pieces(std::vector<std::string> tokens, const std::string& prefix, bool cleanup);
 
 DecodeStep word_piece_step(std::string prefix, bool cleanup);
-DecodeStep byte_level_step();                                        // characters that stand for bytes
-DecodeStep byte_fallback_step();                                     // <0xE2> and its kind
-DecodeStep metaspace_step(std::string replacement, bool prepended);  // spaces, the first left out when it was added
-DecodeStep suffix_step(std::string suffix);                          // BPE: a suffix is a space, of the last nothing
+DecodeStep byte_level_step();                                        // byte-level characters to bytes
+DecodeStep byte_fallback_step();                                     // tokens such as <0xE2> to bytes
+DecodeStep metaspace_step(std::string replacement, bool prepended);  // marks to spaces; drops a prepended one
+// BPE: the suffix becomes a space, except in the last token.
+DecodeStep suffix_step(std::string suffix);
 DecodeStep replace_step(std::string pattern, std::string content);
-DecodeStep fuse_step();                                                 // one text
-DecodeStep strip_step(std::string content, size_t start, size_t stop);  // at most so many of it at either end
+DecodeStep fuse_step();                                                 // joins all texts
+DecodeStep strip_step(std::string content, size_t start, size_t stop);  // removes at most that many at each end
 
 }  // namespace amp

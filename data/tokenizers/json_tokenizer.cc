@@ -1,4 +1,5 @@
-// Hugging Face's tokenizer.json, with what tokenizer_config.json beside it says of special tokens.
+// Reads Hugging Face's tokenizer.json, with the special tokens of tokenizer_config.json in the same folder. Each part
+// is read by the file of its kind (normalizers.cc, pre_tokenizers.cc, ...); unknown types are errors.
 #include "data/tokenizers/json_tokenizer.h"
 
 #include <filesystem>
@@ -113,7 +114,7 @@ void read_decoder(const Json& j, std::vector<DecodeStep>& out) {
   }
 }
 
-bool holds(const Json& j, const char* type) {  // a part of that type, however deep in sequences
+bool holds(const Json& j, const char* type) {  // searches nested sequences
   if (!j.is_object()) return false;
   if (j.value("type", "") == type) return true;
   for (const char* const list : {"pretokenizers", "normalizers"}) {

@@ -1,4 +1,4 @@
-// A tokenizer from the JSON of a tokenizer.json; readers of other files write theirs as such JSON.
+// Makes a tokenizer from the JSON of a tokenizer.json. Readers of other formats convert theirs to such JSON.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// folder: where tokenizer_config.json may lie. Throws nlohmann's exceptions for another structure.
+// folder: where tokenizer_config.json may be. Throws nlohmann's exceptions for another structure.
 std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& j, const std::string& folder);
 
 }  // namespace amp

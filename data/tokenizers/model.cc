@@ -1,3 +1,4 @@
+// Implements model.h: the registry of models, helpers for reading them, and the cache of frequent parts.
 #include "data/tokenizers/model.h"
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// The "model" of a tokenizer: what cuts a part of a text into tokens of a vocabulary. A kind is one file here that
-// registers itself by the name that tokenizer.json gives it.
+// TokenModel: cuts a part of a text into tokens of a vocabulary. Each kind is one file here that registers itself with
+// the name that tokenizer.json uses.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace amp {
 
-// Of a part: a token and how many bytes of the part it takes, counted from `begin`.
+// A token and its bytes [begin, end) of the part.
 struct ModelToken {
   int32_t id = 0;
   uint32_t begin = 0, end = 0;
@@ -30,12 +30,12 @@ class TokenModel {
   virtual ~TokenModel() = default;
   virtual void cut(std::string_view part, std::vector<ModelToken>& out) const = 0;
   virtual const TokenIds& vocabulary() const = 0;
-  virtual std::string unknown() const { return {}; }  // the token of what has none
+  virtual std::string unknown() const { return {}; }  // the unknown token
 };
 
 struct TokenModelKind {
   const char* name;                                                  // "BPE"
-  bool (*is_one)(const nlohmann::json& model);                       // of a file that does not name its kind
+  bool (*is_one)(const nlohmann::json& model);                       // detects the kind if the file does not name it
   std::unique_ptr<TokenModel> (*read)(const nlohmann::json& model);  // E_TOKENIZER
 };
 struct TokenModelRegistration {
@@ -45,10 +45,10 @@ std::unique_ptr<TokenModel> read_model(const nlohmann::json& model);
 
 TokenIds read_ids(const nlohmann::json& vocab);  // {"token": id}
 
-// What parts were cut into before, for those that come again; used by many threads.
+// Cache of the tokens of frequent parts; thread-safe.
 class CutCache {
  public:
-  bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appended
+  bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appends to out
   void keep(std::string_view part, const ModelToken* begin, const ModelToken* end) const;
 
  private:

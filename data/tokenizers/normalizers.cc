@@ -1,3 +1,5 @@
+// Implements the normalizers of tokenizer.json. Each step changes the text of a WorkingText and keeps the map from its
+// bytes to places in the original text.
 #include "data/tokenizers/normalizers.h"
 
 #include <algorithm>
@@ -44,7 +46,7 @@ void lowercase(WorkingText& t) {
     return;
   }
   map_chars(t, [](uint32_t c, std::vector<uint32_t>& out) {
-    if (c == 0x130)  // the one letter whose lower case is two
+    if (c == 0x130)  // the only letter whose lower case is two characters
       out = {'i', 0x307};
     else
       out = {lower_case(c)};
@@ -86,7 +88,7 @@ TextStep bert_normalizer(const nlohmann::json& j) {
   };
 }
 
-// Neural machine translation's cleaning, as SentencePiece has it.
+// SentencePiece's "nmt" cleaning.
 void nmt(WorkingText& t) {
   map_chars(t, [](uint32_t c, std::vector<uint32_t>& out) {
     if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f) return;

@@ -1,4 +1,4 @@
-// The "normalizer" of a tokenizer.json: what is done to text before it is split.
+// The "normalizer" of a tokenizer.json: changes text before it is split.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace amp {
 
 using TextStep = std::function<void(WorkingText&)>;
 
-TextStep read_normalizer(const nlohmann::json& j);       // null: nothing is done
-TextStep precompiled_step(const std::string& charsmap);  // SentencePiece's, as bytes
+TextStep read_normalizer(const nlohmann::json& j);       // null: no normalizer
+TextStep precompiled_step(const std::string& charsmap);  // charsmap: SentencePiece's, as bytes
 Finder read_pattern(const nlohmann::json& j);            // {"String": ...} or {"Regex": ...}
 
-// f(code point, out): each character becomes those that f appends, in its place.
+// Replaces each character by the characters that f(code point, out) appends.
 void map_chars(WorkingText& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Implements the tokenizer pipeline: added tokens, normalizer, pre-tokenizer, model; and decoders for the way back.
+// Offsets of tokens are code points of the original text, whatever the normalizer did.
 #include "data/tokenizers/pipeline.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// Bytes of a text to its code points.
+// Maps bytes of a text to code points.
 class CodePoints {
  public:
   explicit CodePoints(std::string_view text) {
@@ -29,7 +31,7 @@ class CodePoints {
   int32_t operator()(uint32_t byte) const { return at_.empty() ? static_cast<int32_t>(byte) : at_[byte]; }
 
  private:
-  std::vector<int32_t> at_;  // empty: one byte each
+  std::vector<int32_t> at_;  // empty: ASCII, one byte each
 };
 
 class TokenizerPipeline final : public Tokenizer {
@@ -102,7 +104,7 @@ class TokenizerPipeline final : public Tokenizer {
     tokens_[static_cast<size_t>(id)] = token;
   }
 
-  // Normalized text to tokens.
+  // Converts normalized text to tokens.
   void finish(WorkingText& t, const CodePoints& code_points, std::vector<Piece>& out) const {
     added_.split(t, true);
     if (p_.pre_tokenizer) p_.pre_tokenizer(t);
@@ -126,7 +128,7 @@ class TokenizerPipeline final : public Tokenizer {
     out.push_back(piece);
   }
 
-  // Spaces of the token are left out of its place, but for one that was put before the text.
+  // Excludes a token's spaces from its offsets, except one that was put before the text.
   void trim(Piece& piece, std::string_view text, bool first) const {
     static const std::string& space = kByteLevel[' '];
     int32_t leading = 0, trailing = 0;

@@ -1,5 +1,5 @@
-// A tokenizer made of steps, as tokenizer.json describes it: added tokens, normalization, splitting, a model, a frame
-// and a way back. Files of other kinds are read into the same parts.
+// A tokenizer made of steps, as tokenizer.json describes it: added tokens, normalizer, pre-tokenizer, model, template
+// and decoders. Files of other kinds are read into the same parts.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 namespace amp {
 
 struct PipelineParts {
-  TextStep normalizer, pre_tokenizer;  // null: nothing is done
+  TextStep normalizer, pre_tokenizer;  // null: none
   std::unique_ptr<TokenModel> model;
   std::vector<AddedToken> added;
-  std::vector<DecodeStep> decoders;  // none: tokens between spaces
-  Frame single, pair;                // empty: the texts alone
+  std::vector<DecodeStep> decoders;  // empty: tokens are joined with spaces
+  Frame single, pair;                // empty: only the texts
   SpecialIds special;
-  bool trim_places = false;       // spaces at the ends of a token are outside its place
-  bool add_prefix_space = false;  // one of them was put before the text
-  bool spaced_words = false;      // a word of a text given word by word has a space before it
+  bool trim_places = false;       // offsets exclude spaces at the ends of a token
+  bool add_prefix_space = false;  // a space was put before the text
+  bool spaced_words = false;      // texts given as words get a space before each word
   bool cut_left = false;
 };
 

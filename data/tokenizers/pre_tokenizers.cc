@@ -1,3 +1,5 @@
+// Implements the pre-tokenizers of tokenizer.json: rules that split text at spaces, punctuation or patterns, and the
+// byte-level and SentencePiece maps.
 #include "data/tokenizers/pre_tokenizers.h"
 
 #include <nlohmann/json.hpp>
@@ -15,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// GPT-2's, as in its encoder.py.
+// GPT-2's pattern, from its encoder.py.
 const char* const kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 SplitRule split_rule(const std::string& name) {
@@ -61,7 +63,7 @@ TextStep fixed_length(uint32_t length) {
   return splitter(find, SplitRule::isolated);
 }
 
-// Characters that stand for the bytes, each in the place of its own; splits follow.
+// Replaces bytes by byte-level characters, which keep the bytes' places, and adjusts the splits.
 void to_level(WorkingText& t) {
   WorkingText out;
   out.origin = t.origin;

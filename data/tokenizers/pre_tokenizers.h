@@ -1,4 +1,4 @@
-// The "pre_tokenizer" of a tokenizer.json: how text is split before a model cuts the parts into tokens.
+// The "pre_tokenizer" of a tokenizer.json: splits text before the model cuts the parts into tokens.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,9 +7,9 @@
 
 namespace amp {
 
-TextStep read_pre_tokenizer(const nlohmann::json& j);  // null: nothing is done
+TextStep read_pre_tokenizer(const nlohmann::json& j);  // null: none
 
-// SentencePiece's: spaces become the replacement, one stands before the text, and parts begin with it.
+// SentencePiece's: replaces spaces, puts one before the text, and splits so that parts begin with the replacement.
 enum class Prepend : uint8_t { always, first, never };
 TextStep metaspace(const std::string& replacement, Prepend prepend, bool split);
 TextStep byte_level(bool add_prefix_space, bool use_regex);

@@ -1,4 +1,5 @@
-// SentencePiece's compiled normalization: a double-array trie of what is replaced, and the texts that replace it.
+// SentencePiece's compiled normalization: a double-array trie (Darts) of sources, and the texts that replace them. The
+// algorithm and the attribution of changes to characters follow Hugging Face's spm_precompiled.
 #include <utf8proc.h>
 
 #include <cstring>
@@ -25,7 +26,7 @@ class CharsMap {
     texts_ = bytes.substr(4 + size);
   }
 
-  // What replaces a text: that of the shortest of its beginnings that has one.
+  // Finds the replacement of the shortest prefix of the text that has one.
   bool find(std::string_view text, std::string_view& out) const {
     if (units_.empty()) return false;
     size_t node = offset(units_[0]);
@@ -78,7 +79,7 @@ void put_plain(std::vector<Change>& out, const CharsMap& map, std::string_view p
   }
 }
 
-// Grapheme by grapheme; one of less than six bytes is looked up as a whole first.
+// Replaces grapheme by grapheme. A grapheme of less than six bytes is first looked up as a whole.
 void apply(const CharsMap& map, WorkingText& t) {
   std::vector<Change> changes;
   changes.reserve(t.text.size());

@@ -1,3 +1,6 @@
+// Implements Regex with PCRE2's JIT. Patterns are written for Oniguruma, so \w and \W are replaced by Oniguruma's
+// class. Characters newer than PCRE2's Unicode are replaced in the subject by older ones of the same category and
+// length.
 #include "data/tokenizers/regex.h"
 
 #include <algorithm>
@@ -19,10 +22,10 @@ constexpr Stand kStands[] = {
 #include "data/tokenizers/regex_unicode_tables.inc"
 };
 
-// Oniguruma's \w: letters, marks, decimal digits, connectors, and six numbers of Latin-1.
+// Oniguruma's \w: letters, marks, decimal digits, connectors, and six numerals of Latin-1.
 constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
-// \w and \W written out; everything else means the same in both.
+// Expands \w and \W; other syntax means the same in both engines.
 std::string translated(const std::string& pattern) {
   std::string out;
   bool in_class = false;
@@ -51,11 +54,12 @@ const Stand* stand_of(uint32_t c) {
   return after != std::begin(kStands) && c <= std::prev(after)->last ? std::prev(after) : nullptr;
 }
 
-// The text with every character that PCRE2 does not know yet replaced by one of its category, of as many bytes.
+// Replaces each character that is unknown to PCRE2 by one of the same category and number of bytes. Returns whether
+// there was one.
 bool has_unknown(std::string_view text, std::string& known) {
   bool found = false;
   for (size_t at = 0; at < text.size();) {
-    if (static_cast<unsigned char>(text[at]) < 0xe0) {  // the oldest such character takes three bytes
+    if (static_cast<unsigned char>(text[at]) < 0xe0) {  // such characters have at least three bytes
       ++at;
       continue;
     }
@@ -91,7 +95,7 @@ Regex::Regex(const std::string& pattern) {
   PCRE2_SIZE at = 0;
   auto made = std::make_shared<Code>();
   made->pattern = pattern;
-  // MULTILINE and the dot that stops at a newline are Ruby's; NEVER_BACKSLASH_C keeps matches on characters.
+  // MULTILINE and a dot that stops at newlines are Ruby's rules. NEVER_BACKSLASH_C keeps matches on whole characters.
   made->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr);
   if (!made->code) {

@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer files, by PCRE2. The files are written for Oniguruma (Ruby's syntax): \w and \s mean
-// what they mean there, and characters newer than PCRE2's Unicode are matched by their category.
+// Regular expressions of tokenizer files, matched by PCRE2. The files are written for Oniguruma (Ruby's syntax); \w and
+// \s have its meaning. Characters newer than PCRE2's Unicode are matched by their category.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace amp {
 
 class Regex {
  public:
-  explicit Regex(const std::string& pattern);  // E_TOKENIZER (exit 5) where it cannot be compiled
+  explicit Regex(const std::string& pattern);  // throws E_TOKENIZER (exit 5) for an invalid pattern
   void find_all(std::string_view text, std::vector<Match>& out) const;
-  Finder finder() const;  // lives as long as copies of it
+  Finder finder() const;  // owns the compiled pattern
 
  private:
   struct Code;
