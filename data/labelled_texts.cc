@@ -1,3 +1,5 @@
+// Implements LabelledTexts. Arrays that most data do not need (types, positions, labels that differ from ids) are only
+// filled once a text needs them.
 #include "data/labelled_texts.h"
 
 #include <algorithm>

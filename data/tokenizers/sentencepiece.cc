@@ -1,4 +1,5 @@
-// SentencePiece's model files: unigram and BPE, read as Hugging Face's converters read them.
+// Opens SentencePiece's model files, unigram and BPE, and converts them to the JSON of a tokenizer.json as Hugging
+// Face's converters do. The file is a Protocol Buffers message, whose few fields are read here by number.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -22,7 +23,8 @@ const std::string kSpaceMark = "\u2581";
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
-constexpr size_t kLongestPiece = 4096;  // trainers' default is 16 characters; all ways to cut one in two are tried
+// Trainers' default is 16 characters; merges_of() tries all ways to split a token in two.
+constexpr size_t kLongestPiece = 4096;
 
 struct SpmPiece {
   std::string text;
@@ -77,7 +79,7 @@ Spm parse(std::string_view bytes, const std::string& path) {
   return m;
 }
 
-// The merges that make each token of two others, the best first.
+// Returns the merges that make each token of two others, best first.
 Json merges_of(const std::vector<SpmPiece>& pieces, const Json& ids) {
   struct Merge {
     std::string left, right;
@@ -134,7 +136,7 @@ Json steps_before(const Spm& m) {
   return {{"type", "Sequence"}, {"normalizers", steps}};
 }
 
-// The frame of the family, by the special tokens that it has.
+// Returns the template of special tokens of the model's family, which its special tokens identify.
 Json frame_of(const Json& ids) {
   const auto special = [&](const char* token, int type) {
     return Json{{"SpecialToken", {{"id", token}, {"type_id", type}}}};

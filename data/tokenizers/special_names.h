@@ -1,4 +1,4 @@
-// Which tokens of a vocabulary are special: as the files beside it say, else by the names that models give them.
+// Finds the special tokens of a vocabulary: by the configuration files, or else by the names that model families use.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace amp {
 
-// folder: where tokenizer_config.json and special_tokens_map.json may lie.
+// folder: may hold tokenizer_config.json and special_tokens_map.json.
 SpecialIds find_specials(const PipelineParts& parts, const std::string& folder);
-// A value of tokenizer_config.json as text; empty: the file or the key is not there.
+// Returns a value of these configuration files as text; empty if it does not exist.
 std::string config_text(const std::string& folder, const std::string& key);
 
 }  // namespace amp

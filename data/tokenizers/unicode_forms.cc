@@ -1,3 +1,6 @@
+// Implements NFC, NFD, NFKC and NFKD with utf8proc's tables, and reports for each character how it replaces the
+// original ones (Change), so that offsets survive. The tables in unicode_forms_tables.inc correct utf8proc to the
+// Unicode version of the reference tokenizers.
 #include "data/tokenizers/unicode_forms.h"
 
 #include <utf8proc.h>
@@ -26,7 +29,7 @@ bool contains(std::span<const CodeRange> ranges, uint32_t c) {
 
 const utf8proc_property_t& property(uint32_t c) { return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c)); }
 
-// Whether no form changes a character, whatever stands beside it; false where that is not known cheaply.
+// Returns true if no form changes the character in any context; false also if that is expensive to find out.
 bool inert(uint32_t c, bool compatible) {
   if (c < (compatible ? 0xa0u : 0xc0u)) return true;
   if (c >= 0x1100 && c <= 0x11ff) return false;  // Hangul letters compose by rule
@@ -50,7 +53,7 @@ std::vector<Change> decomposed(const std::string& text, bool compatible) {
     if (n <= 0) out.push_back({c.value, 0});
     for (std::ptrdiff_t i = 0; i < n; ++i) out.push_back({static_cast<uint32_t>(parts[i]), i > 0});
   }
-  // Canonical ordering: each run of non-starters is sorted by combining class, stably.
+  // Canonical ordering: sorts each run of non-starters by combining class, stably.
   for (auto start = out.begin(); start != out.end();) {
     const auto end = std::find_if(start, out.end(), [](const Change& c) { return combining_class(c.c) == 0; });
     if (end - start > 1) {
@@ -71,11 +74,12 @@ std::optional<uint32_t> composed(uint32_t a, uint32_t b) {
   return has_own_decomposition(c) ? std::optional(c) : std::nullopt;
 }
 
-// Unicode 3.11, D117; a character that a composite swallows is one more that its change drops.
+// The canonical composition algorithm (Unicode 3.11, D117). A character merged into a composite adds 1 to the
+// characters that its Change drops.
 std::vector<Change> recomposed(const std::vector<Change>& in) {
   std::vector<Change> out;
-  std::ptrdiff_t starter = -1;  // in out
-  int before = -1;              // combining class of what follows it in out; -1: nothing does
+  std::ptrdiff_t starter = -1;  // index in out
+  int before = -1;              // combining class of the last character after it; -1: none
   for (const Change& c : in) {
     const int own = combining_class(c.c);
     if (starter >= 0 && before < own) {

@@ -1,4 +1,4 @@
-// Unicode's normalization forms with the place of each character kept, by utf8proc's tables.
+// Unicode's normalization forms, with the places of characters, from utf8proc's tables.
 #pragma once
 
 #include "data/tokenizers/working_text.h"

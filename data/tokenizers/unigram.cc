@@ -1,4 +1,6 @@
-// Unigram language model (Kudo 2018, arXiv:1804.10959): the most probable way to cut a text.
+// Unigram language model (Kudo 2018, arXiv:1804.10959): cuts a text in the most probable way, by the Viterbi algorithm
+// over the tokens that start at each character. Scores have to equal Hugging Face's to the last bit, because it decides
+// ties.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -15,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// Tokens by their beginnings. Children of a node lie together, sorted by byte.
+// A prefix tree of the tokens. The children of a node are consecutive and sorted by byte.
 class Trie {
  public:
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> tokens) {
@@ -31,7 +33,7 @@ class Trie {
       roots_[bytes_[c]] = static_cast<int32_t>(c);
   }
 
-  // f(length, id) of each token that text begins with, the shortest first.
+  // Calls f(length, id) for each token that is a prefix of text, shortest first.
   template <class F>
   void prefixes(std::string_view text, F&& f) const {
     int32_t node = text.empty() ? -1 : roots_[static_cast<unsigned char>(text[0])];
@@ -55,12 +57,12 @@ class Trie {
     return at != end && *at == byte ? static_cast<int32_t>(at - bytes_.begin()) : -1;
   }
 
-  // A node of tokens [from, to), which agree in their first `depth` bytes.
+  // A node of tokens [from, to), which share their first `depth` bytes.
   struct Branch {
     size_t from, to, depth, node;
   };
 
-  // Makes the node's children, which are still to be built.
+  // Adds the node's children and puts them into `open`.
   void build(const std::vector<std::pair<std::string_view, int32_t>>& tokens, Branch b, std::vector<Branch>& open) {
     while (b.from < b.to && tokens[b.from].first.size() == b.depth) nodes_[b.node].id = tokens[b.from++].second;
     const size_t first = nodes_.size();
@@ -78,7 +80,7 @@ class Trie {
   }
 
   std::vector<Node> nodes_;
-  std::vector<unsigned char> bytes_;  // by which each node is reached
+  std::vector<unsigned char> bytes_;  // last byte of the path to each node
   std::array<int32_t, 256> roots_ = [] {
     std::array<int32_t, 256> none;
     none.fill(-1);
@@ -86,8 +88,8 @@ class Trie {
   }();
 };
 
-// A score as Hugging Face has it: serde_json rounds the digits to a double, then what a power of ten makes of it.
-// Equally probable ways are told apart by the last bit.
+// Returns a score as Hugging Face computes it: serde_json rounds the digits to a double and multiplies by a power of
+// ten. The last bit decides between equally probable ways.
 double read_score(double exact) {
   char text[32];
   const char* const end = std::to_chars(text, text + sizeof text, exact, std::chars_format::scientific).ptr;
@@ -111,7 +113,7 @@ double read_score(double exact) {
   return exact < 0 ? -size : size;
 }
 
-constexpr double kUnknownPenalty = 10;  // SentencePiece's, below the least probable token
+constexpr double kUnknownPenalty = 10;  // SentencePiece's: subtracted from the least score
 
 class Unigram final : public TokenModel {
  public:
@@ -186,7 +188,7 @@ class Unigram final : public TokenModel {
       }
       at += one;
     }
-    // Backwards; unknown ones beside each other are one.
+    // Reads the path backwards; adjacent unknown tokens become one.
     std::vector<ModelToken> path;
     for (size_t end = part.size(); end > 0;) {
       const Step& s = best[end];

@@ -1,4 +1,4 @@
-// Models of whole words: WordPiece's greedy longest match, and a plain table of words.
+// Models of words: WordPiece's greedy longest match, and a table of whole words.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -41,11 +41,11 @@ class WordPieceModel final : public TokenModel {
       auto known = ids.end();
       for (; n > 0; --n) {
         if (at + n < part.size() && (static_cast<unsigned char>(part[at + n]) & 0xc0u) == 0x80u)
-          continue;  // inside a character
+          continue;  // not at a character boundary
         known = ids.find(part.substr(at, n));
         if (known != ids.end()) break;
       }
-      if (known == ids.end()) {  // one piece is unknown: the whole word is
+      if (known == ids.end()) {  // one unknown piece makes the word unknown
         out.resize(before);
         return out.push_back({unknown_id_, 0, whole});
       }

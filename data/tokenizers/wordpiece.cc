@@ -1,3 +1,5 @@
+// BERT's tokenizer for vocab.txt files, on code points instead of WorkingText. Offsets are computed only on request.
+// decompose() and char_class() are in bert_unicode.cc.
 #include "data/tokenizers/wordpiece.h"
 
 #include <algorithm>
@@ -11,8 +13,8 @@ namespace amp {
 
 namespace {
 
-// Removes what is not text, makes every space one, spaces ideographs; decomposed and lower-cased when lower. from, if
-// given: for every character the code point of the text that it comes from.
+// Removes control characters, replaces every space by ' ', and puts spaces around ideographs. lower: also decomposes,
+// strips accents and lowers case. from: if given, receives the code point of the text that each character comes from.
 void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out, std::vector<int32_t>* from = nullptr) {
   out.clear();
   std::vector<int32_t> origin;
@@ -42,7 +44,7 @@ void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out, st
   if (from && !lower) *from = std::move(origin);
   if (!lower) return;
   if (from) {
-    // Character by character: composing marks may change places in the whole, but they leave below.
+    // Decomposes each character separately. Reordering of marks does not matter, because marks are removed below.
     from->clear();
     std::vector<uint32_t> one;
     for (size_t i = 0; i < out.size(); ++i) {
@@ -116,11 +118,12 @@ void WordPiece::append_pieces(const Word& word, std::vector<int32_t>& ids) const
     size_t n = std::min(rest.size(), vocab_.longest());
     int32_t id = -1;
     for (; n > 0; --n) {
-      if (n < rest.size() && (static_cast<unsigned char>(rest[n]) & 0xc0u) == 0x80u) continue;  // inside a character
+      // Not at a character boundary.
+      if (n < rest.size() && (static_cast<unsigned char>(rest[n]) & 0xc0u) == 0x80u) continue;
       id = first ? vocab_.find(rest.substr(0, n)) : vocab_.find_continuing(rest.substr(0, n));
       if (id >= 0) break;
     }
-    if (id < 0) {  // one piece is unknown: the whole word is
+    if (id < 0) {  // one unknown piece makes the word unknown
       ids.resize(before);
       return ids.push_back(vocab_.unk());
     }
@@ -138,7 +141,7 @@ int32_t WordPiece::special_at(std::string_view text, size_t at) const {
   return best;
 }
 
-// plain(part of the text) and special(id, part), in order.
+// Calls plain(part) and special(id, part) for the parts of the text, in order.
 template <class Plain, class Special>
 void WordPiece::split_at_specials(std::string_view text, Plain&& plain, Special&& special) const {
   size_t start = 0;
@@ -165,7 +168,7 @@ std::vector<int32_t> WordPiece::tokenize(std::string_view text) const {
 
 std::vector<Piece> WordPiece::pieces(std::string_view text) const {
   std::vector<Piece> out;
-  int32_t before = 0;  // code points before the part
+  int32_t before = 0;  // code points of the text before this part
   const auto plain = [&](std::string_view part) {
     const auto add = [&](const Word& w) {
       std::vector<int32_t> ids;
@@ -204,7 +207,7 @@ std::string WordPiece::decode(std::span<const int32_t> ids, bool keep_special) c
 }
 
 const TokenizerRegistration wordpiece_row{{
-    .order = 100,  // a file of another name is a vocabulary, one token a line
+    .order = 100,  // last: files of any other name are read as a vocab.txt
     .names = {"vocab.txt"},
     .reads = [](const std::string&) { return true; },
     .open = [](const std::string& path, const TokenizerOptions& options) -> std::unique_ptr<Tokenizer> {

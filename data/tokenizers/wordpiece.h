@@ -1,6 +1,6 @@
 // BERT's tokenizer: cleaning, spaces around ideographs, NFD without accents and lower case, words split at spaces and
-// punctuation, greedy longest-match pieces. Its ids equal those of Hugging Face's fast BertTokenizer on any Unicode
-// text. Its vocabulary is a vocab.txt; a tokenizer.json of the same kind is read by json_tokenizer.cc.
+// punctuation, greedy longest-match pieces. Its ids equal those of Hugging Face's fast BertTokenizer for any Unicode
+// text. The vocabulary is a vocab.txt; json_tokenizer.cc reads a tokenizer.json of the same kind.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace amp {
 
 struct WordPieceOptions {
   bool lower_case = true;            // also strips accents; a cased vocabulary needs false
-  int64_t max_chars_per_word = 100;  // a longer word is [UNK]
+  int64_t max_chars_per_word = 100;  // a longer word becomes [UNK]
 };
 
 class WordPiece final : public Tokenizer {
@@ -30,14 +30,14 @@ class WordPiece final : public Tokenizer {
   std::string_view token(int32_t id) const override;
   int32_t find(std::string_view token) const override { return vocab_.find(token); }
 
-  // The words before they are cut into pieces; special tokens are not looked for.
+  // Returns the words before they are cut into pieces, without looking for special tokens.
   std::vector<std::string> words(std::string_view text) const;
 
  private:
   struct Word {
     std::string text;
     int64_t chars = 0;
-    std::vector<int32_t> from;  // of each character: the code point of the text; only when asked for
+    std::vector<int32_t> from;  // per character: its code point in the text; only on request
   };
   template <class F>
   void for_each_word(std::string_view text, F&& f, bool places = false) const;

@@ -1,3 +1,6 @@
+// Implements WorkingText, the counterpart of Hugging Face's NormalizedString and PreTokenizedString. Each byte stores
+// its place in the original text; every step has to keep text and `from` equally long. Steps limit the size of the
+// text.
 #include "data/tokenizers/working_text.h"
 
 #include <algorithm>
@@ -103,7 +106,7 @@ Finder find_char(bool (*wanted)(uint32_t)) {
 
 namespace {
 
-// What a rule makes of matches, in place; as Hugging Face's SplitDelimiterBehavior.
+// Applies a split rule to matches in place, as Hugging Face's SplitDelimiterBehavior.
 void apply_rule(SplitRule rule, std::vector<Match>& m) {
   switch (rule) {
     case SplitRule::isolated:
@@ -209,7 +212,7 @@ void replace_all(WorkingText& t, const Finder& find, std::string_view content) {
   text.reserve(size);
   from.reserve(size);
   for (const Match& m : matches) {
-    if (m.is_match) {  // the content shares the place of the last byte that it replaces
+    if (m.is_match) {  // the content gets the place of the last replaced byte
       const TextPlace place = m.end > 0 ? t.from[m.end - 1] : TextPlace{t.origin, t.origin};
       text += content;
       from.resize(text.size(), place);

@@ -1,5 +1,5 @@
-// A text on its way to tokens: what it has become, where in the original each of its bytes comes from, and the parts
-// that it is split into. Places follow Hugging Face's NormalizedString, so that offsets are the same.
+// WorkingText: a text during tokenization: its current form, the place in the original of each byte, and its splits.
+// Places follow Hugging Face's NormalizedString, so that offsets are equal.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct TextPlace {
 
 struct Split {
   uint32_t begin = 0, end = 0;  // bytes of the text
-  int32_t id = -1;              // of an added token that stands there
+  int32_t id = -1;              // id of an added token, or -1
 };
 
-// A character of what replaces a text. change 0: in the place of the next character of the old text; 1: put after what
-// was replaced before it, whose place it shares; -n: in the place of the next one, and n more are dropped.
+// A character of a replacement text. change 0: takes the place of the next old character. 1: inserted; shares the place
+// of the last replaced character. -n: takes the place of the next one, and n more are dropped.
 struct Change {
   uint32_t c = 0;
   int change = 0;
@@ -29,23 +29,23 @@ struct Change {
 
 struct WorkingText {
   std::string text;
-  std::vector<TextPlace> from;  // of each byte of text
+  std::vector<TextPlace> from;  // per byte of text
   std::vector<Split> splits;
-  uint32_t origin = 0;  // where the text begins in the original
+  uint32_t origin = 0;  // offset of the text in the original
 
   WorkingText() = default;
-  WorkingText(std::string_view original, uint32_t origin);  // one split
+  WorkingText(std::string_view original, uint32_t origin);  // makes one split
 
   std::string_view at(const Split& s) const { return std::string_view(text).substr(s.begin, s.end - s.begin); }
   TextPlace place(const Split& s) const;
 
-  // The whole text changed, after `dropped` characters at its start; splits are not kept.
+  // Replaces the whole text after its first `dropped` characters; splits become invalid.
   void change(const std::vector<Change>& changes, size_t dropped = 0);
-  void prepend(std::string_view with);  // in the place of the first character
+  void prepend(std::string_view with);  // shares the place of the first character
   void append_bytes(std::string_view bytes, TextPlace place);
 };
 
-// Matches and what lies between them, from the start to the end of a text.
+// A match, or the text between two matches. Finders cover the whole text in order.
 struct Match {
   uint32_t begin = 0, end = 0;
   bool is_match = false;
@@ -56,11 +56,11 @@ Finder find_string(std::string pattern);
 Finder find_char(bool (*wanted)(uint32_t code_point));  // each such character is a match
 
 enum class SplitRule : uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
-// Splits that are no added tokens, split where the matches are (invert: where they are not).
+// Divides splits that are not added tokens at the matches (invert: between them).
 void split_all(WorkingText& t, const Finder& find, SplitRule rule, bool invert = false);
-// Each split that is no added token remade on its own.
+// Applies `remake` to each split that is not an added token.
 void remake_all(WorkingText& t, const std::function<void(WorkingText& part)>& remake);
-// All matches replaced by content.
+// Replaces all matches by content.
 void replace_all(WorkingText& t, const Finder& find, std::string_view content);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Parses the arguments of a transform and checks their names, count and ranges. Errors list the parameters that it
+// takes.
 #include "data/transforms/arguments.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What stands behind a transform's name: values in the order of its parameters, or key=value. A value is a word, or
-// numbers between commas.
+// Arguments: the values after a transform's name, in the order of its parameters or as key=value. A value is a word, or
+// numbers separated by commas.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@ namespace amp {
 
 class Arguments {
  public:
-  // words: "224", "scale=0.5,1". parameters: as in TransformRow. Exit::usage, E_TRANSFORM, for what does not fit.
+  // words: "224", "scale=0.5,1". parameters: as in TransformRow. Throws E_TRANSFORM (Exit::usage) if they do not fit.
   Arguments(std::string name, std::span<const std::string> words, std::span<const std::string> parameters);
 
   const std::string& transform() const { return name_; }
-  bool has(const std::string& parameter) const;  // a value, given or by default
+  bool has(const std::string& parameter) const;  // whether there is a value, given or default
   const std::string& text(const std::string& parameter) const;
-  bool is_word(const std::string& parameter) const;                 // not numbers
-  std::vector<double> numbers(const std::string& parameter) const;  // one or more, finite
+  bool is_word(const std::string& parameter) const;                 // the value is not a number
+  std::vector<double> numbers(const std::string& parameter) const;  // one or more finite numbers
   double number(const std::string& parameter, double low, double high) const;
   std::pair<double, double> interval(const std::string& parameter, double low, double high) const;
   struct Size {
     int64_t height = 0, width = 0;
   };
-  Size size(const std::string& parameter) const;  // "224": both; "H,W"
+  Size size(const std::string& parameter) const;  // "224" sets both; "H,W"
   [[noreturn]] void refuse(const std::string& parameter, const std::string& wanted) const;
 
  private:

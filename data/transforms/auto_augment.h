@@ -1,4 +1,4 @@
-// The operations that RandAugment and TrivialAugment choose among, by torchvision's names.
+// The operations of RandAugment and TrivialAugment, by torchvision's names.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// ShearX, ShearY, TranslateX, TranslateY, Rotate, Brightness, Color, Contrast, Sharpness, Posterize, Solarize,
-// AutoContrast, Equalize, Identity; of masks the geometry alone.
+// Applies ShearX, ShearY, TranslateX, TranslateY, Rotate, Brightness, Color, Contrast, Sharpness, Posterize, Solarize,
+// AutoContrast, Equalize or Identity. Masks only change by the geometric ones.
 void augment(ImageSample& sample, const std::string& operation, double magnitude);
 
 }  // namespace amp

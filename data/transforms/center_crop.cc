@@ -1,4 +1,4 @@
-// torchvision's CenterCrop: what is smaller gets black borders.
+// torchvision's CenterCrop; smaller images get black borders.
 #include <cmath>
 
 #include "data/transforms/geometry.h"
@@ -16,7 +16,7 @@ class CenterCrop final : public Transform {
   }
 
  private:
-  // Halves go to the even number, as Python rounds; of a border the smaller half comes first.
+  // Halves are rounded to the even number, as in Python; the smaller part of a border comes first.
   static int64_t start(int64_t have, int64_t want) {
     if (want > have) return -((want - have) / 2);
     return static_cast<int64_t>(std::nearbyint(static_cast<double>(have - want) / 2));

@@ -1,4 +1,4 @@
-// torchvision's ColorJitter: brightness, contrast, saturation and hue, changed at random in a random order.
+// torchvision's ColorJitter: random changes of brightness, contrast, saturation and hue in a random order.
 #include "base/error.h"
 #include "data/transforms/photo.h"
 

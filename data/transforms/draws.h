@@ -1,5 +1,5 @@
-// The numbers that one sample's transforms draw in one epoch: a pure function of (seed, epoch, sample), so what comes
-// out does not depend on threads, batches or on where a run was resumed.
+// Draws: the random numbers of one sample's transforms in one epoch. They are a pure function of (seed, epoch, sample),
+// so results do not depend on threads, batches or resumed runs.
 #pragma once
 
 #include <cmath>
@@ -24,13 +24,13 @@ class Draws {
     return static_cast<int64_t>(philox_below(b.v[0], b.v[1], static_cast<uint64_t>(n)));
   }
   bool chance(double p) { return uniform() < p; }
-  double normal() {  // Box and Muller
+  double normal() {  // Box-Muller
     const double a = uniform(), b = uniform();
     return std::sqrt(-2 * std::log(1 - a)) * std::cos(6.283185307179586 * b);
   }
 
  private:
-  static constexpr uint64_t kStream = 0x696d67;  // apart from the sampler's and the split's
+  static constexpr uint64_t kStream = 0x696d67;  // differs from the streams of sampler and split
   PhiloxBlock next() { return philox(seed_, high_, low_++); }
   uint64_t seed_, high_, low_;
 };

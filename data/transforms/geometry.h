@@ -1,4 +1,4 @@
-// Parts and mirror images of pixels, for images and masks alike.
+// Crops and mirror images of images and masks.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// The rectangle at (left, top); what lies outside of the pixels is `fill`. torchvision's crop and pad in one.
+// Returns the rectangle at (left, top); pixels outside of the image are `fill`. Combines torchvision's crop and pad.
 template <class T>
 Pixels<T> cropped(const Pixels<T>& in, int64_t top, int64_t left, int64_t height, int64_t width, T fill = 0) {
   Pixels<T> out(width, height, in.channels, fill);
@@ -20,7 +20,7 @@ Pixels<T> cropped(const Pixels<T>& in, int64_t top, int64_t left, int64_t height
 }
 
 template <class T>
-Pixels<T> mirrored(const Pixels<T>& in) {  // left and right
+Pixels<T> mirrored(const Pixels<T>& in) {  // exchanges left and right
   Pixels<T> out(in.width, in.height, in.channels);
   for (int64_t y = 0; y < in.height; ++y) {
     for (int64_t x = 0; x < in.width; ++x)
@@ -36,7 +36,7 @@ Pixels<T> upside_down(const Pixels<T>& in) {
   return out;
 }
 
-// Of image and mask; beside the mask there is no class.
+// Crops image and mask; pixels outside of the mask have no class.
 inline void crop(ImageSample& s, int64_t top, int64_t left, int64_t height, int64_t width, uint8_t fill = 0) {
   s.image = cropped(s.image, top, left, height, width, fill);
   if (s.mask) s.mask = cropped(*s.mask, top, left, height, width, kNoClass);

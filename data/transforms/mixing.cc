@@ -1,3 +1,5 @@
+// Implements mixup and CutMix on batches. Random numbers come from Draws(seed, epoch, first sample of the batch), so
+// resumed runs repeat them. Labels become probabilities, which the losses accept in place of class ids.
 #include "data/transforms/mixing.h"
 
 #include <algorithm>
@@ -11,7 +13,8 @@ namespace amp {
 
 namespace {
 
-// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below 1 by Gamma(a + 1) U^(1/a).
+// Draws Gamma(alpha) by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below 1 as
+// Gamma(a + 1) U^(1/a).
 double gamma_draw(Draws& draws, double alpha) {
   if (alpha < 1) {
     const double u = 1 - draws.uniform();
@@ -28,10 +31,10 @@ double gamma_draw(Draws& draws, double alpha) {
 
 double beta_draw(Draws& draws, double alpha) {
   const double a = gamma_draw(draws, alpha), b = gamma_draw(draws, alpha);
-  return a + b > 0 ? a / (a + b) : 0.5;  // both underflow for an alpha near 0
+  return a + b > 0 ? a / (a + b) : 0.5;  // both may underflow for an alpha near 0
 }
 
-// x of row r and its partner: share x + (1 - share) x', of both rows at once.
+// Mixes two rows in place: share x + (1 - share) x', for both.
 void blend(float* x, float* other, int64_t n, double share) {
   const auto a = static_cast<float>(share), b = static_cast<float>(1 - share);
   for (int64_t i = 0; i < n; ++i) {
@@ -61,7 +64,7 @@ class MixedDataset final : public DatasetOver {
 
   void check_label_range(int64_t classes, int64_t ignore) const override {
     DatasetOver::check_label_range(classes, ignore);
-    classes_ = classes;  // the width of the model's output
+    classes_ = classes;  // width of the model's output
   }
   std::shared_ptr<const Dataset> for_evaluation() const override {
     const auto inner = data_->for_evaluation();
@@ -91,7 +94,7 @@ class MixedDataset final : public DatasetOver {
 }  // namespace
 
 Mix draw_mix(const MixingOptions& o, int64_t epoch, int64_t sample, int64_t height, int64_t width) {
-  constexpr int64_t kBatches = int64_t{1} << 43;  // behind the draws of samples
+  constexpr int64_t kBatches = int64_t{1} << 43;  // after the indices of samples
   Draws draws(o.seed, epoch, kBatches | sample);
   if (!draws.chance(o.probability)) return {};
   const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draws.chance(o.switch_probability));

@@ -1,3 +1,5 @@
+// Implements photo.h. Results have to equal Pillow's bit for bit, so the arithmetic (floats, truncation, 16.16 fixed
+// point) repeats its C code. Tests compare with images made by torchvision.
 #include "data/transforms/photo.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace {
 
 uint8_t clip8(int v) { return static_cast<uint8_t>(std::clamp(v, 0, 255)); }
 
-// PIL.Image.blend: from + factor (to - from) in floats, cut off to a whole number.
+// PIL.Image.blend: from + factor (to - from) in floats, truncated.
 Image blended(const Image& from, Image to, double factor) {
   const auto alpha = static_cast<float>(factor);
   for (size_t i = 0; i < to.data.size(); ++i) {
@@ -44,7 +46,7 @@ std::array<int64_t, 256> histogram(const Image& image, int64_t channel) {
   return out;
 }
 
-// A curve of its own for each channel, from its histogram.
+// Applies a separate curve to each channel, computed from its histogram.
 template <class F>
 Image by_channel(Image image, F&& curve_of) {
   for (int64_t c = 0; c < image.channels; ++c) {
@@ -55,7 +57,7 @@ Image by_channel(Image image, F&& curve_of) {
   return image;
 }
 
-// PIL.ImageFilter.SMOOTH: 1 around 5, of 13; the border stays.
+// PIL.ImageFilter.SMOOTH: weights 1 around 5, divided by 13; the border stays.
 Image smoothed(const Image& in) {
   Image out = in;
   const int64_t c = in.channels;
@@ -69,7 +71,7 @@ Image smoothed(const Image& in) {
   return out;
 }
 
-// Pillow's bytes of hue, saturation and value.
+// Returns hue, saturation and value as Pillow's bytes.
 std::array<uint8_t, 3> to_hsv(const uint8_t* p) {
   const uint8_t high = std::max({p[0], p[1], p[2]}), low = std::min({p[0], p[1], p[2]});
   if (high == low) return {0, 0, high};
@@ -186,7 +188,7 @@ Image equalized(Image image) {
 
 namespace {
 
-// A double as Python's round(x, 15) gives it, for sines and cosines.
+// Returns a double as Python's round(x, 15), for sines and cosines.
 double rounded(double x) {
   char text[40];
   std::snprintf(text, sizeof text, "%.15f", x);
@@ -195,7 +197,7 @@ double rounded(double x) {
 
 int64_t fixed(double v) { return static_cast<int64_t>(std::floor(v * 65536.0 + 0.5)); }
 
-// Places in 16.16 fixed point, as Pillow steps through them.
+// Steps through the source in 16.16 fixed point, as Pillow does.
 template <class T>
 Pixels<T> warped(const Pixels<T>& in, const Affine& m, T outside) {
   Pixels<T> out(in.width, in.height, in.channels, outside);
@@ -212,7 +214,7 @@ Pixels<T> warped(const Pixels<T>& in, const Affine& m, T outside) {
   return out;
 }
 
-// Without shear and turn Pillow adds the places up in doubles.
+// Without shear and rotation Pillow accumulates positions in doubles.
 template <class T>
 Pixels<T> shifted(const Pixels<T>& in, const Affine& m, T outside) {
   Pixels<T> out(in.width, in.height, in.channels, outside);
@@ -235,7 +237,7 @@ Pixels<T> mapped(const Pixels<T>& in, const Affine& m, T outside) {
   return m[1] == 0 && m[3] == 0 ? shifted(in, m, outside) : warped(in, m, outside);
 }
 
-// By quarter turns, counter-clockwise, where no pixel is between two others.
+// Rotates by quarter turns, counter-clockwise, which need no interpolation.
 template <class T>
 Pixels<T> turned(const Pixels<T>& in, int quarters) {
   const bool exchanged = quarters % 2 == 1;

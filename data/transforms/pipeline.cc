@@ -1,3 +1,5 @@
+// Parses a pipeline's text into transforms and applies them. text_for() rewrites the text for another image size; each
+// transform row says how its values change.
 #include "data/transforms/pipeline.h"
 
 #include <algorithm>
@@ -89,7 +91,7 @@ Arguments arguments_of(const TransformRow& row, std::vector<std::string> words) 
   return {row.name, words, row.parameters};
 }
 
-// A transform's words with other values; those that were not written follow.
+// Returns a transform's words with other values; values without a word are appended.
 std::string with_values(const TransformRow& row, const std::vector<std::string>& words, TransformValues values) {
   std::string out = row.name;
   for (size_t i = 1; i < words.size(); ++i) {
@@ -115,7 +117,7 @@ TransformValues values_for(const TransformRow& row, const Arguments& arguments, 
 std::string Pipeline::text_for(ImageSize size) const {
   const std::vector<std::string> parts = text_ == "none" ? std::vector<std::string>() : split(text_, '|');
   const std::string both = cat(size.height, ",", size.width), cut = cat("center_crop ", both);
-  size_t last = parts.size();  // that has a size
+  size_t last = parts.size();  // index of the last step with a size
   SizeChange change{{}, size};
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::vector<std::string> words = words_of(parts[i]);

@@ -1,6 +1,6 @@
-// A pipeline: transforms one after the other, as a text such as
+// Pipeline: transforms in sequence, written as a text such as
 //   "resize 256 | center_crop 224 | normalize imagenet"
-// Pixels become numbers (to_tensor) where nothing says so. "none" and the empty text do that alone.
+// Pixels become numbers by to_tensor unless a transform says otherwise. "none" and the empty text only do that.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@ namespace amp {
 
 class Pipeline {
  public:
-  // Exit::usage, E_TRANSFORM: a name that no row has, values that do not fit, pixels after numbers.
+  // Throws E_TRANSFORM (Exit::usage) for unknown names, values that do not fit, and pixel transforms after numbers.
   explicit Pipeline(const std::string& text);
 
   const std::string& text() const { return text_; }  // canonical
-  // For images that shall have another size: each size is scaled as the last one is, which becomes `size`. Where that
-  // is a shorter side, or there is none, what is beyond is cut off around the middle. The ratios of
+  // Returns the text for images of another size. Each size is scaled by the same factors that turn the last one into
+  // `size`. If the last one is a shorter side, or there is none, the result is cropped at the center. The ratios of
   // random_resized_crop become relative to that of `size`.
   std::string text_for(ImageSize size) const;
   bool random() const { return random_; }
   NumberRange range() const;
-  // Errors: Exit::data. The result has numbers.
+  // Applies the transforms; the sample then has numbers. Errors: Exit::data.
   void apply(ImageSample& sample, Draws& draws) const;
 
  private:

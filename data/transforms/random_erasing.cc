@@ -1,4 +1,4 @@
-// torchvision's RandomErasing: a rectangle of numbers is replaced (Zhong et al., 2020).
+// torchvision's RandomErasing: overwrites a random rectangle (Zhong et al., 2020).
 #include <cmath>
 
 #include "data/transforms/transform.h"

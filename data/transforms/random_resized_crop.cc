@@ -1,4 +1,4 @@
-// torchvision's RandomResizedCrop: a part of random area and ratio, brought to one size (Szegedy et al., 2015).
+// torchvision's RandomResizedCrop: a part of random area and ratio, resized to the given size (Szegedy et al., 2015).
 #include <algorithm>
 #include <cmath>
 
@@ -30,7 +30,7 @@ class RandomResizedCrop final : public Transform {
       const int64_t top = draws.below(s.image.height - h + 1), left = draws.below(s.image.width - w + 1);
       return take(s, top, left, h, w);
     }
-    int64_t w = s.image.width, h = s.image.height;  // the middle, as much of it as the ratios allow
+    int64_t w = s.image.width, h = s.image.height;  // fallback: the largest center crop that the ratios allow
     if (width / height < ratio_.first) {
       h = static_cast<int64_t>(std::nearbyint(width / ratio_.first));
     } else if (width / height > ratio_.second) {
@@ -49,7 +49,7 @@ class RandomResizedCrop final : public Transform {
   Interpolation interpolation_;
 };
 
-// Parts are distorted no more than they were.
+// Scales the ratios, so that parts are not distorted more than before.
 TransformValues crop_for(const Arguments& a, const SizeChange& change) {
   const Arguments::Size size = a.size("size");
   const int64_t height = change.height(size.height), width = change.width(size.width);

@@ -1,3 +1,6 @@
+// Implements Pillow's Image.resize: for each axis, the weights of all output pixels are computed once as integers
+// (precomputed taps), then applied to every row. The fixed-point arithmetic repeats Pillow's, so that results are equal
+// bit for bit.
 #include "data/transforms/resample.h"
 
 #include <algorithm>
@@ -9,7 +12,7 @@ namespace amp {
 
 namespace {
 
-constexpr int kBits = 32 - 8 - 2;  // of the coefficients' fraction
+constexpr int kBits = 32 - 8 - 2;  // bits of the coefficients' fraction
 
 struct Filter {
   double (*weight)(double);
@@ -52,7 +55,7 @@ Filter filter_of(Interpolation i) {
   return {triangle, 1};
 }
 
-// For each place of the output: the first place that it reads, how many, and their weights, `most` apart.
+// For each output pixel: the first input pixel, their number, and the weights (`most` per output pixel).
 struct Taps {
   size_t most = 0;
   std::vector<int64_t> first, count;
@@ -135,7 +138,7 @@ Image down(const Image& in, int64_t height, const Filter& filter) {
   return out;
 }
 
-// As Pillow steps: the positions are added up, not multiplied.
+// Accumulates positions instead of multiplying, as Pillow does.
 std::vector<int64_t> nearest_places(int64_t in, int64_t out) {
   const double step = static_cast<double>(in) / static_cast<double>(out);
   std::vector<int64_t> places;

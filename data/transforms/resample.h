@@ -1,5 +1,5 @@
-// Another size, as Pillow's Image.resize computes it, bit for bit: separable filters whose support grows with the
-// reduction (antialiasing), in fixed point with 22 bits; nearest by the pixels' centres.
+// Resizes images as Pillow's Image.resize, bit for bit: separable filters whose support grows with the reduction
+// (antialiasing), in fixed point with 22 bits; nearest uses pixel centers.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace amp {
 
 enum class Interpolation : uint8_t { nearest, bilinear, bicubic, box, hamming, lanczos };
-Interpolation interpolation_of(const Arguments& arguments);  // its "interpolation"
+Interpolation interpolation_of(const Arguments& arguments);  // reads the value "interpolation"
 
 Image resized(const Image& in, int64_t height, int64_t width, Interpolation interpolation);
 Mask resized_nearest(const Mask& in, int64_t height, int64_t width);
 
-// Of image and mask.
+// Resizes image and mask.
 void resize(ImageSample& sample, int64_t height, int64_t width, Interpolation interpolation);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// torchvision's Resize: "224" makes the shorter side so long and keeps the ratio, "H,W" sets both. "H,W fit=cover"
-// keeps the ratio, too: the smallest image that is nowhere smaller.
+// torchvision's Resize: "224" sets the shorter side and keeps the ratio; "H,W" sets both. "H,W fit=cover" keeps the
+// ratio and makes the smallest image that covers H x W.
 #include <algorithm>
 
 #include "base/error.h"
@@ -28,7 +28,7 @@ class Resize final : public Transform {
         return std::max<int64_t>(1,
                                  static_cast<int64_t>(static_cast<double>(given * side) / static_cast<double>(other)));
       };
-      if (s.image.width * size_.height <= s.image.height * size_.width) {  // the width decides
+      if (s.image.width * size_.height <= s.image.height * size_.width) {  // the width is the limiting side
         height = longer(size_.width, s.image.height, s.image.width);
       } else {
         width = longer(size_.height, s.image.width, s.image.height);
@@ -43,7 +43,7 @@ class Resize final : public Transform {
   Interpolation interpolation_;
 };
 
-// A shorter side is that of an image of the ratio that is asked for.
+// Scales a shorter side by the shorter sides of both sizes and covers the new ratio.
 TransformValues resize_for(const Arguments& a, const SizeChange& change) {
   Arguments::Size size = a.size("size");
   if (!Resize::by_shorter_side(a)) {

@@ -1,4 +1,4 @@
-// torchvision's ToTensor, and the same without its division: pixels become floats (C, H, W).
+// torchvision's ToTensor, with and without the division by 255: pixels become floats (C, H, W).
 #include "data/transforms/transform.h"
 
 namespace amp {

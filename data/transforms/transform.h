@@ -1,9 +1,9 @@
-// Transforms: what is done to an image between its file and the model, with torchvision's names, defaults and results.
-// Each is one file in this folder with one row (docs/adding_a_transform.md); a pipeline (pipeline.h) is a text that
-// names them.
+// Transforms: changes of an image between its file and the model, with torchvision's names, defaults and results. Each
+// is one file in this folder that registers one row (docs/adding_a_transform.md). A pipeline (pipeline.h) is a text
+// with their names.
 //
-// Those on pixels work on 8-bit images, as torchvision's do on PIL images; masks get the same geometry, by the nearest
-// pixel. Those on numbers come after them, on floats of shape (C, H, W).
+// Transforms of pixels work on 8-bit images, as torchvision's do on PIL images; masks get the same geometry by the
+// nearest pixel. Transforms of numbers come after them and work on floats of shape (C, H, W).
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ namespace amp {
 struct ImageSample {
   Image image;
   std::optional<Mask> mask;
-  std::vector<float> numbers = {};                     // (C, H, W), once they are made
-  int64_t channels() const { return image.channels; }  // image keeps its size when its pixels have become numbers
+  std::vector<float> numbers = {};                     // (C, H, W); empty before to_tensor
+  int64_t channels() const { return image.channels; }  // image keeps its size after conversion to numbers
 };
 
-// Low and high of what a pipeline's numbers can be.
+// The range of values that a pipeline can produce.
 struct NumberRange {
   double low = 0, high = 255;
 };
@@ -35,15 +35,15 @@ struct NumberRange {
 class Transform {
  public:
   virtual ~Transform() = default;
-  // Const and without state: any number of threads run it. What is left to chance comes from `draws` alone.
+  // Applies the transform. Called from several threads. All randomness comes from `draws`.
   virtual void apply(ImageSample& sample, Draws& draws) const = 0;
   virtual NumberRange range(NumberRange before) const { return before; }
 };
 
-// What makes pipelines of one size those of another.
+// A change from one image size to another, for rewriting pipelines.
 struct SizeChange {
   ImageSize from, to;
-  int64_t height(int64_t n) const;  // n of a side of `from`, as a share of `to`; at least 1
+  int64_t height(int64_t n) const;  // scales n by the sides' ratio; at least 1
   int64_t width(int64_t n) const;
 };
 using TransformValues = std::map<std::string, std::string>;
@@ -53,15 +53,16 @@ enum class Stage : uint8_t { pixels, to_numbers, numbers };
 struct TransformRow {
   std::string name;
   Stage stage = Stage::pixels;
-  std::vector<std::string> parameters = {};  // in order: "size", or with a default "p=0.5"
-  std::string what;                          // for people
+  std::vector<std::string> parameters = {};  // in order: "size", or "p=0.5" with a default
+  std::string what;                          // description for messages
   bool random = false;
   std::unique_ptr<Transform> (*make)(const Arguments& arguments);
-  // Of one with a "size": the values that are others for another size. Null: the size, side by side.
+  // For a transform with "size": returns the values that change with the image size. Null: only "size" changes, side by
+  // side.
   TransformValues (*sized)(const Arguments& arguments, const SizeChange& change) = nullptr;
 };
 
-// At namespace scope of the transform's file: `const TransformRegistration registered{{...}};`
+// Used at namespace scope of the transform's file: `const TransformRegistration registered{{...}};`
 struct TransformRegistration {
   TransformRegistration(TransformRow row);
 };
@@ -70,6 +71,6 @@ std::unique_ptr<Transform> make_transform(const Arguments& arguments) {
   return std::make_unique<T>(arguments);
 }
 
-const std::vector<const TransformRow*>& transform_rows();  // by name
+const std::vector<const TransformRow*>& transform_rows();  // sorted by name
 
 }  // namespace amp
