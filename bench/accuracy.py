@@ -1,7 +1,8 @@
-"""The quickstart's job in PyTorch fp32 and by the program in fp32, fp16 and bf16, several seeds each: does mixed
-precision cost accuracy? Then onnxruntime runs what the program exported and must agree with it.
+"""Does mixed precision cost accuracy? Runs the quickstart's job in PyTorch fp32 and with the
+program in fp32, fp16 and bf16, with several seeds each. onnxruntime then runs the exported files
+and must agree with the program.
 
-Ends with 1 when onnxruntime disagrees. Everything else is a table to read.
+Exits with 1 if onnxruntime disagrees. The other results are a table for the reader.
 """
 
 import argparse
@@ -25,9 +26,9 @@ JOB = {
 }
 PRECISIONS = {"fp32": [], "fp16": ["--use_fp16"], "bf16": ["--use_bf16"]}
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  # as run.json names them
-LOGIT_LIMIT = {"fp32": 1e-4, "fp16": 2e-2}  # largest difference from `predict`, which computes in fp32
-SAME = 0.0005  # a fp32 run and its fp32 file: a tie at most may fall the other way (one tweet of 2,000)
-CLOSE = 0.005  # where either of the two rounds to 16 bits
+LOGIT_LIMIT = {"fp32": 1e-4, "fp16": 2e-2}  # largest difference from `predict` in fp32
+SAME = 0.0005  # an fp32 run and its fp32 file: one tweet of 2,000 may differ because of a tie
+CLOSE = 0.005  # if either of the two rounds to 16 bits
 
 
 class Job:
@@ -47,7 +48,7 @@ class Job:
         self.dev_y = np.array([self.labels.index(label) for _, label in self.dev])
 
     def dev_batches(self, size=64):
-        """(rows, ids, mask), short rows together."""
+        """(rows, ids, mask); short rows are batched together."""
         order = np.argsort([len(t) for t in self.dev_ids], kind="stable")
         for start in range(0, len(order), size):
             rows = order[start : start + size]
@@ -141,7 +142,7 @@ def our_run(job, seed, precision, directory):
 
 
 def check_export(job, run_dir, work, precision, reported):
-    """The exported file, in fp32 and again in fp16, under onnxruntime: accuracy as reported, logits as `predict`'s."""
+    """Runs the exported file in onnxruntime, in fp32 and fp16: accuracy as reported, logits equal to `predict`'s."""
     import onnxruntime
     from safetensors.numpy import load_file, save_file
 

@@ -1,7 +1,8 @@
-"""What --use_fp16 costs where its plan leaves everything in fp32 (an op-list that denies all): interleaved runs of the program
-with and without it, same batches, same steps. Then no cast exists and the loss scale is 1; what could remain is the plan and
-the checks. --instructions counts, with valgrind, the share of a step that the finite check (one pass with the gradient norm)
-takes in either. Writes JSON, prints Markdown.
+"""Overhead of --use_fp16 if the precision plan keeps everything in fp32 (an op list that denies all
+operators). Interleaved runs of the program with and without it, with the same batches and steps.
+There are no casts and the loss scale is 1, so only the plan and the checks can cost time.
+--instructions counts with valgrind the share of the finite check (one pass, together with the
+gradient norm) in a step of both. Writes JSON, prints Markdown.
 """
 
 import argparse
@@ -30,7 +31,8 @@ def seconds(args, case, flags, out):
 
 
 def instructions(args, case, flags, folder):
-    """Of a step, and of its finite check: the difference of a longer and a shorter run. One thread, AVX2 (valgrind's most)."""
+    """Instructions of a step and of its finite check: the difference of a longer and a shorter run. One thread, AVX2
+    (the most that valgrind supports)."""
     total, check = {}, {}
     few, many = case["warm"], min(len(case["rows"]), case["warm"] + args.counted)
     for steps in (few, many):
@@ -73,7 +75,7 @@ def main():
             for k in range(args.blocks):
                 for arm in list(arms)[:: 1 if k % 2 == 0 else -1]:
                     times[arm].append(seconds(args, case, arms[arm], folder / "run"))
-            # The least time of each step over the blocks, the same batch in both: what the machine's other work adds is left out.
+            # The minimum of each step over the blocks (same batch), which excludes the load of other processes.
             least = {arm: sum(map(min, zip(*blocks))) / len(blocks[0]) for arm, blocks in times.items()}
             medians = {arm: [common.summary(b)["median"] for b in blocks] for arm, blocks in times.items()}
             entry = {

@@ -1,8 +1,10 @@
-"""A BERT of MiniLM-L6's shape on tweets: step time of fp32, bf16 and fp16, activation memory under O1 and O2.
+"""A BERT with the shape of MiniLM-L6 on tweets: step time of fp32, bf16 and fp16, activation memory
+under O1 and O2.
 
-The model (6 layers of 384, 12 heads, random weights) is exported here with transformers. Blocks of runs are interleaved, each a
-new process; a block's time is the median of its counted steps. JSON has every block, the ratio of medians within each round
-and of the least blocks; prints Markdown.
+transformers exports the model (6 layers of 384, 12 heads, random weights). Blocks of runs are
+interleaved, each in a new process; a block's time is the median of its counted steps. The JSON
+contains all blocks, and the ratios of medians within each round and of the fastest blocks. Prints
+Markdown.
 """
 
 import argparse
@@ -19,7 +21,7 @@ ARMS = {
     "bf16, O2": ["--use_bf16", "--amp_level", "O2"],
     "fp16, O1": ["--use_fp16"],
 }
-WARM = 6  # steps of a block that are not counted
+WARM = 6  # uncounted steps per block
 
 
 def export(path):
@@ -45,7 +47,7 @@ def export(path):
 
 
 def block(args, model, flags, out, steps):
-    """Seconds of each counted step, and the bytes of activations that the program says it planned."""
+    """Seconds of each counted step, and the planned bytes of activations as the program reports them."""
     done = subprocess.run(
         [args.binary, model, *flags, "--train", common.TWEETS / "train.csv", "--vocab", common.TWEETS / "vocab.txt",
          "--text_columns", "text", "--label_column", "sentiment", "--batch_size", "32", "--lr", "1e-4", "--dropout", "0",

@@ -1,8 +1,9 @@
-"""What cpu.py times: for each case a model, its batches as a file for the program, the same batches for PyTorch.
+"""Cases of cpu.py: for each a model, its batches as a file for the program, and the same batches
+for PyTorch.
 
-A prepared case is a folder: model.onnx (or a path to it), train.csv or .safetensors, batches.safetensors, case.json;
-head.safetensors where the program gives the model a new head.
-The first `warm` batches hold every shape once and are not timed on either side.
+A prepared case is a folder: model.onnx (or a path to it), train.csv or .safetensors,
+batches.safetensors, case.json. head.safetensors exists if the program adds a new head to the model.
+The first `warm` batches contain every shape once and are not timed on either side.
 """
 
 import json
@@ -13,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 import common
 
-WARM = 5  # at least so many untimed steps
+WARM = 5  # minimum number of untimed steps
 LR = 1e-4
 WEIGHT_DECAY = 0.01
 CASES = {
@@ -49,7 +50,7 @@ def build_text(name, attention):
             self.model = model
 
         def forward(self, x):
-            # exporters without aten::diff: with a mask, transformers does not ask positions where sequences begin
+            # for exporters without aten::diff: with a mask, transformers does not derive sequence starts from positions
             mask = torch.ones_like(x) if name == "gpt2" and torch.onnx.is_in_onnx_export() else None
             return self.model(input_ids=x, attention_mask=mask).logits
 
@@ -130,7 +131,7 @@ def export_net(name, path, sample):
 
     net = build_net(name, "eager")
     torch.onnx.export(
-        net.eval() if name in TOKENS else net.train(),  # batch normalisation by the batch
+        net.eval() if name in TOKENS else net.train(),  # batch normalization with batch statistics
         (torch.from_numpy(sample),),
         str(path),
         dynamo=False,
@@ -144,7 +145,8 @@ def export_net(name, path, sample):
 
 
 def new_head(binary, case, folder):
-    """The head that the program gives the sentence model: what one step at a rate of 0 exports. head.safetensors"""
+    """The head that the program adds to the sentence model, exported after one step with a learning rate of 0:
+    head.safetensors"""
     from onnx import load, numpy_helper
 
     out = folder / "head"
@@ -156,7 +158,8 @@ def new_head(binary, case, folder):
 
 
 def prepare(name, folder, steps, minilm, binary=None):
-    """Writes the case's folder; case.json's content. binary: of the program whose new head PyTorch begins with, too."""
+    """Writes the case's folder and returns the contents of case.json. binary: the program whose new head PyTorch starts
+    with."""
     size = CASES[name]["batch"]
     steps = steps or CASES[name]["steps"]
     case = {"name": name, "batch": size, "loss": CASES[name].get("loss", "cross_entropy")}
@@ -215,7 +218,8 @@ def prepare(name, folder, steps, minilm, binary=None):
 
 
 def tweet_batches(folder, size, steps, grouped):
-    """The first `steps` batches of an epoch, of neighbours in length or of rows in random order, behind one of each length among them."""
+    """The first `steps` batches of an epoch, of rows with similar length or in random order. One batch of each length
+    comes before them."""
     rows = common.read_tweets(common.TWEETS / "train.csv")
     ids = common.tokenize([t for t, _ in rows])
     labels = sorted({label for _, label in rows})

@@ -1,4 +1,6 @@
-"""Shared by the measurements: running the program, the tweets as token ids, statistics, facts about the machine."""
+"""Common functions of the measurements: running the program, tweets as token ids, statistics,
+information about the machine.
+"""
 
 import csv
 import hashlib
@@ -35,12 +37,12 @@ def find_minilm(given):
 
 
 def pinned(binary, folder):
-    """A copy of the program, so that a build in the meantime does not change what is measured."""
+    """A copy of the program, so that a build in the meantime does not change the measured binary."""
     return Path(shutil.copy2(binary, Path(folder) / "onnx-amp-finetune"))
 
 
 def run_ours(binary, *args):
-    """Runs the program; its stdout. A failure shows what it wrote."""
+    """Runs the program and returns its stdout. A failure prints its output."""
     done = subprocess.run([str(binary), *map(str, args)], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(done.args)}\nended with {done.returncode}:\n{done.stderr[-3000:]}")
@@ -48,7 +50,7 @@ def run_ours(binary, *args):
 
 
 def scratch_dir():
-    """A temporary folder in memory where there is one: checkpoints of one side must not disturb the other's timing."""
+    """A temporary folder, in memory if possible, so that checkpoints of one side do not disturb the other's timing."""
     shm = Path("/dev/shm")
     roomy = shm.is_dir() and os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 4 << 30
     return tempfile.TemporaryDirectory(prefix="amp-bench-", dir=shm if roomy else None)
@@ -71,7 +73,8 @@ def write_tweets(path, rows):
 
 
 def tokenize(texts):
-    """Token ids of each text, special tokens included, cut to MAX_LEN: Hugging Face's tokenizer, our vocabulary."""
+    """Token ids of each text with special tokens, truncated to MAX_LEN, by Hugging Face's tokenizer with the program's
+    vocabulary."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers import BertTokenizerFast
 
@@ -94,7 +97,7 @@ def pad(rows):
 
 
 def grouped_batches(lengths, batch_size, rng, chunk_batches=50):
-    """Row numbers of each batch, grouped like the program's: shuffle, sort inside chunks, shuffle the batches."""
+    """Row numbers of each batch, grouped as in the program: shuffle, sort within chunks, shuffle the batches."""
     import numpy as np
 
     order = rng.permutation(len(lengths))
@@ -121,7 +124,7 @@ def summary(values):
 
 
 def peak_bytes():
-    """VmHWM of this process: the most memory it ever had resident."""
+    """VmHWM of this process: its peak resident memory."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -129,8 +132,8 @@ def peak_bytes():
 
 
 def serve(worker):
-    """Answers each line `run` of standard input, to its end, with a line of JSON: seconds of every step of worker.run(),
-    worker.losses, and the process's peak memory."""
+    """Answers each line `run` on standard input with a line of JSON, until it is closed: seconds of every step of
+    worker.run(), worker.losses, and the process's peak memory."""
     for line in sys.stdin:
         if line.strip() == "run":
             seconds = worker.run()
@@ -173,6 +176,6 @@ def machine_facts(binary):
 def write_json(path, value):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = path.with_name(path.name + ".part")  # what was kept of earlier runs survives an end in the middle
+    whole = path.with_name(path.name + ".part")  # a partial write does not destroy the results of earlier runs
     whole.write_text(json.dumps(value, indent=1) + "\n")
     whole.replace(path)

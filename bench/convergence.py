@@ -1,10 +1,11 @@
-"""Does mixed precision cost accuracy? Two jobs, several seeds, fp32 / fp16 O1 / fp16 O2 / bf16 / auto: MiniLM on tweets (the
-quickstart's, bench/accuracy.py's) and LeNet on Fashion-MNIST. A precision's mean must lie within the fp32 runs' least and
-most. Ends with 1 if not. Writes JSON, docs/convergence.md and docs/convergence.svg.
+"""Does mixed precision cost accuracy? Two jobs with several seeds in fp32, fp16 O1, fp16 O2, bf16
+and auto: MiniLM on tweets (the job of the quickstart and of bench/accuracy.py) and LeNet on
+Fashion-MNIST. The mean of each precision must lie between the minimum and maximum of the fp32
+runs; exits with 1 if not. Writes JSON, docs/convergence.md and docs/convergence.svg.
 
-LeNet starts from weights drawn anew for every seed (PyTorch's initial distribution: uniform within 1 / sqrt(fan in)); MiniLM
-from the file, with a head drawn by the program from the seed. --add FILE keeps the runs of an earlier report that are not
-made again.
+LeNet starts from new random weights for every seed, with PyTorch's initial distribution (uniform
+within 1 / sqrt(fan in)). MiniLM starts from the file with a random head that the program makes from
+the seed. --add FILE keeps those runs of an earlier report that are not repeated.
 """
 
 import argparse
@@ -27,7 +28,7 @@ LENET = {"batch_size": 64, "lr": 2e-3, "epochs": 3, "weight_decay": 0.01, "max_g
 
 
 def idx(path):
-    """An IDX file of unsigned bytes."""
+    """Reads an IDX file of unsigned bytes."""
     data = gzip.decompress(path.read_bytes())
     rank = data[3]
     shape = np.frombuffer(data, ">i4", rank, 4)
@@ -35,7 +36,7 @@ def idx(path):
 
 
 def fashion(folder, work, rows):
-    """Pixels to zero mean and unit deviation (of the training images); files for --train and --val."""
+    """Normalizes pixels to mean 0 and deviation 1 (of the training images) and writes the files for --train and --val."""
     from safetensors.numpy import save_file
 
     files = {}
@@ -48,7 +49,7 @@ def fashion(folder, work, rows):
 
 
 def drawn(model, seed, path):
-    """The model with fresh weights."""
+    """The model with new random weights."""
     import onnx
     from onnx import numpy_helper
 
@@ -102,7 +103,7 @@ JOBS = {"LeNet, Fashion-MNIST": lenet, "MiniLM, tweets": minilm}
 
 
 def judge(runs):
-    """By precision: mean, and whether it lies within fp32's least and most."""
+    """Per precision: the mean, and whether it lies within the range of the fp32 runs."""
     exact = [r["accuracy"] for r in runs["fp32"]]
     out = {}
     for name, group in runs.items():
@@ -144,7 +145,7 @@ def page(report):
 
 
 def draw(report, path):
-    """Training loss of the first seed that has curves: one panel a job, one line a precision."""
+    """Plots the training loss of the first seed with curves: one panel per job, one line per precision."""
     colours = {"fp32": "#222222", "fp16 O1": "#1f77b4", "fp16 O2": "#2ca02c", "bf16": "#d62728", "auto": "#9467bd"}
     dashes = {"fp32": "", "fp16 O1": "7 3", "fp16 O2": "3 3", "bf16": "9 3 2 3", "auto": "1 4"}
     w, h, left, top = 430, 260, 52, 34

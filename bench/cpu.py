@@ -1,6 +1,6 @@
-"""Training steps on the CPU, the program and PyTorch side by side: interleaved blocks, same batches, same shapes, same
-weights, AdamW, no dropout, the same number of threads, and the same first loss. Writes JSON, prints Markdown; README.md
-says what is compared.
+"""Training steps on the CPU, the program against PyTorch: interleaved blocks with the same batches,
+shapes, weights and number of threads, AdamW, no dropout. The first losses must be equal. Writes
+JSON, prints Markdown; README.md describes the comparison.
 """
 
 import argparse
@@ -30,11 +30,11 @@ TORCH = {
 }
 ORT = {"onnxruntime-training fp32": ("ort", "fp32", [])}  # with --ort_python
 EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # with --earlier
-SAME_LOSS = 1e-4  # of 1 + the loss of PyTorch's first step: both sides compute the same thing
+SAME_LOSS = 1e-4  # relative to 1 + the loss of PyTorch's first step
 
 
 class Ours:
-    """A new process each block; a step's time is what it wrote to metrics.jsonl, data loading included."""
+    """A new process per block. A step's time is read from metrics.jsonl and includes data loading."""
 
     def __init__(self, args, binary, folder, case, precision, extra):
         self.args, self.binary, self.folder, self.case = args, binary, folder, case
@@ -42,7 +42,7 @@ class Ours:
 
     def train(self, steps):
         """Processor time of the whole process, in seconds."""
-        out = self.folder / ("run" if self.binary == self.args.binary else "earlier")  # each its own: versions differ
+        out = self.folder / ("run" if self.binary == self.args.binary else "earlier")  # separate folders, because versions differ
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         common.run_ours(
             self.binary,
@@ -89,7 +89,7 @@ class Ours:
             if tokens and abs(counted - tokens) > 0.5:
                 raise SystemExit(f"step {step}: the program saw {counted:.0f} tokens, PyTorch's batch has {tokens}")
         seconds = [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)]
-        if self.args.processor_time:  # what all steps but the warm ones take, evenly
+        if self.args.processor_time:  # divided evenly among all steps except the warm-up
             seconds = [(processor - start) / (count - warm)] * count
         return {
             "seconds": seconds,
@@ -102,7 +102,7 @@ class Ours:
 
 
 class Served:
-    """One process for all blocks, so that compiled code is kept; answers `run` with a line of JSON."""
+    """One process for all blocks, so that compiled code is reused; answers `run` with a line of JSON."""
 
     def __init__(self, args, folder, log, command):
         env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "false"}
@@ -131,7 +131,7 @@ class Served:
 
 
 class ServerEnded(SystemExit):
-    """Ends the script, with what the process said, where nobody expects it."""
+    """Ends the script with the process's output, unless it is caught."""
 
 
 def torch_process(args, folder, precision, extra):
@@ -168,7 +168,7 @@ def measure(args, name, folder):
                 arms[n] = Ours(args, binary, folder, case, precision, extra)
             try:
                 if isinstance(arms[n], Served):
-                    arms[n].run()  # one at a time: start and compile before anything is timed
+                    arms[n].run()  # start and compile one after the other, before any timing
             except ServerEnded as error:
                 if side != "ort":
                     raise
@@ -206,7 +206,7 @@ def summarise(name, case, blocks):
         | {"peak_bytes": max(b["peak"] for b in of), "blocks_ms": [b["step_ms"] for b in of]}
         for n, of in blocks.items()
     }
-    for n in OURS:  # above 1: slower than the earlier build, in the same block
+    for n in OURS:  # above 1: slower than the earlier build, within one block
         before = n.replace("onnx-amp-finetune", "earlier")
         if n in rows and before in rows:
             rows[n]["time_of_earlier"] = common.summary(
@@ -215,7 +215,7 @@ def summarise(name, case, blocks):
     fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
     best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
     for n, row in rows.items():
-        if best:  # above 1: faster than PyTorch's best, in the same block
+        if best:  # above 1: faster than PyTorch's best, within one block
             row["speed_ratio"] = common.summary([b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[best])])
             row["throughput_ratio"] = common.summary(
                 [a["samples_per_s"] / b["samples_per_s"] for a, b in zip(blocks[n], blocks[best])]
@@ -270,7 +270,7 @@ def main():
     parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa", help="PyTorch's attention")
     parser.add_argument("--out", default=str(common.ROOT / "bench" / "results" / "cpu.json"))
     args = parser.parse_args()
-    if args.max_isa:  # read by both sides' processes; MKL, which PyTorch's products may use, has no such cap
+    if args.max_isa:  # applies to both sides' processes, but not to MKL, which PyTorch may use
         os.environ |= {"ONNX_AMP_MAX_ISA": "v3", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
     args.binary = common.find_binary(args.binary)
     args.minilm = common.find_minilm(args.minilm) if set(cases.SENTENCES) & set(args.cases) else None
@@ -283,7 +283,7 @@ def main():
             with common.scratch_dir() as scratch:
                 report["cases"][name] = measure(args, name, Path(scratch))
             report["machine"]["load_average_after"] = os.getloadavg()
-            common.write_json(args.out, report)  # what is done so far survives a later failure
+            common.write_json(args.out, report)  # keeps the results so far if a later case fails
     for name, result in report["cases"].items():
         print_case(name, result)
 

@@ -12,7 +12,7 @@ OURS = "onnx-amp-finetune "
 
 
 def ratios(case):
-    """(precision, variant) -> our blocks' ratios against PyTorch's arm of that precision with the least median time."""
+    """(precision, variant) -> ratios of the program's blocks to PyTorch's fastest arm (by median) of that precision."""
     arms, out = case["arms"], {}
     torch = {p: [n for n in arms if n.startswith("PyTorch") and (" bf16" in n) == (p == "bf16")] for p in ("fp32", "bf16")}
     for name, arm in arms.items():
@@ -63,7 +63,7 @@ def picture(rows, path):
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "cpu"  # the same picture, the same bytes
+    matplotlib.rcParams["svg.hashsalt"] = "cpu"  # makes the picture reproducible
     from matplotlib import pyplot
 
     rows = [r for r in rows if "checkpointing" not in r["how"]][::-1]

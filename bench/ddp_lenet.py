@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""LeNet on Fashion-MNIST by one rank and by two, ours under mpirun beside PyTorch's DistributedDataParallel on gloo: the same batches of
-256, SGD at 0.2, one thread a rank. Prints test accuracy, seconds of an epoch, and what two ranks gain over one (parallel efficiency).
+"""LeNet on Fashion-MNIST with one and with two ranks: the program under mpirun against PyTorch's
+DistributedDataParallel on gloo. Both use the same batches of 256, SGD at 0.2, one thread per
+rank. Prints test accuracy, seconds per epoch, and the parallel efficiency of two ranks.
 
     python3 bench/ddp_lenet.py --data DIR_OF_FASHION_MNIST [--epochs 10] [--binary build/onnx-amp-finetune]
 
-Needs torch and numpy; openmpi-bin. Both sides read everything into memory before the clock starts."""
+Needs torch and numpy; openmpi-bin. Both sides load all data into memory before timing starts.
+"""
 import argparse, gzip, json, os, subprocess, sys, tempfile, time
 
 import numpy as np
@@ -25,7 +27,7 @@ def idx(name, offset):
 
 
 def worker():
-    """One rank of PyTorch's; its environment is torchrun's."""
+    """One rank of PyTorch, with torchrun's environment."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank, size = dist.get_rank(), dist.get_world_size()

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""A drill of everyday mistakes, signals, full disks and small limits (cases: drill_cases.py; standard library only).
+"""Fault drill: everyday mistakes, signals, full disks and small limits (cases: drill_cases.py;
+standard library only).
 
-Each case runs the program in a folder of its own and checks: the exit code; that the last line of stderr is one JSON
-object with the id, the code, a place and a hint; that every flag a hint names exists; that no file that was there
-before is lost or changed; that nothing is left over but what the case allows; and what the case's `then` commands say,
-which are what the hint advises. Ends with "N passed, N failed, N skipped".
+Each case runs the program in a separate folder and checks: the exit code; that the last line of
+stderr is one JSON object with the id, the code, a location and a hint; that every flag in a hint
+exists; that no existing file is lost or changed; that only the files that the case permits are
+left; and that the case's `then` commands, which follow the hint, succeed. Ends with "N passed, N
+failed, N skipped".
 
   bench/drill.py                 all cases
-  bench/drill.py --quick         those that take no limits, mounts or long runs
+  bench/drill.py --quick         cases without limits, mounts and long runs
   bench/drill.py --only overwrite --keep
 """
 
@@ -35,19 +37,19 @@ LIMIT_S = 60
 
 
 class Skip(Exception):
-    """Why a case cannot run here."""
+    """The reason why a case cannot run here."""
 
 
 @dataclass
 class Case:
     name: str
-    args: list  # of the command; {d} is the case's folder
-    exit: object  # a code, or several of which one is right
-    id: str = ""  # of the error
+    args: list  # arguments of the command; {d} is the case's folder
+    exit: object  # the expected code, or several
+    id: str = ""  # id of the error
     setup: list = field(default_factory=list)  # commands, or functions of the folder, before the snapshot
     how: dict = field(default_factory=dict)  # fsize, memory, cgroup, stdout, signal + when, hold (another run)
-    leaves: list = field(default_factory=list)  # globs of what may be new or changed
-    says: str = ""  # a part of stderr
+    leaves: list = field(default_factory=list)  # globs of files that may be new or changed
+    says: str = ""  # text that stderr must contain
     then: list = field(default_factory=list)  # (command, exit) or functions of the folder afterwards
     quick: bool = True
 
@@ -74,7 +76,7 @@ def images(path, n, seed=1, label=lambda r: r.randrange(10), value=lambda r: r.r
 
 
 def materials(folder):
-    """What the cases are made of, written once."""
+    """Files that the cases use, written once."""
     shutil.copy(ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx", folder / "lenet.onnx")
     shutil.copy(ROOT / "tests/data/surgery/bert.onnx", folder / "bert.onnx")
     images(folder / "few.safetensors", 24)
@@ -178,7 +180,8 @@ class Drill:
                 group.rmdir()
 
     def send(self, case, process, folder):
-        """The signals, once `when` (a path in the folder, or seconds) has come; then the end must be prompt."""
+        """Sends the signals once `when` has come (a path in the folder exists, or seconds have passed); the process
+        must then end promptly."""
         when, until = case.how["when"], time.monotonic() + LIMIT_S
         if isinstance(when, (int, float)):
             time.sleep(when)
@@ -238,7 +241,7 @@ class Drill:
             ]
             odd = [
                 n for n in odd if not (n.endswith("/.lock") and n in before and n in after)
-            ]  # it names the last holder
+            ]  # the message names the last holder
             lost = sorted(n for n in odd if n in before)
             assert not lost, f"lost or changed: {lost}"
             assert not odd, f"left over: {sorted(odd)}"
@@ -257,7 +260,7 @@ class Drill:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def hold(self, case, folder):
-        """Another run that goes on meanwhile."""
+        """Runs another process in the same folder meanwhile."""
         other = subprocess.Popen(
             self.words(case.how["hold"], folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
         )
@@ -279,7 +282,7 @@ def mount_tmpfs(path, size):
 
 
 def new_cgroup(limit):
-    """A control group inside this process's own, with that much memory; version 1 or 2."""
+    """A control group (version 1 or 2) inside this process's own, with a memory limit."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, kind, path = line.split(":", 2)
         if kind not in ("", "memory"):

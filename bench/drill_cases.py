@@ -1,5 +1,6 @@
-"""The drill's cases: a command, what it must end with, what may be left, and what the hint's advice then does. Here:
-flags, models, data, the output folder."""
+"""Cases of the drill: a command, its expected end, the files that may remain, and commands that
+follow the hint. This file has the cases of flags, models, data and the output folder.
+"""
 
 from drill import Case
 from drill_limits import LIMITS
@@ -55,7 +56,7 @@ DATA = [
         "text without a vocabulary",
         ["bert.onnx", "--train", "t.csv", "--text_columns", "text", "--label_column", "sentiment", "--num_labels", "3"],
         2,
-        setup=[lambda folder: (folder / "vocab.txt").unlink()],  # one beside the model is found
+        setup=[lambda folder: (folder / "vocab.txt").unlink()],  # else the one next to the model is found
     ),
     Case("a vocabulary that is missing", text("--vocab", "none.txt"), [2, 5]),
     Case("tensors cut short", images("--output_dir", "run", data="t.safetensors"), 5),

@@ -1,4 +1,4 @@
-"""The drill's cases of small disks and limits, damaged checkpoints and signals."""
+"""Cases of the drill: small disks and limits, damaged checkpoints, signals."""
 
 import os
 from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM
@@ -176,7 +176,7 @@ def stopped(name, number, when, code, command, **more):
 
 WHOLE = long_run("--output_dir", "whole")
 SIGNALS = [
-    stopped("Ctrl-C at the start", SIGINT, 0.03, [-SIGINT, 130], evaluated()),  # before main the system answers
+    stopped("Ctrl-C at the start", SIGINT, 0.03, [-SIGINT, 130], evaluated()),  # before main() the default action applies
     stopped(
         "SIGTERM while data are read",
         SIGTERM,

@@ -1,4 +1,4 @@
-"""What the drill's cases are put together from: commands, and steps that make or damage files."""
+"""Building blocks of the drill's cases: commands, and steps that make or damage files."""
 
 import os
 import shutil
@@ -70,7 +70,7 @@ def damage(*steps):
 
 
 def fill(room):
-    """All but so many bytes of the small disk."""
+    """Fills the small disk except for this many bytes."""
 
     def f(folder):
         s = os.statvfs(folder / "disk")
@@ -99,7 +99,7 @@ def absent(*names):
 
 
 def without_graph(folder):
-    """A container format that is no ONNX file."""
+    """A container format that is not an ONNX file."""
     (folder / "fake.onnx").write_bytes(b"PK\x03\x04" + bytes(200))
 
 

@@ -1,4 +1,6 @@
-"""The cases of engine_operators.py: combinations of attributes, small inputs, and PyTorch's call where it has the operator."""
+"""The cases of engine_operators.py: combinations of attributes, small inputs, and PyTorch's call if
+it has the operator.
+"""
 
 import itertools
 
@@ -35,7 +37,7 @@ EXCUSES = {
 
 
 class Case:
-    """One node. family: the attributes that its row of the table names; excuse: why the program may differ (EXCUSES)."""
+    """One node. family: the attributes in its row of the table; excuse: why the program may differ (EXCUSES)."""
 
     number = 0
 
@@ -82,7 +84,7 @@ def resize_modes(opset):
 
 
 def interpolate(x, attributes, scales, sizes):
-    """PyTorch's call that its exporters write with these attributes; None where there is none."""
+    """The PyTorch call that its exporters write with these attributes; None if there is none."""
     rank = x.ndim - 2
     t, mode = attributes.get("coordinate_transformation_mode"), attributes["mode"]
     name = {"linear": ["linear", "bilinear", "trilinear"][rank - 1], "cubic": "bicubic"}.get(mode, "nearest")
@@ -144,7 +146,7 @@ def resize_cases():
 
 
 def length_cases():
-    """Scales whose products round: how long an output is, and which pixel is the nearest, is decided in fp32."""
+    """Scales whose products are inexact: the output length and the nearest pixel depend on fp32 rounding."""
     empty = np.zeros(0, np.float32)
     for n, s in itertools.product([3, 5, 6, 7, 10, 13, 17, 20, 30, 41], [0.1, 0.3, 0.7, 0.9, 1.1, 1.4, 1 / 3, 2 / 3, 7 / 5, 3.3]):
         if n * s < 1:

@@ -1,9 +1,11 @@
-"""Operators whose definition leaves room: every combination of the attributes of Resize, GridSample, RoiAlign, Pad and the
-pools, computed by ONNX's reference, by onnxruntime, by PyTorch where it has the operator, and by the program (`predict`).
-Prints who differs from whom, by operator and attributes, and ends with 1 where the program differs from what onnxruntime runs
-and is not excused (EXCUSES of engine_cases.py says why). README.md, "engine_operators.py".
+"""Operators whose definition is ambiguous: every combination of the attributes of Resize,
+GridSample, RoiAlign, Pad and the pools, computed by ONNX's reference, by onnxruntime, by PyTorch
+if it has the operator, and by the program (`predict`). Prints which results differ, by operator
+and attributes. Exits with 1 if the program differs from onnxruntime without an excuse (EXCUSES
+of engine_cases.py). README.md, "engine_operators.py".
 
-The files hold many nodes each, so that the program starts seldom; a file that it refuses is halved until the node is found.
+Each file contains many nodes, so that the program starts rarely; a file that it refuses is bisected
+until the node is found.
 """
 
 import argparse
@@ -25,11 +27,11 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from safetensors.numpy import load_file, save_file
 
-TOLERANCE = 1e-4  # of the largest element: fp32 coordinates round, a wrong tap or weight is far beyond
+TOLERANCE = 1e-4  # relative to the largest element: above fp32 rounding of coordinates, far below a wrong tap or weight
 
 
 def model_of(cases):
-    """One file: the cases' nodes, what varies as inputs, what is fixed as initializers."""
+    """Builds one file: the cases' nodes, varying operands as inputs, fixed ones as initializers."""
     nodes, inputs, constants, outputs = [], {}, {}, []
     for c in cases:
         names = []
@@ -68,7 +70,7 @@ def by_onnxruntime(case):
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         return session.run(None, inputs)[0]
-    except Exception as e:  # what an engine refuses is a result here
+    except Exception as e:  # a refusal is a result, too
         return str(e).splitlines()[0]
 
 
@@ -90,7 +92,7 @@ def by_torch(case):
 
 
 def by_program(binary, cases, scratch, results):
-    """Fills results[number]: outputs, or the message of the refusal."""
+    """Fills results[number] with outputs, or with the message of the refusal."""
     model, inputs = model_of(cases)
     onnx.save(model, scratch / "m.onnx")
     save_file({n: np.ascontiguousarray(v) for n, v in inputs.items()}, scratch / "in.safetensors")
@@ -134,7 +136,7 @@ def worth(value):
 
 
 def verdict(case, got):
-    """Who agrees with whom, as a short word: the classes of equal answers."""
+    """The classes of equal results, as a short text."""
     names, groups = ["reference", "onnxruntime", "torch", "ours"], []
     for name in names:
         if got[name] is None:

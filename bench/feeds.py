@@ -1,8 +1,9 @@
-"""Data sets as their authors publish them, one command each: trains some steps, exports, and `predict` on the set's own
-file; then onnxruntime runs the exported file on inputs that others made (feeds_check.py). Prints a table; feeds_page.py
-makes docs/feeding.md of --out.
+"""Trains on data sets in the form in which their authors publish them, one command each: some
+steps, export, and `predict` on the set's own file. onnxruntime then runs the exported file on
+inputs made by other tools (feeds_check.py). Prints a table; feeds_page.py makes docs/feeding.md
+from --out.
 
-Ends with 1 when a row differs that is not decided by rounding, or a command fails.
+Exits with 1 if a row differs by more than rounding can explain, or if a command fails.
 """
 
 import argparse
@@ -19,11 +20,12 @@ import common
 import feeds_cases
 import feeds_check
 
-UNDECIDED = 0.001  # share of the rows that may fall the other way where two scores are equal but for rounding
+UNDECIDED = 0.001  # share of rows that may differ because two scores are equal up to rounding
 
 
 def make_tokenizer(case, text):
-    """Those that no data set brings: GPT-2's two files in a folder, or one of as many tokens as a model has rows."""
+    """Tokenizers that no data set contains: GPT-2's two files in a folder, or one with as many tokens as a model has
+    rows."""
     if "files" in case.reads:
         case.reads["folder"].mkdir(parents=True)
         for name, path in case.reads["files"].items():
@@ -55,7 +57,7 @@ class Feed:
         return text
 
     def shown(self, words):
-        """As a user would type it."""
+        """The command as a user would type it."""
         return self.without_places(" ".join(shlex.quote(str(w)) for w in words))
 
     def call(self, *words):

@@ -1,5 +1,6 @@
-"""The data sets of feeds.py: for each the command that trains on its files as they are, what `predict` is asked, and what
-checks the answer (feeds_check.py)."""
+"""The data sets of feeds.py: for each the command that trains on its original files, the inputs of
+`predict`, and the function that checks the predictions (feeds_check.py).
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +12,16 @@ import feeds_check as check
 @dataclass
 class Case:
     name: str
-    data: str  # what it is called in the table
-    model: str  # a file, or what `create` makes beforehand
-    train: list  # flags, the data set's own
-    inputs: str  # what `predict` reads
+    data: str  # name in the table
+    model: str  # a file, or an architecture for `create`
+    train: list  # flags of the data set
+    inputs: str  # inputs of `predict`
     agree: Callable  # (Made) -> dict of feeds_check.py
     create: dict = field(default_factory=dict)  # of `create`: its --model_config
     predict: list = field(default_factory=list)
-    masks: bool = False  # predicted as images
+    masks: bool = False  # predictions are images
     head: str = ""  # of `create`
-    reads: dict = field(default_factory=dict)  # what the other side reads beside the inputs
+    reads: dict = field(default_factory=dict)  # further arguments of the checking side
 
 
 MINILM = "paraphrase-MiniLM-L3-v2.onnx"
@@ -29,7 +30,7 @@ TEXT = ["--lr", "2e-4", "--batch_size", "16"]
 
 
 def sentences(data):
-    """Classes and numbers of a text or of two."""
+    """Classes and numbers for one or two texts."""
     glue, xnli, tokenizers = data / "glue", data / "xnli", data / "tokenizers"
     uncased = tokenizers / "bert-base-uncased" / "vocab.txt"
     chinese = tokenizers / "bert-base-chinese" / "vocab.txt"
@@ -113,7 +114,7 @@ def images_and_tables(data):
 
 
 def language(data, zoo, text, tokenizers):
-    """text: a folder with train.txt and dev.txt. tokenizers: where those are made that no file holds."""
+    """text: a folder with train.txt and dev.txt. tokenizers: folder for tokenizers that are not in a file."""
     flags = ["--task", "language", "--text_columns", "text", "--train", text / "train.txt", "--val", text / "dev.txt"]
     flags += ["--lr", "1e-3", "--batch_size", "8", "--packing"]
     zoo_tokenizer = tokenizers / "letters" / "tokenizer.json"

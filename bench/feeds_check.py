@@ -1,5 +1,7 @@
-"""onnxruntime on what a run of feeds.py exported, on inputs made by others (Hugging Face's tokenizers, Pillow, the csv
-module), beside what `predict` wrote: rows compared, rows equal, the largest difference."""
+"""Runs a model exported by feeds.py in onnxruntime, on inputs made by other tools (Hugging Face's
+tokenizers, Pillow, the csv module), and compares with the predictions of `predict`: rows
+compared, rows equal, the largest difference.
+"""
 
 import csv
 import datetime
@@ -13,16 +15,16 @@ import numpy as np
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-NUMBERS = 1e-5  # of 1 + the number: fp32 sums in another order
+NUMBERS = 1e-5  # relative to 1 + the number: fp32 sums in another order
 BATCH = 32
 
 
 class Made:
-    """A trained case: its model, what it was given, what `predict` said."""
+    """A trained case: its model, its inputs, and the predictions."""
 
     def __init__(self, case, model, predicted, more):
         self.case, self.model, self.predicted, self.flags = case, model, predicted, case.train
-        self.more = more  # the model that takes raw rows; the predictions as arrays
+        self.more = more  # the model for raw rows; the predictions as arrays
 
     def flag(self, name, default):
         words = [str(w) for w in self.flags]
@@ -84,7 +86,7 @@ def word_piece(case):
 
 
 def cells(made):
-    """The text columns of each row, by name or by number, of the file as it lies there."""
+    """The text columns of each row of the original file, by name or by number."""
     path, columns = Path(made.case.inputs), made.case.reads["columns"].split(",")
     with open(path, newline="", encoding="utf-8-sig") as f:
         tabs = path.suffix != ".csv"
@@ -95,7 +97,7 @@ def cells(made):
 
 
 def run_padded(session, outputs, encodings, pad=0):
-    """(row, what the model says of it, without padding): rows of like length together."""
+    """(row, the model's outputs without padding); rows of similar length are batched together."""
     names = {i.name for i in session.get_inputs()}
     order = sorted(range(len(encodings)), key=lambda r: len(encodings[r].ids))
     for at in range(0, len(order), BATCH):
@@ -276,7 +278,7 @@ def grey_images(made):
 
 
 def masks(made):
-    """Pixels: a row is equal when all of its pixels are."""
+    """Pixels: a row is equal if all of its pixels are."""
     from PIL import Image
 
     session, tally = made.session(), Tally("share of the pixels")
@@ -302,7 +304,7 @@ PARTS = {"Year": lambda d: d.year, "Month": lambda d: d.month, "Day": lambda d: 
 
 
 def raw_rows(made):
-    """The file that takes raw rows (--export_raw_rows), fed with the cells of the CSV files."""
+    """The file that accepts raw rows (--export_raw_rows), fed with the cells of the CSV files."""
     with open(made.case.reads["join"], newline="") as f:
         store = {row["Store"]: row for row in csv.DictReader(f)}
     session, tally = made.session(made.more), Tally("relative number")
@@ -329,7 +331,7 @@ def raw_rows(made):
 
 
 def texts(made):
-    """Loss and number of tokens of each text; long ones in windows, each token counted once."""
+    """Loss and number of tokens of each text; long ones in windows, with each token counted once."""
     from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
     if "folder" in made.case.reads:
@@ -350,7 +352,7 @@ def texts(made):
     sums, counts = [0.0] * len(lines), [0] * len(lines)
     for w, (logits,) in run_padded(made.session(), ["logits"], windows):
         (r, part), ids = of[w], windows[w].ids
-        known = stride if part else 1  # tokens that the window before has learnt
+        known = stride if part else 1  # tokens that the previous window has covered
         p = np.log(softmax(logits[: len(ids) - 1]))
         learnt = [(i, t) for i, t in enumerate(ids[1:]) if i + 1 >= known]
         sums[r] -= sum(p[i, t] for i, t in learnt)

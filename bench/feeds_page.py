@@ -1,4 +1,6 @@
-"""docs/feeding.md from what feeds.py measured: the commands as they are typed, and how far predictions agree."""
+"""Makes docs/feeding.md from the results of feeds.py: the commands as a user types them, and the
+agreement of the predictions.
+"""
 
 import json
 import shlex
@@ -33,7 +35,7 @@ METRICS = ("accuracy", "spearman", "entity_f1", "span_f1", "miou", "rmspe", "mae
 
 
 def typed(words):
-    """A command in lines of some 118 characters, a flag and its value in one."""
+    """A command in lines of about 118 characters; a flag and its value stay together."""
     lines, room = [["onnx-amp-finetune"]], 118
     units = []
     for word in shlex.split(words):

@@ -1,10 +1,13 @@
-"""How far are mixed-precision gradients from exact ones? Over a model zoo: the relative L2 error, over all parameters as one
-vector, of the program's gradients in bf16 and fp16 (`grad --use_bf16`, `--use_fp16`, preset O1) and of a node-by-node run of
-the same graph in torch under CPU bf16 autocast, all against `grad --dtype fp64`.
+"""How far are mixed-precision gradients from exact ones? Over a model zoo, measures the relative L2
+error over all parameters as one vector. Compares the program's gradients in bf16 and fp16 (`grad
+--use_bf16`, `--use_fp16`, preset O1) and a node-by-node run of the same graph in torch under CPU
+bf16 autocast with `grad --dtype fp64`.
 
-An entry counts as reproduced when the node-by-node run in float64 without autocast gives the gradients of `grad --dtype fp64`
-to 1e-5: then the interpreter runs the graph that the program runs. Limits: bf16 at most 2x torch's error; fp16 at most half of
-bf16's in the median, never above bf16's + 1e-5. Ends with 1 if one is missed. Writes a Markdown table and JSON.
+An entry counts as reproduced if the node-by-node run in float64 without autocast gives the
+gradients of `grad --dtype fp64` to 1e-5, because then the interpreter runs the same graph as the
+program. Limits: bf16 at most 2x torch's error; fp16 at most half of bf16's in the median, and at
+most bf16's + 1e-5 in each entry. Exits with 1 if a limit is exceeded. Writes a Markdown table and
+JSON.
 """
 
 import argparse
@@ -21,13 +24,13 @@ import torch.nn.functional as F
 from onnx_torch import Graph
 from safetensors.numpy import load_file
 
-SAME = 1e-5  # the masks and positions that the interpreter takes from onnxruntime are fp32
+SAME = 1e-5  # masks and positions from onnxruntime are fp32
 TIMES_TORCH = 2
 FLOOR = 1e-5
 
 
 def loss_of(kind, out, label):
-    """ref.json's losses (ZOO.md), in the type of the outputs."""
+    """The losses of ref.json (ZOO.md), in the type of the outputs."""
     y = torch.from_numpy(label)
     first = out[0]
     wide = lambda t: t.double() if t.dtype == torch.float64 else t.float()  # noqa: E731
@@ -111,7 +114,7 @@ class Entry:
 
 
 def short(r):
-    """What the entry misses."""
+    """The limits that the entry exceeds."""
     out = []
     if "torch" in r and not r["bf16"] <= TIMES_TORCH * r["torch"]:
         out.append("bf16 beyond 2x torch")

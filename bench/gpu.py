@@ -1,8 +1,11 @@
-"""Training steps on a GPU, the program and PyTorch side by side: same weights, same batches, AdamW, no dropout. PyTorch runs
-eager and compiled (reduce-overhead, max-autotune), with each SDPA kernel, in fp32 (TF32 allowed), fp16 with GradScaler, and
-bf16; a first block of each chooses who goes into the interleaved blocks. No ratio is given where the losses differ.
-Writes JSON, prints Markdown; README.md says what is compared. Ends with 75 when --seconds are over before the case is
-done: called again with the same --out and flags it goes on. --device cpu --tiny is a test of this script.
+"""Training steps on a GPU, the program against PyTorch: same weights, same batches, AdamW, no
+dropout. PyTorch runs eager and compiled (reduce-overhead, max-autotune), with each SDPA kernel,
+in fp32 (TF32 allowed), fp16 with GradScaler, and bf16. A first block of each selects the arms
+for the interleaved blocks. No ratio is reported if the losses differ.
+
+Writes JSON, prints Markdown; README.md describes the comparison. Exits with 75 if --seconds have
+passed before the case is done; a call with the same --out and flags continues it. --device cpu
+--tiny tests this script.
 """
 
 import argparse
@@ -29,7 +32,7 @@ class OutOfTime(Exception):
 
 
 class Case:
-    """One case of the report, step by step; what is done is in `r` and is not done again."""
+    """One case of the report, step by step; finished steps are in `r` and are not repeated."""
 
     def __init__(self, args, name, result, save, deadline):
         self.args, self.name, self.r, self.save, self.deadline = args, name, result, save, deadline
@@ -38,7 +41,7 @@ class Case:
         print(f"{self.name} {text}", file=sys.stderr, flush=True)
 
     def once(self, key, seconds, work):
-        """r[key], from work() the first time. seconds: what it may take."""
+        """r[key], computed by work() the first time. seconds: its time limit."""
         if key not in self.r:
             self.need(seconds)
             self.r[key] = work()
@@ -56,14 +59,14 @@ class Case:
         for precision in args.precisions:
             self.once(f"parity {precision}", 90, lambda p=precision: self.parity(p))
         self.screen()
-        self.once("blocks", 240, self.blocks)  # the ratio; what follows may find no time
+        self.once("blocks", 240, self.blocks)  # the ratio first, because the time may end later
         low = next((p for p in args.precisions if p != "fp32"), "fp32")
         self.once("first_step", 60, lambda: self.first_step(low))
         if "update" in gpu_models.CASES[self.name]["goals"]:
             self.once("update", 60, lambda: self.update(low))
 
     def parity(self, precision):
-        """Losses of the first steps, ours beside PyTorch's eager ones, without TF32."""
+        """Losses of the first steps, the program's and PyTorch's eager ones, without TF32."""
         args = argparse.Namespace(**vars(self.args) | {"strict_fp32": True})
         steps = min(PARITY_STEPS, self.case["warm"] + self.case["steps"])
         theirs = Torch(args, self.name, self.case, precision, "eager", None, parity=steps)
@@ -80,7 +83,7 @@ class Case:
         return {"worst": worst, "allowed": TOLERANCE[precision], "passed": passed, "ours": a, "pytorch": b}
 
     def first_step(self, precision):
-        """From the start of the process to the end of its first step: nothing chosen yet, then with choices on disk."""
+        """Time from the start of the process to the end of its first step: without cached tuning, then with it."""
         ours = Ours(self.args, self.name, self.case, precision)
         before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(self.case["folder"] / "fresh-cache")
@@ -93,7 +96,7 @@ class Case:
         return {"precision": precision, "first": times[0], "again": times[1]}
 
     def update(self, precision):
-        """The optimizer phase alone, and PyTorch's: unscale, clip_grad_norm_, fused AdamW."""
+        """The optimizer phase only, and PyTorch's: unscale, clip_grad_norm_, fused AdamW."""
         theirs = Torch(self.args, self.name, self.case, precision, "eager", None)
         try:
             seconds = theirs.run("update")["seconds"]
@@ -115,8 +118,8 @@ class Case:
         return Torch(self.args, self.name, self.case, *arm)
 
     def screen(self):
-        """Times every arm once. Some start together; all have compiled before the first is timed. max-autotune, which times
-        kernels itself, starts alone and only with the attention that was best before."""
+        """Times every arm once. Some start in parallel; all have compiled before the first is timed. max-autotune,
+        which times kernels itself, starts separately and only with the attention that was fastest before."""
         done, failed = self.r.setdefault("screened", {}), self.r.setdefault("failed", {})
         waiting = [(l, a) for l, a in self.arms() if l not in done and l not in failed]
         while waiting:
@@ -131,7 +134,7 @@ class Case:
             for label, _, process in running:
                 try:
                     process.ready()
-                except RuntimeError as e:  # a kernel that does not take this shape: said in the report, not hidden
+                except RuntimeError as e:  # a kernel that does not support this shape; the report states it
                     failed[label] = str(e)
             for label, (precision, mode, sdpa), process in running:
                 if label not in failed:
@@ -153,7 +156,7 @@ class Case:
         return False
 
     def kept(self):
-        """Of each precision the fastest, and the fastest eager one."""
+        """The fastest arm of each precision, and the fastest eager one."""
         for precision in self.args.precisions:
             ranked = sorted((d["ms"], l) for l, d in self.r["screened"].items() if d["precision"] == precision)
             eager = [l for _, l in ranked if self.r["screened"][l]["mode"] == "eager"]
@@ -247,7 +250,7 @@ def main():
                 sys.exit(75)
         summarise(name, result)
         report["gpu_after"], report["load_average"] = gpu_facts(), os.getloadavg()
-        common.write_json(args.out, report)  # what is measured is kept, whatever happens to the next case
+        common.write_json(args.out, report)  # keeps the results so far if a later case fails
         print_case(result)
     bad = [f"{n} {p}" for n in args.cases for p in args.precisions if not report["cases"][n][f"parity {p}"]["passed"]]
     if bad:

@@ -1,4 +1,6 @@
-"""What gpu.py runs: a case's folder (model.onnx and its batches, for both sides), the program, PyTorch's processes."""
+"""The arms of gpu.py: a case's folder (model.onnx and its batches, for both sides), the program,
+PyTorch's processes.
+"""
 
 import json
 import statistics
@@ -12,12 +14,13 @@ import common
 import gpu_models
 
 LR, WEIGHT_DECAY = 1e-4, 0.01
-RECORDED = 3  # runs of a batch shape until both sides replay what they recorded
+RECORDED = 3  # runs of a batch shape until both sides replay a recorded graph
 
 
 def tweet_batches(binary, folder, size, steps):
-    """Batches grouped by length and padded to the longest row (a multiple of 8); the first ones hold every shape RECORDED
-    times. Also writes them as the text file that the program reads. The batches, how many of them come first."""
+    """Batches grouped by length and padded to the longest row (a multiple of 8); the first ones contain every shape
+    RECORDED times. Also writes them as the text file for the program. Returns the batches and the number of first
+    ones."""
     rows = common.read_tweets(common.TWEETS / "train.csv")
     lines = "".join(" ".join(text.split()) + "\n" for text, _ in rows)
     words = [binary, "tokenize", "--vocab", common.TWEETS / "vocab.txt", "--max_seq_len", common.MAX_LEN]
@@ -41,7 +44,7 @@ def tweet_batches(binary, folder, size, steps):
 
 
 def prepare(args, name, folder, steps, warm):
-    """Writes the case's folder; what the sides must know of it."""
+    """Writes the case's folder; returns the information that both sides need."""
     case = gpu_models.CASES[name]
     if case.get("text"):
         batches, warm = tweet_batches(args.binary, folder, case["batch"], steps)
@@ -66,7 +69,7 @@ def prepare(args, name, folder, steps, warm):
 
 
 def training_words(args, name, case, out, dropout=0):
-    """The program's arguments for a case, but for its precision."""
+    """The program's arguments for a case, without its precision."""
     return [
         case["folder"] / "model.onnx", *case["flags"], "--device", args.device,
         "--batch_size", gpu_models.CASES[name]["batch"], "--no_shuffle", "--epochs", 1, "--optimizer", "adamw", "--lr", LR,
@@ -76,7 +79,7 @@ def training_words(args, name, case, out, dropout=0):
 
 
 class Ours:
-    """A new process each block; metrics.jsonl has the time between steps, data loading included."""
+    """A new process per block; metrics.jsonl has the time between steps, including data loading."""
 
     def __init__(self, args, name, case, precision):
         self.args, self.name, self.case = args, name, case
@@ -106,7 +109,8 @@ class Ours:
 
 
 class Torch:
-    """One process for all blocks: compiled code is kept. It starts at once; ready() waits until it has warmed up."""
+    """One process for all blocks, so that compiled code is reused. It starts at once; ready() waits until it has warmed
+    up."""
 
     def __init__(self, args, name, case, precision, mode, sdpa, parity=0):
         folder = case["folder"]

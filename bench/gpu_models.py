@@ -1,4 +1,6 @@
-"""The nets of gpu.py in plain PyTorch (nothing but torch is needed on the GPU machine), their data, and their ONNX files."""
+"""The networks of gpu.py in plain PyTorch (the GPU machine needs only torch), their data, and their
+ONNX files.
+"""
 
 import numpy as np
 import torch
@@ -94,7 +96,7 @@ def minilm():
     return Bert(6, 384, 12, 1536, 128)
 
 
-# attention: the SDPA variants are tried. steps: timed ones of a block. goals: see gpu_summary.py.
+# attention: also tries the SDPA variants. steps: timed steps per block. goals: see gpu_summary.py.
 CASES = {
     "bert_b32": {"what": "BERT-base, S128", "net": bert_base, "batch": 32, "steps": 60, "attention": True,
                  "goals": {"best": (1.10, 1.30), "eager": (2.0, None), "update": (0.8, None), "first_step": (5, None)}},
@@ -114,7 +116,7 @@ CASES = {
 
 
 def shrink():
-    """The same cases with nets and batches that a CPU trains in seconds: to try the scripts, not to measure."""
+    """The same cases with networks and batches for seconds on a CPU, to test the scripts, not to measure."""
     for name, case in CASES.items():
         case["what"] = f"tiny {name}"
         case["steps"] = 8
@@ -137,7 +139,7 @@ def loss_of(name, logits, label):
 
 
 def make_batches(name, steps):
-    """Batches of a case without texts, in the order that both sides use. Labels can be learnt, so that losses move."""
+    """Batches of a case without texts, in the order that both sides use. Labels are learnable, so that losses change."""
     case, rng = CASES[name], np.random.default_rng(0)
     rows = steps * case["batch"]
     if case.get("attention"):
@@ -161,7 +163,7 @@ def inputs_of(batch):
 
 
 def export(name, path, batch):
-    """The ONNX file with the weights that PyTorch starts from."""
+    """Writes the ONNX file with the weights that PyTorch starts from."""
     net = build(name)
     training = torch.onnx.TrainingMode.PRESERVE if name == "unet" else torch.onnx.TrainingMode.EVAL
     net.train(name == "unet")

@@ -1,9 +1,9 @@
-"""What gpu.py makes of a case's measurements: ratios, goals, Markdown."""
+"""Summarizes the measurements of gpu.py: ratios, goals, Markdown."""
 
 import common
 import gpu_models
 
-# By goal: what is measured, and whether more is better. (floor, aim) are the case's.
+# Goal: the measured quantity, and whether more is better. The case defines (floor, aim).
 GOALS = {
     "best": ("a step in 16 bits, times as fast as PyTorch's best", True),
     "eager": ("a step in 16 bits, times as fast as PyTorch's eager AMP", True),
@@ -19,7 +19,7 @@ def is_ours(label):
 
 
 def summarise(name, r):
-    """Adds to the case what its tables say."""
+    """Adds the contents of the tables to the case."""
     case = gpu_models.CASES[name]
     rows = {}
     for label, arm in r["blocks"].items():
@@ -39,7 +39,7 @@ def summarise(name, r):
     low = pick(lambda l: is_ours(l) and rows[l]["precision"] != "fp32")
     wide = pick(lambda l: is_ours(l) and rows[l]["precision"] == "fp32")
 
-    def ratio(a, b):  # of the same round: how many times faster a is than b
+    def ratio(a, b):  # within a round: how many times faster a is than b
         pairs = zip(r["blocks"][a]["runs"], r["blocks"][b]["runs"])
         return common.summary([y["step_seconds"] / x["step_seconds"] for x, y in pairs])
 

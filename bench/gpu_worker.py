@@ -1,6 +1,8 @@
-"""PyTorch's side of gpu.py: one process, one way of running. Says a line of JSON when it has compiled and warmed up, then reads
-a word a line: `run` trains over the case's batches from fresh weights and answers with a line: seconds a step, losses (with
---parity only), peak memory of the device; `update` times unscaling, clipping and the optimizer alone."""
+"""PyTorch's side of gpu.py: one process per configuration. Prints a line of JSON when it has
+compiled and warmed up, then reads one word per line. `run` trains over the case's batches from
+the initial weights and answers with a line: seconds per step, losses (only with --parity), peak
+device memory. `update` times only unscaling, clipping and the optimizer.
+"""
 
 import argparse
 import contextlib
@@ -70,7 +72,7 @@ class Worker:
             torch.cuda.synchronize()
 
     def start(self, lr):
-        """Fresh weights, a fresh optimizer and scaler."""
+        """Initial weights, a new optimizer and scaler."""
         args = self.args
         with torch.no_grad():
             for k, v in self.net.state_dict().items():

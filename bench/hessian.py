@@ -1,9 +1,11 @@
-"""Hessian-vector products against PyTorch's double backward, over a model zoo: `grad --hvp` in fp64 and fp32 against
-torch.autograd.grad applied twice to the same graph, node by node in float64 (onnx_torch.py). An error is the largest
-difference over all parameters, relative to the largest element of H v. For scale: the same of torch's own fp32 run.
+"""Hessian-vector products against PyTorch's double backward, over a model zoo: `grad --hvp` in fp64
+and fp32 against torch.autograd.grad applied twice to the same graph, node by node in float64
+(onnx_torch.py). An error is the largest difference over all parameters, relative to the largest
+element of H v. The same error of torch's own fp32 run is given for comparison.
 
-Limit: 1e-5 in fp32; fp64 shows that what remains is rounding. Ends with 1 if it is missed. Writes a Markdown table and JSON.
---golden writes what tests/zoo compares: of every tensor of torch's float64 H v at most 512 elements (every stride-th one).
+Limit: 1e-5 in fp32; fp64 shows that the remaining error is rounding. Exits with 1 if the limit is
+exceeded. Writes a Markdown table and JSON. --golden writes the data of tests/zoo: at most 512
+elements (every stride-th one) of each tensor of torch's float64 H v.
 """
 
 import argparse
@@ -24,7 +26,8 @@ KEPT = 512  # elements of a golden tensor
 
 
 def direction(names, shapes):
-    """v, the same wherever it is written down: element i of tensor k, by name, is ((7919 (i + 1) + 104729 k) mod 1009) / 504.5 - 1."""
+    """v by a formula that other programs can repeat: element i of tensor k, by name, is ((7919 (i + 1) + 104729 k) mod
+    1009) / 504.5 - 1."""
     out = {}
     for k, name in enumerate(sorted(names)):
         i = np.arange(1, int(np.prod(shapes[name])) + 1, dtype=np.int64)
@@ -39,7 +42,7 @@ def error(got, want):
 
 
 class TwiceGraph(Graph):
-    """Calls that torch differentiates twice, where the others' gradients are kernels without one."""
+    """Calls that torch can differentiate twice, for operators whose usual gradient kernels cannot be."""
 
     def op_HardSigmoid(self, n, a, x, dtype):
         return torch.clamp(a.get("alpha", 0.2) * x[0] + a.get("beta", 0.5), 0, 1)
@@ -83,7 +86,7 @@ class Products(Entry):
 
 
 def short(r):
-    """In rounding's reach: fp32 may be as far from float64 as torch's is."""
+    """Whether the error is within rounding: fp32 may be as far from float64 as torch's is."""
     return "fp32" in r and not r["fp32"] <= max(LIMIT, 2 * r["torch"])
 
 

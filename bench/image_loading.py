@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Images a second that reach a model: ours with N threads beside torchvision's DataLoader with N workers.
+"""Images per second that reach a model: the program with N threads against torchvision's DataLoader
+with N workers.
 
     bench/image_loading.py --binary build/onnx-amp-finetune [--images 400] [--threads 2]
 
-JPEGs of 500 x 375 in class folders, the usual evaluation of ImageNet (resize 256, center_crop 224, normalize) and its usual
-training (random_resized_crop 224, horizontal_flip, normalize). Ours is `eval` of a model that only averages pixels, its
-starting cost taken off by a second run on a tenth of the images. In turn, best of three. Needs: torch, torchvision, onnx."""
+JPEGs of 500 x 375 in class folders, with the usual evaluation transforms of ImageNet (resize 256,
+center_crop 224, normalize) and its usual training transforms (random_resized_crop 224,
+horizontal_flip, normalize). The program runs `eval` of a model that only averages pixels; a second
+run on a tenth of the images gives the startup time, which is subtracted. The sides alternate; best
+of three. Needs: torch, torchvision, onnx.
+"""
 import argparse
 import os
 import subprocess
@@ -61,7 +65,7 @@ def ours(binary, model, folder, transforms, threads, limit):
 def theirs(folder, transform, workers):
     loader = torch.utils.data.DataLoader(ImageFolder(folder, transform), batch_size=32, num_workers=workers,
                                          persistent_workers=True)
-    for _ in loader:  # the workers start
+    for _ in loader:  # starts the workers
         break
     start, count = time.perf_counter(), 0
     for x, _ in loader:

@@ -1,7 +1,9 @@
-"""Instructions of a training step of small nets, by valgrind's callgrind: what noise does not reach, to compare commits by.
+"""Instructions of a training step of small networks, counted by valgrind's callgrind. They have no
+noise, so commits can be compared.
 
-Two runs differ by so many steps; what they differ by in instructions is the steps'. One thread, AVX2 (valgrind knows no AVX-512),
-models by `create`, rows that are drawn. --against FILE: exits with 1 where a net takes over 3 % more than it says there.
+Two runs differ in their number of steps; the difference in instructions belongs to these steps. One
+thread, AVX2 (valgrind does not support AVX-512), models by `create`, random rows. --against FILE:
+exits with 1 if a network needs over 3 % more than in that file.
 """
 
 import argparse

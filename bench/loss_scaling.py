@@ -1,8 +1,10 @@
-"""What loss scaling and fp32 master weights are for: the cases of "Mixed Precision Training" (Micikevicius et al., 2018,
-section 3), run with the program on a regression whose targets are of the order of 1e-4.
+"""The need for loss scaling and fp32 master weights: the cases of "Mixed Precision Training"
+(Micikevicius et al., 2018, section 3), run with the program on a regression whose targets are of
+the order of 1e-4.
 
-Draws docs/loss_scaling.svg: the loss of four runs, and where the gradients lie beside fp16's smallest number. fp16 weights
-without masters are made the hard way: one step a process, each from the fp16 file that the one before exported.
+Plots docs/loss_scaling.svg: the loss of four runs, and the distribution of gradients relative to
+fp16's smallest number. The run with fp16 weights without master weights takes one step per process,
+each from the fp16 file that the previous one exported.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import numpy as np
 
 import common
 
-UNIT = 2.0**-14  # the output is in units of this: d loss / d output carries UNIT twice
+UNIT = 2.0**-14  # unit of the output: d loss / d output contains UNIT twice
 ROWS, INPUTS, HIDDEN = 128, 8, 32
 
 
@@ -53,7 +55,7 @@ def make_model(path, rng):
 
 
 def activation_gradients(x, y, weights):
-    """d loss / d (every value of the hidden layer and of the output before its unit), in float64."""
+    """d loss / d (every value of the hidden layer and of the output before scaling by UNIT), in float64."""
     w1, w2 = (weights[n].astype(np.float64) for n in ("w1", "w2"))
     a = np.tanh(x @ w1)
     d_out = 2 * (a @ w2 * UNIT - y) / len(x) * UNIT
@@ -77,7 +79,7 @@ class Runs:
             return [json.loads(line) for line in f], out / "model.onnx"
 
     def without_masters(self):
-        """fp16 weights only: after every step the weights are what an fp16 file holds."""
+        """fp16 weights only: after every step the weights are those of an fp16 file."""
         lines, model = [], None
         for step in range(self.args.steps):
             part, model = self.train(f"step{step % 2}", "--use_fp16", "--init_loss_scale", self.args.scale,
@@ -90,7 +92,7 @@ def draw(losses, gradients, path):
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "loss_scaling"  # the same file from the same numbers
+    matplotlib.rcParams["svg.hashsalt"] = "loss_scaling"  # makes the file reproducible
     from matplotlib import pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), constrained_layout=True)

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Mutates small ONNX models and runs the program on each: it must end by itself with a documented exit code.
+"""Mutates small ONNX models and runs the program on each: it must end by itself with a documented
+exit code.
 
   ninja -C build mutate_worker
   bench/mutate.py --worker build/mutate_worker --models ZOO --count 20000 --seed 1 --keep FOLDER
 
-A model is a folder with model.onnx and batch.safetensors (its inputs, and label). Those of the most kinds of operators
-are taken. Each mutation runs one command in turn: check, predict, grad, one training step. A failure is a signal, more
-than --seconds of processor time, an exit code that is not among the documented ones, exit 1, or more than --memory_mb
-resident beyond the file's size. Address space is limited to --address_mb. Same seed, same files: `--only N` repeats one
-mutation.
+A model is a folder with model.onnx and batch.safetensors (its inputs, and label). The models with
+the most kinds of operators are used. Each mutation runs one of these commands in turn: check,
+predict, grad, one training step. Failures are a signal, more than --seconds of processor time, an
+undocumented exit code, exit 1, or more than --memory_mb of resident memory in addition to the
+file's size. Address space is limited to --address_mb. The same seed gives the same files: `--only
+N` repeats one mutation.
 """
 import argparse
 import collections
@@ -29,7 +31,7 @@ DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 75}
 
 
 def seeds(folder, count, largest=70_000):
-    """Of the models that keep their data in the file: at each turn the one with the most operators not yet seen."""
+    """Models that store their data in the file; each turn adds the one with the most operators not yet covered."""
     found = []
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
@@ -122,7 +124,7 @@ def main():
             data[name] = f.read()
 
     codes, ids, failures = collections.Counter(), collections.Counter(), collections.defaultdict(list)
-    own_checks = collections.Counter()  # checks of the program that a node made fail: refused, but late
+    own_checks = collections.Counter()  # internal checks that failed because of a node: refused, but late
     worst_seconds = worst_memory = total = 0
     indices = [args.only] if args.only is not None else range(args.first, args.first + args.count)
     start, done = time.monotonic(), 0
@@ -150,7 +152,7 @@ def main():
             wrong.append(f"signal {-code}")
         elif code not in DOCUMENTED:
             wrong.append(f"exit {code}")
-        elif code and not error and verb != "check":  # whose answer is its report
+        elif code and not error and verb != "check":  # its output is a report
             wrong.append(f"exit {code} without its line of JSON")
         if seconds > args.seconds:
             wrong.append("seconds")

@@ -105,7 +105,7 @@ def tensor_dims(r, m):
 
 
 def reshaped(r, m):
-    """Other dims of the same number of elements: sizes fit, ranks do not."""
+    """Other dims with the same number of elements: sizes match, ranks do not."""
     t = a_tensor(r, m)
     if t is None:
         return
@@ -125,7 +125,7 @@ def tensor_type(r, m):
 
 
 def retyped(r, m):
-    """Another type with a payload that fits it."""
+    """Another type with a matching payload."""
     t = a_tensor(r, m)
     if t is None:
         return
@@ -258,7 +258,7 @@ def node_twice(r, m):
 
 
 def node_between(r, m):
-    """A node of any operator in front of an input."""
+    """Inserts a node of any operator before an input."""
     g = a_graph(r, m)
     n = r.choice(g.node) if g.node else None
     if n is None or not n.input:
@@ -301,7 +301,7 @@ FIELDS = [tensor_dims, reshaped, tensor_type, retyped, payload, payload, attribu
 
 
 def mutate(seed, data, kinds=None):
-    """The mutated file and what was done. kinds: names of FIELDS, all where none are given."""
+    """Returns the mutated file and a description. kinds: names of FIELDS; all if none are given."""
     r = random.Random(seed)
     fields = [f for f in FIELDS if not kinds or f.__name__ in kinds]
     if not kinds and r.random() < 0.1:

@@ -1,8 +1,10 @@
-"""An ONNX graph run node by node in torch, every node by the torch call that it stands for, so that torch.autocast and
-autograd act on it as on any PyTorch program. Only what a trainable tensor reaches is run by torch; masks, positions and shape
-arithmetic are taken from onnxruntime (onnx.reference where that does not run the file).
+"""Runs an ONNX graph node by node in torch, with one torch call per node, so that torch.autocast
+and autograd act as on any PyTorch program. Only nodes that depend on a trainable tensor run in
+torch; masks, positions and shape arithmetic come from onnxruntime (onnx.reference if that cannot
+run the file).
 
-An operator or an attribute that is not covered raises NotImplementedError: the caller skips the model, and says so.
+An unsupported operator or attribute raises NotImplementedError; the caller skips the model and
+reports it.
 """
 
 import numpy as np
@@ -24,7 +26,7 @@ RESHAPING = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
 class Graph(MovingCalls):
-    """nodes: with functions and constant branches inlined. trained: names whose gradients are wanted."""
+    """nodes: with functions and constant branches inlined. trained: names whose gradients are computed."""
 
     def __init__(self, path, batch, trained):
         self.proto = inliner.inline_local_functions(onnx.load(path))
@@ -41,7 +43,7 @@ class Graph(MovingCalls):
         self.values = self.intermediate(batch) | self.consts | batch
         self.reached = set(self.trained)
         if any(n.op_type == "Cast" and attributes(n)["to"] == onnx.TensorProto.FLOAT16 for n in self.nodes):
-            self.reached.update(k for k, v in batch.items() if v.dtype.kind == "f")  # nothing rounded to half on the way
+            self.reached.update(k for k, v in batch.items() if v.dtype.kind == "f")  # keeps them unrounded
         for n in self.nodes:
             if n.op_type not in ("Shape", "Size") and any(i in self.reached for i in n.input):
                 self.reached.update(o for o in n.output if o)
@@ -82,7 +84,7 @@ class Graph(MovingCalls):
             return feed | dict(zip(names, ReferenceEvaluator(m).run(names, feed)))
 
     def run(self, outputs, dtype, autocast=None):
-        """(outputs by name, trained leaves by name). dtype: of all that is floating before autocast acts."""
+        """(outputs by name, trained leaves by name). dtype: type of floating tensors before autocast."""
         state, needed = {}, set(outputs)
         for n in reversed(self.nodes):
             if any(o in needed for o in n.output):
@@ -111,7 +113,7 @@ class Graph(MovingCalls):
         return {o: tensor(o) for o in outputs}, {n: tensor(n) for n in self.trained}
 
     def ints(self, node, i, attribute=None, default=None):
-        """Input i as integers, in older versions an attribute."""
+        """Input i as integers; older versions have an attribute instead."""
         a = attributes(node)
         if attribute in a:
             value = a[attribute]
@@ -144,7 +146,8 @@ class Graph(MovingCalls):
         return y + a.get("beta", 1.0) * x[2] if len(x) > 2 else y
 
     def padded(self, n, a, x, kernel, fill):
-        """Input with explicit zeros where PyTorch's padding, alike on both sides, cannot say it; and the padding left."""
+        """Input with explicit zeros if PyTorch's symmetric padding cannot express the padding; and the remaining
+        padding."""
         rank = len(kernel)
         strides, dilations = a.get("strides", [1] * rank), a.get("dilations", [1] * rank)
         pads = list(a.get("pads", [0] * 2 * rank))
@@ -259,7 +262,7 @@ class Graph(MovingCalls):
     def op_Dropout(self, n, a, x, dtype):
         return x[0]
 
-    # Fake quantisation: a straight-through gradient
+    # Fake quantization: a straight-through gradient
 
     def op_QuantizeLinear(self, n, a, x, dtype):
         if x[1].dim():

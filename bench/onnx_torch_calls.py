@@ -1,4 +1,6 @@
-"""The torch calls of ONNX operators that move values about, and of recurrent ones: half of onnx_torch.Graph."""
+"""Torch calls of ONNX operators that move values, and of recurrent ones: one half of
+onnx_torch.Graph.
+"""
 
 import numpy as np
 import onnx
@@ -20,7 +22,7 @@ class MovingCalls:
         floating = a["to"] in (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16)
         if not floating:
             raise NotImplementedError("Cast to integers")
-        return x[0].to(dtype)  # half files too: weights and arithmetic of the reference are fp32
+        return x[0].to(dtype)  # also for half-precision files: the reference is fp32
 
     def op_CastLike(self, n, a, x, dtype):
         return x[0].to(x[1].dtype)

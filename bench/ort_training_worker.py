@@ -1,7 +1,9 @@
-"""onnxruntime-training's side of cpu.py (1.19.2, its last release): the case's ONNX file, trained by its on-device API.
+"""onnxruntime-training's side of cpu.py (1.19.2, its last release): trains the case's ONNX file
+with its on-device API.
 
-Runs in an environment of its own: pip install onnxruntime-training-cpu==1.19.2 "onnx<1.17" "numpy<2" "protobuf<5" safetensors.
-`run` (common.serve) trains over the case's batches from the file's weights.
+Runs in a separate environment: pip install onnxruntime-training-cpu==1.19.2 "onnx<1.17" "numpy<2"
+"protobuf<5" safetensors. `run` (common.serve) trains over the case's batches from the file's
+weights.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import onnx
 import cases
 import common
 
-# The package imports PyTorch for two parts that nothing here uses.
+# The package imports PyTorch for two parts that are not used here.
 for part in ("amp", "optim"):
     sys.modules[f"onnxruntime.training.{part}"] = types.ModuleType(part)
 import onnxruntime

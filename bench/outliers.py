@@ -1,5 +1,6 @@
-"""A model with outliers: T5's feed-forward block with weights so large that it leaves fp16's range (65504), as the blocks of
-bf16-trained T5 checkpoints do. Four runs of the program: fp32, fp16 under O1, fp16 under --amp_level auto, bf16.
+"""A model with outliers: T5's feed-forward block with weights so large that its output exceeds
+fp16's range (65504), as in bf16-trained T5 checkpoints. Four runs of the program: fp32, fp16
+under O1, fp16 under --amp_level auto, bf16.
 """
 
 import argparse

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""How much of the ranks' gradient sums is hidden behind backward: two processes, a thread each, in two network namespaces joined by a link
-of a chosen rate, train MiniLM with sums overlapped and not, one after the other.
+"""How much of the gradient all-reduce is hidden by backward? Two processes with one thread each, in
+two network namespaces connected by a link of a chosen rate, train MiniLM with and without
+overlap, one after the other.
 
-    sudo python3 bench/overlap.py --data SST2_DIR --vocab VOCAB [--rate 8gbit] [--steps 30] [--batch_size 32] [--dtypes fp32 bf16] [--binary build/onnx-amp-finetune]
+    sudo python3 bench/overlap.py --data SST2_DIR --vocab VOCAB [--rate 8gbit] [--steps 30] [--batch_size 32]
+        [--dtypes fp32 bf16] [--binary build/onnx-amp-finetune]
 
-8gbit is 1 ms for a MB. Needs root, ip and tc (tbf). Prints the median of a step (the first third left out), the seconds that sums were
-under way, and those that a rank waited for them behind backward; hidden = 1 - waited with overlap / waited without. --dtypes: what the
-ranks send (--grad_reduce_dtype)."""
+8gbit is 1 ms per MB. Needs root, ip and tc (tbf). Prints the median step time (without the first
+third), the seconds of the all-reduce, and the seconds that a rank waited for it after backward;
+hidden = 1 - waited with overlap / waited without. --dtypes: element types of the all-reduce
+(--grad_reduce_dtype).
+"""
 
 import argparse
 import statistics

@@ -1,9 +1,11 @@
-"""The recipes' jobs on all of their data: by the program in fp32 and bf16, by PyTorch (recipes_torch.py) from the same weights,
-with the recipe's own rates, batches and epochs, seed by seed in turn. Quality, time and memory; recipes_page.py draws them
-into docs/recipes.md.
+"""The recipes' jobs on all of their data: by the program in fp32 and bf16, and by PyTorch
+(recipes_torch.py) from the same weights, with the recipe's learning rates, batches and epochs,
+alternating by seed. Measures quality, time and memory; recipes_page.py writes them into
+docs/recipes.md.
 
-Every run is kept in --work, so a second call goes on where the first was stopped; what --epochs and --limit cut is recorded
-and shown. One thread a side: seconds of CPU then hold on a machine that does other work, too.
+Every run is kept in --work, so a second call continues after the last finished run. Limits by
+--epochs and --limit are recorded and shown. One thread per side, so CPU seconds remain valid on a
+machine with other load.
 """
 
 import argparse
@@ -29,13 +31,13 @@ class Job:
     metric: str
     files: dict  # for recipes_torch_jobs.py
     flags: list  # of the program
-    create: list = field(default_factory=list)  # what `create` makes of a seed; empty: the sentence model
+    create: list = field(default_factory=list)  # arguments of `create`; empty: the sentence model
     model_config: str = ""
-    config: dict = field(default_factory=dict)  # what run.sh says beside the recipe's configuration
+    config: dict = field(default_factory=dict)  # settings of run.sh in addition to the recipe's configuration
 
 
 def days(folder, work):
-    """models/rossmann/run.sh's two files: days on which a store was open, the last six weeks for evaluation."""
+    """The two files of models/rossmann/run.sh: days on which a store was open, the last six weeks for evaluation."""
     script = (MODELS / "rossmann" / "run.sh").read_text()
     split = script[script.index("split_days()") : script.index('"$program" create')]
     subprocess.run(["bash", "-euc", f'data="{folder}" out="{work}"\n{split}'], check=True)
@@ -117,7 +119,7 @@ class Runs:
         path.write_text(json.dumps(spec | self.job.files, default=str))
         usage, out = self.call([sys.executable, Path(__file__).parent / "recipes_torch.py", "--spec", path])
         r = json.loads(out.splitlines()[-1])
-        usage["cpu_seconds"] -= r["import_cpu_seconds"]  # a job's own seconds; what the imports take is Python's
+        usage["cpu_seconds"] -= r["import_cpu_seconds"]  # without the time of Python's imports
         return usage | r
 
     def call(self, command):
@@ -142,7 +144,7 @@ class Runs:
 
 
 def check_begins(report):
-    """Runs of one seed that begin with the same file: the same metric before training, or they are two jobs."""
+    """Runs of one seed that start with the same file must have the same metric before training."""
     for r in [r for r in report["runs"] if r["arm"] == "torch fp32" and r["recipe"] != "glue"]:
         for o in report["runs"]:
             same = all(o[k] == r[k] for k in ("job", "epochs", "limit", "seed")) and o["arm"] == "ours fp32"

@@ -1,8 +1,10 @@
-"""Every models/NAME/run.sh as a newcomer runs it: from a clone of the last commit, its sample, in fp32 and bf16. Then onnxruntime
-computes the metric that each run printed, from the exported file, the sample and what others made of it (recipes_metrics.py).
+"""Runs every models/NAME/run.sh as a new user does: from a clone of the last commit, with its
+sample, in fp32 and bf16. onnxruntime then computes the metric that each run printed, from the
+exported file and inputs made by other tools (recipes_metrics.py).
 
-Ends with 1 when a recipe fails or onnxruntime's metric is another one. What was run is kept in --work: a second call goes on
-from there, --again runs the named recipes anew. The program is the one given, so seconds are without building it.
+Exits with 1 if a recipe fails or onnxruntime's metric differs. Finished runs are kept in --work: a
+second call continues from there, --again repeats the named recipes. The program is given, so the
+times exclude its build.
 """
 
 import argparse
@@ -22,7 +24,7 @@ def names():
 
 
 def timed(command, env, cwd, log):
-    """Wall and CPU seconds of a command and all that it started."""
+    """Wall and CPU seconds of a command and its child processes."""
     began = time.monotonic()
     with open(log, "w", encoding="utf-8") as f:
         process = subprocess.Popen(command, env=env, cwd=cwd, stdout=f, stderr=subprocess.STDOUT)
@@ -44,7 +46,7 @@ def run(args, name):
 
 
 def compared(args, name):
-    """What each run of the recipe printed, beside onnxruntime's number."""
+    """The numbers that each run of the recipe printed, and onnxruntime's."""
     out = []
     for folder in sorted(p.parent for p in (args.work / "runs" / name).glob("**/run.json")):
         printed = json.loads((folder / "run.json").read_text())

@@ -1,8 +1,9 @@
-"""The metric of each recipe's run, by onnxruntime on the exported file: inputs made by Hugging Face's tokenizers, Pillow, numpy and
-the csv module, scores by scikit-learn and SciPy, or written out as their authors publish them.
+"""The metric of each recipe's run by onnxruntime on the exported file. Inputs are made by Hugging
+Face's tokenizers, Pillow, numpy and the csv module, scores by scikit-learn and SciPy or as
+published by their authors.
 
-metrics_of(recipe, folder of the run, models/) -> rows with metric, onnxruntime, tolerance. Where a count is judged, one item of
-all may fall the other way (two scores equal but for rounding); numbers agree to 1e-5 of their size.
+metrics_of(recipe, folder of the run, models/) -> rows with metric, onnxruntime, tolerance. For
+counts, one item may differ (two scores equal up to rounding); numbers agree to 1e-5 of their size.
 """
 
 import collections
@@ -43,7 +44,7 @@ def table(path):
 
 
 def outputs(folder, names, encodings):
-    """What the exported file says of each text, in their order."""
+    """The exported file's outputs for each text, in order."""
     out = dict(feeds.run_padded(session_of(folder), names, encodings))
     return [out[r] for r in range(len(encodings))]
 
@@ -76,7 +77,7 @@ def membranes(folder, models):
 
 
 def sales(folder, models):
-    """The file that takes raw rows, fed with the cells of the CSV files."""
+    """The file that accepts raw rows, fed with the cells of the CSV files."""
     import recipes_torch_jobs as jobs
 
     with open(models / "rossmann" / "sample" / "store.csv", newline="") as f:
@@ -116,7 +117,7 @@ def cosines(folder, models):
 
 
 def entity_f1(folder, models):
-    """conlleval's: a type and all of its words."""
+    """conlleval's F1: type and all words must match."""
     path, texts, tags = models / "ner" / "sample" / "dev.conll", [], []
     for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:
         if not line.strip():
@@ -132,7 +133,7 @@ def entity_f1(folder, models):
     found = wanted = both = 0
     for encoding, truth, (logits,) in zip(encodings, tags, outputs(folder, ["logits"], encodings)):
         said = ["O"] * len(truth)
-        for token, word in reversed(list(enumerate(encoding.word_ids))):  # a word's first token says it
+        for token, word in reversed(list(enumerate(encoding.word_ids))):  # a word's first token decides
             if word is not None:
                 said[word] = names[int(logits[token].argmax())]
         got, want = ({e[:3] for e in feeds.entities(t, [0.0] * len(t))} for t in (said, truth))
@@ -141,7 +142,7 @@ def entity_f1(folder, models):
 
 
 def spans(folder, models, asked, length, stride, longest):
-    """Of each (question, text) the best span of all windows: its exact text."""
+    """For each (question, text) the best span of all windows, as exact text."""
     encodings, of = [], []
     tokenizer = tokenizer_of(models, length, stride=stride, strategy="only_second")
     for q, pair in enumerate(asked):
@@ -217,7 +218,7 @@ def by_language(folder, models):
 
 
 def perplexity(folder, models):
-    """Texts one behind the other with the end of text between them, cut into 128 tokens."""
+    """Texts concatenated with the end of text between them, in blocks of 128 tokens."""
     from tokenizers import ByteLevelBPETokenizer
 
     here = models / "language_model"

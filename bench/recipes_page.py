@@ -1,4 +1,5 @@
-"""The tables of docs/recipes.md, from what recipes_check.py and recipes.py measured: between the page's marks, the rest is left.
+"""Writes the tables of docs/recipes.md from the results of recipes_check.py and recipes.py, between
+the page's marks; the rest is unchanged.
 
     recipes_page.py docs/results/recipes-check-DATE.json docs/results/recipes-DATE.json docs/recipes.md
 """
@@ -44,7 +45,7 @@ def spread(values):
 
 
 def ratio(runs, key, arm, beside):
-    """Of the same seed's runs: the mean, and the least and most where there are several."""
+    """Of runs with the same seed: the mean, and minimum and maximum if there are several."""
     of = {r["seed"]: r[key] for r in runs if r["arm"] == beside}
     ratios = [r[key] / of[r["seed"]] for r in runs if r["arm"] == arm and r["seed"] in of]
     if not ratios:

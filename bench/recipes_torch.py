@@ -1,7 +1,10 @@
-"""PyTorch's side of recipes.py: one run of one job in a process of its own. Reads a JSON file (--spec), prints a line of JSON:
-metrics before, after each epoch and at the end, seconds of training, the process's CPU seconds and peak memory.
+"""PyTorch's side of recipes.py: one run of one job in a separate process. Reads a JSON file
+(--spec), prints a line of JSON: metrics before, after each epoch and at the end, seconds of
+training, the process's CPU seconds and peak memory.
 
-Metrics are taken as often as the program takes them: before, after each epoch. bf16 is torch.autocast on the CPU."""
+Metrics are computed as often as by the program: before training and after each epoch. bf16 is
+torch.autocast on the CPU.
+"""
 
 import argparse
 import json

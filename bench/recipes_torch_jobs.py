@@ -1,6 +1,8 @@
-"""The jobs of recipes.py as one would write them in PyTorch: data read by Pillow, torchvision, numpy, the csv module and
-Hugging Face's tokenizer; nets that begin with the weights of the program's own file (`create`, the sentence model); losses;
-metrics. A job has: model, rows (of training data), batches(rng), loss(batch), score()."""
+"""The jobs of recipes.py as commonly written in PyTorch. Data are read by Pillow, torchvision,
+numpy, the csv module and Hugging Face's tokenizer; networks start with the weights of the
+program's own file (`create`, the sentence model). A job has: model, rows (of training data),
+batches(rng), loss(batch), score().
+"""
 
 import csv
 import gzip
@@ -19,7 +21,7 @@ functional = nn.functional
 
 
 def initializers(path):
-    """The floating weights of an ONNX file that `create` wrote: they bear the names that the nets below give them."""
+    """The floating weights of an ONNX file written by `create`; the networks below have the same parameter names."""
     import onnx
     from onnx import numpy_helper
 

@@ -1,8 +1,10 @@
-"""There and back: MiniLM as a Hugging Face checkpoint -> `convert` -> training -> `export --to huggingface` -> transformers.
+"""Round trip: MiniLM as a Hugging Face checkpoint -> `convert` -> training -> `export --to
+huggingface` -> transformers.
 
-The checkpoint is what transformers' save_pretrained writes of the quickstart's weights with a new head; it is trained on the
-quickstart's tweets in fp32 and bf16. transformers then loads the folder with no tensor missing, unexpected or of another shape,
-and its logits on tweets are those of the run's model.onnx in onnxruntime. Ends with 1 if not (1e-5 of the largest logit).
+transformers' save_pretrained writes the checkpoint from the quickstart's weights with a new head.
+It is trained on the quickstart's tweets in fp32 and bf16. transformers must then load the folder
+without missing, unexpected or reshaped tensors, and its logits on tweets must equal those of the
+run's model.onnx in onnxruntime (1e-5 of the largest logit). Exits with 1 if not.
 """
 
 import argparse
@@ -18,7 +20,7 @@ TOLERANCE = 1e-5
 
 
 def save_checkpoint(binary, path, folder):
-    """BertForSequenceClassification of the file's encoder, its pooler and head drawn."""
+    """BertForSequenceClassification with the file's encoder and a random pooler and head."""
     import torch
     from transformers import BertForSequenceClassification
 
@@ -41,7 +43,7 @@ def load_checked(folder):
 
 
 def difference(model, path, tokens):
-    """Of transformers' logits from onnxruntime's, by the largest logit."""
+    """Difference between transformers' and onnxruntime's logits, relative to the largest logit."""
     import onnxruntime
     import torch
 

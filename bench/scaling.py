@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
-"""Step time of data parallel training on more devices than there are: a simulation, and what it says of runs that can be made.
+"""Step time of data-parallel training on more devices than available: a simulation, and its
+comparison with runs that can be made.
 
     python3 bench/scaling.py curve [--gradient_mb 440 --step_ms 60 --node 8 --node_gb_s 450 --net_gb_s 50 ...]
-    sudo python3 bench/scaling.py validate --data SST2_DIR --vocab VOCAB [--ranks 2 4] [--rates 2gbit 8gbit] [--binary build/onnx-amp-finetune]
+    sudo python3 bench/scaling.py validate --data SST2_DIR --vocab VOCAB [--ranks 2 4] [--rates 2gbit 8gbit]
+        [--binary build/onnx-amp-finetune]
 
-A step is forward, backward and update. Backward finishes gradients evenly over its time, the table's (word embedding) last; a bucket is
-summed once it is finished and the one before it is summed:
+A step is forward, backward and update. Backward finishes gradients evenly over its time, those of
+the word embedding last. A bucket is summed once it is finished and the previous one has been
+summed:
 
     start(k) = max(finished(k), end(k - 1)), end(k) = start(k) + sum(k);  step = max(end of backward, end of the last sum) + update
 
-sum(k) of S bytes over N ranks, at B bytes/s and a latency of a seconds a message:
-    direct  2 (N - 1) / N S / B + 2 a            each rank to all others at once: what this program does on CPUs
-    ring    2 (N - 1) / N S / B + 2 (N - 1) a    NCCL's for large messages
-    tree    2 S / B + 2 log2(N) a                NCCL's double binary tree
-Within a node ranks are joined by its own links, then nodes by the network, each rank with 1 / (ranks of a node) of the bytes.
+sum(k) of S bytes over N ranks, at B bytes/s and a latency of a seconds per message:
 
-validate trains MiniLM by 2 and 4 processes over links of a chosen rate (bench/slow_link.py; root), and gives the model what a step takes
-them over links as fast as they go (copies and sums included, which cost a busy core), the rows of the table's gradient, and the rate."""
+    direct  2 (N - 1) / N S / B + 2 a            each rank to all others at once: this program on CPUs
+    ring    2 (N - 1) / N S / B + 2 (N - 1) a    NCCL's algorithm for large messages
+    tree    2 S / B + 2 log2(N) a                NCCL's double binary tree
+
+Ranks of a node communicate over its own links, then nodes over the network, each rank with 1 /
+(ranks of a node) of the bytes.
+
+validate trains MiniLM with 2 and 4 processes over links of a chosen rate (bench/slow_link.py;
+root). The model gets the step time over unlimited links (including copies and sums, which occupy a
+core), the rows of the embedding's gradient, and the rate.
+"""
 
 import argparse
 import math
@@ -46,7 +54,8 @@ def bucket_seconds(size, ranks, link):
 
 
 def step_seconds(job, ranks, link, overlap=True):
-    """job: dense and table bytes, those of a bucket, seconds of a step alone, its shares of backward and update."""
+    """job: dense and embedding bytes, bytes of a bucket, seconds of a step without communication, and the shares of
+    backward and update."""
     dense = [size for size in [job.bucket] * int(job.dense // job.bucket) + [job.dense % job.bucket] if size]
     backward_begin = job.seconds * (1 - job.backward - job.update)
     backward_end = job.seconds * (1 - job.update)
@@ -55,7 +64,7 @@ def step_seconds(job, ranks, link, overlap=True):
         finished += size
         ready = backward_begin + (backward_end - backward_begin) * finished / job.dense
         end = max(ready if overlap else backward_end, end) + bucket_seconds(size, ranks, link)
-    table = job.table * ranks / 2 if job.rows else job.table  # rows are gathered: each rank's go to all
+    table = job.table * ranks / 2 if job.rows else job.table  # rows are gathered: each rank sends its rows to all
     if table:
         end = max(backward_end, end) + bucket_seconds(table, ranks, link)
     return max(end, backward_end) + job.seconds * job.update

@@ -1,4 +1,6 @@
-"""Ranks in network namespaces of their own, joined by links of a chosen rate. Needs root, ip and tc (tbf)."""
+"""Ranks in separate network namespaces, connected by links of a chosen rate. Needs root, ip and tc
+(tbf).
+"""
 
 import json
 import os
@@ -9,8 +11,8 @@ PORT = "29571"
 
 
 class SlowLink:
-    """Of a machine each: namespace i has the address 10.99.77.(i+1); what it sends goes at most at `rate` ("8gbit" is 1 ms for a MB;
-    "none": as fast as it goes). lossy: the queue holds hardly more than a packet, so that many are dropped."""
+    """Emulates one machine per rank: namespace i has the address 10.99.77.(i+1) and sends at most at `rate` ("8gbit" is
+    1 ms per MB; "none": unlimited). lossy: the queue holds little more than one packet, so that many are dropped."""
 
     def __init__(self, ranks, rate, lossy=False):
         self.ranks, self.rate = ranks, rate
@@ -40,7 +42,7 @@ class SlowLink:
         self.remove()
 
     def dropped(self, rank):
-        """Packets that the rank's queue had no room for."""
+        """Packets that the rank's full queue dropped."""
         told = subprocess.run(["ip", "netns", "exec", self.spaces[rank], "tc", "-s", "qdisc", "show", "dev", "amp"], check=True,
                               stdout=subprocess.PIPE, text=True).stdout
         return int(re.search(r"dropped (\d+)", told).group(1))
@@ -54,7 +56,7 @@ class SlowLink:
         return f"10.99.77.{rank + 1}"
 
     def train(self, words):
-        """The command in every namespace, as the ranks of one run. Ends the program with what was said when one fails."""
+        """Runs the command in every namespace, as the ranks of one run. If one fails, ends the program with its output."""
         started = []
         for r, space in enumerate(self.spaces):
             env = dict(os.environ, OMP_WAIT_POLICY="passive")
@@ -73,12 +75,12 @@ def run(*words):
 
 
 def sentences(args):
-    """The flags of a job on SST-2's sentences by a thread."""
+    """The flags of a job on SST-2's sentences with one thread."""
     return ["--train", f"{args.data}/train.tsv", "--text_columns", "sentence", "--vocab", args.vocab, "--batch_size", args.batch_size,
             "--max_steps", args.steps, "--threads", 1, "--limit_train", 20000]
 
 
 def lines_of(folder, skip):
-    """Of metrics.jsonl, without the first ones."""
+    """Lines of metrics.jsonl without the first ones."""
     with open(f"{folder}/metrics.jsonl", encoding="utf-8") as f:
         return [json.loads(line) for line in f][skip:]

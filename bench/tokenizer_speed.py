@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Tokenizers against Hugging Face's: the same ids, offsets and type ids of every line, and speed, in processor time on one thread each.
+"""Tokenizers against Hugging Face's: equal ids, offsets and type ids of every line, and speed in
+processor time on one thread each.
 
     bench/tokenizer_speed.py --binary build/onnx-amp-finetune --text FILE [--text FILE] TOKENIZER [TOKENIZER ...]
 
-TOKENIZER is a tokenizer.json, or a folder with one beside the files that our side should read instead (vocab.txt,
-vocab.json and merges.txt, spiece.model). Needs: pip install tokenizers."""
+TOKENIZER is a tokenizer.json, or a folder with one next to the files that the program should read
+instead (vocab.txt, vocab.json and merges.txt, spiece.model). Needs: pip install tokenizers.
+"""
 import argparse
 import json
 import os
@@ -18,7 +20,7 @@ from tokenizers import Tokenizer  # noqa: E402
 
 
 def run(binary, path, text, *flags):
-    """Output and the seconds of processor time that it took."""
+    """Output and processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([binary, "tokenize", "--tokenizer", path, *flags], input=text, capture_output=True)
     if done.returncode:
@@ -52,7 +54,7 @@ def main():
                     print("    ", repr(line), "\n      ours", g["tokens"], "\n      theirs", e.tokens)
             elif [tuple(o) for o in g["offsets"]] != e.offsets or g["type_ids"] != e.type_ids:
                 places += 1
-        # Without what starting costs: our own by an empty run.
+        # Without the startup time, which an empty run measures.
         ours = min(run(a.binary, path, text)[1] for _ in range(3)) - min(run(a.binary, path, b"")[1] for _ in range(3))
         theirs = []
         for _ in range(3):

@@ -1,6 +1,7 @@
-"""The quickstart's model in PyTorch: BERT with the ONNX file's weights, masked mean, a new linear head.
+"""The quickstart's model in PyTorch: BERT with the ONNX file's weights, masked mean, a new linear
+head.
 
-Run as a script it compares the hidden states and the sentence embedding with onnxruntime's on tweets, to 1e-5.
+As a script it compares hidden states and sentence embeddings with onnxruntime's on tweets, to 1e-5.
 """
 
 import argparse
@@ -40,7 +41,7 @@ class SentenceClassifier(torch.nn.Module):
 
 
 def load_bert(binary, path, attention="sdpa", dropout=0.0):
-    """BertModel whose every weight comes from the ONNX file, under the names that `check` reports."""
+    """BertModel with all weights from the ONNX file, by the names that `check` reports."""
     listed = json.loads(common.run_ours(binary, "check", path, "--json"))["parameters"]
     payload = {t.name: t for t in onnx.load(str(path)).graph.initializer}
     state = {}
@@ -80,7 +81,7 @@ def load(binary, path, classes=3, seed=42, attention="sdpa", dropout=0.0):
 
 
 def adamw(model, lr, weight_decay):
-    """As the program's default: biases and normalisation weights (rank <= 1) are not decayed."""
+    """As the program's default: biases and normalization weights (rank <= 1) have no weight decay."""
     params = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in params if p.dim() > 1], "weight_decay": weight_decay},
@@ -112,7 +113,7 @@ def verify(binary, path, rows=64):
         embedding = next(v for v in got.values() if v.ndim == 2 and v.dtype == np.float32)
         with torch.no_grad():
             t_ids, t_mask = torch.from_numpy(ids), torch.from_numpy(mask)
-            real = mask[..., None]  # what lies under the padding is nobody's output
+            real = mask[..., None]  # values at padded positions are ignored
             worst["hidden"] = max(
                 worst["hidden"], float(np.abs((model.hidden(t_ids, t_mask).numpy() - hidden) * real).max())
             )

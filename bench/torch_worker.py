@@ -1,6 +1,8 @@
-"""PyTorch's side of cpu.py: one process, one way of running (eager or compiled, fp32 or bf16 autocast), started once.
+"""PyTorch's side of cpu.py: one process per configuration (eager or compiled, fp32 or bf16
+autocast), started once.
 
-`run` (common.serve) trains over the case's batches from fresh weights; these lie ready in memory: no data loading.
+`run` (common.serve) trains over the case's batches from the initial weights; the batches are in
+memory, so there is no data loading.
 """
 
 import argparse
@@ -46,13 +48,13 @@ class Worker:
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 logits = model(batch["ids"], batch["mask"]) if text else model(batch["x"])
             label = batch["label"]
-            if case["loss"] == "cross_entropy" and logits.dim() == 3:  # of every token
+            if case["loss"] == "cross_entropy" and logits.dim() == 3:  # one label per token
                 logits, label = logits.flatten(0, 1), label.flatten()
             return loss_function(logits.float(), label)
 
         self.loss_of = torch.compile(loss_of, dynamic=True if text else None) if args.compile else loss_of
         self.losses = []
-        self.run(self.warm)  # compiles what there is to compile
+        self.run(self.warm)  # compiles
 
     def run(self, steps=None):
         self.model.load_state_dict(self.initial)

@@ -1,9 +1,10 @@
-"""Models that nobody prepared: tiny random configurations of many architectures, exported by both of PyTorch's exporters,
-through the program. Which tensors it takes for weights, the loss, every gradient and ten steps are compared with
-PyTorch's. README.md says how; docs/unprepared.md is the output of `report`.
+"""Models without preparation: tiny random configurations of many architectures, exported by both of
+PyTorch's exporters and trained by the program. Compares with PyTorch: which tensors are weights,
+the loss, every gradient and ten steps. README.md describes the method; docs/unprepared.md is the
+output of `report`.
 
-    unprepared.py build --corpus FOLDER                    # exports and references, what is there already is kept
-    unprepared.py compare --corpus FOLDER                  # the program on every entry: FOLDER/compared.json
+    unprepared.py build --corpus FOLDER      # exports and references; existing entries are kept
+    unprepared.py compare --corpus FOLDER    # the program on every entry: FOLDER/compared.json
     unprepared.py report --corpus FOLDER --out docs/unprepared.md
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 
 def entries(corpus):
-    """The states of all exports tried, by folder name."""
+    """The states of all attempted exports, by folder name."""
     return {f.parent.name: json.loads(f.read_text()) for f in sorted(corpus.glob("*/status.json"))}
 
 

@@ -1,5 +1,5 @@
-"""Makes entries of the corpus of unprepared models: for each architecture named, both exporters' files and PyTorch's
-reference, each in a process of its own, since an exporter may crash.
+"""Makes entries of the corpus of unprepared models: for each named architecture, both exporters'
+files and PyTorch's reference. Each runs in a separate process, because an exporter may crash.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def hashed(name):
 
 
 def half_of(name):
-    """Rules may be fitted to one half of the architectures; the other judges them."""
+    """Rules may be fitted to one half of the architectures; the other half evaluates them."""
     return "fit" if hashed(name)[0] % 2 == 0 else "held-out"
 
 
@@ -57,9 +57,8 @@ def limit(seconds):
 
 
 def redraw(module, seed):
-    """Every parameter near what its initialisation gave it, every element a value of its own; BatchNorm's statistics too,
-    but these the same for every seed: what changes with the seed comes from parameters.
-    """
+    """Draws every parameter near its initialization, with all elements distinct. BatchNorm's statistics too, but these
+    are equal for every seed, so that only tensors from parameters change with the seed."""
     g, statistics = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(99)
     with torch.no_grad():
         for p in module.parameters():
@@ -75,7 +74,7 @@ def redraw(module, seed):
 
 
 def separate(module, g):
-    """Moves elements whose value another one has already; how many there were."""
+    """Changes elements whose value another one already has; returns their number."""
     parameters = [p for p in module.parameters() if p.is_floating_point()]
     flat = torch.cat([p.reshape(-1) for p in parameters]) if parameters else torch.zeros(0)
     order = torch.argsort(flat)
@@ -109,17 +108,17 @@ def export(module, inputs, exporter, path):
         if exporter == "ts":
             torch.onnx.export(module, args, str(path), dynamo=False, opset_version=17, input_names=names, output_names=["out"])
             return None
-        # What torch.onnx.export tries first; its other ways take long to fail.
+        # The first strategy of torch.onnx.export; the others take long to fail.
         captured = torch.export.export(module, args, strict=False)
         program = torch.onnx.export(captured, args, dynamo=True, input_names=names, output_names=["out"], optimize=False, verbose=False)
         unfolded = program.model.clone()
-        program.optimize()  # what export does by default
+        program.optimize()  # as export does by default
         program.save(str(path), external_data=False)
         return program, unfolded
 
 
 def export_other(module, inputs, exporter, made, path):
-    """The same export of a module with other parameters; dynamo's is not made anew up to where constants are folded."""
+    """Repeats the export with other parameters; for dynamo only the steps before constants are folded."""
     if exporter == "ts":
         export(module, inputs, exporter, path)
         return
@@ -135,7 +134,7 @@ def export_other(module, inputs, exporter, made, path):
 
 
 class Reference:
-    """PyTorch's side: loss, gradients, trajectories of a module on one batch."""
+    """PyTorch's side: loss, gradients and trajectories of a module on one batch."""
 
     def __init__(self, module, inputs, label):
         self.module, self.inputs, self.label = module, list(inputs.values()), label
@@ -182,7 +181,8 @@ class Reference:
 
 
 def frozen_parameters(p, maps, gradients):
-    """Parameters that the file does not hold once each, as they are: their training cannot be followed step by step."""
+    """Parameters that the file does not contain exactly once and unchanged: their training cannot be compared step by
+    step."""
     count = np.zeros(p.flat.size, np.int64)
     for index in maps.values():
         kept = index[index >= 0]
@@ -264,7 +264,7 @@ class Architecture:
         folder = self.folder / f"{self.name}_{exporter}"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "model.onnx"
-        # Tracers leave marks on a module: each export has its own.
+        # Tracers modify a module, so each export uses a separate one.
         module, inputs = make(self.name)
         partial = folder / "partial.onnx"
         try:
@@ -293,7 +293,7 @@ class Architecture:
         self.write(folder, model, tensors, maps, p, frozen)
 
     def write(self, folder, model, tensors, maps, p, frozen):
-        """batch, ref.safetensors and ref.json of an entry whose model.onnx lies there."""
+        """Writes batch, ref.safetensors and ref.json of an entry with an existing model.onnx."""
         kept = {i.name for i in model.graph.input}
         batch = {k: v.numpy() for k, v in self.inputs.items() if k in kept}
         save_file({k: np.ascontiguousarray(v) for k, v in {**batch, "label": self.label.numpy()}.items()}, str(folder / "batch.safetensors"))
@@ -325,7 +325,7 @@ class Architecture:
 
 
 def warm_up(folder):
-    """Both exporters once on a small model: what they and the libraries import is then there for every process forked."""
+    """Runs both exporters once on a small model, so that their imports are present in every forked process."""
     import timm  # noqa: F401
     import torchvision  # noqa: F401
 
@@ -337,7 +337,7 @@ def warm_up(folder):
 
 
 def forked(job, seconds):
-    """Runs a job in a forked process, its output thrown away; None, or why it did not end well."""
+    """Runs a job in a forked process and discards its output; returns None or the reason of a failure."""
     sys.stdout.flush(), sys.stderr.flush()
     child = os.fork()
     if child == 0:
@@ -361,7 +361,7 @@ def forked(job, seconds):
 
 
 def build_all(names, folder, seconds, exporters=EXPORTERS, again=False, after=lambda: None):
-    """Entries of the architectures named, one process each; what is there already is kept."""
+    """Builds entries of the named architectures, one process each; existing ones are kept."""
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

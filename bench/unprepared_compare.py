@@ -1,4 +1,6 @@
-"""The program on an entry of the corpus of unprepared models: verdicts on its tensors, loss, gradients, ten steps."""
+"""Runs the program on an entry of the corpus of unprepared models: verdicts on its tensors, loss,
+gradients, ten steps.
+"""
 
 import json
 import subprocess
@@ -13,7 +15,7 @@ from zoo import largest, run_reference, worst_ratio
 
 LOSS = 1e-6
 GRADIENT = 1e-5
-STEPS = 1e-4  # of the first loss
+STEPS = 1e-4  # relative to the first loss
 
 
 class Failed(RuntimeError):
@@ -42,7 +44,7 @@ class Entry:
         return done.stdout
 
     def check(self):
-        """What the program trains, beside what each tensor is."""
+        """Which tensors the program trains, compared with their truth."""
         report = json.loads(self.run("check", self.model, "--json", accept=(0, 4)))
         self.parameters = {p["name"]: p for p in report["parameters"]}
         self.trained = {n for n, p in self.parameters.items() if p["trainable"]}
@@ -80,7 +82,7 @@ class Entry:
         self.compare_gradients(load_file(out))
 
     def engine_loss_error(self, loss):
-        """The distance of the loss from that of the file as an engine runs it: an exporter's fault leaves it small."""
+        """Distance of the loss from the file's loss in an inference engine; small if the exporter is at fault."""
         feeds = load_file(self.batch)
         try:
             runner, out = run_reference(self.model, feeds)
@@ -90,7 +92,7 @@ class Entry:
         return f"{abs(loss - theirs) / max(abs(theirs), 1e-30):.1e} from {runner}'s"
 
     def compare_gradients(self, got):
-        """Gradients of the file's tensors, put together in PyTorch's parameters by where their elements come from."""
+        """Gradients of the file's tensors, assembled to PyTorch's parameters by the origin of their elements."""
         total = self.ref["n_params"]
         mine, covered = np.zeros(total), np.zeros(total, bool)
         folded = set()
@@ -127,13 +129,12 @@ class Entry:
         self.row.update(gradients=worst, gradients_compared=compared, gradients_all=whole, gradients_bad=bad)
 
     def scale(self):
-        """The largest gradient of all: what is 1e-7 of it is rounding."""
+        """The largest gradient: 1e-7 of it is rounding."""
         return max([p["grad_max"] for p in self.ref["params"] if p["grad"] == "ok"] + [0.0])
 
     def freeze_flags(self):
-        """What PyTorch's trajectories hold fixed too: parameters that the file has in another form than PyTorch, and those
-        that PyTorch computes with under torch.no_grad() or behind detach(), which no file records.
-        """
+        """Flags for parameters that PyTorch's trajectories also keep fixed: those that the file stores in another form
+        than PyTorch, and those that PyTorch uses under torch.no_grad() or after detach(), which no file records."""
         flags, frozen = [], set(self.ref["frozen"]).union(p["torch"] for p in self.ref["params"] if p["grad"] == "none")
         for name in sorted(self.trained):
             t = self.truth.get(name)

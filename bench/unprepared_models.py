@@ -1,5 +1,6 @@
-"""Tiny random models that no zoo holds: what the architecture tables of unprepared_text.py, unprepared_vision.py and
-unprepared_other.py share. A model is a module that takes tensors and returns one floating tensor, and its named inputs.
+"""Tiny random models of architectures that no zoo contains: functions shared by the tables of
+unprepared_text.py, unprepared_vision.py and unprepared_other.py. A model is a module that takes
+tensors and returns one floating tensor, and its named inputs.
 """
 
 import inspect
@@ -10,7 +11,7 @@ BATCH, LENGTH, VOCAB, SIZE = 2, 10, 100, 32
 
 ARCHITECTURES = {}  # name -> function that returns (module, {input name: tensor})
 
-# What configurations of Hugging Face call their sizes; a size is set where the configuration has a number of that name.
+# Names of sizes in Hugging Face configurations. A size is set if the configuration has a number of that name.
 TINY = {
     **dict.fromkeys(("vocab_size", "text_vocab_size", "entity_vocab_size"), VOCAB),
     **dict.fromkeys(
@@ -55,7 +56,7 @@ def is_count(value):
 
 
 def tiny_fields(fields, over):
-    """The overrides of a configuration's fields: sizes by name, sub-configurations alike, then what the table says."""
+    """Overrides of a configuration's fields: sizes by name, also in sub-configurations, then the table's own."""
     out = {}
     for key, value in fields.items():
         if isinstance(value, dict) and key.endswith("_config") and ("model_type" in value or isinstance(over.get(key), dict)):
@@ -76,7 +77,7 @@ def tiny_config(model_type, **over):
 
 
 def first_float(out):
-    """The first floating tensor of whatever a model returns."""
+    """The first floating tensor in a model's result."""
     if isinstance(out, torch.Tensor):
         return out if out.is_floating_point() else None
     parts = out.values() if isinstance(out, dict) else out if isinstance(out, (tuple, list)) else []
@@ -88,7 +89,7 @@ def first_float(out):
 
 
 class OneOutput(torch.nn.Module):
-    """A model whose inputs are positional and whose output is one tensor: `pick` of what it returns, or the first floating one."""
+    """A model with positional inputs and one output tensor: `pick` of its result, or the first floating one."""
 
     def __init__(self, model, names, fixed=None, pick=None):
         super().__init__()
@@ -109,7 +110,8 @@ def generator(seed=0):
 
 
 def tokens(shape=(BATCH, LENGTH), seed=1, low=5, high=VOCAB):
-    """Token ids above the special ones: PyTorch stops gradients at an embedding's padding_idx, which no file records."""
+    """Token ids above the special ones, because PyTorch stops gradients at an embedding's padding_idx, which no file
+    records."""
     return torch.randint(low, high, shape, generator=generator(seed))
 
 
@@ -157,7 +159,7 @@ def hugging_face(name, model_type, inputs, auto="AutoModel", cls=None, fixed=Non
 
 
 def plain(name, make_model, inputs, pick=None, fixed=None):
-    """Adds a module that takes its inputs by position."""
+    """Adds a module with positional inputs."""
 
     def make():
         given = inputs()

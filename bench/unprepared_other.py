@@ -74,7 +74,7 @@ class Recurrent(nn.Module):
 
 
 class Scales(nn.Module):
-    """Weights in unusual places: scalars, masks' place holders, tables that look like constants."""
+    """Weights in unusual places: scalars, placeholders for masked values, tables that resemble constants."""
 
     def __init__(self):
         super().__init__()
@@ -97,7 +97,7 @@ class Scales(nn.Module):
 
 
 class StateSpace(nn.Module):
-    """S4D's diagonal kernel as a convolution by Fourier-free sums, and a gated linear recurrence unrolled."""
+    """S4D's diagonal kernel as a convolution without Fourier transforms, and an unrolled gated linear recurrence."""
 
     def __init__(self, d=8, n=4, length=10):
         super().__init__()
@@ -128,7 +128,7 @@ class GraphNet(nn.Module):
 
 
 class Tabular(nn.Module):
-    """FT-Transformer: a weight vector and a bias a column, a class token in front."""
+    """FT-Transformer: a weight vector and a bias per column, a class token in front."""
 
     def __init__(self, columns=7, d=16):
         super().__init__()
@@ -193,7 +193,7 @@ class VectorQuantiser(nn.Module):
 
 
 class Mixture(nn.Module):
-    """Mixture of experts with stacked weights, every expert on every token."""
+    """Mixture of experts with stacked weights; every expert runs on every token."""
 
     def __init__(self):
         super().__init__()
@@ -207,7 +207,7 @@ class Mixture(nn.Module):
 
 
 class Kan(nn.Module):
-    """A Kolmogorov-Arnold layer with radial bases: grid a constant, coefficients weights."""
+    """A Kolmogorov-Arnold layer with radial bases: the grid is constant, the coefficients are weights."""
 
     def __init__(self):
         super().__init__()

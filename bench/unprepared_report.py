@@ -1,4 +1,6 @@
-"""docs/unprepared.md: what unprepared_compare.py found, both halves of the architectures apart, every deviation by name."""
+"""Writes docs/unprepared.md from the results of unprepared_compare.py, with both halves of the
+architectures separate and every deviation by name.
+"""
 
 import json
 from collections import Counter
@@ -15,7 +17,7 @@ def share(part, whole):
 
 
 def reasons(r):
-    """Why an entry differs from PyTorch, in words; empty where it does not."""
+    """Why an entry differs from PyTorch, as text; empty if it does not."""
     out = []
     if "error" in r:
         out.append(f"`{r['error']}`" + (f"; {r['engine']}" if "engine" in r else ""))

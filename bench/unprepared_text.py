@@ -1,4 +1,6 @@
-"""Text architectures of transformers: encoders, decoders, encoder-decoders, state space models. unprepared_models.py explains the calls."""
+"""Text architectures of transformers: encoders, decoders, encoder-decoders, state space models.
+unprepared_models.py explains the calls.
+"""
 
 from unprepared_models import decoder_inputs, hugging_face, ids_only, seq2seq_inputs, text_inputs
 

@@ -1,6 +1,6 @@
-"""What every floating tensor of an exported file is: a PyTorch parameter, in which layout, or something else. Decided by
-values alone: unprepared_build.py gives every element of every parameter its own value, so an element that a file holds
-says which parameter's it is.
+"""Classifies every floating tensor of an exported file: which PyTorch parameter it is, in which
+layout, or something else. Only values are used: unprepared_build.py gives every element of every
+parameter a distinct value, so an element identifies its parameter.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 FLOATING = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-# Truths that must train, that may, and that must not.
+# Truths that must, may and must not be trained.
 PARAMETER = ("identity", "transposed", "reshaped", "permuted", "slice", "concat")
 EITHER = ("gathered", "folded")
 
@@ -45,14 +45,15 @@ def floating_tensors(model):
 
 
 def live_tensors(model):
-    """Names of the tensors that an output of the graph depends on; a node with subgraphs keeps whatever these mention."""
+    """Names of the tensors on which an output of the graph depends; a node with subgraphs depends on all tensors that
+    they name."""
     produced = {o: n for n in model.graph.node for o in n.output}
     seen, todo = set(), [o.name for o in model.graph.output]
 
     used = {i for n in model.graph.node for i in n.input} | {o.name for o in model.graph.output}
 
     def mentioned(node):
-        # The running statistics of a BatchNormalization in training form make its further outputs only.
+        # The running statistics of a BatchNormalization in training mode only affect its further outputs.
         training = node.op_type == "BatchNormalization" and any(a.name == "training_mode" and a.i for a in node.attribute)
         yield from node.input[:3] if training and not used.intersection(node.output[1:]) else node.input
         for a in node.attribute:
@@ -132,7 +133,7 @@ def formula(array, p):
 
 
 def truth(array, p, buffers):
-    """A tensor's truth and, if it is made of parameters' elements, their indices in the parameters' vector."""
+    """A tensor's truth and, if it consists of parameters' elements, their indices in the parameters' vector."""
     index = p.locate(array)
     hit = index >= 0
     if array.size and hit.mean() >= (0.99 if array.size >= 100 else 1.0):
@@ -158,16 +159,16 @@ def truth(array, p, buffers):
 
 
 def is_plain(array):
-    """Values that no parameter's folding gives: whole numbers, few different ones, not finite ones."""
+    """Values that no folded parameter has: whole numbers, few distinct ones, non-finite ones."""
     finite = array[np.isfinite(array)]
     few = finite.size > 4 and np.unique(finite).size <= 2
     return finite.size == 0 or few or np.array_equal(finite, np.round(finite))
 
 
 def classify(model, named_parameters, named_buffers, second_draw):
-    """Rows of every floating tensor, and {name: indices} of those made of parameters' elements. `second_draw` gives the
-    tensors of the same export with other parameters: what changes was folded from them, what does not is a constant.
-    """
+    """Rows for every floating tensor, and {name: indices} of those that consist of parameters' elements. `second_draw`
+    returns the tensors of the same export with other parameters: a tensor that changes was folded from parameters,
+    one that does not is a constant."""
     p, live = Parameters(named_parameters), live_tensors(model)
     tensors = floating_tensors(model)
     rows, maps, open_ones = {}, {}, []

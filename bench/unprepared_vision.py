@@ -175,7 +175,7 @@ def tv_segmentation(kind):
 
 
 class DetectionHeads(torch.nn.Module):
-    """A dense detector without what comes after its heads: that has no gradient."""
+    """A dense detector without its postprocessing, which has no gradient."""
 
     def __init__(self, kind):
         super().__init__()
@@ -230,7 +230,7 @@ def add_torchvision():
     from torchvision.models.resnet import BasicBlock, Bottleneck, ResNet
 
     class Narrow(ResNet):
-        """ResNet's stem and its first two stages: the others hold millions of parameters."""
+        """ResNet's stem and its first two stages, because the others have millions of parameters."""
 
         def _forward_impl(self, x):
             x = self.maxpool(self.relu(self.bn1(self.conv1(x))))

@@ -121,7 +121,7 @@ def share(part, whole):
 
 
 def totals(rows, refused):
-    """The lines that every report begins with."""
+    """The first lines of every report."""
     tensors, elements = len(rows), sum(r["elements"] for r in rows)
     count = Counter(r["outcome"] for r in rows)
     size = Counter()

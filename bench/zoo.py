@@ -1,6 +1,7 @@
-"""Every entry of a model zoo (ONNX files with PyTorch's outputs, losses, gradients and ten-step trajectories) through the
-program: `predict`, `grad` in fp32 and fp64, training with SGD and AdamW, and onnxruntime on what training exported. Writes a
-Markdown table (docs/zoo.md) and ends with 1 if any entry falls short. README.md says what the columns compare.
+"""Runs every entry of a model zoo (ONNX files with PyTorch's outputs, losses, gradients and ten-
+step trajectories) with the program: `predict`, `grad` in fp32 and fp64, training with SGD and
+AdamW, and onnxruntime on the exported files. Writes a Markdown table (docs/zoo.md) and exits
+with 1 if any entry exceeds a tolerance. README.md describes the columns.
 """
 
 import argparse
@@ -18,7 +19,7 @@ STEPS = 10
 
 
 def worst_ratio(got, want, tolerance):
-    """Largest |got - want| over the tolerance; not finite in one only counts as infinite."""
+    """Largest |got - want| over the tolerance; infinite if only one of two numbers is finite."""
     got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
     if got.shape != want.shape:
         return float("inf")
@@ -62,7 +63,7 @@ class Entry:
         return ["--batchnorm", "train"] if self.batch_statistics else []
 
     def outputs(self):
-        """Outputs against PyTorch's, over 1e-5 of the largest element (1e-2 for files that compute in fp16)."""
+        """Outputs against PyTorch's, relative to 1e-5 of the largest element (1e-2 for files that compute in fp16)."""
         out = self.scratch / "out.safetensors"
         self.run("predict", self.model, "--inputs", self.batch, "--out", out)
         got, worst = load_file(out), 0.0
@@ -75,7 +76,7 @@ class Entry:
         return worst
 
     def gradients(self):
-        """Relative errors of the losses, and the worst gradient over its tolerance."""
+        """Relative errors of the losses, and the worst gradient relative to its tolerance."""
         out, losses = self.scratch / "grads.safetensors", {}
         for dtype in ("fp64", "fp32"):
             text = self.run(
@@ -98,7 +99,7 @@ class Entry:
         return relative(losses["fp32"], self.ref["loss"]), relative(losses["fp64"], self.ref["loss_fp64"]), worst
 
     def trajectory(self, optimizer):
-        """Ten losses over their tolerance; leaves the run for the export check."""
+        """Ten losses relative to their tolerance; keeps the run for the export check."""
         want = self.ref["trajectories"][optimizer]
         out = self.scratch / optimizer
         self.run(
@@ -120,7 +121,8 @@ class Entry:
         return worst
 
     def exported(self):
-        """onnxruntime (or onnx.reference) on the trained file, against our own outputs of it; and who ran it."""
+        """onnxruntime (or onnx.reference) on the trained file against the program's outputs of it; and which engine ran
+        it."""
         model, out = self.scratch / "sgd" / "model.onnx", self.scratch / "exported.safetensors"
         feeds = load_file(self.batch)
         self.run("predict", model, "--inputs", self.batch, "--out", out)

@@ -14,8 +14,8 @@ namespace amp::test {
 cuda::EmulatedDevice& device();
 
 // Computes the node's outputs on the device with kernel `name` (empty: the operator's). start: initial values of the
-// last output, for kernels that add to it. Other outputs and the workspace start as NaN. Checks that inputs do not
-// change, and in the emulator that nothing outside the tensors is accessed.
+// outputs, for kernels that add to them; empty: NaN. The workspace starts as NaN. Checks that inputs do not change, and
+// in the emulator that nothing outside the tensors is accessed.
 std::vector<HostTensor> run_on_device(Device& d, const Graph& g, const Node& node, const std::vector<HostTensor>& in,
                                       const RunState& state = {}, const std::string& name = "",
                                       const std::vector<HostTensor>& start = {});
