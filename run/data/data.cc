@@ -1,3 +1,7 @@
+// Opens data files as datasets. The kind of data selects the reader, the task selects how labels are read. A new kind
+// of data needs a case in data_kind() (images.cc), text_task(), read_labels() and open_dataset(). Token ids are checked
+// against the rows of the embedding tables here, so that a wrong vocabulary fails before training.
+
 #include "run/data/data.h"
 
 #include <algorithm>
@@ -25,11 +29,12 @@ namespace amp {
 
 namespace {
 
-// Rows of the table that an input's ids look up, when a Gather reads them as they are; 0: none.
+// Rows of the embedding table that an input's ids index: a Gather reads the ids, directly or through views. The
+// smallest of several tables; 0: none.
 int64_t table_rows(const SourceGraph& g, int input) {
   int64_t rows = 0;
   std::set<int> ids = {input};
-  for (const SourceNode& n : g.nodes) {  // in order: a view comes before who reads it
+  for (const SourceNode& n : g.nodes) {  // topological order: a view precedes its readers
     const bool view = !n.inputs.empty() && ids.count(n.inputs[0]) && is_plain_view(n, false);
     if (view) ids.insert(n.outputs.begin(), n.outputs.end());
     if (n.op != "Gather" || n.inputs.size() < 2 || !ids.count(n.inputs[1]) || n.inputs[0] < 0) continue;
@@ -124,7 +129,7 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
     return {training ? find_tags(texts, path) : distinct_tags(texts)};
   }
   const bool images = data_kind(spec, path) == DataKind::images;
-  if (images && task == Task::segmentation) return {};  // classes are numbers of pixels
+  if (images && task == Task::segmentation) return {};  // pixel values are the class ids
   if (images && task == Task::classification) {
     if (std::vector<std::string> numbered = numbered_image_classes(spec, path); !numbered.empty())
       return {std::move(numbered), true};
@@ -160,7 +165,7 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
 
 namespace {
 
-// The tokens that an input may hold end with the table that it looks up.
+// Token ids must be smaller than the number of rows of the table that they index.
 void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds& needs) {
   for (const int v : needs.inputs) {
     if (const int64_t rows = table_rows(graph, v))
@@ -179,7 +184,7 @@ std::string require_tokenizer(const RunSpec& spec) {
 TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   TextOptions t;
   t.text_columns = *spec.data.text.text_columns;
-  const bool own = writes_text(needs.task);  // a text's labels are its ids
+  const bool own = writes_text(needs.task);  // the labels are the text's own token ids
   if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.data.label_column;
   t.sides = needs.sides;
   t.labels = needs.task == Task::regression   ? LabelForm::numbers

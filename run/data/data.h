@@ -1,4 +1,4 @@
-// The training and validation data of a run, as datasets for a model's inputs.
+// Opens the training and validation data of a run as datasets for a model's inputs.
 #pragma once
 
 #include <memory>
@@ -20,70 +20,72 @@
 namespace amp {
 
 struct TrainData {
-  std::unique_ptr<Dataset> train, val;  // val: null without any
+  std::unique_ptr<Dataset> train, val;  // val: null if there is no validation data
   bool text = false;                    // samples have lengths
-  bool whole_batches = false;           // an epoch's short last batch is left out
+  bool whole_batches = false;           // drop the last batch of an epoch if it is short
 };
 
 // What a dataset must hold for a run.
 struct DataNeeds {
-  Task task = Task::classification;                     // how the label column of a text table is read
+  Task task = Task::classification;                     // selects how the label column of a text table is read
   std::vector<int> inputs;                              // graph inputs, as values of the model
-  std::vector<InputSpec> more_inputs;                   // of a teacher, where the model has none of that name
-  std::vector<std::string> labels;                      // tensors that the losses want, by name
-  ClassNames classes;                                   // of classes, or of a multilabel task's labels
-  bool sides = false;                                   // text columns are sequences of their own
-  int64_t rows_per_item = 1;                            // rows of tensors that the losses take in turn as one item
-  bool labelled = true;                                 // false: to predict
-  bool training = false;                                // images: with the training's transforms
-  int64_t mask_classes = 0;                             // of the head that masks are for; 0: not known
-  bool tell_matches = false;                            // say which labels are not written as their classes
-  std::string column_hint = {};                         // of a text's column that is not there
-  std::shared_ptr<const Features> features = nullptr;   // of a table of features
-  std::shared_ptr<const FeatureTable> table = nullptr;  // where it is read already
+  std::vector<InputSpec> more_inputs;                   // inputs of a teacher whose names the model lacks
+  std::vector<std::string> labels;                      // names of the tensors that the losses read
+  ClassNames classes;                                   // classes, or labels of a multilabel task
+  bool sides = false;                                   // each text column is a sequence by itself
+  int64_t rows_per_item = 1;                            // consecutive rows of tensors that losses take as one item
+  bool labelled = true;                                 // false: for predictions
+  bool training = false;                                // images: apply the training transforms
+  int64_t mask_classes = 0;                             // classes of the segmentation head; 0: not known
+  bool tell_matches = false;                            // log which labels are spelled unlike their classes
+  std::string column_hint = {};                         // hint of the error for a missing text column
+  std::shared_ptr<const Features> features = nullptr;   // how columns of a table become inputs
+  std::shared_ptr<const FeatureTable> table = nullptr;  // the table, if it is read already
   Log log = {};
 };
 
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
-std::vector<InputSpec> input_specs(const SourceGraph& graph,
-                                   const DataNeeds& needs);  // with those that the model lacks
+std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& needs);  // with needs.more_inputs
 
-// tokenizer, else vocab, else what lies beside the model; empty: there is none.
+// --tokenizer, else --vocab, else the tokenizer in the model's folder. Empty: there is none.
 std::string tokenizer_path(const RunSpec& spec);
 TokenizerOptions tokenizer_options(const RunSpec& spec);
 
-AnswerOptions answer_options(const RunSpec& spec);  // of questions
+AnswerOptions answer_options(const RunSpec& spec);  // for extractive question answering
 
 bool has_named_classes(Task task);
-bool is_masked_language_model(const RunSpec& spec);  // the loss asked for is about tokens that are hidden
-bool is_language_model(const RunSpec& spec);         // that, or a loss of causal language models
-// Of a text table: language for the loss of a causal language model; regression when the label column holds fractions,
-// else classification.
+bool is_masked_language_model(const RunSpec& spec);  // --loss names only losses of masked tokens
+bool is_language_model(const RunSpec& spec);         // that, or only losses of causal language models
+// Chooses the task of text or image data by the losses, the kind of file and the label column. Language for losses of
+// language models, segmentation for masks, token for .conll files, span for SQuAD's JSON. Multilabel for several label
+// columns, regression if the label column holds fractions, else classification.
 Task text_task(const RunSpec& spec);
 
-// The labels of a file: distinct ones, in natural order or, where the data's own files number them, in that.
+// The distinct labels of a file: in natural order, or in the order in which the data's own files number them.
 struct DataLabels {
   std::vector<std::string> texts;  // empty: no classes, or masks
-  bool numbered = false;
+  bool numbered = false;           // the data's own files number them
 };
-// training: E_DATA_LABEL where there is one alone.
+// training: fails with E_DATA_LABEL if all rows have one label.
 DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training);
 
-// The vocabulary against the table that token ids look up. Larger: E_VOCAB_SIZE (exit 5), some text would reach beyond
-// the table. Smaller: a warning, unless the table is padded to a multiple of 64.
+// Compares the vocabulary's size with the rows of the embedding table that token ids index. A larger vocabulary is
+// E_VOCAB_SIZE (exit 5): some token ids would be out of range. A smaller one is a warning, unless the table is padded
+// to a multiple of 64.
 void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log);
 
-// Also checks token ids against embedding tables.
+// Opens `path` by its kind (data_kind.h). Checks that token ids are in the range of the embedding tables. batch_size:
+// only for tensors.
 std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
                                       const DataNeeds& needs, int64_t batch_size);
 std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
                                            const DataNeeds& needs);
 
-// As --val is read: with the names of its own columns, and its masks.
+// The settings for reading --val: its own text and label columns, masks and label files replace those of --train.
 RunSpec validation_spec(RunSpec spec);
 
-// Of the training data. E_USAGE for --in_tokens without texts, or with one that is longer than --batch_size;
-// E_WEIGHTED_SAMPLING for --weighted_sampling without classes, or with --shuffle false.
+// Order and batches of the training data. E_USAGE for --in_tokens without texts, or with a text that is longer than
+// --batch_size. E_WEIGHTED_SAMPLING for --weighted_sampling without classes, or with --shuffle false.
 SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text);
 
 }  // namespace amp

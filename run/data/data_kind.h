@@ -1,4 +1,4 @@
-// What kind of data a name stands for.
+// The kind of data that a path names.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace amp {
 
 enum class DataKind : uint8_t { text, images, features, tensors };
 
-// images: a folder, image files, a table when --image_column names its paths. tensors by extension; features: a table
-// some of whose columns are named as features; else text.
+// images: a folder, image files, packed images (CIFAR, IDX), or a table if --image_column is given. tensors: by the
+// file's extension. features: a table if settings name feature columns and no text columns. Otherwise text.
 DataKind data_kind(const RunSpec& spec, const std::string& path);
 
 }  // namespace amp

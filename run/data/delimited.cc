@@ -15,7 +15,7 @@ std::string delimited(const std::vector<std::string>& cells, char delimiter) {
     for (const char x : c) out.append(x == '"' ? 2 : 1, x);
     out += '"';
   }
-  if (out.empty()) out = "\"\"";  // an empty line would be no row
+  if (out.empty()) out = "\"\"";  // readers skip empty lines
   return out;
 }
 

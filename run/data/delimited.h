@@ -1,4 +1,4 @@
-// Lines of CSV and TSV (RFC 4180).
+// Writes lines of CSV and TSV (RFC 4180).
 #pragma once
 
 #include <string>
@@ -6,6 +6,6 @@
 
 namespace amp {
 
-std::string delimited(const std::vector<std::string>& cells, char delimiter);  // without the line's end
+std::string delimited(const std::vector<std::string>& cells, char delimiter);  // without the line break
 
 }  // namespace amp

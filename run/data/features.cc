@@ -1,3 +1,7 @@
+// Tables of features: columns are named by settings, recorded in a trained model, or guessed (data/features/guess.h).
+// Categories, fill values and scales are fitted only on rows that train. learn_features() must therefore choose its
+// rows as limited() and split_validation() (limits.h) do. Code 0 of a category means unknown or missing.
+
 #include "run/data/features.h"
 
 #include <algorithm>
@@ -38,7 +42,7 @@ FeatureSchema schema_of(const RunSpec& spec) {
           target_names().value_of(*spec.data.tables.target_transform)};
 }
 
-// The files that a trained model's columns come from: --join's, else those of their names beside the table.
+// The files to join for a trained model: those of --join, else files of the recorded names in the table's folder.
 std::vector<Join> fitted_joins(const RunSpec& spec, const std::string& path, const Features& fitted) {
   if (!spec.data.tables.join->empty()) return joins_of(spec);
   std::vector<Join> out = fitted.joins;
@@ -81,8 +85,8 @@ void check_codes(const Features& features, const SourceGraph& g, const std::vect
   }
 }
 
-// The command that makes a new model for these columns, with an indicator for each column that lacks numbers.
-// classes 0: the target is a number.
+// The command that creates a model for these columns. A column with missing numbers feeds an indicator, too. classes: 0
+// for a numeric target.
 std::string create_command(const Features& features, size_t classes) {
   std::vector<std::string> sizes;
   for (const CategoryMap& c : features.categories) sizes.push_back(std::to_string(c.codes()));
@@ -109,7 +113,7 @@ void tell(const Features& features, const std::vector<FeatureInput>& inputs, con
   for (const FeatureInput& f : inputs) log.info(cat("features: ", describe(features, f)));
 }
 
-// Names that are there, each of one kind.
+// Requires that the named columns exist, and that each has one role: target, categorical or continuous.
 void check_columns(const RunSpec& spec, const FeatureTable& table) {
   const std::string target = target_column(spec);
   table.require(target);
@@ -154,7 +158,7 @@ RunSpec with_absolute_joins(RunSpec spec) {
   return spec;
 }
 
-// Columns that are or may be numbers.
+// Columns that are numbers, or may be if the settings name none. Decimal marks are read only in these.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
   const bool number_target = asked_task(spec) != Task::classification;
   std::vector<std::string> out = *spec.data.tables.continuous;
@@ -257,7 +261,7 @@ std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable&
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
                                                const DataNeeds& needs, const Log& log) {
   const FeatureSchema schema = schema_of(spec);
-  Features target;  // whose labels part the samples
+  Features target;  // only the target's name, for the labels: the limit and the split are stratified by them
   target.target = schema.target;
   const std::unique_ptr<Dataset> all =
       limited(make_label_dataset(table, labels_of(table, target, needs)), spec.data.limit_train, spec);
@@ -300,7 +304,7 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
   if (needs.labelled) table.require(features.target);
   const FeatureValues values = feature_values(table, features);
   for (const FeatureValues::Unknown& u : values.unknown) {
-    if (needs.training) break;  // of the share held out, or beyond --limit_train
+    if (needs.training) break;  // these rows are held out, or beyond --limit_train
     needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
                        " of unknown categories (code 0)"));

@@ -1,5 +1,5 @@
-// Tables of features as a run reads them: which columns are what, and how they reach the model's inputs
-// (docs/tables.md).
+// Reads tables of features (docs/tables.md): chooses the columns, fits categories and scales, and feeds the model's
+// inputs.
 #pragma once
 
 #include <memory>
@@ -19,39 +19,39 @@ namespace amp {
 bool names_features(const RunSpec& spec);        // --categorical, --continuous, --date or --target was given
 std::string target_column(const RunSpec& spec);  // --target, else --label_column
 
-// With joined files and parts of dates. fitted: of a model that was trained so; null: as the settings say.
+// Reads a table, joins the files of --join and adds the parts of dates. fitted: features that a trained model records,
+// whose joins and dates are used; null: those of the settings.
 FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log);
-std::vector<std::string> join_files(const RunSpec& spec);
-RunSpec with_absolute_joins(RunSpec spec);
+std::vector<std::string> join_files(const RunSpec& spec);  // the files that --join names
+RunSpec with_absolute_joins(RunSpec spec);                 // with absolute paths in --join
 
-// --categorical, --continuous and --date where nobody named any, told in one line; refuses names that are not there, or
-// stand twice.
+// Chooses --categorical, --continuous and --date by the table's contents if no columns are named, and logs the choice.
+// Fails for named columns that are missing or named twice.
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
 
-Task feature_task(const RunSpec& spec, const FeatureTable& table);  // by the target
+Task feature_task(const RunSpec& spec, const FeatureTable& table);  // by the target: regression or classification
 
-// For a model that records no features: where it takes one floating input (B, N), the columns of the
-// table beside the target become --continuous, in the file's order. E_FEATURE_WIDTH: there are not
-// N of them, and the settings name a table of features. Other models, and settings that name
-// columns, are left as they are.
+// For a model that records no features and has one floating-point input (B, N): all columns except the target become
+// --continuous, in the file's order. E_FEATURE_WIDTH: the table has not N such columns, and the settings name a table
+// of features. Changes nothing for other models, or if the settings name columns.
 RunSpec with_fed_columns(RunSpec spec, const SourceGraph& graph, const std::string& path);
-// Labels of the target, distinct and in natural order; E_TASK for a task that is none of tables.
+// Distinct labels of the target in natural order; empty for regression. E_TASK for tasks that tables do not support.
 std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task);
 
-// Learnt from the rows that training will have (--limit_train, --val_split), told; and which of them go to which input.
-// E_CATEGORIES for more codes than the table has rows that the model looks them up in.
+// Fits categories, fill values and scales on the rows that will train (--limit_train, --val_split), and logs them with
+// the inputs that they feed. E_CATEGORIES: a column has more codes than its embedding table has rows.
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
                                                const DataNeeds& needs, const Log& log);
 
-// E_NUM_LABELS for classes that one output cannot tell apart by cross-entropy.
+// E_NUM_LABELS: the labels are classes, the loss is cross-entropy, and the model has a single output value.
 void require_outputs(const SourceGraph& graph, const Losses& losses, const std::vector<std::string>& classes);
 
-// needs: features, task, classes, labelled, inputs. name: of the file, in notes.
+// needs: features, task, classes, labelled, inputs. Logs values that the training data did not have.
 std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
                                               const DataNeeds& needs);
 
-// Rows of the table that the codes of an input's columns look up, by column; 0: none. Slices, splits and gathers of
-// columns are followed.
+// For each of the `width` columns of an input: rows of the embedding table that its codes index; 0: none. Follows
+// slices, splits and gathers of columns. In looked_up.cc.
 std::vector<int64_t> looked_up_rows(const SourceGraph& graph, int input, int64_t width);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// --eval_group_by: the groups of samples that metrics are told apart by.
+// --eval_group_by: groups of samples for which metrics are computed separately.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace amp {
 
-// `data`, opened from `path`, with the groups that spec asks for; as it is where it asks for none. E_GROUPS (usage) for
-// tensors, and for sequences that are of several rows.
+// Adds the groups of --eval_group_by to `data`, which was opened from `path`. Returns `data` if the setting is empty.
+// E_GROUPS (usage) for tensors, and for sequences that are packed from several rows.
 std::unique_ptr<Dataset> with_groups(const RunSpec& spec, const std::string& path, std::unique_ptr<Dataset> data);
 
 }  // namespace amp

@@ -1,3 +1,8 @@
+// Chooses layout, size and transforms of images by the graph: the declared shape of the input, the first node that
+// reads it, and shape inference (probe_shapes()) for candidate sizes. Augmentation follows torchvision's reference
+// recipes: ImageNet's for large images, CIFAR's for small ones. Settings and the model's preprocessor_config.json come
+// first.
+
 #include "run/data/image_guess.h"
 
 #include <algorithm>
@@ -19,9 +24,9 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kSmall = 64;  // pixels a side: below, images are brought to size whole
+constexpr int64_t kSmall = 64;  // pixels per side: images up to this size are resized whole
 
-// The first node that computes on the input: behind casts and transpositions.
+// The first node that computes on the input, after casts and transpositions.
 const SourceNode* first_node(const SourceGraph& g, int input) {
   int v = input;
   for (const SourceNode& n : g.nodes) {  // in topological order
@@ -41,7 +46,8 @@ double largest_constant(const SourceGraph& g, const SourceNode& n) {
   return out;
 }
 
-// What comes behind the resizing: the graph may do a part of it, or all.
+// Steps after resizing. The graph may scale or normalize by itself: the constant of its first node (255, 1/255, a mean
+// in 0 to 255) shows it.
 std::string value_steps(const SourceGraph& g, const ImageInput& input) {
   if (!is_float(input.dtype)) return "to_float";
   const SourceNode* const n = first_node(g, g.find(input.name));
@@ -62,7 +68,7 @@ std::string piped(std::initializer_list<std::string> steps) {
 
 bool is_channels(int64_t n) { return n == 1 || n == 3; }
 
-// Of an input of four dimensions that says neither: by the convolution that reads it.
+// Whether an input of four dimensions, none of them declared as channels, is NHWC: a Transpose to NCHW reads it.
 bool reads_channels_last(const SourceGraph& g, int input) {
   for (const SourceNode& n : g.nodes) {
     if (n.inputs.empty() || n.inputs[0] != input || n.op != "Transpose") continue;
@@ -72,13 +78,14 @@ bool reads_channels_last(const SourceGraph& g, int input) {
   return false;
 }
 
-// Why the model does not take images of this size, or gives masks of another one where they are wanted; "" if it does.
+// The reason why the model does not take images of this size or, with `masks`, does not return masks of this size.
+// Empty if it does.
 std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, ImageSize size) {
   BindOptions o;
   o.outputs = g.outputs;
   o.input_dims = probe_dims(g, g.outputs, 1, 1);
   o.input_dims[input.name] = input.dims(1, size.height, size.width);
-  for (const int v : g.inputs) {  // masks of a model that computes its own loss
+  for (const int v : g.inputs) {  // the mask input of a model that computes its own loss
     const SourceValue& x = g.value(v);
     if (text_role(x.name) == TextRole::label && x.rank_known && x.dims.size() == 3)
       o.input_dims[x.name] = {1, size.height, size.width};
@@ -96,7 +103,8 @@ std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, I
   }
 }
 
-// Nets that halve an image several times want sides that are multiples of a power of two: the least that is taken off.
+// The largest size that the model takes, at most the image's. Networks that halve an image several times need sides
+// that are multiples of a power of two: the smallest power that works is used.
 std::pair<int64_t, int64_t> size_taken(const SourceGraph& g, const ImageInput& input, bool masks, const Image& image) {
   for (int64_t of = 1; of <= kSmall; of *= 2) {
     const int64_t height = image.height - image.height % of, width = image.width - image.width % of;
@@ -151,12 +159,12 @@ ImageGuess guess_transforms(const SourceGraph& g, const ImageInput& input, bool 
   }
   const std::string size = h == w ? std::to_string(h) : cat(h, ",", w), both = cat("resize ", h, ",", w);
   if (masks) return {piped({both, "horizontal_flip", values}), piped({both, values})};
-  if (input.channels == 1) return {piped({both, values}), piped({both, values})};  // digits have no mirror image
+  if (input.channels == 1) return {piped({both, values}), piped({both, values})};  // no flip: it would change digits
   if (std::max(h, w) <= kSmall) {
     const std::string shifted = cat("random_crop ", size, " padding=", std::max<int64_t>(1, std::min(h, w) / 8));
     return {piped({both, shifted, "horizontal_flip", values}), piped({both, values})};
   }
-  const int64_t larger = std::llround(static_cast<double>(std::max(h, w)) / 0.875);  // 224 of 256
+  const int64_t larger = std::llround(static_cast<double>(std::max(h, w)) / 0.875);  // crop 224 of 256
   return {piped({cat("random_resized_crop ", size), "horizontal_flip", values}),
           piped({cat("resize ", larger), cat("center_crop ", size), values})};
 }

@@ -1,4 +1,4 @@
-// What a model's image input tells of the transforms that it wants.
+// Chooses image transforms by the model's image input, for runs whose settings and model folder name none.
 #pragma once
 
 #include <string>
@@ -9,17 +9,18 @@
 namespace amp {
 
 struct ImageGuess {
-  std::string training, evaluation;
+  std::string training, evaluation;  // pipelines (data/transforms/pipeline.h)
 };
 
-// Size: the input's; where it is free 224 for colours, that of the first image for small or grey ones and for
-// masks, less what is over a multiple of 2, 4 ... 64 where the model takes no other.
-// Values: ImageNet's normalisation for colours, 0 to 1 for grey; what the graph begins with tells of its own scaling.
-// Augmentation: torchvision's for ImageNet from 64 pixels on, a shifted crop and a mirror image below, none for grey.
+// Size: the input's. If it is free, 224 for color images; the size of the first image for gray images, for masks and up
+// to 64 pixels per side, reduced to a multiple of 2, 4 ... 64 if the model takes no other size.
+// Values: ImageNet's normalization for color, 0 to 1 for gray; less if the graph starts with a scaling of its own.
+// Augmentation of color images: torchvision's for ImageNet above 64 pixels per side, else a padded random crop and a
+// horizontal flip. Masks: a horizontal flip. Gray images: none.
 ImageGuess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks,
                             const std::string& first_image);
 
-// E_IMAGE_SIZES (exit 2) for a size that the model does not take, or, with masks, gives back as another one.
+// E_IMAGE_SIZES (exit 2) for a size that the model does not take or, with `masks`, for which it returns another size.
 void require_size(const SourceGraph& graph, const ImageInput& input, bool masks, ImageSize size);
 
 std::string describe(const ImageInput& input);  // "input 'x' takes NCHW, 3 channels, 224 x 224"

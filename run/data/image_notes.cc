@@ -32,7 +32,7 @@ struct ImageCount {
       const FileBytes file = read_file(path, Exit::data);
       if (!holds(EncodedImage{file.text(), path})) return;
     } catch (const Error&) {
-      return;  // told where the image is read
+      return;  // reported when the image is read
     }
     if (found++ == 0) example = path;
   }

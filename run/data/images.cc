@@ -1,3 +1,7 @@
+// Opens images as a dataset: class folders, image files, packed files (CIFAR, IDX), tables of paths, and masks.
+// Transforms come from settings, else from the model's preprocessor_config.json, else from image_guess.h. They are
+// chosen once, in with_transforms(), so that run.json and the model's metadata record the ones that were used.
+
 #include "run/data/images.h"
 
 #include <algorithm>
@@ -21,7 +25,7 @@
 namespace amp {
 
 namespace {
-std::string last_of(const std::string& names) {  // several files are of one kind
+std::string last_of(const std::string& names) {  // of "a,b": several files are of one kind
   const std::vector<std::string> parts = split(names, ',');
   return parts.empty() ? "" : parts.back();
 }
@@ -130,7 +134,7 @@ int loading_threads(const RunSpec& spec) {
 
 }  // namespace
 
-// Of several sizes the first stands for all where a size decides what is done to images.
+// The input with the longest side of the largest size, by which transforms are chosen if there are several sizes.
 static ImageInput of_size(ImageInput input, const std::vector<ImageSize>& sizes) {
   if (!sizes.empty()) input.height = input.width = std::max(sizes[0].height, sizes[0].width);
   return input;
@@ -153,7 +157,8 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
       spec.data.images.transforms.suggest(spec.data.images.eval_transforms.asked() ? *spec.data.images.eval_transforms
                                                                                    : guess.training);
   }
-  const bool two = masks && needs.mask_classes <= 2;  // a head of more classes ignores 255, as --mask_ignore says
+  // For more than two classes pixel values are class ids, and 255 is ignored (--mask_ignore).
+  const bool two = masks && needs.mask_classes <= 2;
   if (two && needs.labelled && spec.data.images.mask_values->empty()) {
     std::vector<std::string> texts;
     for (const int64_t v : find_mask_values(image_paths(table, *spec.data.label_column, spec.data.images.image_root)))

@@ -1,3 +1,7 @@
+// Datasets for language models and encoder-decoder models. Chat templates are Jinja (data/language/), as in Hugging
+// Face tokenizers; --packing bfd packs by best fit decreasing. Masked language models hide tokens as BERT does
+// (80/10/10). Predictions keep one sequence per row: options that join rows apply only to labelled data.
+
 #include "run/data/language_data.h"
 
 #include <filesystem>
@@ -16,7 +20,7 @@ namespace amp {
 
 namespace {
 
-// Texts put together have places of their own and do not see each other: the graph must take both.
+// Packed texts have separate position ids and do not attend to each other. The graph must have inputs for both.
 void require_apart(const RunSpec& spec, const std::vector<InputSpec>& inputs) {
   if (*spec.data.language.packing != "bfd") return;
   std::string why = "it has no input position_ids";
@@ -33,7 +37,7 @@ void require_apart(const RunSpec& spec, const std::vector<InputSpec>& inputs) {
          "wrapped");
 }
 
-// decoder_start_token_id of the config.json beside the model, or beside the tokenizer; -1: there is none.
+// decoder_start_token_id of config.json in the model's or the tokenizer's folder; -1: there is none.
 int64_t configured_start(const RunSpec& spec) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -54,7 +58,7 @@ int64_t configured_start(const RunSpec& spec) {
 
 struct StartToken {
   int32_t id;
-  bool configured;  // by config.json
+  bool configured;  // it comes from config.json
 };
 
 StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
@@ -157,7 +161,7 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
   if (needs.labelled) {
     require_apart(spec, specs);
-  } else {  // every row is told of, by itself
+  } else {  // each row has a prediction of its own
     options.keep_rows = true;
     if (options.packing == TextPacking::wrapped) options.packing = TextPacking::stride;
     if (options.packing == TextPacking::bfd || is_masked_language_model(spec)) options.packing = TextPacking::none;

@@ -1,4 +1,4 @@
-// Texts of language models as datasets: conversations in the model's template, packed into sequences, tokens hidden.
+// Datasets for language models (causal and masked) and encoder-decoder models: chat templates, packing, masking.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,21 @@
 
 namespace amp {
 
-// most: the longest text, in tokens.
+// most: maximum length of a text in tokens; 0: no limit.
 LanguageOptions language_options(const RunSpec& spec, int64_t most);
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
 
-// Source and target texts (Task::seq2seq), in two --text_columns.
+// Source and target texts (Task::seq2seq), from two --text_columns.
 std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs);
-int64_t longest_target(const RunSpec& spec);                                      // tokens of a target, 0: any
+int64_t longest_target(const RunSpec& spec);                                      // tokens of a target; 0: no limit
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer);  // without columns
 
-// Of --task seq2seq: --decoder_start_token auto as what it stands for, which is told.
+// For --task seq2seq: replaces --decoder_start_token auto by the token's id, and logs it.
 RunSpec with_start_token(RunSpec spec, const Log& log);
 
-// E_PACKING: a model that cannot keep packed texts apart; E_DATA_EMPTY: nothing to learn in any row.
+// E_PACKING: --packing bfd, and attention of the model would cross the boundaries of packed texts. E_DATA_EMPTY: no row
+// has a token to learn.
 std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                                const std::vector<InputSpec>& specs, const TextOptions& t,
                                                const DataNeeds& needs);

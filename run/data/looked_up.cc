@@ -1,4 +1,7 @@
-// Embedding tables of a model that looks up each column of an input in a table of its own.
+// looked_up_rows(): the embedding tables of a model that looks up each column of an input in a table of its own.
+// Follower walks the nodes in topological order and records which columns of the input each value holds. It follows
+// views, Gather, Slice and Split along the last axis with constant indices; other nodes end the trace.
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,7 +13,7 @@ namespace amp {
 
 namespace {
 
-using Columns = std::vector<size_t>;  // of the input that a value holds, in their order
+using Columns = std::vector<size_t>;  // columns of the input that a value holds, in this order
 
 class Follower {
  public:
@@ -21,7 +24,7 @@ class Follower {
   }
 
   std::vector<int64_t> run() {
-    for (const SourceNode& n : g_.nodes) {  // in order: what makes a value comes before who reads it
+    for (const SourceNode& n : g_.nodes) {  // topological order: producers precede readers
       for (size_t i = 0; i < n.inputs.size(); ++i) {
         const auto at = columns_.find(n.inputs[i]);
         if (at != columns_.end()) visit(n, i, at->second);

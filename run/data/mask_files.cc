@@ -16,7 +16,7 @@ namespace amp {
 
 namespace {
 
-// No step that leaves a part of the image away, or adds to it.
+// Whether no step crops or pads: masks then correspond to whole images.
 bool only_resizes(const RunSpec& spec) {
   const std::vector<ImageSize> sizes = image_sizes(spec);
   const Pipeline pipeline(*spec.data.images.eval_transforms);

@@ -1,4 +1,4 @@
-// Predicted masks as PNG files in a folder, named after their images.
+// Writes predicted masks as PNG files into a folder, named after their images.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace amp {
 
-bool names_folder(const std::string& out);  // that is there, or "masks/"
+bool names_folder(const std::string& out);  // one that exists, or a name with a trailing slash
 
-// Pixels are the values that --mask_values gives the classes. Where --eval_transforms only brings images to a size,
-// masks have their images' own size, by the nearest pixel; else that of the model's output. A second "b": "b_2.png".
+// Pixels have the values that --mask_values gives to the classes. If --eval_transforms only resizes, masks are resized
+// to the size of their images (nearest pixel); otherwise they keep the size of the model's output. A second image "b"
+// is written as "b_2.png".
 void write_masks(const std::string& folder, const RunSpec& spec, const std::vector<std::string>& images,
                  const Predictions& predictions);
 

@@ -1,4 +1,4 @@
-// A model that takes a table's raw rows: what --export_raw_rows puts in front of it.
+// --export_raw_rows: nodes in front of the model that take raw rows of a table.
 #pragma once
 
 #include "base/log.h"
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// By the features that the model records. Exit::usage E_FEATURES when it records none; Exit::unsupported E_RAW_ROWS for
-// what ONNX has no nodes for.
+// Follows the features that the model records. Exit::usage E_FEATURES: it records none. Exit::unsupported E_RAW_ROWS: a
+// scaling that ONNX has no nodes for.
 RawRows raw_rows_of(const Imported& model, const Log& log);
 
 }  // namespace amp

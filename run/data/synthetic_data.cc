@@ -1,3 +1,7 @@
+// Random inputs and labels for measurements of speed. Integer inputs must be valid indices of the tables that Gather
+// nodes read, and class labels must be below the number of classes: both are found in the graph. Shapes of outputs come
+// from shape inference (probe_shapes()), without computing the model.
+
 #include "run/data/synthetic_data.h"
 
 #include <algorithm>
@@ -46,8 +50,8 @@ BindOptions bind_options(const SourceGraph& g, const std::vector<int>& outputs, 
   return o;
 }
 
-// Rows of the smallest table in which an input's elements, as they are or in another shape or type, look something up;
-// 0: of none.
+// Rows of the smallest table that an input's elements index, directly or after nodes that only change shape or type. 0:
+// there is none.
 int64_t rows_looked_up(const SourceGraph& g, int input) {
   static const std::set<std::string> kSame{"Cast",    "Identity", "Reshape", "Flatten",
                                            "Squeeze", "Expand",   "Slice",   "Unsqueeze"};
@@ -76,7 +80,7 @@ HostTensor input_of(const SourceGraph& g, int v, const SyntheticShape& shape, Ra
              : HostTensor::of<int64_t>(dims, std::vector<int64_t>(static_cast<size_t>(numel(dims)), 1)).cast(x.dtype);
 }
 
-// Labels are the places of an output (of its rows, of their tokens) without the axis of the classes.
+// Labels have the shape of the output without the axis of classes. Losses without classes get normal numbers.
 HostTensor label_of(const LossSpec& s, const Dims& out, Random& random) {
   const LossRule& rule = loss_rule(s.kind);
   const bool of_elements = rule.classes == ClassAxis::of_rows_or_elements;

@@ -1,5 +1,5 @@
-// Training data for a model whose own are not at hand: tensors of the shapes that its inputs declare, for measurements
-// of speed. Nothing can be learnt from them.
+// Random training data with the shapes that a model's inputs declare, for measurements of speed. Nothing can be learned
+// from it.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace amp {
 
 struct SyntheticShape {
-  int64_t rows = 8, length = 128;          // dimensions that the model leaves open: the first, the second
-  static constexpr int64_t kPixels = 224;  // of inputs of more than three dimensions: all but the first two
+  int64_t rows = 8, length = 128;          // sizes of open dimensions: the first one, others
+  static constexpr int64_t kPixels = 224;  // open dimensions after the second, of inputs with more than three
 };
 
-// What the losses' outputs depend on, and their labels. Numbers are normal; integers are indices of the tables that
-// they look rows up in, or 1 (masks). E_LOSS (usage) for a loss whose labels cannot be made so.
+// The inputs that the losses' outputs depend on, and labels. Floating-point numbers are normal. Integers are random
+// indices of the tables that they index, otherwise 1 (masks). E_LOSS (usage): a loss whose labels cannot be random.
 Tensors synthetic_data(const SourceGraph& graph, const Losses& losses, const SyntheticShape& shape, uint64_t seed);
 
-// What the outputs depend on alone.
+// Only the inputs that the outputs depend on.
 Tensors synthetic_inputs(const SourceGraph& graph, const std::vector<int>& outputs, const SyntheticShape& shape,
                          uint64_t seed);
 
-// Whether a loss's output is rows of scores of classes.
+// Whether a loss reads one output of shape (rows, classes), with more than one class.
 bool is_of_classes(const SourceGraph& graph, const LossSpec& loss, const SyntheticShape& shape);
 
 }  // namespace amp

@@ -1,3 +1,7 @@
+// Reads text files: tables (CSV, TSV, JSON lines and others, data/table.h), CoNLL files of tagged words, SQuAD's JSON.
+// read_table() applies the settings of tables: delimiter, label columns, label map, decimal marks. All readers of
+// tables must call it, so that training, evaluation and --check_data see the same cells.
+
 #include "run/data/text_rows.h"
 
 #include <algorithm>
@@ -76,7 +80,7 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   Table table = Table::read(path, t);
   join_label_columns(table, *spec.data.label_column);
   const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
-  const std::string& task = *spec.objective.task;  // an answer's or a target's spaces are a part of it
+  const std::string& task = *spec.objective.task;  // spaces of answers and target texts are kept
   const bool names = task != "span" && task != "token" && task != "language" && task != "seq2seq";
   if (spec.data.trim_labels && names && table.has_column(label)) trim_labels(table, label);
   if (spec.data.tables.target->empty() && (task == "regression" || (task == "auto" && spec.data.decimal == "comma")))

@@ -1,4 +1,4 @@
-// Text to token ids and back, as training reads text.
+// The tokenizer of a run, for text to token ids and back as in training.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// By spec.tokenizer or spec.vocab, else what lies beside spec.model. Exit::usage when there is none.
+// --tokenizer, else --vocab, else the one in the model's folder (tokenizer_path()). Exit::usage if there is none.
 std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec);
 
 }  // namespace amp
