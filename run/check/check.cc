@@ -1,3 +1,7 @@
+// check: binds and differentiates the graph in a dry run that continues after errors (graph/probe.h), and reports each
+// node with the reason why it computes and trains, or does not. The dry run starts with 2 rows and 3 tokens and tries
+// larger sizes, because image models need a minimum size. It computes only constants.
+
 #include "run/check/check.h"
 
 #include <algorithm>
@@ -21,7 +25,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kBatch = 2, kLength = 3;  // what open dimensions are probed with
+constexpr int64_t kBatch = 2, kLength = 3;  // sizes of open dimensions in the dry run
 
 std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
   if (e.id().rfind("E_OP_", 0) == 0) {
@@ -31,7 +35,7 @@ std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
   return e.hint().empty() ? "name an output before it with --output" : e.hint();
 }
 
-// Why a node that no error stopped is as it is.
+// The reason why a node without an error was not reached.
 std::string forward_reason(const SourceGraph& g, const Probe& p, size_t n) {
   for (const int v : g.nodes[n].inputs) {
     if (v < 0 || p.known[static_cast<size_t>(v)]) continue;
@@ -115,7 +119,7 @@ Probed examine(const RunSpec& spec, const SourceGraph& g, const PrecisionPlan& p
   o.outputs = p.outputs;
   o.input_dims = probe_dims(g, p.outputs, kBatch, kLength);
   p.probe = probe(g, table, o, trainable, cpu_evaluator());
-  for (const int64_t size : kProbedSizes) {  // a window that does not fit into few pixels says nothing of the model
+  for (const int64_t size : kProbedSizes) {  // a pooling window may only fit into larger images
     if (std::none_of(p.probe.forward.begin(), p.probe.forward.end(),
                      [](const auto& fault) { return fault.second.exit() != Exit::unsupported; }))
       break;
@@ -136,7 +140,7 @@ Probed examine(const RunSpec& spec, const SourceGraph& g, const PrecisionPlan& p
   return p;
 }
 
-// Outputs that can carry a loss: floating, bound, and a gradient reaches parameters from them.
+// Outputs that a loss can read: they are bound, and a gradient flows from them to parameters.
 std::vector<std::string> trainable_outputs(const SourceGraph& g, const Probed& r) {
   std::vector<std::string> out;
   for (const int v : r.outputs) {
@@ -188,7 +192,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-// Each parameter with whether a gradient reaches it.
+// Lists each parameter, and whether a gradient reaches it.
 void list_parameters(const Imported& model, const Probed& p, CheckReport& report) {
   const ParamTable table(model.graph);
   for (const std::string& line : lines_of(describe_parameters_json(model.graph, model.verdicts))) {

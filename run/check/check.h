@@ -1,4 +1,4 @@
-// Will a model train? Every node with its reason, the parameters, the head that would be chosen.
+// `check`: whether a model can train, with a reason for each node, its parameters, and the head that would be chosen.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,23 @@ struct CheckedNode {
 };
 std::string operator_name(const CheckedNode& node);  // with its domain
 
-// What training on labelled text would attach; for the number of classes asked for, or for any that no output has.
+// The head that training on labeled text would attach: for --num_labels, else for a number that no output has.
 struct CheckedHead {
-  std::vector<std::pair<std::string, int64_t>> own;  // outputs that serve as they are, and for how many classes
+  std::vector<std::pair<std::string, int64_t>> own;  // outputs that can be used unchanged, with their classes
   bool needed = false;
   std::string from, pooling, reason;
-  std::string error, todo;  // why none can be attached
+  std::string error, todo;  // why no head can be attached
 };
 
 struct CheckReport {
   bool trains = false;
   std::string todo;
-  int64_t batch = 0, length = 0;  // what open dimensions were probed with
-  ModelShapes fixed;              // sizes that the graph holds
+  int64_t batch = 0, length = 0;  // sizes of open dimensions in the dry run
+  ModelShapes fixed;              // sizes that the graph fixes
   std::vector<CheckedNode> nodes;
   int no_forward = 0, no_backward = 0;
   std::set<std::string> unsupported;      // operators
-  std::vector<std::string> loss_outputs;  // that can carry a loss
+  std::vector<std::string> loss_outputs;  // outputs that a loss can read
   int64_t tensors = 0, elements = 0;      // trainable
   int unreached = 0;                      // trainable tensors without a gradient from the chosen outputs
   CheckedHead head;
@@ -46,7 +46,7 @@ struct CheckReport {
   std::vector<DropoutSpot> dropout;
   std::vector<std::string> notes;
   std::vector<std::string> parameter_lines, tensor_lines;  // a JSON object each
-  std::string tensor_table;                                // for people
+  std::string tensor_table;                                // as text
 };
 
 CheckReport check_model(const RunSpec& spec, const Log& log = {});

@@ -1,3 +1,7 @@
+// --check_data for text files; tables of features and images are in check_features.cc and check_images.cc. Each row is
+// read and tokenized once. Duplicates, and texts with two labels, are found by a hash map of all texts, which stays in
+// memory. A row's error (Exit::data) is reported as a problem and the check continues with the next file.
+
 #include "run/check/check_data.h"
 
 #include <algorithm>
@@ -21,10 +25,10 @@ namespace {
 
 constexpr size_t kProblems = 20;
 
-// A row's texts and label, whatever kind of file it is from.
+// Texts and labels of a row, for all kinds of files.
 struct Row {
   std::vector<std::string> texts;
-  std::vector<std::string> labels;  // tags of words, names of a set
+  std::vector<std::string> labels;  // the label, or tags of words
   std::string where;
 };
 
@@ -131,7 +135,7 @@ class Checker {
       const LabelledText t = language_->read(r);
       length = static_cast<int64_t>(t.encoding.ids.size());
       const int64_t most = *spec_.data.text.max_seq_len;
-      int64_t first = 1;  // that is learnt
+      int64_t first = 1;  // the first token that is learned
       while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
       if (most > 0 && first >= most && first < length)
@@ -166,7 +170,7 @@ class Checker {
   Task task_;
   DataReport& report_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<LanguageReader> language_;  // of the file that is read, Task::language
+  std::unique_ptr<LanguageReader> language_;  // reads the current file, for Task::language
   std::map<std::string, int64_t> known_;
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
   Seen training_, validation_;
@@ -211,7 +215,7 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   Task task = Task::classification;
   try {
     task = task_of_data(spec);
-  } catch (const Error& e) {  // told again, and with its place, when the file is read
+  } catch (const Error& e) {  // reading the file reports it again, with its line
     if (e.exit() != Exit::data) throw;
   }
   if (kind == DataKind::images) return check_images(spec, task);

@@ -1,3 +1,7 @@
+// --check_data for tables of features. Counts missing values, categories that only validation rows have, and
+// duplicates. A row is identified by a 64-bit hash of its features, so that equal hashes count as equal rows. If the
+// training table has no problems, the features are also fitted and assigned to the model's inputs.
+
 #include "run/check/check_features.h"
 
 #include <algorithm>
@@ -38,7 +42,7 @@ class FeatureChecker {
   }
 
  private:
-  // What stands in a row, told apart by one number.
+  // Adds a cell to the row's hash, by which duplicates are found.
   void mix(size_t row, std::string_view text) {
     rows_[row] = rows_[row] * 0x9e3779b97f4a7c15 + std::hash<std::string_view>()(text) + 1;
   }
@@ -115,13 +119,13 @@ class FeatureChecker {
 
   DataReport& report_;
   Task task_;
-  std::vector<size_t> rows_;  // of the file that is read
+  std::vector<size_t> rows_;  // hashes of the current file's rows
   std::unordered_set<size_t> training_, validation_;
   std::map<std::string, std::set<std::string, std::less<>>> known_;
   std::map<std::string, int64_t> labels_;
 };
 
-// What the model would be fed with, learnt from all rows.
+// Reports how the columns feed the model's inputs. Fits the features on all rows.
 void look_at_model(const RunSpec& spec, const FeatureTable& table, Task task, DataReport& report) {
   const Imported model = open_model(spec, Job::train, Log());
   DataNeeds needs;

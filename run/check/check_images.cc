@@ -1,3 +1,7 @@
+// --check_data for images: decodes all files on all cores, then reports unreadable files, masks of another size, sizes
+// and labels. Duplicates are files with equal size and CRC-32C. Other than in training, one bad file does not end the
+// check.
+
 #include "run/check/check_images.h"
 
 #include <algorithm>
@@ -23,9 +27,9 @@ namespace {
 
 struct Look {
   int64_t width = 0, height = 0, channels = 0;  // 0: not readable
-  std::string sum;                              // of the file's bytes
-  std::string wrong;
-  std::map<int64_t, int64_t> pixels;  // of its mask, by value
+  std::string sum;                              // size and checksum of the file's bytes
+  std::string wrong;                            // the problem; empty: none
+  std::map<int64_t, int64_t> pixels;            // number of the mask's pixels by value
 };
 
 Look look_at(const ImageStore& store, const std::string& path, const std::string& mask) {
@@ -45,7 +49,7 @@ Look look_at(const ImageStore& store, const std::string& path, const std::string
                       image.height, image_orientation({bytes_of, path}) > 1 ? ", turned by its EXIF orientation" : "");
   } catch (const Error& e) {
     if (e.exit() != Exit::data) throw;
-    const std::string place = cat("'", printable(path), "': ");  // told beside it
+    const std::string place = cat("'", printable(path), "': ");  // the report names the path already
     out.wrong = e.fact().starts_with(place) ? e.fact().substr(place.size()) : e.fact();
   }
   return out;

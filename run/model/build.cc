@@ -1,3 +1,8 @@
+// create and convert: the architectures of models/ build the graph with a Net, whose weights are random (DrawnWeights)
+// or read from safetensors (CheckpointWeights). The checkpoint's config.json is stored in the file's metadata, so that
+// write_checkpoint() can write it back. Names of parameters are those of the checkpoint; constants have a '/'
+// in their name.
+
 #include "run/model/build.h"
 
 #include <algorithm>
@@ -21,14 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kConfigKey = "huggingface_config";  // metadata of the file: config.json
+constexpr const char* kConfigKey = "huggingface_config";  // metadata key that stores config.json
 
 fs::path folder_of(const std::string& file) {
   const fs::path folder = fs::path(file).parent_path();
   return folder.empty() ? fs::path(".") : folder;
 }
 
-// sentences: a folder of sentence-transformers whose pooling becomes an output; empty: none.
+// sentences: a sentence-transformers folder, whose pooling is added as an output; empty: none.
 BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
                  const std::string& class_name, bool drawn, const std::string& out, const std::string& sentences = {},
                  const Log& log = {}) {
@@ -57,14 +62,14 @@ void say_drawn(const std::vector<std::string>& drawn, const Log& log) {
   log.warning(cat("the checkpoint has no ", join(drawn, ", "), ": drawn anew, to be trained"));
 }
 
-// What training keeps in buffers, and the pretraining's own heads.
+// Buffers of PyTorch modules that no inference needs.
 bool needs_no_mention(const std::string& name) {
   return name.ends_with("position_ids") || name.ends_with("token_type_ids") || name.ends_with("attn.bias") ||
          name.ends_with("attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with("num_batches_tracked");
 }
 
-// Tokenizer files and the like, where `to` has none of the name.
+// Copies tokenizer, preprocessor and sentence-transformers files that `to` does not have.
 void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
   std::vector<std::string> copied, names = tokenizer_files();
   names.insert(names.end(), {"chat_template.jinja", "preprocessor_config.json", "modules.json", "1_Pooling/config.json",
@@ -97,7 +102,8 @@ BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log
 BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, const Log& log) {
   const std::string path = (fs::path(spec.model) / "config.json").string();
   ModelConfig config(std::string(read_file(path, Exit::data).text()), path);
-  const bool timm = !config.has("model_type") && config.has("architecture");  // its config.json says little more
+  const bool timm = !config.has("model_type") &&
+                    config.has("architecture");  // timm's config.json has only the architecture and preprocessing
   if (!timm && !config.has("model_type")) config.refuse("model_type", "is missing");
   const Architecture& a = architecture(config.text(timm ? "architecture" : "model_type", ""));
   if (timm) config.complete_with(std::string(a.config));
@@ -119,7 +125,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
   return built;
 }
 
-// The classes that the model was trained on take the place of the checkpoint's.
+// Replaces the checkpoint's classes by those that the model was trained on.
 static nlohmann::json with_class_names(nlohmann::json config, const std::vector<std::string>& labels) {
   if (labels.empty()) return config;
   nlohmann::json ids = nlohmann::json::object(), names = nlohmann::json::object();
@@ -140,7 +146,7 @@ void write_checkpoint(const std::string& model, const std::string& folder, const
     fail(Exit::usage, "E_NOT_CONVERTED", cat(model, " says nothing of a checkpoint that it was made from"),
          "only a file that convert or create wrote, trained or not, can go back");
   }
-  std::vector<NamedTensor> tensors;  // constants have a node's path for a name
+  std::vector<NamedTensor> tensors;  // names with '/' are constants of the graph, not parameters
   for (const SourceValue& v : imported.graph.values) {
     if (v.data && v.name.find('/') == std::string::npos) tensors.push_back({v.name, v.data.cast(DType::f32)});
   }

@@ -1,3 +1,7 @@
+// Finds inputs that decide shapes or branches, and binds them if the data has one value for them. A tolerant bind
+// collects the nodes that need values (E_DYNAMIC). Their inputs include data as well as deciding values: all with one
+// value are bound at first, then each is given back if the same nodes bind without it (keep_deciding()).
+
 #include "run/model/fixed_inputs.h"
 
 #include <algorithm>
@@ -17,7 +21,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kMostElements = 1024;  // of a shape, axes or the like
+constexpr int64_t kMostElements = 1024;  // of a value that decides: a shape, axes
 
 // Nodes whose shapes or branches depend on the data.
 std::set<int> dynamic_nodes(const SourceGraph& g) {
@@ -27,7 +31,7 @@ std::set<int> dynamic_nodes(const SourceGraph& g) {
   try {
     bind_tolerant(g, ParamTable(g), probe_options(g, g.outputs, 3), b, faults);
   } catch (const Error&) {
-    return {};  // told better where the graph is bound to the data's shapes
+    return {};  // binding to the data's shapes reports it with a better message
   }
   std::set<int> out;
   for (const auto& [node, error] : faults) {
@@ -36,7 +40,7 @@ std::set<int> dynamic_nodes(const SourceGraph& g) {
   return out;
 }
 
-// Inputs that those nodes can be reached from: the values that they decide by, and the data that they work on.
+// Inputs from which these nodes can be reached: deciding values, and data.
 std::set<int> inputs_of(const SourceGraph& g, const std::set<int>& nodes) {
   std::set<int> out;
   for (const int node : nodes) {
@@ -47,7 +51,7 @@ std::set<int> inputs_of(const SourceGraph& g, const std::set<int>& nodes) {
 
 int64_t rows_of(const HostTensor& t) { return t.rank() > 0 ? t.dims()[0] : -1; }
 
-// Rows that most tensors of the file have: those of samples.
+// The number of rows that most tensors of the file have: the number of samples.
 int64_t common_rows(const std::vector<NamedTensor>& tensors) {
   std::map<int64_t, int> counts;
   for (const NamedTensor& t : tensors) ++counts[rows_of(t.tensor)];
@@ -57,7 +61,7 @@ int64_t common_rows(const std::vector<NamedTensor>& tensors) {
   return most == counts.end() ? -1 : most->first;
 }
 
-// One row of a tensor whose rows are all alike; an empty tensor: they are not.
+// The first row of a tensor whose rows are equal; an empty tensor if they differ.
 HostTensor one_row(const HostTensor& t) {
   if (rows_of(t) > 1 && !holds_copies(t, 0, rows_of(t))) return {};
   return repeated(t, 0, 1, 1).reshaped(Dims(t.dims().begin() + 1, t.dims().end()));
@@ -82,11 +86,11 @@ std::string shown(const HostTensor& t) {
 
 struct FixedValue {
   HostTensor value;
-  bool of_rows = false;  // each row of the data has it
-  bool seen = false;     // the file has a tensor of that name
+  bool of_rows = false;  // the value of each row; false: of the whole tensor
+  bool seen = false;     // the file has a tensor with the input's name
 };
 
-// The value that the input has in all of the file; none where it has several.
+// The value of the input in the whole file; empty if there are several.
 FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& name, bool whole) {
   const HostTensor* const t = find_tensor(tensors, name);
   if (!t || t->numel() == 0) return {};
@@ -96,7 +100,7 @@ FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& 
   return out;
 }
 
-// The values of `wanted` that are the same in all of the files.
+// Values of the inputs `wanted`; empty for those that differ within a file or between files.
 std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>& wanted,
                                        const std::vector<std::string>& files, bool whole) {
   std::map<int, FixedValue> found;
@@ -112,9 +116,9 @@ std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>
   return found;
 }
 
-// False: the value does not fit the input, which is refused where the data is read.
+// False: the value does not fit the input. Opening the dataset reports that.
 bool bind_value(SourceValue& input, const FixedValue& fixed) {
-  // A value of one row is one for all where the input has no dimension for rows.
+  // If the input has no dimension for rows, the value of one row is the value of the input.
   const size_t rank = fixed.value.dims().size();
   if (input.rank_known && input.dims.size() != rank && (!fixed.of_rows || input.dims.size() != rank + 1)) return false;
   const bool of_rows = fixed.of_rows && (!input.rank_known || input.dims.size() == rank + 1);
@@ -127,8 +131,8 @@ bool bind_value(SourceValue& input, const FixedValue& fixed) {
   return true;
 }
 
-// Gives back the inputs without which the same nodes are bound: data that those nodes work on. Floating ones first,
-// which seldom decide.
+// Unbinds inputs without which the same nodes can be bound: they are data. Floating-point inputs first, which rarely
+// decide shapes.
 void keep_deciding(SourceGraph& g, std::map<int, SourceValue>& before) {
   const std::set<int> left = dynamic_nodes(g);
   for (const bool floating : {true, false}) {

@@ -1,3 +1,7 @@
+// Fixed batch sizes and lengths of a file. ShapeFixing finds them by shape inference (graph/fixed_rows.h) and frees
+// batch sizes that only Reshapes fix. Freeing is verified by computing: the file's own graph in several batches and the
+// freed graph in one larger batch must give the same outputs. Graphs that stay fixed are padded by bind().
+
 #include "run/model/fixed_shapes.h"
 
 #include <algorithm>
@@ -15,7 +19,7 @@ namespace amp {
 
 namespace {
 
-// Samples of a batch; 0: the graph takes any number.
+// Samples per batch that the graph requires; 0: any number.
 int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   const int64_t rows = fixed_rows(g);
   if (rows % rows_per_sample != 0)
@@ -25,7 +29,7 @@ int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   return rows / rows_per_sample;
 }
 
-// Whether a person gave a setting, rather than another setting (the command line derives eval_batch_size).
+// Whether the user gave a setting. The command line derives others (eval_batch_size), which do not count.
 bool said(const RunSpec& spec, const std::string& setting) {
   const auto source = spec.sources.find(setting);
   return source != spec.sources.end() && source->second != "derived";
@@ -40,7 +44,7 @@ bool said(const RunSpec& spec, const std::string& setting) {
        hint + "; or re-export the model with a free batch dimension");
 }
 
-// Random inputs for `rows` rows, whatever the graph declares.
+// Random inputs for shape.rows rows, even if the graph declares another number.
 Tensors random_inputs(const SourceGraph& g, const std::vector<int>& outputs, const SyntheticShape& shape,
                       uint64_t seed) {
   SourceGraph open = g;
@@ -63,7 +67,8 @@ HostTensor rows_of(const HostTensor& t, int64_t from, int64_t to) {
                     static_cast<const char*>(t.data()) + from * bytes);
 }
 
-// Outputs by so many rows at a time, one after the other. E_BATCH_SIZE for outputs that do not begin with rows.
+// Computes the outputs in parts of `at_once` rows and concatenates them. E_BATCH_SIZE for outputs whose first dimension
+// is not rows.
 Tensors in_parts(const SourceGraph& g, const std::vector<int>& outputs, const Tensors& batch, int64_t rows,
                  int64_t at_once) {
   Session session(g, {});
@@ -90,8 +95,9 @@ Tensors in_parts(const SourceGraph& g, const std::vector<int>& outputs, const Te
   return out;
 }
 
-// Whether a's outputs are b's. Products of other sizes add in another order: 1e-4 of the largest value. Rows that got
-// mixed differ by as much as rows do, so that outputs which are alike in all rows (a new head of zeros) show nothing.
+// Whether the outputs are equal up to rounding: matrix products of other sizes sum in another order, hence 1e-4 of the
+// largest value. Mixed rows would differ by about as much as rows differ from each other, hence 1e-2 of that spread.
+// Outputs that are equal in all rows (a new head of zeros) prove nothing, and count as unequal.
 bool same(const Tensors& a, const Tensors& b) {
   for (const auto& [name, x] : a) {
     const HostTensor& y = b.at(name);
@@ -110,7 +116,7 @@ bool same(const Tensors& a, const Tensors& b) {
   return true;
 }
 
-// The first node that cannot be bound for one row more.
+// The first node that cannot be bound for one more row.
 std::string holder_of(const SourceGraph& g, const std::vector<int>& outputs, const FixedShapes& fixed) {
   SourceGraph open = g;
   BindOptions o;
@@ -151,10 +157,10 @@ const ModelShapes& ShapeFixing::fix(const std::vector<int>& outputs) {
   return found_;
 }
 
-// The number in a Reshape's shape is taken for the rows and freed. The outputs of several batches of found_.rows rows,
-// one after the other by the file's own graph, must then be those of all their rows at once.
+// Treats the leading number in Reshapes' shapes as the batch size and frees it. Keeps that only if the freed graph
+// gives the same outputs for all rows at once as the file's own graph for batches of found_.rows rows.
 void ShapeFixing::free(const std::vector<int>& outputs) {
-  constexpr int64_t kMostRows = 64, kMostElements = int64_t{1} << 27;  // a forward pass of larger ones takes long
+  constexpr int64_t kMostRows = 64, kMostElements = int64_t{1} << 27;  // larger models: a forward pass takes too long
   const int64_t fixed = found_.rows, rows = fixed + std::max<int64_t>(2, fixed / 2);
   int64_t elements = 0;
   for (const SourceValue& v : graph_.values) elements += v.data.numel();
@@ -180,7 +186,7 @@ void ShapeFixing::free(const std::vector<int>& outputs) {
       if (found_.length > 0) set_fixed_length(graph_, found_.length);
       return;
     }
-  } catch (const Error&) {  // what cannot be computed for all rows stays as it is
+  } catch (const Error&) {  // the freed graph cannot be computed: restore the fixed one below
   }
   set_free_rows(graph_, outputs, false);
   declare(held);
@@ -220,7 +226,7 @@ void fit_batch_size(RunSpec& spec, const SourceGraph& g, int64_t rows_per_sample
                            spec.schedule.gradient_accumulation_steps != initial.schedule.gradient_accumulation_steps;
   if (asked && spec.schedule.batch_size > fits) refuse_size("--batch_size", spec.schedule.batch_size, fits);
   if (!asked) {
-    // A step has as many samples as it has by default.
+    // Keep the default number of samples per step.
     if (!accumulates && !spec.schedule.gradient_cache)
       spec.schedule.gradient_accumulation_steps = std::max<int64_t>(1, spec.schedule.batch_size / fits);
     spec.schedule.batch_size = fits;

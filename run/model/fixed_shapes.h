@@ -1,4 +1,4 @@
-// Batch sizes and lengths that a model file bakes into its graph (graph/fixed_rows.h), as runs and verbs take them.
+// Fits runs to batch sizes and lengths that a model file fixes in its graph (graph/fixed_rows.h).
 #pragma once
 
 #include <string>
@@ -11,46 +11,46 @@
 
 namespace amp {
 
-// What became of a file's sizes: those that its graph holds, and the rows that it held before they were freed.
+// The sizes that a file fixes, and those that were freed.
 struct ModelShapes : FixedShapes {
-  int64_t freed_rows = 0;  // 0: none were
-  std::string holder;      // the first node that takes no other number of rows; empty: none refuses one
+  int64_t freed_rows = 0;  // batch size of the file before it was freed; 0: not freed
+  std::string holder;      // the first node that cannot be bound for another number of rows; empty: none
 };
 
-// Finds the sizes that the outputs can be computed for and declares them as the graph's own. Rows that only Reshapes
-// hold are freed where outputs of random inputs show that every row is computed by itself.
+// Finds the sizes for which the outputs can be computed, and declares them as the graph's input shapes. A number of
+// rows that only Reshapes fix is freed if a test with random inputs shows that rows are independent.
 ModelShapes fix_shapes(SourceGraph& graph, const std::vector<int>& outputs);
-// The same for outputs that are not all chosen yet: what was declared before can be taken back.
+// fix_shapes() that can be repeated for other outputs: each call starts from the shapes that the file declares.
 class ShapeFixing {
  public:
   explicit ShapeFixing(SourceGraph& graph);
   const ModelShapes& fix(const std::vector<int>& outputs);
   const ModelShapes& found() const { return found_; }
-  bool looked() const { return looked_; }  // false: an operator of the outputs is unknown
+  bool looked() const { return looked_; }  // false: an operator of the outputs is unknown, nothing was found out
 
  private:
   void free(const std::vector<int>& outputs);
   SourceGraph& graph_;
-  std::vector<std::vector<Dim>> declared_;  // of each input
+  std::vector<std::vector<Dim>> declared_;  // the file's shape of each input
   ModelShapes found_;
   bool looked_ = false;
 };
 
-// Parameters that the exporter repeated for every row of a batch (graph/folded_rows.h) train as one row each, unless
-// --tie_weights is none or file. After fix_shapes().
+// Ties parameters that the exporter repeated for every row of a batch (graph/folded_rows.h), so that the copies train
+// as one. Does nothing if --tie_weights is none or file. Call it after fix_shapes().
 void tie_rows(const RunSpec& spec, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
 
-// One note for people: "this file takes batches of 8".
+// Logs notes: "this file takes batches of 8".
 void tell_fixed_shapes(const ModelShapes& found, const Log& log);
 
-// Training in batches of fixed_rows(graph): takes that number where --batch_size is not given. E_BATCH_SIZE (usage) for
-// a larger one. rows_per_sample: of the inputs.
+// Sets the batch sizes of training and evaluation for a graph with fixed_rows(graph). If --batch_size is not given, it
+// becomes that number. E_BATCH_SIZE (usage) if a larger one is given. rows_per_sample: rows of the inputs.
 void fit_batch_size(RunSpec& spec, const SourceGraph& graph, int64_t rows_per_sample, const Log& log);
-// The same for evaluation and predictions.
+// Sets only the batch size of evaluation and predictions.
 void fit_evaluation_rows(RunSpec& spec, const SourceGraph& graph, int64_t rows_per_sample);
 
-// Whether a short batch in a graph of fixed rows would give other losses or gradients than its rows alone: batch
-// statistics, and losses that the model computes itself, would count the padding.
+// Whether padding a short batch to the graph's fixed rows would change losses or gradients: batch statistics, and
+// losses that the model computes itself, include the padding.
 bool padding_counts(const SourceGraph& graph, const Losses& losses, bool batch_statistics);
 
 }  // namespace amp

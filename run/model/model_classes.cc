@@ -1,6 +1,7 @@
-// Gathers what is known of a model's classes. Names come from metadata_props (our key `labels`, and what other
-// exporters write), from ai.onnx.ml operators, from the checkpoint's configuration that `convert` keeps, and from a
-// config.json beside the file (transformers, Optimum, timm). data/class_order.h decides among them.
+// Collects class names of a model. They come from metadata_props (our key `labels`, and keys of other exporters), from
+// ai.onnx.ml operators, from the checkpoint's configuration that `convert` stores, and from a config.json in the
+// model's folder (transformers, Optimum, timm). data/class_order.h chooses among them.
+
 #include "run/model/model_classes.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keys of metadata_props: ours first, then transformers', ultralytics' and what is common beside them.
+// Keys of metadata_props: ours first, then those of transformers and ultralytics, then other common ones.
 constexpr const char* kMetadataKeys[] = {"labels",  "id2label",    "label2id",    "names",
                                          "classes", "class_names", "label_names", "classlabels"};
 
@@ -32,7 +33,7 @@ void add(std::vector<KnownClasses>& out, std::string source, std::vector<std::st
   if (names.size() > 1) out.push_back({std::move(source), std::move(names)});
 }
 
-// transformers' id2label and label2id; timm's label_names, which older files keep in pretrained_cfg.
+// Reads id2label and label2id of transformers, and timm's label_names, which older files store in pretrained_cfg.
 void add_config(std::vector<KnownClasses>& out, const json& config, const std::string& where) {
   if (!config.is_object()) return;
   for (const char* key : {"id2label", "label2id", "label_names"}) {
@@ -41,7 +42,7 @@ void add_config(std::vector<KnownClasses>& out, const json& config, const std::s
   if (config.contains("pretrained_cfg")) add_config(out, config["pretrained_cfg"], where);
 }
 
-// Beside the file, or above a folder called onnx, as repositories on the hub have it; empty: neither.
+// config.json in the model's folder or, for a folder named onnx (repositories of the hub), in its parent. Empty: none.
 std::string config_path(const std::string& model) {
   std::error_code none;
   const fs::path folder = fs::path(model).parent_path();
@@ -55,7 +56,7 @@ std::string config_path(const std::string& model) {
 
 bool binary(Task task) { return task == Task::classification || task == Task::segmentation; }
 
-// One output tells two classes apart.
+// A single output value distinguishes two classes.
 int64_t classes_of_head(int64_t outputs, Task task) { return outputs == 1 && binary(task) ? 2 : outputs; }
 
 void tell(const ClassOrder& order, const Log& log) {
@@ -73,7 +74,7 @@ ClassEvidence evidence_of(const RunSpec& spec, const Imported& model, const Data
   return e;
 }
 
-// Pixels' values are ids whatever the order of labels; only names can be known.
+// Pixel values are class ids, so that only the names of classes can be found. Numbers are no names.
 ClassOrder mask_classes(const ClassEvidence& e) {
   ClassOrder order = e.head > 0 || !e.asked.empty() ? order_classes(e) : ClassOrder();
   const std::vector<std::string>& names = order.classes.names;

@@ -1,5 +1,4 @@
-// The classes of a run: what the model, the files beside it and the data know of them, put together by
-// data/class_order.h.
+// The classes of a run: names from the model, from files in its folder and from the data, merged by data/class_order.h.
 #pragma once
 
 #include <string>
@@ -14,30 +13,30 @@
 
 namespace amp {
 
-// Names that the file's metadata, its graph or a config.json beside it give to its classes, what counts most first.
+// Class names in the file's metadata, its graph, or a config.json in its folder. The most reliable source first.
 std::vector<KnownClasses> known_classes(const RunSpec& spec, const Imported& model);
 
-// With `labels` as a list of names where it named a file of them. E_LABELS for a file that holds none.
+// If --labels names a file, replaces it by the names in the file. E_LABELS for a file without names.
 RunSpec with_label_file(RunSpec spec);
 
-// The order of the classes that a training run has, said once. resumed: those of the run that goes on.
+// The order of the classes of a training run; logs it. resumed: classes of the run that is resumed.
 ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task task, DataKind kind,
                             const DataLabels& labels, const std::vector<std::string>& resumed, const Log& log);
 
-// Of a model that is evaluated or predicts with: the classes of the output that the loss reads. labels: of the data;
-// none to predict.
+// Classes of the output that the loss reads, for evaluation and predictions; logs them. labels: those of the data;
+// empty for predictions.
 ClassOrder model_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss,
                          const DataLabels& labels, const Log& log);
 
-// Names of the classes of a model that trains on tensors, whose labels are ids already; empty when nobody named them.
+// Class names for training on tensors, whose labels are ids. Empty if there are no names.
 ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss, const Log& log);
 
-// Says which labels of a file are not written as their classes are.
+// Logs which labels of a file are spelled differently from their classes.
 void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
                   const Log& log);
 
-// The task that problem_type of a config.json beside the model names, where nobody asked for a task
-// or a loss: several labels a text, or a number.
+// Sets the task by problem_type of the config.json in the model's folder (multilabel or regression), if no task and no
+// loss is given.
 RunSpec with_problem_type(RunSpec spec, const Log& log);
 
 }  // namespace amp

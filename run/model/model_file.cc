@@ -1,6 +1,7 @@
-// Folders as people have them: a run's, Optimum's (model.onnx, or encoder_model.onnx and decoder_model.onnx), a
-// repository of the Hugging Face hub (config.json and weights, ONNX files in onnx/), a folder of its cache, and folders
-// of other frameworks, which cannot be opened and for which there is a command.
+// Folders that a user may name as a model: of a run, of Optimum (model.onnx, or encoder_model.onnx and
+// decoder_model.onnx), a repository of the Hugging Face hub (config.json and weights, ONNX files in onnx/), its cache.
+// Folders of other frameworks cannot be opened: the error names the command that converts them.
+
 #include "run/model/model_file.h"
 
 #include <algorithm>
@@ -35,15 +36,15 @@ std::vector<std::string> files_ending(const std::string& folder, const std::stri
   return out;
 }
 
-// For a shell, in single quotes.
+// Quotes text for a shell, in single quotes.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : printable(text)) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-// snapshots/COMMIT of a folder of the Hugging Face cache: the commit that refs/main names, else the only one. Empty: it
-// is no such folder.
+// snapshots/COMMIT of a folder of the Hugging Face cache: the commit that refs/main names, else the only one. Empty for
+// other folders.
 std::string cached_snapshot(const std::string& folder) {
   const std::string snapshots = in(folder, "snapshots");
   if (!is_dir(snapshots)) return {};
@@ -79,7 +80,7 @@ struct Advice {
   std::string fact, hint;
 };
 
-// A folder with config.json and weights of the framework that trained it.
+// For a folder with config.json and weights, but without an ONNX file.
 Advice advice_for_checkpoint(const std::string& folder, const std::string& type) {
   const bool safe = !files_ending(folder, ".safetensors").empty();
   const std::string kind = cat("is a checkpoint of a '", printable(type), "' model, without an ONNX file");

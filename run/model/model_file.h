@@ -1,4 +1,4 @@
-// The model file that a path names: the path itself, or a file in the folder that it is.
+// Finds the model file that a path names: the path itself, or a file in that folder.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace amp {
 
-// A path that is no folder is returned as it is. In a folder: model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
-// else the only .onnx file of these two places; a folder of the Hugging Face cache (models--ORG--NAME) is its snapshot.
-// Says which file it took (info). Exit::usage E_RUN: there is none, or several, with what to do about it.
+// Returns a path that is not a folder unchanged. In a folder: model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
+// else the only .onnx file of these two folders. For a folder of the Hugging Face cache (models--ORG--NAME), looks in
+// its snapshot. Logs the file. Exit::usage E_RUN: there is none, or several; the hint names the next step.
 std::string model_file(const std::string& path, const Log& log);
 
-// spec.model and spec.teacher as model_file() has them.
+// Applies model_file() to the model and the teacher.
 RunSpec with_model_files(RunSpec spec, const Log& log);
 
-// Whether the folder is one that a run writes.
+// Whether the path is the output folder of a run.
 bool is_run_folder(const std::string& path);
 
-// Folders whose files belong to a model: the one that it is in (or is), and the one above where that is called "onnx".
+// Folders with files that belong to a model: its own folder (or the path, if that is a folder), and for a folder named
+// "onnx" also the parent.
 std::vector<std::string> folders_of_model(const std::string& model);
 
 }  // namespace amp

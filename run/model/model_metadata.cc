@@ -1,3 +1,7 @@
+// Metadata of trained models. A record (trainer/tasks/model_record.h) holds losses, task, classes, preprocessing and
+// ranges of the data. Preprocessing is a list of settings by kind of data and task: a new setting that changes how data
+// are read must be added to one of the lists below, or evaluation will read data differently from training.
+
 #include "run/model/model_metadata.h"
 
 #include <algorithm>
@@ -87,7 +91,7 @@ std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelReco
   for (const std::string& column : *spec.data.tables.continuous) {
     NumberMap number;
     number.column = column;
-    number.fill = std::numeric_limits<double>::quiet_NaN();  // a missing number shows in what is computed from it
+    number.fill = std::numeric_limits<double>::quiet_NaN();  // a missing number makes outputs NaN
     number.scaling = Scaling::none;
     out.numbers.push_back(std::move(number));
   }
@@ -129,13 +133,14 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     if (it == record.preprocessing.end()) return;
     const bool count = std::holds_alternative<int64_t>(value_of(spec, setting_named(name)));
     const bool negative = it->second.size() == 1 && it->second[0].starts_with('-');
-    if (count && negative && it->first != "mask_ignore") return;  // no length is negative
+    if (count && negative && it->first != "mask_ignore")
+      return;  // invalid: of these numbers only mask_ignore may be negative
     offer(name, it->second);
   };
   for (const char* name : kTextSettings) recorded_text(name);
   for (const char* name : kSpanSettings) recorded_text(name);
   for (const char* name : kLanguageSettings) {
-    if (name != std::string_view("doc_stride")) recorded_text(name);  // told with those of spans
+    if (name != std::string_view("doc_stride")) recorded_text(name);  // is in kSpanSettings, too
   }
   for (const char* name : kSeq2SeqSettings) recorded_text(name);
   for (const char* name : kMaskingSettings) recorded_text(name);

@@ -1,4 +1,4 @@
-// What a training run writes into the model's metadata, and how evaluation takes it for its defaults.
+// The record that a training run writes into the model's metadata, and its use as defaults for evaluation.
 #pragma once
 
 #include <memory>
@@ -17,23 +17,23 @@ namespace amp {
 ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,
                       const Features* features = nullptr);
 
-// Exit::usage, E_FEATURES, when the model says nothing of a table; Exit::model when what it says cannot be read.
+// Exit::usage E_FEATURES: the model records no features of a table. Exit::model: the record cannot be read.
 std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
-// The same; where the model records nothing, the columns of --continuous as they are. Codes of categories are known to
-// a model's training alone: --categorical is E_FEATURES.
+// The recorded features or, if the model records none, the columns of --continuous without scaling. E_FEATURES for
+// --categorical: only a training run assigns codes to categories.
 std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelRecord& record, const Log& log);
 
 ModelRecord recorded(const ModelDoc& doc);
 
-// Metadata of a model that `create` wrote; whoever trains it leaves it there, and a record.
+// Metadata of a model that `create` wrote. Training keeps it, and adds a record.
 inline constexpr const char* kWeightsKey = "weights";
 inline constexpr const char* kDrawnWeights = "drawn";
 bool never_trained(const ModelDoc& doc);
 
-// With the record's losses, task and preprocessing where nobody asked for others; says which.
+// Applies the record's losses, task and preprocessing as defaults for settings that are not given; logs them.
 RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log);
 
-// Data unlike the training's: Exit::data, or warnings (data/input_range.h).
+// Compares the data with the ranges of the training data: Exit::data, or warnings (data/input_range.h).
 void check_ranges(const InputRanges& trained, const InputRanges& given, const std::string& file, const Log& log);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// What to do about an operator that cannot be computed or trained.
+// Advice for operators that cannot be computed or trained.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Empty where nothing more than a general hint is known.
+// Empty if there is no specific advice.
 std::string operator_advice(const SourceGraph& graph, const SourceNode& node);
 
 }  // namespace amp

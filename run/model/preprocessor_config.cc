@@ -1,3 +1,7 @@
+// Translates image processors of Hugging Face (preprocessor_config.json) and timm's pretrained_cfg to transform
+// pipelines. Keys that a pipeline cannot express throw Unread, and the file is then ignored with a note: a wrong guess
+// would cost accuracy without an error. The files have no training transforms: those use the same size and values.
+
 #include "run/model/preprocessor_config.h"
 
 #include <array>
@@ -21,7 +25,7 @@ struct Unread {
 
 struct Size {
   int64_t height = 0, width = 0;
-  bool shorter = false;  // the shorter side alone
+  bool shorter = false;  // resize the shorter side to `height`, keep the aspect ratio
 };
 
 struct Steps {
@@ -53,7 +57,7 @@ std::string text(const Size& s) {
 }
 std::string both(int64_t height, int64_t width) { return cat("resize ", height, ",", width); }
 
-// A number, {"height", "width"} or {"shortest_edge"}.
+// Reads a number, {"height", "width"} or {"shortest_edge"}.
 Size size_of_image(const nlohmann::json& j, const char* key, bool number_is_shorter) {
   if (!j.contains(key)) throw Unread{cat("no '", key, "'")};
   const nlohmann::json& s = j[key];
@@ -65,7 +69,7 @@ Size size_of_image(const nlohmann::json& j, const char* key, bool number_is_shor
   throw Unread{cat("'", key, "' ", s.dump())};
 }
 
-// Processors whose older files give the shorter side as a number; for others it is a square's.
+// Processors whose older files give the shorter side as a number. For others the number is the side of a square.
 bool takes_shorter_side(const std::string& type) {
   for (const char* const name : {"CLIP", "ConvNext", "Bit", "Levit", "MobileNet", "MobileViT", "PoolFormer"}) {
     if (type.starts_with(name)) return true;
@@ -73,7 +77,7 @@ bool takes_shorter_side(const std::string& type) {
   return false;
 }
 
-std::string interpolation_of(const nlohmann::json& j) {  // Pillow's numbers
+std::string interpolation_of(const nlohmann::json& j) {  // PIL.Image.Resampling
   static const std::array<const char*, 6> names = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
   const nlohmann::json number = j.value("resample", nlohmann::json());
   if (!number.is_number_integer() || number < 0 || number > 5) throw Unread{"no 'resample'"};

@@ -1,5 +1,5 @@
-// What a file beside a model says of the images that it takes: preprocessor_config.json of Hugging Face's image
-// processors, config.json of timm's models (pretrained_cfg).
+// Reads image transforms from files in a model's folder: preprocessor_config.json of Hugging Face's image processors,
+// and config.json of timm's models (pretrained_cfg).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,11 +14,11 @@ struct ImageProcessing {
   std::string evaluation, training;  // pipelines (data/transforms/pipeline.h)
 };
 
-// Of such a file's contents; masks: training keeps whole images. `why`: what is not understood, where nothing is
-// returned; "" when the file does not speak of images.
+// Converts the contents of such a file. masks: the training transforms must keep whole images. Returns nothing if the
+// file has no image processor (`why` is empty), or one that cannot be expressed (`why` names the key).
 std::optional<ImageProcessing> read_image_processing(const nlohmann::json& config, bool masks, std::string& why);
 
-// Of the files in the model's folder. One that is not understood is told of in a note.
+// Reads the files in the model's folders. Logs a note for one that cannot be expressed.
 std::optional<ImageProcessing> image_processing_beside(const std::string& model, bool masks, const Log& log);
 
 }  // namespace amp

@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// Operators that compute with integer weights of the file, each with how many.
+// Number of nodes with integer weights, by operator.
 std::map<std::string, int> quantised(const SourceGraph& g) {
   std::map<std::string, int> out;
   for (const SourceNode& n : g.nodes) {

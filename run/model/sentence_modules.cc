@@ -1,3 +1,7 @@
+// Reads modules.json and the pooling configuration of sentence-transformers, both formats of pooling modes: one flag
+// per mode, and since version 6 `pooling_mode` with a name or a list. Several modes are concatenated in the order of
+// the library. Dense and other modules are refused, because the embedding would differ from the library's.
+
 #include "run/model/sentence_modules.h"
 
 #include <filesystem>
@@ -39,7 +43,7 @@ std::string named_mode(const std::string& file, const json& name) {
   refuse_modules(file, cat("asks for the pooling ", printable(name.dump()), ", which is not built"));
 }
 
-// In the order in which sentence-transformers puts several side by side.
+// Pooling modes in the order in which sentence-transformers concatenates them.
 std::string modes_of(const std::string& file) {
   const json config = read_sentence_file(file);
   if (!config.is_object()) refuse_modules(file, "is no JSON object");
@@ -57,7 +61,7 @@ std::string modes_of(const std::string& file) {
     const auto flag = config.find(key);
     if (flag != config.end() && flag->is_boolean() && flag->get<bool>()) modes.emplace_back(mode);
   }
-  return modes.empty() ? "mean" : join(modes, "+");  // as sentence-transformers has it
+  return modes.empty() ? "mean" : join(modes, "+");  // the default of sentence-transformers
 }
 
 std::string text_at(const json& j, const char* key) {

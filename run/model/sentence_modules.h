@@ -1,5 +1,5 @@
-// What sentence-transformers keeps beside a model: modules.json lists the steps behind the transformer, and
-// 1_Pooling/config.json says how hidden states become an embedding.
+// Reads the configuration of sentence-transformers models: modules.json lists the modules after the transformer, and
+// 1_Pooling/config.json defines how hidden states are pooled to an embedding.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,13 @@
 namespace amp {
 
 struct SentencePooling {
-  std::string modes;       // as importer/surgery/pooling.h reads them: "mean", "cls+max"
+  std::string modes;       // for importer/surgery/pooling.h: "mean", "cls+max"
   bool normalize = false;  // a Normalize module follows
-  std::string file;        // that says so
+  std::string file;        // the configuration file
 };
 
-// Of the folder's modules.json, or of the folder above for one that is called onnx, where repositories keep their
-// exports. Nothing where there is none. E_POOLING (exit 4) for modules that change the embedding and are not built.
+// Reads modules.json of the folder or, for a folder named onnx (exports in a repository), of its parent. Returns
+// nothing if there is none. E_POOLING (exit 4) for modules that change the embedding and are not supported.
 std::optional<SentencePooling> sentence_pooling(const std::string& folder);
 
 }  // namespace amp

@@ -1,3 +1,7 @@
+// Decides between the model's own head and a new one, by flags, task and number of classes, and applies the choice with
+// importer/surgery/. Shapes come from shape inference for several sizes (probe_some_size()), because image models need
+// a minimum size. kept_outputs() must agree with shape_model(): it predicts the choice before the classes are ordered.
+
 #include "run/model/surgery.h"
 
 #include <algorithm>
@@ -20,7 +24,7 @@ namespace amp {
 
 namespace {
 
-// The output that holds the model's own logits: --output, one called logits, else the last floating one.
+// The output that holds the model's own logits: --output, else one named logits, else the last floating-point output.
 int own_output(const RunSpec& spec, const SourceGraph& g) {
   if (!spec.model.output.empty()) return g.find(spec.model.output);
   int last = -1;
@@ -41,7 +45,8 @@ std::string head_kind(const RunSpec& spec, const std::string& task) {
   return !spec.model.head_from.empty() ? "classification" : "none";
 }
 
-// With other classes the rest of the graph must still fit: some models write their number into a Reshape.
+// Checks a resized classifier: the rest of the graph must still bind, and the output must have `labels` classes. Some
+// models have the number of classes in a Reshape.
 void require_labels(const SourceGraph& g, int output, int64_t labels, bool image) {
   const std::string hint = "cut the model before its head with --cut_at and add a new one with --head";
   Dims d;
@@ -61,14 +66,14 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
   }
 }
 
-// A convolution that predicts boxes, maps or the like is no classifier of whole images, however many channels it has.
+// Whether the output is of a convolution that predicts boxes or maps: it is not a classifier of whole images.
 bool predicts_something_else(const RunSpec& spec, const SourceGraph& g, const Classifier& c, int output,
                              const std::string& kind) {
   return c.image && kind == "classification" && spec.model.output.empty() &&
          classes_of_output(g, output, Task::classification) == 0 && look_at_task(g, true);
 }
 
-// True: the model's own classifier is what is trained, as it is or resized.
+// Returns true if the model's own classifier is trained, unchanged or resized. Fills in `out`.
 bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, Shaped& out) {
   const int output = own_output(spec, g);
   if (output < 0) return false;
@@ -139,7 +144,7 @@ std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& 
   throw *first;
 }
 
-// The shapes by which a head finds its place.
+// Fills in the shapes by which choose_head() finds the source of a head.
 static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
   std::vector<int> probed = g.outputs;
   if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
@@ -147,7 +152,7 @@ static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
   h.probe = probe_some_size(g, probed);
 }
 
-// Pooling by the files beside the model; returns the one that says it.
+// Takes pooling from sentence-transformers files in the model's folder. Returns the file; empty: there is none.
 static std::string follow_sentence_modules(const std::string& model, HeadOptions& h) {
   const auto said = sentence_pooling(std::filesystem::path(model).parent_path().string());
   if (!said) return {};
@@ -195,14 +200,14 @@ int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
   if (!x.rank_known || (d.size() == rank && d[axis] < 0)) {
     try {
       d = probe_some_size(g, {output})[static_cast<size_t>(output)];
-    } catch (const Error&) {  // told where the graph is built
+    } catch (const Error&) {  // reported when the graph is built
       d.clear();
     }
   }
   return d.size() == rank && d[axis] > 0 ? d[axis] : 0;
 }
 
-// An output whose name says that it is a representation: whole numbers are no ids of its elements.
+// Whether an output is named as a representation: its elements are then not classes.
 static bool called_embedding(const std::string& name) {
   const std::string lower = lower_case(name);
   for (const char* part : {"embed", "hidden", "pool", "feature", "repr", "vector", "latent"}) {
@@ -255,7 +260,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   h.pooling = spec.model.pooling;
   std::string said_by;
   if (embedding && spec.model.pooling == "auto") said_by = follow_sentence_modules(spec.model.model, h);
-  const bool look = job == Job::check && labels == 0;  // the data will say how many
+  const bool look = job == Job::check && labels == 0;  // the data decide the number
   h.num_labels = look ? 2 : labels;
   h.dropout = *spec.model.dropout;
   h.seed = static_cast<uint64_t>(spec.device.seed);
@@ -272,7 +277,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
          "give it with --num_labels N");
   }
   const std::string source = printable(g.shown(choice.source_value));
-  // What only the cut made an output gives way to the head.
+  // The head replaces an output that exists only because of the cut.
   const bool was_output = cut >= 0 && model_output(*model.doc, g.values[static_cast<size_t>(cut)].name);
   if (cut >= 0 && choice.source_value == cut && !was_output) std::erase(g.outputs, cut);
   out.outputs = attach_head(g, choice, h);

@@ -9,7 +9,7 @@
 namespace amp {
 
 namespace {
-// Shapes for two images: of the file's size, else of one that most networks take. Empty: the graph cannot be bound so.
+// Shapes of all values for two images, of the declared size or else of usual ones. Empty: the graph cannot be bound.
 std::vector<Dims> probed(const SourceGraph& g) {
   for (const int64_t side : {64, 224, 640}) {
     try {

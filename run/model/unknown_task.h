@@ -1,4 +1,4 @@
-// Models whose task cannot be told: no flag names a loss, and the outputs are not those of a classifier.
+// Models whose task is not known: no flag names a loss, and the outputs are not those of a classifier.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace amp {
 
-// What an output looks like that is no classifier's; empty where a flag (--loss, --task, --output, --num_labels,
-// --head, --head_from, --cut_at) or the model's own loss decides, or nothing speaks against a classifier.
-// pooled: the data have one label an image.
+// Describes an output that does not look like a classifier's. Empty if a flag (--loss, --task, --output, --num_labels,
+// --head, --head_from, --cut_at) or the model's own loss decides, or if the outputs may be a classifier's.
+// pooled: the data have one label per image.
 OutputLook unknown_task(const RunSpec& spec, const SourceGraph& graph, bool pooled);
 
-// The same whatever the flags say.
+// As unknown_task(), without regard to flags.
 OutputLook look_at_task(const SourceGraph& graph, bool pooled);
 
-// The fact and the flags that decide, for people.
+// Texts for errors and reports: the fact, and the flags that decide.
 std::string describe_unknown_task(const OutputLook& look);
 extern const char* const kUnknownTaskHint;
 
-// Exit::usage E_LOSS_UNKNOWN for images with one label each and for tensors.
+// Exit::usage E_LOSS_UNKNOWN if unknown_task() finds such an output, for images with one label each and for tensors.
 void require_known_task(const RunSpec& spec, const SourceGraph& graph, DataKind kind, Task task);
 
 }  // namespace amp
