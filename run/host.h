@@ -1,4 +1,4 @@
-// What a job needs of the program that asks for it: where messages and progress go, and whether it may be stopped.
+// Host: the services that the calling program gives to a job: log, progress, stop signals, ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace amp {
 
 struct Host {
   Log log;
-  std::function<void(const ProgressState&)> progress;  // after each step, and once when there are no more
-  // Signals on which training ends after its step, with a checkpoint; the process's handlers are back afterwards.
+  std::function<void(const ProgressState&)> progress;  // called after each step, and once at the end
+  // Signals that stop training after the current step, with a checkpoint. The process's handlers are restored
+  // afterwards.
   std::vector<int> stop_signals;
-  // Of a training run: what rank this process is. Only the first one has the run's folder.
+  // Ranks of a training run. Only the first rank owns the run's folder.
   Communicator* ranks = &one_rank();
-  // What this process does from now on; phase: a literal.
+  // Called when the activity of this process changes. phase: a string literal.
   std::function<void(int64_t step, const char* phase)> doing = {};
 };
 

@@ -1,10 +1,10 @@
-// The library: all of it that a program needs to fine-tune, judge, plan, check and export a model.
+// Public entry point of the library: includes everything to train, evaluate, plan, check and export a model.
 //
 //   amp::RunSpec spec;
 //   spec.model.model = "model.onnx";
 //   spec.data.train = "train.tsv";
 //   spec.data.text.text_columns = {"text"};
-//   const auto run = amp::prepare(spec);      // refuses what could not be done; nothing is written yet
+//   const auto run = amp::prepare(spec);      // throws if the run is impossible; writes nothing
 //   const amp::TrainReport report = amp::train(*run);
 //
 // Errors are thrown as amp::Error (base/error.h). Nothing is printed: messages and progress go to a Host (run/host.h).

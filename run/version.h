@@ -1,10 +1,10 @@
-// Which version this is.
+// The version of this program.
 #pragma once
 
 #include <string>
 
 namespace amp {
 
-std::string program_version();  // a line: "onnx-amp-finetune 0.2.0"
+std::string program_version();  // one line: "onnx-amp-finetune 0.2.0"
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// The verb bench: prepares a run as training would, times its step per kernel (trainer/compile/step_profile.h) and
+// compares with the measured peak of the CPU's multiply-add units. Without training data a synthetic batch is written
+// to a temporary file, so that the same code path reads it.
 #include "run/evaluate/bench.h"
 
 #include <unistd.h>
@@ -24,7 +27,7 @@ namespace amp {
 
 namespace {
 
-// A folder for a file of data, gone with it.
+// A temporary folder for a data file, removed by the destructor.
 class Scratch {
  public:
   Scratch() : path_(make()), kept_(path_) {}
@@ -46,7 +49,7 @@ class Scratch {
   TemporaryPath kept_;
 };
 
-// The job on data of the model's own shapes.
+// Returns the spec with a synthetic data file of the model's input shapes.
 RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const Log& log) {
   RunSpec spec = given;
   Imported model = open_model(spec, Job::check, {});
@@ -64,7 +67,7 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
     losses = choose_losses(spec, g);
   }
   if (!asked && losses.parts.size() == 1)
-    spec.objective.loss = std::vector<std::string>{losses.parts[0].kind};  // now it is
+    spec.objective.loss = std::vector<std::string>{losses.parts[0].kind};  // the synthetic data fit this loss
   const Tensors data = synthetic_data(g, losses, shape, static_cast<uint64_t>(spec.device.seed));
   std::vector<NamedTensor> tensors;
   for (const auto& [name, t] : data) tensors.push_back({name, t});
@@ -132,7 +135,7 @@ std::vector<KindTime> by_operator(const StepProfile& step) {
   return out;
 }
 
-// The format is Google's "Trace Event Format": complete events (ph X) in microseconds, nested by time on one thread.
+// Writes Google's "Trace Event Format": complete events (ph X) in microseconds, nested by time on one thread.
 std::string chrome_trace(const BenchReport& r) {
   nlohmann::json events = nlohmann::json::array();
   events.push_back({{"ph", "M"}, {"pid", 1}, {"tid", 1}, {"name", "process_name"}, {"args", {{"name", r.device}}}});

@@ -1,3 +1,6 @@
+// The verb eval: loss and metrics of a model on validation data, without training. Settings that the user does not give
+// come from the metadata that training stored in the model; for other models, task and classes are inferred as in
+// prepare.cc.
 #include "run/evaluate/evaluate.h"
 
 #include <algorithm>
@@ -24,7 +27,7 @@
 namespace amp {
 
 namespace {
-// A model with several values a row tells classes apart, whatever numbers name them.
+// A model with several values per row is a classifier, even if its classes are numbers.
 Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
   const bool several = std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {
     const SourceValue& out = g.value(v);
@@ -33,7 +36,7 @@ Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
   return several ? Task::classification : feature_task(spec, read_feature_table(spec, spec.data.val, nullptr, Log()));
 }
 
-// The task that the validation data's labels are for, as a training run would find it.
+// Infers the task from the validation data's labels, as a training run would.
 Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
   if (is_language_model(spec)) return Task::language;
   if (data_kind(spec, spec.data.val) == DataKind::features) return task_of_table(spec, g);
@@ -43,7 +46,7 @@ Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
   return text_task(trained);
 }
 
-// What the data must hold; the task that they are read for.
+// Fills what the data must contain, and returns the task for which they are read.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
   Task task = asked_task(spec);
   const DataKind kind = data_kind(spec, spec.data.val);
@@ -61,7 +64,7 @@ int64_t mask_classes(const SourceGraph& g, const Objective& objective) {
   return loss ? classes_of_output(g, g.find(loss->outputs.at(0)), Task::segmentation) : 0;
 }
 
-// Of the output that metrics are taken from.
+// Returns the classes of the output that metrics are computed from.
 ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, const Objective& objective,
                       const Log& log) {
   const DataKind kind = data_kind(spec, spec.data.val);

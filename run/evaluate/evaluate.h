@@ -1,4 +1,5 @@
-// A model on data, without training: its loss and metrics, its gradients. Its outputs: run/evaluate/predict.h.
+// Evaluates a model on data without training: loss and metrics, gradients, Hessian products. Its outputs are in
+// run/evaluate/predict.h.
 #pragma once
 
 #include <optional>
@@ -10,26 +11,26 @@
 
 namespace amp {
 
-// Loss and metrics of spec.model on spec.val. What the model says of its training stands for what is not asked for.
+// Returns loss and metrics of spec.model on spec.data.val. The model's metadata replace settings that are not given.
 Metrics evaluate_model(const RunSpec& spec, const Log& log = {});
 
-// The loss of one batch and the gradient of every trainable parameter, written as safetensors in fp32 under the
-// parameters' ONNX names. For checks against other frameworks. Where the plan has fp16, the loss is scaled as a run's
-// first applied step would have it: down from the first scale until every gradient is finite; what is written is
-// unscaled.
+// Computes the loss of one batch and the gradient of every trainable parameter. The gradients are written as
+// safetensors in fp32 under the parameters' ONNX names, for comparison with other frameworks.
+// If the plan contains fp16, the loss is scaled as in a run's first applied step: the scale is lowered until every
+// gradient is finite. The written gradients are unscaled.
 struct GradientsReport {
   double loss = 0;
   size_t parameters = 0;
   bool padding_removed = false;
   std::optional<double> loss_scale;
 };
-// dump_graph: a file for the training graph as text; empty: none.
+// dump_graph: path for the training graph as text; empty: not written.
 GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
                                 const std::string& dump_graph = {}, const Log& log = {});
 
-// H v of the loss of one batch: H its second derivatives with respect to every trainable parameter that has a gradient,
-// v read from `direction`, a tensor for each under the same names. Written as the gradients are. In fp32 or fp64;
-// padding is computed.
+// Computes H v, where H holds the second derivatives of one batch's loss with respect to every trainable parameter that
+// has a gradient. v is read from `direction`, one tensor per parameter under the same names. The product is written in
+// the format of the gradients. Runs in fp32 or fp64, with padding.
 struct HessianReport {
   double loss = 0;
   size_t parameters = 0;

@@ -10,7 +10,7 @@
 namespace amp {
 
 namespace {
-// Each node in the 16-bit type that the file gives its result; empty when there is none.
+// Returns for each node the 16-bit type that the file gives its result; empty if there is none.
 std::vector<DType> written_types(const SourceGraph& g, DType& low) {
   const std::vector<DType> values = value_types(g);
   std::vector<DType> types(g.nodes.size(), DType::f32);
@@ -29,7 +29,7 @@ std::vector<DType> written_types(const SourceGraph& g, DType& low) {
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options) {
   Imported model = import_model(path);
-  for (LossSpec& s : objective.losses.parts) s.reads.clear();  // names of the training graph
+  for (LossSpec& s : objective.losses.parts) s.reads.clear();  // they name values of the training graph
   bypass_output_activations(model.graph, objective.losses);
   fix_shapes(model.graph, values_of(model.graph, objective.losses));
   SessionOptions o;

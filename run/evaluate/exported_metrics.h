@@ -1,4 +1,4 @@
-// The metrics of a file that a run wrote, as an engine computes them.
+// Computes the metrics of an exported file as an inference engine would.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// The file is read back, without any precision plan: what it has in 16-bit types (--export_precision fp16, mixed) is
-// rounded to these, everything else computes in fp32.
+// Reads the file without a precision plan. Values that the file stores in 16-bit types (--export_precision fp16, mixed)
+// are rounded to them; everything else computes in fp32.
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options);
 

@@ -1,4 +1,4 @@
-// Values of predictions that are no finite numbers, counted for a warning.
+// Counts predicted values that are not finite, for a warning.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace amp {
 
 class FiniteOutputs {
  public:
-  // NaN and +infinity; -infinity is the logit of what a model masks.
+  // Counts NaN and +infinity. -infinity is allowed because it is the logit of a masked value.
   void see(const std::string& output, const HostTensor& values);
-  // W_NOT_FINITE, where there were any.
+  // Logs W_NOT_FINITE if any were counted.
   void warn(const Log& log) const;
 
  private:

@@ -1,3 +1,6 @@
+// The verb generate: greedy or top-k sampled text from a causal or an encoder-decoder model. Each token runs the whole
+// text again, because exported graphs have no key-value cache. Lengths are padded to multiples of 32, so that few
+// Programs are compiled.
 #include "run/evaluate/generate.h"
 
 #include <algorithm>
@@ -28,13 +31,14 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kLengthStep = 32;  // texts are padded to a multiple of it: each length is a Program of its own
+constexpr int64_t kLengthStep = 32;  // texts are padded to a multiple of it, since each length needs a Program
 
 std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const std::vector<LossSpec> asked = asked_losses(spec).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
-  if (own) spec.objective.loss = RunSpec::Texts{};  // the model computes it inside, its logits are another output
+  // the model computes this loss itself; its logits are another output
+  if (own) spec.objective.loss = RunSpec::Texts{};
   const Objective objective = writes_text(task) ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);
   if (!loss || (task == Task::language && !loss_rule(loss->kind).next_token))
@@ -44,7 +48,7 @@ std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   return loss->values().front();
 }
 
-// Reads a text and says what comes next.
+// Runs the model on a text and returns the logits of the next token.
 class NextToken {
  public:
   NextToken(const RunSpec& spec, const SourceGraph& g, const std::string& logits, const Tokenizer& tokenizer,
@@ -56,9 +60,9 @@ class NextToken {
         inputs_(input_specs(g, needed_inputs(g, outputs_))),
         fixed_(fixed_length(inputs_)) {}
 
-  int64_t fixed() const { return fixed_; }  // the only length that the graph takes; 0: any
+  int64_t fixed() const { return fixed_; }  // the only length that the graph accepts; 0: any
 
-  // (vocabulary) after the last id; a text never gets longer than `most`.
+  // Returns the logits (vocabulary) after the last id. `most`: the maximal length of the text.
   std::vector<float> logits(const std::vector<int32_t>& ids, int64_t most) {
     LabelledText text;
     text.encoding.ids = ids;
@@ -73,10 +77,10 @@ class NextToken {
     return logits_at(*data, static_cast<int64_t>(ids.size()) - 1);
   }
 
-  // (vocabulary) of an encoder-decoder model that has written ids about the source.
+  // Returns the logits (vocabulary) of an encoder-decoder model after the target ids.
   std::vector<float> logits(const LabelledText& source, std::vector<int32_t> ids, const Seq2SeqOptions& options) {
     const auto last = static_cast<int64_t>(ids.size());
-    ids.push_back(options.start);  // in the place of what comes next, which is not read
+    ids.push_back(options.start);  // placeholder for the next token, which is not read
     const auto data = make_seq2seq_dataset({{source}, {seq2seq_target(std::move(ids), options)}}, {"the prompt"},
                                            tokenizer_, inputs_, kLengthStep, options);
     return logits_at(*data, last);

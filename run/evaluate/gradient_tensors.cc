@@ -31,7 +31,7 @@ int first_bad_slot(const Session& session) {
 
 static HostTensor unscaled(const HostTensor& grad, double scale) {
   if (scale == 1) return grad;
-  HostTensor out = HostTensor::empty(DType::f32, grad.dims());  // slots may be shared by several names
+  HostTensor out = HostTensor::empty(DType::f32, grad.dims());  // a new tensor, because several names may share a slot
   for (int64_t i = 0; i < grad.numel(); ++i)
     out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
   return out;
@@ -42,7 +42,7 @@ std::vector<NamedTensor> gradient_tensors(const Session& session, double scale) 
   std::vector<NamedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {
     const SourceValue& v = g.values[i];
-    if (v.kind != SourceKind::parameter || v.tied_axis >= 0) continue;  // a repeated row has one gradient: its own
+    if (v.kind != SourceKind::parameter || v.tied_axis >= 0) continue;  // a repeated row has only its own gradient
     const int slot = session.table().slot_of[i];
     if (!session.has_grad(slot)) continue;
     const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), scale);

@@ -1,5 +1,4 @@
-// What a session's gradient arena holds, as files have it: under the parameters' ONNX names, a tied copy in its own
-// layout.
+// Gradients of a session as named tensors under the parameters' ONNX names. A tied copy has its own layout.
 #pragma once
 
 #include <vector>
@@ -9,9 +8,9 @@
 
 namespace amp {
 
-HostTensor transposed(const HostTensor& t);  // the last two dims; those before are 1; fp32 or fp64
+HostTensor transposed(const HostTensor& t);  // swaps the last two dims; the dims before are 1; fp32 or fp64
 std::vector<NamedTensor> gradient_tensors(const Session& session, double scale = 1);  // fp32, divided by scale
-// The first parameter whose gradient is not finite; -1: none.
+// Returns the slot of the first parameter whose gradient is not finite, or -1.
 int first_bad_slot(const Session& session);
 
 }  // namespace amp

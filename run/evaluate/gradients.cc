@@ -1,3 +1,6 @@
+// write_gradients() of evaluate.h: one forward and backward pass with the loss scaling of a training step. The
+// gradients
+// are written only if all of them are finite.
 #include <cmath>
 
 #include "base/file.h"
@@ -18,12 +21,12 @@ namespace amp {
 
 namespace {
 struct Pass {
-  std::vector<double> sums;            // of the loss terms
-  double scale = 1;                    // what the gradients carry
-  std::shared_ptr<const Graph> graph;  // that was run
+  std::vector<double> sums;            // sums of the loss terms
+  double scale = 1;                    // the loss scale that the gradients contain
+  std::shared_ptr<const Graph> graph;  // the graph that ran
 };
 
-// Forward and backward until the scale holds, or cannot be lowered any more.
+// Repeats forward and backward until the gradients are finite or the scale cannot be lowered further.
 Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window,
                 LossScaler scaler, const Log& log) {
   for (;;) {
@@ -42,7 +45,7 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
   }
 }
 
-// Gradients that are not finite are not written: whose is the first, and where does it come from?
+// Fails if a gradient is not finite, and names the parameter and the first non-finite value of the graph.
 void require_finite(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds) {
   const int slot = first_bad_slot(session);
   if (slot < 0) return;

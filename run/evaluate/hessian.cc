@@ -1,3 +1,5 @@
+// write_hessian_product() of evaluate.h: the Hessian-vector product of one batch's loss (Pearlmutter 1994), computed by
+// differentiating the training graph again (Session::launch_hessian). Tied parameters have one v.
 #include <cmath>
 #include <set>
 
@@ -23,7 +25,7 @@ void require_wide(const RunSpec& spec) {
          "--dtype fp32 or --dtype fp64");
 }
 
-// v by slot, from tensors under the parameters' names.
+// Reads v from a file: tensors under the parameters' names, stored by slot.
 class Direction {
  public:
   Direction(const Session& session, const std::string& path) : session_(session), path_(path) {
@@ -31,7 +33,7 @@ class Direction {
     for (const NamedTensor& t : read_tensor_file(path)) take(t);
   }
 
-  // wanted: the slots whose parameters have a gradient.
+  // Returns v by slot. wanted: the slots whose parameters have a gradient; all of them need a tensor.
   std::vector<HostTensor> over(const std::set<int>& wanted) {
     std::vector<std::string> missing;
     for (const int slot : wanted) {

@@ -1,3 +1,6 @@
+// The verb predict: runs a model on a file of tensors (all outputs are written) or on rows of text, images or features
+// (one prediction per row). The task comes from --task, from the model's metadata, or from names and shapes of its
+// outputs. Rows run sorted by length and are written in the order of the file.
 #include "run/evaluate/predict.h"
 
 #include <algorithm>
@@ -30,8 +33,8 @@ namespace amp {
 
 namespace {
 
-// The parts of an output, one after the other along the dimension that holds `fixed` rows or a multiple of them (the
-// first one, if it does). An output without such a dimension is the same in every part.
+// Concatenates the parts of an output along the dimension that holds `fixed` rows or a multiple of them (the first such
+// dimension). An output without one is the same in every part.
 HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
   Dims dims = parts.front().dims();
   size_t axis = 0;
@@ -53,7 +56,7 @@ HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
   return out;
 }
 
-// The outputs of rows [from, to) of the inputs that hold a row a sample.
+// Runs rows [from, to) of the inputs that have one row per sample.
 Tensors forward_some(Session& session, const Tensors& batch, int64_t rows, int64_t from, int64_t to) {
   Tensors part = batch;
   for (auto& [name, t] : part) {
@@ -66,7 +69,7 @@ Tensors forward_some(Session& session, const Tensors& batch, int64_t rows, int64
   return session.forward(session.source().outputs, part);
 }
 
-// All outputs; in a graph of fixed rows of so many rows at a time.
+// Computes all outputs. A graph with a fixed batch size runs that many rows at a time.
 Tensors forward_rows(Session& session, const Tensors& batch) {
   const SourceGraph& g = session.source();
   const int64_t fixed = fixed_rows(g);
@@ -114,7 +117,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   return {.outputs = tensors.size()};
 }
 
-// Floating outputs, as they are declared.
+// Returns the graph's declared floating outputs.
 std::vector<const SourceValue*> declared_floating_outputs(const SourceGraph& g) {
   std::vector<const SourceValue*> out;
   for (const int o : g.outputs) {
@@ -125,7 +128,7 @@ std::vector<const SourceValue*> declared_floating_outputs(const SourceGraph& g) 
 
 bool called(const SourceValue& v, const std::string& part) { return v.name.find(part) != std::string::npos; }
 
-// An output [B, N] that ends in a Softmax or has as many values as somebody named classes.
+// True for an output [B, N] that ends in a Softmax, or whose N equals a known number of class names.
 bool is_classifier(const SourceGraph& g, const SourceValue& v, const std::vector<KnownClasses>& known) {
   if (!v.rank_known || v.dims.size() != 2) return false;
   const auto end = output_activation(g, g.find(v.name));
@@ -134,7 +137,7 @@ bool is_classifier(const SourceGraph& g, const SourceValue& v, const std::vector
          });
 }
 
-// What a model that says nothing of its training is for, by its outputs' names, ranks and endings.
+// Infers the task of a model without metadata from its outputs' names, ranks and final activations.
 Task task_by_outputs(const SourceGraph& g, const std::vector<KnownClasses>& known) {
   const std::vector<const SourceValue*> all = declared_floating_outputs(g);
   const auto has = [&](const char* part, size_t rank) {
@@ -151,7 +154,7 @@ Task task_by_outputs(const SourceGraph& g, const std::vector<KnownClasses>& know
   return has("logits", 3) ? Task::none : Task::retrieval;
 }
 
-// Of a model of images or of a table's rows: by the rank and the ending of its first floating output.
+// Infers the task of a model of images or feature rows from the rank and final activation of its first floating output.
 Task task_of_rows(const SourceGraph& g) {
   const std::vector<const SourceValue*> all = declared_floating_outputs(g);
   if (all.empty() || !all[0]->rank_known) return Task::classification;
@@ -176,18 +179,18 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
   return task;
 }
 
-// Texts that are compared by a loss are embeddings where there is one of them.
+// A single text column of a text comparison model is predicted as embeddings.
 Task as_asked(Task task, bool sides, const RunSpec& spec) {
   return task == Task::regression && sides && spec.data.text.text_columns->size() == 1 ? Task::retrieval : task;
 }
 
-// The loss whose outputs tell what is predicted.
+// Returns the loss whose outputs decide what is predicted.
 LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head, Task task, const Log& log) {
   const std::vector<LossSpec> asked = asked_losses(spec).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   if (own)
-    spec.objective.loss = RunSpec::Texts{};  // the model computes it inside: its other outputs are what is asked for
+    spec.objective.loss = RunSpec::Texts{};  // the model computes this loss itself; the other outputs are requested
   const Log quiet([&log](Level level, const std::string& text) {
     if (level >= Level::note) log.say(level, text);
   });
@@ -205,7 +208,7 @@ std::vector<int> values_read(const SourceGraph& g, const LossSpec& loss) {
   return out;
 }
 
-// A batch dimension that the file fixes.
+// Returns the batch size: 1 if the file fixes the batch dimension to 1.
 int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<int>& inputs) {
   if (fixed_rows(g) > 0) return spec.evaluation_rows();
   for (const int v : inputs) {
@@ -230,7 +233,7 @@ TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
   return read_text_rows(spec, inputs, task, false);
 }
 
-// The table is the rows' again when its features are taken.
+// Moves the table into `rows` again after the features are computed.
 std::unique_ptr<Dataset> open_features(const RunSpec& spec, const std::string& inputs, TextRows& rows,
                                        const SourceGraph& g, const DataNeeds& needs, const Log& log) {
   FeatureTable table = read_feature_table(spec, inputs, needs.features.get(), log);
@@ -253,8 +256,8 @@ void require_predictions(Task predicted, Task asked, DataKind kind) {
        "feed the model with tensors: a .safetensors or .npz file");
 }
 
-// Rows of like length together, `rows` at a time. Of outputs that are not finite: those of padding count for nothing,
-// so what texts have for each token is not looked at.
+// Predicts rows in batches of similar length. Counts non-finite values, except per-token outputs of texts, where
+// padding would count too.
 void predict_batches(Session& session, const std::vector<int>& outputs, const LossSpec& loss, const Dataset& data,
                      int64_t rows, Predictions& predictions, const Log& log) {
   FiniteOutputs finite;
@@ -275,7 +278,7 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
   finite.warn(log);
 }
 
-// The output that holds embeddings, pooled here where the model has none; empty: --output or the loss names it.
+// Returns the output with embeddings, adding pooling if the model has none. Empty if --output or the loss names it.
 std::string embedding_output(const RunSpec& spec, Imported& model, const Log& log) {
   return lacks_output(spec) ? shape_embedding(spec, Job::predict, model, log).outputs.front() : std::string();
 }
@@ -285,11 +288,11 @@ void tell_notes(const TextRows& rows, const Log& log) {
   for (const std::string& note : rows.table->notes()) log.note(note);
 }
 
-// What was asked for, else what the model records, else what the model and the file beside it suggest.
+// Settings: the user's, else those in the model's metadata, else those that the model's files suggest.
 RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const SourceGraph& g, const std::string& inputs,
                     const Log& log) {
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
-  spec.data.trim_labels = false;  // rows are written as they are
+  spec.data.trim_labels = false;  // rows are written unchanged
   if (record.features.empty()) spec = with_fed_columns(spec, g, inputs);
   const bool text = data_kind(spec, inputs) == DataKind::text;
   return record.task == Task::none && text ? with_problem_type(spec, log) : spec;

@@ -1,5 +1,5 @@
-// What a model predicts: every graph output for a file of tensors; for the text files that training reads labels,
-// numbers, answers, tags, embeddings or perplexities, a row each, in the rows' order.
+// Predicts with a model. A file of tensors gets every graph output. Rows of text, images or features get labels,
+// numbers, answers, tags, embeddings or perplexities, one per row in the order of the rows.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 namespace amp {
 
 struct PredictReport {
-  size_t outputs = 0;  // of a file of tensors: how many were written
-  int64_t rows = 0;    // of a text file
+  size_t outputs = 0;  // outputs written for a file of tensors
+  int64_t rows = 0;    // rows of a text file
   std::string task = {};
 };
 
-// spec.model: a model file, or a run's folder. Text goes the way that the model's metadata record, but for what was
-// asked for; out: .csv, .tsv, .jsonl with the rows as they were and the predictions beside them
-// (run/evaluate/prediction_file.h), or arrays in .npz, .npy, .safetensors.
+// spec.model.model is a model file or a run's folder. Texts are processed as the model's metadata record, except for
+// settings that the user gives.
+// out: .csv, .tsv or .jsonl for the input rows with the predictions added (run/evaluate/prediction_file.h), or .npz,
+// .npy or .safetensors for arrays.
 PredictReport predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log = {});
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Writes predictions as .csv, .tsv or .jsonl with the input's columns, or as arrays. Column names of the input are
+// kept;
+// a prediction with the same name gets a number.
 #include "run/evaluate/prediction_file.h"
 
 #include <algorithm>
@@ -18,7 +21,7 @@ std::string extension(const std::string& path) { return std::filesystem::path(pa
 
 std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Names of predictions where the input's columns leave them free.
+// Returns a column name that the input's columns do not use.
 std::string free_name(const std::string& name, const std::vector<std::string>& taken) {
   std::string out = name;
   for (int n = 2; std::find(taken.begin(), taken.end(), out) != taken.end(); ++n) out = cat(name, "_", n);

@@ -1,9 +1,9 @@
-// Predictions as a file: the rows of the input as they were, in their order, with what is predicted beside them.
+// Writes predictions to a file: the input's rows in their order, with the predictions added.
 //
-// .csv, .tsv: quoted as RFC 4180 asks. An object, such as the probabilities by class, is a column for each member,
-// NAME_MEMBER; an array is joined by the separator that training reads such a column with, or is JSON.
-// .jsonl: an object a row. .npz, .npy, .safetensors: the predictions alone, in numbers.
-// A column of the input that bears a prediction's name keeps it; the prediction's ends in "_2" (3, ...) then.
+// .csv, .tsv: quoted as in RFC 4180. An object, such as the probabilities by class, becomes one column per member,
+// NAME_MEMBER. An array is joined by the separator that training reads in such a column, or written as JSON.
+// .jsonl: one object per row. .npz, .npy, .safetensors: only the predictions, as numbers.
+// If an input column has a prediction's name, the prediction's name gets the suffix "_2" (or "_3", ...).
 #pragma once
 
 #include <string>

@@ -1,3 +1,6 @@
+// Writes samples.json for the report: the worst samples of the last evaluation with their text, thumbnails or colored
+// masks. SampleRows reads the validation data again, because datasets keep only what the model needs. All sizes are
+// bounded by the constants below.
 #include "run/evaluate/samples.h"
 
 #include <algorithm>
@@ -23,14 +26,14 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-constexpr size_t kMostText = 1500;     // bytes of a text
-constexpr size_t kCells = 24;          // of a row
-constexpr int64_t kPicture = 128;      // pixels of a longer side
-constexpr int64_t kMaskPicture = 256;  // of one that masks lie on
-constexpr size_t kMasks = 4;           // of the worst
-constexpr size_t kColours = 48;        // classes that the legend names
+constexpr size_t kMostText = 1500;     // bytes per text
+constexpr size_t kCells = 24;          // cells per row
+constexpr int64_t kPicture = 128;      // pixels of a thumbnail's longer side
+constexpr int64_t kMaskPicture = 256;  // pixels of a picture under masks
+constexpr size_t kMasks = 4;           // worst samples with masks
+constexpr size_t kColours = 48;        // classes in the legend
 
-// At most so many bytes, whole characters.
+// Truncates a text to at most `most` bytes at a character boundary.
 std::string cut(std::string text, size_t most = kMostText) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
@@ -50,7 +53,7 @@ Image thumbnail(const Image& image, int64_t longest) {
   return resized(image, s.height, s.width, Interpolation::bilinear);
 }
 
-// Colours that are told apart: hues by the golden angle, in two lightnesses.
+// Returns a distinguishable color per class: hues by the golden angle, in two lightnesses.
 std::array<uint8_t, 3> colour_of(size_t cls) {
   const double hue = std::fmod(static_cast<double>(cls) * 137.508 + 210, 360), light = cls % 2 ? 0.62 : 0.46;
   const double chroma = (1 - std::abs(2 * light - 1)) * 0.72;
@@ -68,7 +71,7 @@ std::string hex_colour(size_t cls) {
   return out;
 }
 
-// Pixels that count for nothing are grey.
+// Draws a mask in class colors. Ignored pixels are gray.
 Image coloured(const Mask& mask) {
   const ImageSize s = within(mask.height, mask.width, kMaskPicture);
   const Mask small = resized_nearest(mask, s.height, s.width);
@@ -83,7 +86,7 @@ Image coloured(const Mask& mask) {
 
 }  // namespace
 
-// The validation data once more, as rows for people.
+// The validation data read again as rows for display.
 class SampleRows {
  public:
   explicit SampleRows(const PreparedRun& run)
@@ -95,12 +98,12 @@ class SampleRows {
     if (kind_ == DataKind::tensors) return;
     if (kind_ == DataKind::text && writes_text(task_))
       tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_));
-    if (kind_ == DataKind::text && task_ == Task::language) return;  // sequences may be of several rows, or of parts
+    if (kind_ == DataKind::text && task_ == Task::language) return;  // a sequence may hold several rows or parts of one
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
       paths_ = image_paths(*rows_.table, image_path_column(spec_), spec_.data.images.image_root);
     } else {
-      // the cells of questions are in their key already, tags are labels
+      // questions are read by their key, and tags are labels
       rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? task_ : Task::none);
     }
   }
@@ -114,7 +117,8 @@ class SampleRows {
     const std::vector<std::string> names = rows_.columns();
     const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s.sample)));
     std::vector<std::string> wanted = *spec_.data.text.text_columns;
-    if (task_ == Task::retrieval && wanted.size() > 1) wanted.resize(1);  // candidates are told as label and prediction
+    // candidates are shown as label and prediction
+    if (task_ == Task::retrieval && wanted.size() > 1) wanted.resize(1);
     for (size_t c = 0; c < names.size() && c < cells.size() && out.size() < kCells; ++c) {
       const bool asked = wanted.empty() || std::find(wanted.begin(), wanted.end(), names[c]) != wanted.end();
       if (asked && !cells[c].is_null()) out.push_back({names[c], cut(text_of(cells[c]))});
@@ -128,7 +132,7 @@ class SampleRows {
     return tokenizer_->decode({&one, 1}, true);
   }
 
-  // Of retrieval: the text on a side of a row; of tensors where it lies.
+  // Returns a retrieval candidate: the text on one side of a row, or for tensors its location.
   std::string candidate(int64_t sample, int64_t side) const {
     const std::vector<std::string>& sides = *spec_.data.text.text_columns;
     if (!rows_.table || side >= static_cast<int64_t>(sides.size())) return data_.where(sample);
@@ -142,7 +146,7 @@ class SampleRows {
     return ImageStore({path}).read(path, 3);
   }
 
-  // As the model saw it, but for the normalization: where its masks lie.
+  // Returns the picture with the geometric transforms that the model's input had, so that the masks fit.
   Image under_masks(const JudgedSample& s) const {
     ImageSample made{picture_of(s), std::nullopt};
     const Mask& mask = s.predicted_mask;
@@ -172,7 +176,7 @@ class SampleRows {
     return cell.is_string() ? cell.get<std::string>() : cell.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
-  // A sequence as the model reads it: with the masks of a masked language model.
+  // Decodes a sequence as the model reads it, including the mask tokens of a masked language model.
   std::string decoded(int64_t sample) const {
     const int64_t one[] = {sample};
     const Batch batch = data_.batch(one);
@@ -190,7 +194,7 @@ class SampleRows {
   DataKind kind_;
   Task task_;
   const Dataset& data_;
-  std::unique_ptr<Tokenizer> tokenizer_;  // of tasks whose labels are tokens
+  std::unique_ptr<Tokenizer> tokenizer_;  // for tasks whose labels are tokens
   TextRows rows_;
   std::vector<std::string> paths_;
 };
@@ -231,7 +235,7 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
   const Dataset& numbered = run_.data.val->numbered();
   json out = {{"step", step}, {"task", name_of(worst.task())}, {"worst", json::array()}, {"always", json::array()}};
   const bool masks = !worst.always().empty();
-  std::erase_if(wrong, [&](const JudgedSample& s) {  // shown already
+  std::erase_if(wrong, [&](const JudgedSample& s) {  // already shown
     return std::any_of(worst.always().begin(), worst.always().end(),
                        [&](const JudgedSample& a) { return a.sample == s.sample; });
   });

@@ -1,5 +1,5 @@
-// samples.json: what a run's last evaluation was worst at, with texts and small pictures, for its report. It is
-// bounded, whatever the data hold: a few samples, cut texts, pictures of a few hundred pixels.
+// samples.json: the samples with the largest error in a run's last evaluation, with texts and small pictures, for its
+// report. The file is bounded: few samples, truncated texts, pictures of a few hundred pixels.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class SampleWriter {
   SampleWriter(const SampleWriter&) = delete;
   SampleWriter& operator=(const SampleWriter&) = delete;
   ~SampleWriter();
-  // Not written where there is nothing to show. The first time the data's rows are read again, as rows for people.
+  // Writes the file unless there is nothing to show. The first call reads the data's rows again, for display.
   void write(const WorstSamples& worst, int64_t step, const std::string& folder);
 
  private:

@@ -1,3 +1,6 @@
+// Exports without training: the weights of a run's checkpoints (verb export on a run folder), or a model file in
+// another
+// precision. The run's model is rebuilt from its file and the export record, so the training data are not needed.
 #include "run/export/export.h"
 
 #include <filesystem>
@@ -18,7 +21,7 @@ namespace amp {
 
 namespace {
 
-// The plan by which the run trained, where the file's types depend on it.
+// Returns the plan of the training run if the file's types depend on it (mixed), else an all-fp32 plan.
 PrecisionPlan trained_plan(const std::string& folder, const SourceGraph& g, const std::string& precision) {
   if (precision != "mixed") return decide(g, preset("O0"), DType::f32);
   const OpList list = load_op_list(folder + "/precision_plan.json");
@@ -29,7 +32,7 @@ PrecisionPlan trained_plan(const std::string& folder, const SourceGraph& g, cons
   fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no ", fact), hint);
 }
 
-// The checkpoint that holds the weights asked for.
+// Returns the checkpoint with the requested weights.
 Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& weights, const Log& log) {
   Checkpoint newest = newest_checkpoint(checkpoints, log);
   if (weights != "best") return newest;
@@ -43,7 +46,7 @@ Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& 
   return best == newest.step ? newest : load_checkpoint(checkpoint_path(checkpoints, best));
 }
 
-// The file that the run was made from: its checkpoints hold what training changed and nothing else.
+// Checks that the run's model file exists and is unchanged. Checkpoints hold only the tensors that training changed.
 void require_model(const RunSpec& spec, const Checkpoint& checkpoint) {
   if (!path_exists(spec.model.model)) {
     fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(spec.model.model), "' is not there"),
@@ -56,7 +59,7 @@ void require_model(const RunSpec& spec, const Checkpoint& checkpoint) {
 ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
                           const std::string& out, const Log& log) {
   const RunSpec& spec = record.spec;
-  const Log notes([&log](Level level, const std::string& text) {  // what was told when the run began is not told again
+  const Log notes([&log](Level level, const std::string& text) {  // notes of the run's start are not repeated
     if (level >= Level::note) log.say(level, text);
   });
   std::string average;
@@ -88,11 +91,11 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   done.model = spec.model.model;
   if (!spec.output.verify_export) return done;
   const ExportReference reference = export_reference(session, ready.objective.losses, record.batch);
-  held.reset();  // its memory is the file's now
+  held.reset();  // frees memory for the exported file's session
   try {
     done.difference = compare_export(reference, out, ready.objective.losses, spec.output.export_types());
   } catch (const Error& e) {
-    // 16 bits round as they do: the file is what was asked for.
+    // The difference is rounding of the requested 16-bit types, so it is only a warning.
     if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.output.export_types(), {"fp16", "mixed"})) throw;
     log.warning(cat("W_EXPORT_CHECK: ", e.fact(), "; ", e.hint()));
   }
@@ -123,7 +126,7 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
   namespace fs = std::filesystem;
   const fs::path target = fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
   const std::string between = (target.parent_path() / cat(".", target.filename().string(), ".onnx")).string();
-  struct Removed {  // however this ends
+  struct Removed {  // removes the intermediate file on every path
     const std::string& path;
     ~Removed() {
       std::error_code ignored;

@@ -1,4 +1,4 @@
-// A model written without training: the weights of a run's checkpoints, or a model file again in another precision.
+// Writes models without training: the weights of a run's checkpoints, or a model file in another precision.
 #pragma once
 
 #include <optional>
@@ -10,23 +10,25 @@
 namespace amp {
 
 struct ExportedRun {
-  int64_t step = 0;                  // whose weights they are
-  std::string model;                 // the file that the run began with
-  std::optional<double> difference;  // of the file's outputs from the trained graph's, on rows of the run's data
+  int64_t step = 0;   // step of the exported weights
+  std::string model;  // the run's original model file
+  // largest difference between the outputs of the file and of the trained graph, on rows of the run's data
+  std::optional<double> difference;
 };
 
-// From the run's folder and its model file alone: finished, stopped or still going on. weights: last, best, ema,
-// ema:DECAY; precision: fp32, fp16, mixed. Exit::usage E_RUN (no run there), E_RUN_MODEL (its model file is gone),
-// E_EXPORT_WEIGHTS (the run has no such weights); Exit::checkpoint.
+// Exports from the run's folder and its model file; the run may be finished, stopped or in progress. weights: last,
+// best, ema, ema:DECAY; precision: fp32, fp16, mixed, file.
+// Exit::usage E_RUN (no run in the folder), E_RUN_MODEL (its model file is missing), E_EXPORT_WEIGHTS (the run has no
+// such weights); Exit::checkpoint.
 ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
                        const std::string& out, const Log& log = {});
 
-// The same as a Hugging Face checkpoint, in `folder` (run/model/build.h: write_checkpoint); tokenizer files that lie beside
-// the run's model go with it. Exit::usage E_NOT_CONVERTED, too.
+// Exports a run as a Hugging Face checkpoint into `folder` (write_checkpoint() of run/model/build.h), with the
+// tokenizer files that are stored beside the run's model. Also Exit::usage E_NOT_CONVERTED.
 ExportedRun export_checkpoint(const std::string& run, const std::string& weights, const std::string& folder,
                               const Log& log = {});
 
 void export_file(const RunSpec& spec, const std::string& out,
-                 const Log& log = {});  // spec.model as spec.export_precision
+                 const Log& log = {});  // writes spec.model.model in the types of spec.output.export_precision
 
 }  // namespace amp

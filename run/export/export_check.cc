@@ -1,3 +1,5 @@
+// The trial export before training and the check after it. A problem of the export (operators, types, disk space) is
+// found before training starts; after training a failed check does not discard the model. Large models skip the trial.
 #include "run/export/export_check.h"
 
 #include <unistd.h>
@@ -16,9 +18,9 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kChecked = int64_t{256} << 20;  // bytes of weights up to which the file is run, too
+constexpr int64_t kChecked = int64_t{256} << 20;  // up to this many bytes of weights the trial file is also run
 
-// A folder for the trial's file, gone with the object.
+// A temporary folder for the trial export, removed by the destructor.
 class TrialFolder {
  public:
   explicit TrialFolder(const std::string& folder)
@@ -29,7 +31,7 @@ class TrialFolder {
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
   ~TrialFolder() {
-    std::error_code ignored;  // the failure that led here is the one to report
+    std::error_code ignored;  // report only the failure that led here
     std::filesystem::remove_all(path_, ignored);
   }
   std::string file() const { return path_ + "/model.onnx"; }
@@ -50,7 +52,7 @@ int64_t weight_bytes(const Session& session) { return session.layout().size() * 
   throw out.at("while the model was exported for trial, before training");
 }
 
-// Checkpoints that are there at once, with the one being written.
+// Returns the number of checkpoints that exist at once, including the one that is being written.
 int64_t kept_checkpoints(const TrainerConfig& c) {
   if (!c.saves || c.max_steps == 0 || c.save_strategy == SaveStrategy::none) return 0;
   const int64_t saves = c.save_steps > 0 ? (c.max_steps + c.save_steps - 1) / c.save_steps : 2;

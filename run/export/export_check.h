@@ -1,5 +1,5 @@
-// Exports that are checked: once before training, with the first weights, and at its end. What can fail fails at the
-// start; at the end no failure of a check loses the model.
+// Checks of exports: a trial before training with the initial weights, and the comparison at the end. Possible failures
+// occur at the start; at the end a failed check does not lose the model.
 #pragma once
 
 #include <new>
@@ -11,31 +11,32 @@
 
 namespace amp {
 
-// Exports the untrained model as the run will, checks it as the run will, and removes it again. Throws what the export
-// at the end would, with a hint. Above 256 MB of weights a check in fp32 is left to the end: nothing is converted, and
-// an export of the same nodes can fail for want of space alone (require_disk). True: its outputs were compared and
-// agree, so that a difference after training is one of rounding.
+// Exports and checks the untrained model as the run will at its end, and removes the file. Throws the same errors with
+// a hint.
+// Above 256 MB of weights an fp32 export is not tried: it converts nothing, and such an export can fail only for lack
+// of space (require_disk).
+// Returns true if the outputs were compared and agree; then a difference after training is caused by rounding.
 bool try_export(PreparedRun& run, Session& session, const std::string& folder);
-// The memory of that trial: the weights that train, and the file, or its import and the graph that runs it. 0: there is
-// none. weights: their bytes.
+// Returns the memory of that trial in bytes: the trained weights and the file, or its import and the graph that runs
+// it. 0: no trial. weights: their bytes.
 int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights);
 
-// E_DISK (Exit::storage) when the folder's file system has no room for the checkpoints and the model of the run.
-// checkpoint: bytes of one.
+// Fails with E_DISK (Exit::storage) if the folder's file system has too little space for the run's checkpoints and
+// model. checkpoint: bytes of one checkpoint.
 void require_disk(const PreparedRun& run, int64_t checkpoint, const std::string& folder);
 int64_t checkpoint_bytes(const Session& session, const TrainerConfig& config);
 
-// What a check of a written file came to.
+// Result of the check of a written file.
 struct ExportCheck {
-  std::optional<double> difference;  // none: it was not compared
+  std::optional<double> difference;  // nullopt: not compared
   std::optional<Error> error;        // the file differs
 };
-// Compares path with what the session computed, which need not be there any more. A check that cannot be made (memory)
-// is a warning, and so is a difference where the untrained model agreed.
+// Compares the file with the reference outputs; the session that computed them may be gone. A check that is impossible
+// (out of memory) is a warning. A difference is a warning too if the untrained model agreed.
 ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,
                          bool agreed_before);
 
-// f(), whose failure is a warning "W_EXPORT_CHECK: WHAT: ..."; false then.
+// Calls f(). Logs a failure as the warning "W_EXPORT_CHECK: WHAT: ..." and returns false.
 template <class F>
 bool warn_of_failure(const Log& log, const std::string& what, const F& f) {
   try {

@@ -1,3 +1,6 @@
+// export.safetensors: a batch of inputs as tensors, and as metadata the settings, the facts about the data and the
+// model's metadata in JSON. Settings are stored by name with a list of those that the user gave; the reader must
+// accept records of earlier versions (kRecordFormat).
 #include "run/export/export_record.h"
 
 #include <algorithm>
@@ -18,7 +21,7 @@ namespace amp {
 namespace {
 using nlohmann::json;
 constexpr const char* kRecordFormat = "onnx-amp-finetune export 1";
-const std::string kFixed = "fixed input: ";  // before the name of an input whose value is bound
+const std::string kFixed = "fixed input: ";  // prefix of inputs whose value is bound
 
 [[noreturn]] void damaged(const std::string& path, const std::string& why) {
   fail(Exit::checkpoint, "E_RUN_RECORD", cat("'", printable(path), "' cannot be read: ", why),
@@ -35,7 +38,7 @@ json asked_settings(const RunSpec& spec) {
 
 SettingValue value_like(const SettingValue& like, const json& j) {
   if (std::holds_alternative<std::vector<std::string>>(like) && j.is_number())
-    return std::vector{number_text(j.get<double>())};  // what has become a list since
+    return std::vector{number_text(j.get<double>())};  // this setting was a number in earlier versions
   return std::visit([&](const auto& x) -> SettingValue { return j.get<std::remove_cvref_t<decltype(x)>>(); }, like);
 }
 
@@ -68,7 +71,7 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
     if (fixed) batch.push_back({kFixed + name, fixed});
   }
   RunSpec spec = with_absolute_joins(run.spec);
-  // The model is used from elsewhere, and by then other files may lie beside it.
+  // The model may be used from another folder, where other files are stored beside it.
   if (run.facts.text && spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty())
     spec.data.text.tokenizer = tokenizer_path(spec);
   for (std::string* path :

@@ -1,5 +1,5 @@
-// What an export needs beside a run's checkpoints and its model file: written when the run begins, so that whatever
-// becomes of the training data, a run that was stopped can be exported too.
+// Export record: what an export needs in addition to a run's checkpoints and model file. It is written when the run
+// begins, so a stopped run can be exported without its training data.
 #pragma once
 
 #include <map>
@@ -15,16 +15,16 @@ inline constexpr const char* kExportRecord = "export.safetensors";
 struct ExportRecord {
   RunSpec spec;
   DataFacts facts;
-  std::map<std::string, std::string> metadata;  // that the model gets once it is trained
-  std::vector<std::string> trained;             // parameters that a checkpoint holds
-  Tensors batch;                                // to compare the file's outputs on
-  Tensors fixed;                                // values of inputs that were bound (run/model/fixed_inputs.h)
+  std::map<std::string, std::string> metadata;  // metadata of the trained model
+  std::vector<std::string> trained;             // names of the parameters in a checkpoint
+  Tensors batch;                                // inputs for comparing the file's outputs
+  Tensors fixed;                                // values of bound inputs (run/model/fixed_inputs.h)
 };
 
-std::map<std::string, std::string> model_record(const PreparedRun& run);  // ModelRecord's metadata
+std::map<std::string, std::string> model_record(const PreparedRun& run);  // the model metadata of ModelRecord
 
 void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session);
-// Exit::usage E_RUN when there is none; Exit::checkpoint E_RUN_RECORD when it is damaged.
+// Exit::usage E_RUN if there is no record; Exit::checkpoint E_RUN_RECORD if it is damaged.
 ExportRecord read_export_record(const std::string& folder);
 
 }  // namespace amp

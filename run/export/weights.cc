@@ -1,3 +1,6 @@
+// Moves weights between checkpoints, sessions and model files, and compares an exported file with the trained graph.
+// The
+// comparison allows 1e-4 of the largest output in fp32 and 1e-2 if the file stores 16-bit values.
 #include "run/export/weights.h"
 
 #include <algorithm>
@@ -24,7 +27,7 @@ const HostTensor& tensor_of(const Checkpoint& checkpoint, const std::string& nam
   return it->second;
 }
 
-// f(x, y) for the elements of two tensors, some at a time: logits of a language model are large.
+// Calls f(x, y) for the elements of two tensors. Converts in blocks because logits of a language model are large.
 template <class F>
 void each_pair(const HostTensor& a, const HostTensor& b, const F& f) {
   check(a.dims() == b.dims(), "an exported output of another shape");
@@ -109,7 +112,7 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
 
 Tensors export_batch(const PreparedRun& run) {
   const Dataset& data = run.data.val ? *run.data.val : *run.data.train;
-  const int64_t rows = run.config.sampler.batch_size;  // 0: it counts tokens
+  const int64_t rows = run.config.sampler.batch_size;  // 0 if batches are counted in tokens
   SamplerOptions o;
   o.order = Order::file;
   o.batch_size = std::min({int64_t{8}, data.size(), rows > 0 ? rows : data.size()});
@@ -150,7 +153,7 @@ double compare_export(const ExportReference& reference, const std::string& path,
       if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
     });
   }
-  // The file keeps its own types: weights that it stores in 16 bits were rounded on the way out.
+  // Weights that the file stores in 16 bits are rounded on export.
   const bool rounded = one_of(precision, {"fp16", "mixed"}) || reference.stored_low;
   const double limit = (rounded ? 1e-2 : 1e-4) * largest + 1e-6;
   if (!(worst <= limit)) {

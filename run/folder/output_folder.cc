@@ -1,3 +1,7 @@
+// The state machine of a run's folder. A run writes into the folder itself, or into .new-run if it replaces another
+// run.
+// Final files are staged in .finish. A move is first written down in .move.json, so that a crash during the move is
+// completed by the next start; each step of finish_move() must therefore be repeatable.
 #include "run/folder/output_folder.h"
 
 #include <unistd.h>
@@ -19,7 +23,7 @@ using nlohmann::json;
 constexpr const char* kNewRun = "/.new-run";
 constexpr const char* kFinish = "/.finish";
 const std::string kMove = std::string("/") + kMoveFile;
-constexpr const char* kOld = "/old-";  // a checkpoint that gave up its place
+constexpr const char* kOld = "/old-";  // prefix of a replaced checkpoint
 
 std::string canonical(const std::string& path) {
   std::error_code e;
@@ -31,7 +35,7 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path == folder || path.rfind(folder + "/", 0) == 0;
 }
 
-// The nearest folder above that exists must take new ones.
+// Fails unless the nearest existing parent folder is writable.
 void require_creatable(const std::string& dir) {
   std::filesystem::path p = std::filesystem::absolute(dir).lexically_normal();
   while (!path_exists(p.string()) && p.has_relative_path())
@@ -42,7 +46,7 @@ void require_creatable(const std::string& dir) {
 
 void move_entry(const std::string& staged, const std::string& dir, const std::string& name) {
   const std::string from = staged + "/" + name, to = dir + "/" + name;
-  if (!path_exists(from)) return;  // moved before the crash
+  if (!path_exists(from)) return;  // already moved before a crash
   if (is_dir(from) && path_exists(to)) {
     const std::string old = staged + kOld + std::filesystem::path(name).filename().string();
     remove_tree(old);
@@ -51,7 +55,7 @@ void move_entry(const std::string& staged, const std::string& dir, const std::st
   move_path(from, to);
 }
 
-// The paths of a written-down move; only a run's own are believed.
+// Returns the paths of a recorded move. Other paths than a run's own are ignored, because the file may be forged.
 std::vector<std::string> listed(const json& j, const char* key) {
   std::vector<std::string> out;
   for (const json& name : j.at(key)) {
@@ -72,7 +76,7 @@ void finish_move(const std::string& staged, const std::string& dir) {
       if (("/" + name).rfind(kOld, 0) == 0) remove_tree(staged + "/" + name);
     }
     ::rmdir((staged + "/checkpoints").c_str());
-    ::unlink((staged + kMove).c_str());  // from here on the rest is litter
+    ::unlink((staged + kMove).c_str());  // the move is complete; the remaining files are leftovers
     remove_aside(staged);
   } catch (const json::exception& e) {
     fail(Exit::storage, "E_MOVE", cat("'", printable(staged + kMove), "' cannot be read: ", e.what()),
@@ -87,7 +91,7 @@ std::vector<std::string> minus(std::vector<std::string> a, const std::vector<std
   return a;
 }
 
-// Everything in a folder of our own that has a place in the run's.
+// Returns the paths in a staging folder that belong into the run's folder.
 std::vector<std::string> movable(const std::string& staged) {
   std::vector<std::string> out;
   for (const std::string& name : run_file_names(staged)) {
@@ -138,7 +142,7 @@ OutputFolder::OutputFolder(OutputRequest request, Log log)
     if (!is_dir(dir)) storage_error("cannot use as a folder", dir, ENOTDIR);
     if (::access(dir.c_str(), W_OK | X_OK) != 0) storage_error("cannot write in folder", dir, errno);
     refuse_inputs();
-    if (!path_exists(dir + "/.lock")) refuse_foreign();  // somebody's folder: not even a lock is put there
+    if (!path_exists(dir + "/.lock")) refuse_foreign();  // may be a user's folder: do not even create a lock in it
     lock();
     examine();
   } else {
@@ -151,10 +155,10 @@ OutputFolder::~OutputFolder() {
   if (finish_begun_ && !path_exists(request_.dir + kFinish + kMove)) {
     try {
       remove_aside(request_.dir + kFinish);
-    } catch (const Error&) {  // what led here is the one to tell
+    } catch (const Error&) {  // report only the error that led here
     }
   }
-  if (!begun_ && new_lock_) ::unlink((request_.dir + "/.lock").c_str());  // held until the next line
+  if (!begun_ && new_lock_) ::unlink((request_.dir + "/.lock").c_str());  // the lock is still held
   lock_.reset();
 }
 
@@ -232,13 +236,13 @@ void OutputFolder::begin() {
     ensure_dir(dir);
     lock();
     examine();
-    if (request_.resume == "none" && holds_results(dir))  // of a run that began and ended meanwhile
+    if (request_.resume == "none" && holds_results(dir))  // another run began and ended meanwhile
       fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", printable(dir), "' holds a run already"),
            "continue it with --resume auto, or replace it with --overwrite");
   }
   try {
     for (const std::string& name : list_dir(dir)) {
-      if (name.rfind(".probe-", 0) == 0) remove_tree(dir + "/" + name);  // of a start that was killed
+      if (name.rfind(".probe-", 0) == 0) remove_tree(dir + "/" + name);  // left by a killed start
     }
     probe_storage(dir, 1 << 20);
     remove_aside(dir + kFinish);
@@ -274,7 +278,7 @@ std::string OutputFolder::finish_path() {
 
 void OutputFolder::publish() {
   const std::string &dir = request_.dir, staged = replaces_ ? work_ : dir + kFinish;
-  refuse_foreign();  // put there meanwhile
+  refuse_foreign();  // files may have been added meanwhile
   RunRecord record;
   for (const std::string name : kModelFiles) {
     if (path_exists(staged + "/" + name)) record.files[name] = sum_of_file(staged + "/" + name);
@@ -282,7 +286,7 @@ void OutputFolder::publish() {
   write_record(staged, record);
   const std::vector<std::string> move = movable(staged);
   std::vector<std::string> remove = minus(own_paths(dir), move);
-  if (!replaces_) {  // only what is written last is written anew
+  if (!replaces_) {  // only the model files may be stale; logs and checkpoints are this run's
     remove.erase(std::remove_if(remove.begin(), remove.end(),
                                 [](const std::string& n) {
                                   return std::find(kModelFiles.begin(), kModelFiles.end(), n) == kModelFiles.end();
@@ -291,7 +295,7 @@ void OutputFolder::publish() {
   }
   FileWriter file(staged + kMove);
   file.write(json{{"move", move}, {"remove", remove}}.dump(1) + "\n");
-  finishing_.clear();  // complete: no signal undoes it
+  finishing_.clear();  // complete: signals no longer remove it
   file.commit();
   finish_move(staged, dir);
 }

@@ -1,11 +1,13 @@
-// The folder of a run: what may be in it when the run starts, where the run writes, how its results get their places.
+// The output folder of a run: which contents are accepted at the start, where the run writes, and how its results are
+// published.
 //
-// A run in a folder without results writes there; model.onnx and the final run.json are put together in "<dir>/.finish"
-// and moved to their places when they are complete. A run that replaces another (--overwrite) writes everything into
-// "<dir>/.new-run" and takes the old one's place at its end: until then the old run is whole. Stopped or killed, it
-// goes on there with --resume auto; --overwrite begins it again; removing .new-run gives it up.
-// A move is written down (".move.json" in the folder that is moved) before it begins: the next start finishes what a
-// crash cut short.
+// A run in a folder without results writes there. model.onnx and the final run.json are staged in "<dir>/.finish" and
+// moved when they are complete.
+// A run that replaces another (--overwrite) writes everything into "<dir>/.new-run" and replaces the old run at its
+// end; until then the old run is intact. If it is stopped or killed, --resume auto continues it, --overwrite starts it
+// again, and removing .new-run discards it.
+// A move is recorded in ".move.json" of the staging folder before it begins. The next start completes a move that a
+// crash interrupted.
 #pragma once
 
 #include <memory>
@@ -23,30 +25,31 @@ namespace amp {
 
 struct OutputRequest {
   std::string dir;
-  std::string resume = "none";  // none, auto, a checkpoint's path, or that of a folder with checkpoints
+  std::string resume = "none";  // none, auto, or the path of a checkpoint or of a folder with checkpoints
   bool overwrite = false;
-  std::vector<std::pair<std::string, std::string>> inputs;  // what the run reads: "--train" and its path
+  std::vector<std::pair<std::string, std::string>> inputs;  // files that the run reads: {"--train", path}
 };
 
 class OutputFolder {
  public:
-  // Looks, locks and loads the checkpoint to go on from; changes nothing but an interrupted move, which it finishes.
-  // Exit::usage: E_OUTPUT_INPUT (an input lies where the run would write), E_OUTPUT_FOREIGN (a file there that no run
-  // wrote), E_OUTPUT_EXISTS (a run's results, and neither resume nor overwrite); Exit::locked; Exit::checkpoint:
-  // E_CKPT_MISSING, E_CKPT_DAMAGED (none of those that are there can be used); Exit::storage.
+  // Inspects and locks the folder, and loads the checkpoint to resume from. Changes nothing, except that it completes
+  // an interrupted move.
+  // Exit::usage: E_OUTPUT_INPUT (an input is stored where the run would write), E_OUTPUT_FOREIGN (a file that no run
+  // wrote), E_OUTPUT_EXISTS (a run's results, without resume or overwrite). Exit::locked. Exit::checkpoint:
+  // E_CKPT_MISSING, E_CKPT_DAMAGED (no checkpoint is usable). Exit::storage.
   explicit OutputFolder(OutputRequest request, Log log = {});
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
-  ~OutputFolder();  // a folder that was not begun is left as it was found
+  ~OutputFolder();  // leaves the folder unchanged if begin() was not called
 
-  const std::string& work() const { return work_; }  // where logs, plan and checkpoints go
-  bool replaces() const { return replaces_; }        // another run: work() is aside
+  const std::string& work() const { return work_; }  // folder of logs, plan and checkpoints
+  bool replaces() const { return replaces_; }        // this run replaces another; work() is .new-run
   const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
-  void forget_checkpoint() { checkpoint_.reset(); }  // its memory
+  void forget_checkpoint() { checkpoint_.reset(); }  // frees its memory
 
-  void begin();               // the inputs are good: makes the folder, clears what an earlier start left
-  std::string finish_path();  // the folder for model.onnx and the final run.json, made now
-  void publish();             // those, or the whole new run, take their places
+  void begin();  // call after the inputs are checked: creates the folder, removes leftovers of earlier starts
+  std::string finish_path();  // creates and returns the staging folder of model.onnx and run.json
+  void publish();             // moves the staged files, or the whole new run, to their places
 
  private:
   void examine();
@@ -64,10 +67,10 @@ class OutputFolder {
   std::vector<std::unique_ptr<TemporaryPath>> finishing_;
 };
 
-// Finishes a move that was cut short, if there is one and nobody else holds the folder: before a run is read.
+// Completes an interrupted move, if there is one and no other process holds the folder. Call it before reading a run.
 void finish_interrupted_move(const std::string& dir);
 
-// The newest usable checkpoint of a folder of checkpoints; E_CKPT_MISSING, E_CKPT_DAMAGED.
+// Returns the newest usable checkpoint of a folder of checkpoints. E_CKPT_MISSING, E_CKPT_DAMAGED.
 Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log = {});
 
 }  // namespace amp

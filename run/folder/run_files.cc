@@ -1,3 +1,6 @@
+// Decides which files of a folder belong to a run and may be removed or replaced. Model files are identified by size
+// and
+// CRC-32C in .run-files.json, all others by name. A file without proof of its origin is reported as foreign.
 #include "run/folder/run_files.h"
 
 #include <sys/stat.h>
@@ -33,7 +36,7 @@ bool is_event_file(const std::string& name) {
   return name.starts_with(kEventFilePrefix) && all_digits(name.substr(std::string_view(kEventFilePrefix).size()));
 }
 
-// Holds nothing but what a checkpoint is made of, damaged ones included.
+// True if the folder contains only files of a checkpoint; they may be damaged.
 bool is_run_checkpoint(const std::string& path) {
   if (is_link(path) || !is_dir(path)) return false;
   const std::vector<std::string> names = list_dir(path);
@@ -50,7 +53,7 @@ std::vector<std::string> checkpoint_names(const std::string& folder) {
   return out;
 }
 
-// Runs of versions that kept no record are known by their run.json; their model.onnx is not.
+// Recognizes runs of versions without a record by their run.json. Their model.onnx is not covered.
 std::optional<RunRecord> earlier_record(const std::string& folder) {
   const std::string path = folder + "/run.json";
   if (!path_exists(path) || is_dir(path)) return std::nullopt;
@@ -60,7 +63,7 @@ std::optional<RunRecord> earlier_record(const std::string& folder) {
   return ours ? std::optional(RunRecord{}) : std::nullopt;
 }
 
-// Why the record does not vouch for a file that is there; empty: it does.
+// Returns why the record does not cover an existing file; empty if it does.
 std::string doubt(const std::string& folder, const std::string& name, const std::optional<RunRecord>& record) {
   if (!record) return "no run began in this folder";
   if (!is_model_file(name)) return "";
@@ -133,7 +136,7 @@ std::vector<std::string> foreign_paths(const std::string& folder) {
   for (const std::string& name : run_file_names(folder)) {
     const std::string path = folder + "/" + name;
     if (!path_exists(path)) continue;
-    if (name == kCheckpoints && is_dir(path) && list_dir(path).empty()) continue;  // made ready for a run
+    if (name == kCheckpoints && is_dir(path) && list_dir(path).empty()) continue;  // prepared for a run
     const std::string why = doubt(folder, name, record);
     if (!why.empty()) out.push_back(cat("'", printable(path), "': ", why));
   }

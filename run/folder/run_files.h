@@ -1,8 +1,8 @@
-// What a run writes into its folder, and the record (".run-files.json") by which a later run knows it again: nothing
-// that the record does not vouch for is ever removed or replaced.
+// The files of a run and their record (".run-files.json"), by which a later run identifies them. Files that the record
+// does not cover are not removed or replaced.
 //
-// Logs, plan and checkpoints are vouched for by name: a run does not begin where files of those names already are.
-// model.onnx appears at the end and may have been changed or put there by its user: it is known by its checksum.
+// Logs, plan and checkpoints are identified by name, since a run does not begin if files of those names exist.
+// model.onnx is written at the end and may have been changed or added by the user, so it is identified by its checksum.
 #pragma once
 
 #include <array>
@@ -16,33 +16,34 @@
 namespace amp {
 
 struct RunRecord {
-  std::map<std::string, FileSum> files;  // model.onnx, model.onnx.data: as the run wrote them
+  std::map<std::string, FileSum> files;  // checksums of model.onnx and model.onnx.data as the run wrote them
 };
 
-std::optional<RunRecord> read_record(const std::string& folder);  // none when there is none, or it is damaged
+std::optional<RunRecord> read_record(const std::string& folder);  // nullopt if it is missing or damaged
 void write_record(const std::string& folder, const RunRecord& record);
 
 inline constexpr std::array kRunFiles = {"metrics.jsonl",      "eval.jsonl",    "precision_plan.json", "run.json",
                                          "export.safetensors", "model.onnx",    "model.onnx.data",     "checkpoints",
                                          "report.html",        "lr_range.json", "test_metrics.json",   "samples.json"};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
-std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles, and the event files that are there
+std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles and the existing event files
 inline constexpr const char* kRecordFile = ".run-files.json";
-inline constexpr const char* kMoveFile = ".move.json";  // a move that has begun (run/folder/output_folder.h)
+inline constexpr const char* kMoveFile = ".move.json";  // a recorded move (run/folder/output_folder.h)
 
-// A run's own paths in a folder, relative to it: those of kRunFiles and the event files that are there and its record
-// vouches for, with "checkpoints/checkpoint-N" for each of its checkpoints. None without a record.
+// Returns the run's paths in a folder, relative to it: existing files of kRunFiles and event files that the record
+// covers, and "checkpoints/checkpoint-N" for each checkpoint. Empty without a record.
 std::vector<std::string> own_paths(const std::string& folder);
-bool is_own_name(const std::string& path);  // of that form, so that a list from a file cannot name anything else
+bool is_own_name(const std::string& path);  // true for names of that form; rejects other paths in a list from a file
 
-// Paths among kRunFiles and event files that no record vouches for, each with the reason, for people.
+// Returns existing paths of kRunFiles and event files that no record covers, each with the reason for the user.
 std::vector<std::string> foreign_paths(const std::string& folder);
 
-bool holds_results(const std::string& folder);  // steps, checkpoints or a model: what starting again would lose
+// true if there are steps, checkpoints or a model that a new run would lose
+bool holds_results(const std::string& folder);
 
-void remove_run(const std::string& folder);  // own_paths() and the record
-// A folder that runs make for themselves: all of kRunFiles and what dead writers left, then the folder if nothing else
-// is in it. Not while a move out of it has begun.
+void remove_run(const std::string& folder);  // removes own_paths() and the record
+// Clears a staging folder: all of kRunFiles and leftovers of killed writers, then the folder itself if it is empty.
+// Must not be called while a move out of it has begun.
 void remove_aside(const std::string& folder);
 
 }  // namespace amp

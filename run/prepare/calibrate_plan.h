@@ -1,4 +1,4 @@
-// The plan that numbers choose: plan --calibrate, and amp_level auto in training.
+// Chooses a precision plan by measurement: `plan --calibrate`, and amp_level auto in training.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace amp {
 
-// amp_level auto with a 16-bit type asked for and no plan file.
+// True if amp_level is auto, a 16-bit type is requested and no plan file is given.
 bool measures_plan(const RunSpec& spec);
 
-// Over calibrate_batches batches in training order. Starts from amp_level or precision_plan if one is named, else from
-// O2 and O1. Each plan that is tried is told.
+// Measures plans on calibrate_batches batches in training order and returns the chosen one. Starts from amp_level or
+// precision_plan if one is named, else from O2 and O1. Logs each plan that it tries.
 CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Objective& objective,
                               const Dataset& data, bool text, const Log& log);
 

@@ -11,7 +11,7 @@ namespace amp {
 
 namespace {
 
-// Labels of each class; ids beyond the classes are refused elsewhere, with their place.
+// Counts the labels of each class. Ids beyond the classes are skipped; another check rejects them with their location.
 std::vector<int64_t> count_labels(const Dataset& data, const LossSpec& loss, int64_t classes) {
   std::vector<int64_t> out(static_cast<size_t>(classes));
   constexpr int64_t kAtOnce = 256;

@@ -1,4 +1,4 @@
-// Weights of classes that the user gives by name, or leaves to the training labels.
+// Class weights that the user gives by class name, or that are computed from the training labels.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace amp {
 
-// class_weights=NAME=2:NAME=0.5: becomes a number for each of the run's classes, 1 where none is given.
-// E_LOSS for a name that is none of the classes, or where the classes have no names.
+// Replaces class_weights=NAME=2:NAME=0.5 by one number per class of the run; classes without a number get 1.
+// E_LOSS if a name is not a class, or if the classes have no names.
 void name_class_weights(Losses& losses, const std::vector<std::string>& classes);
 
-// class_weights=balanced: scikit-learn's labels / (classes * labels of the class), counted over `train`; classes
-// without labels weigh 1. classes: their number; names may be empty. E_LOSS where the labels are no class ids.
+// Resolves class_weights=balanced as scikit-learn does: labels / (classes * labels of the class), counted over `train`.
+// Classes without labels get weight 1. `classes` is the number of classes; `names` may be empty. E_LOSS if the labels
+// are not class ids.
 void balance_class_weights(Losses& losses, const Dataset& train, int64_t classes, const std::vector<std::string>& names,
                            const Log& log);
 

@@ -1,3 +1,5 @@
+// Steps that several jobs share: importing the model, choosing its precision plan and filling SessionOptions. Each
+// function reads the settings that its job uses; run/settings/rows/ lists the jobs of each setting.
 #include "run/prepare/common.h"
 
 #include <omp.h>
@@ -31,12 +33,12 @@ Limits limits_of(const RunSpec& spec) {
   return l;
 }
 
-// A batch goes through the model as it is, in the type that dtype names.
+// True for jobs that run batches through the model as it is, in the type of --dtype.
 bool computes(Job job) {
   return job == Job::evaluate || job == Job::predict || job == Job::gradients || job == Job::generate;
 }
 
-// Every line that is worth telling of a model that trains.
+// Logs what is doubtful about a model that trains: few trainable parameters, tensors whose role is uncertain.
 void tell_doubts(const Imported& m, const Log& log) {
   if (const std::string little = little_trains(m.graph, m.verdicts); !little.empty()) log.warning(printable(little));
   size_t left = 0;
@@ -46,7 +48,7 @@ void tell_doubts(const Imported& m, const Log& log) {
                printable(flags), left ? cat(" (and ", left, " more)") : std::string()));
 }
 
-// A name that `create` takes, where a file is wanted.
+// Fails if the model path is the name of an architecture (`create NAME`) and no such file exists.
 void refuse_architecture(const std::string& model) {
   for (const Architecture* a : architectures()) {
     if (a->name != model || path_exists(model)) continue;
@@ -141,7 +143,7 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   o.sync_batchnorm = job == Job::train && synchronises(spec);
   o.fusion = spec.device.fusion;
   o.log = log;
-  o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;  // what decides it looks at one rank's batches
+  o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;  // the decision reads one rank's batches only
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {
     o.decay_exclude = spec.optimization.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;
@@ -151,7 +153,7 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
 }
 
 namespace {
-// Parameters from which a node can be reached, by shown name.
+// Names, as shown to users, of the trainable parameters from which the node can be reached.
 std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
   std::vector<int> from = g.nodes[static_cast<size_t>(node)].inputs;
   std::erase(from, -1);

@@ -1,4 +1,5 @@
-// What several jobs share: opening a model, reading a tensors file, the precision plan, a Session's options.
+// Steps that several jobs share: opening a model, reading a file of tensors, choosing the precision plan, filling
+// SessionOptions.
 #pragma once
 
 #include <memory>
@@ -15,17 +16,19 @@
 namespace amp {
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log);
-Tensors read_batch(const std::string& path);  // .safetensors, .npz
+Tensors read_batch(const std::string& path);  // path: .safetensors or .npz
 
-// The plan that is asked for (use_fp16, use_bf16, amp_level, precision_plan, dtype); with everything in fp32 when none
-// is.
+// Returns the plan that the settings request (use_fp16, use_bf16, amp_level, precision_plan, dtype). Without such a
+// request every node computes in fp32.
 PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Log& log);
-// For showing and for mixed files: without a type asked for that of use_fp16, an all-fp32 plan helps nobody.
+// Like choose_plan(), but without a requested type it returns the plan of use_fp16. Used to display plans and to write
+// mixed-precision files, for which an all-fp32 plan is useless.
 PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Log& log);
-bool synchronises(const RunSpec& spec);  // batch statistics are those of several ranks (--sync_bn)
+bool synchronises(const RunSpec& spec);  // --sync_bn: batch statistics are computed over all ranks
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
 
-// Exit 4 listing every live node whose operator is unknown, with the parameters that it blocks.
+// Fails with exit 4 if the graph needs unknown operators. The message lists each such node and the parameters that it
+// blocks.
 void require_known_operators(const SourceGraph& graph, const std::vector<int>& outputs);
 
 void set_threads(const RunSpec& spec);

@@ -1,3 +1,5 @@
+// Resolves the settings of a training run into a TrainerConfig: optimizer, loss scale, schedule, sampler, saving.
+// Combinations of settings that contradict each other fail here, before anything is allocated or written.
 #include "run/prepare/config.h"
 
 #include <algorithm>
@@ -96,8 +98,8 @@ LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan) 
 
 namespace {
 
-// --lr for as many samples as a step has (Goyal et al. 2017, arXiv:1706.02677; the root: Krizhevsky 2014,
-// arXiv:1404.5997), by timm's names.
+// Scales --lr by the samples per step: linearly (Goyal et al. 2017, arXiv:1706.02677) or by the square root (Krizhevsky
+// 2014, arXiv:1404.5997). The names of the settings are timm's.
 double scaled_lr(const RunSpec& spec) {
   if (spec.optimization.lr_base_scale == "none") return spec.optimization.lr;
   if (spec.data.text.in_tokens)
@@ -122,7 +124,7 @@ ScheduleConfig schedule_config(const RunSpec& spec, int64_t steps, const Sampler
   return c;
 }
 
-// Stochastic weight averaging: when it begins, and the rate from there on.
+// Stochastic weight averaging: sets its first step and the learning rate from that step on.
 void average_at_end(const RunSpec& spec, TrainerConfig& c) {
   if (spec.optimization.swa_start >= 0) {
     c.optimizer.swa_start = spec.optimization.swa_start < 1
@@ -138,7 +140,7 @@ void average_at_end(const RunSpec& spec, TrainerConfig& c) {
                          spec.optimization.swa_anneal_strategy == "cos"};
 }
 
-// Losses across rows as those of whole steps.
+// --gradient_cache: losses that compare rows are computed over the rows of a whole step.
 void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
   c.gradient_cache = spec.schedule.gradient_cache;
   if (!c.gradient_cache) return;
@@ -169,8 +171,8 @@ SaveStrategy saves_of(const RunSpec& spec) {
   return saves;
 }
 
-// What --sync_every averages is the weights, their averages and running statistics: nothing else may tie ranks, or be
-// kept of each.
+// --sync_every averages weights, their moving averages and running statistics. Fails for settings that couple the ranks
+// in each step, or that keep other state per rank.
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   if (spec.distribution.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
@@ -215,7 +217,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.scale = scale_config(spec, plan);
   c.sampler = sampler_options(spec, *data.train, data.text);
   c.sampler.whole_batches = data.whole_batches;
-  if (data.train->size() == 1) {  // a whole batch
+  if (data.train->size() == 1) {  // a file of tensors that is one whole batch
     c.sampler.batch_size = 1;
     c.sampler.in_tokens = false;
   }
@@ -236,7 +238,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
   }
   const Sampler sampler = make_sampler(*data.train, c.sampler);
-  c.max_steps = spec.schedule.max_steps >= 0 ? spec.schedule.max_steps  // 0: import and export only
+  c.max_steps = spec.schedule.max_steps >= 0 ? spec.schedule.max_steps  // 0: only imports and exports
                                              : sampler.windows_of(spec.schedule.epochs);
   c.schedule = schedule_config(spec, c.max_steps, sampler);
   average_at_end(spec, c);

@@ -1,4 +1,4 @@
-// A training run's settings, resolved.
+// Resolves the settings of a training run into a TrainerConfig.
 #pragma once
 
 #include "precision/decide.h"
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// The plan's loss scale, or what loss_scale says in its place.
+// Returns the plan's loss scale, or the one that --loss_scale replaces it by.
 LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan);
 
 TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,

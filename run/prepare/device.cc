@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// This process's place among the ranks of its machine, as launchers tell it.
+// Returns the index of this process among the ranks of its machine, from the launcher's environment variables.
 static std::optional<int64_t> local_rank() {
   for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
     const char* const value = std::getenv(name);
@@ -23,7 +23,8 @@ static std::optional<int64_t> local_rank() {
 static int gpu_of(const RunSpec& spec) {
   const int64_t place = local_rank().value_or(0);
   if (spec.distribution.gpus.empty()) {
-    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");  // one: the launcher gave each rank its own
+    // if it names one GPU, the launcher assigned it to this rank
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return visible && *visible && !std::strchr(visible, ',') ? 0 : static_cast<int>(place);
   }
   const std::vector<std::string> gpus = split(spec.distribution.gpus, ',');
@@ -51,7 +52,7 @@ Device& choose_device(const RunSpec& spec, bool fp64, const Log& log) {
   if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
   if (asked == "cpu" || fp64 || (asked == "auto" && spec.distribution.gpus.empty() && !has_cuda_driver()))
     return cpu_device();
-  // Never destroyed: at exit the CUDA libraries may be gone before us.
+  // Not destroyed: at exit the CUDA libraries may be unloaded first.
   static auto& device = *new std::shared_ptr<Device>;
   if (device) return *device;
   try {

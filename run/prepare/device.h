@@ -1,4 +1,4 @@
-// Where a run computes.
+// Selects and opens the device of a run.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace amp {
 
-// The CPU (always for fp64), or the GPU that --device cuda asks for or --device auto finds. Opened once.
-// E_DEVICE_UNAVAILABLE says why not.
+// Returns the CPU (fp64 always runs there), or the GPU that --device cuda requests or --device auto finds. The GPU is
+// opened once per process. E_DEVICE_UNAVAILABLE states the reason.
 Device& choose_device(const RunSpec& spec, bool fp64, const Log& log);
 
-// Of a GPU that choose_device() gave; none for the CPU.
+// Memory of a GPU that choose_device() returned; nullopt for the CPU.
 std::optional<PluginMemory> memory_of(const Device& device);
-// What the libraries of a device may ask for while a graph runs; 0 on the CPU.
+// Bytes that the device's libraries may allocate while the graph runs; 0 on the CPU.
 int64_t library_bytes(const Device& device, const Graph& g);
 
 }  // namespace amp

@@ -9,7 +9,7 @@ namespace amp {
 
 namespace {
 
-// Whether the file computes a node in float16.
+// True if the exported file computes the node in float16.
 bool in_half(const SourceGraph& g, const ExportOptions& o, int node) {
   const size_t n = at(node);
   if (g.nodes[n].place == Place::training) return false;
@@ -19,8 +19,8 @@ bool in_half(const SourceGraph& g, const ExportOptions& o, int node) {
 
 }  // namespace
 
-// onnxruntime 1.23.2, 1.24.4 and 1.26.0 were tried and fail ("Attempting to get index by a name which does not exist:
-// InsertedPrecisionFreeCast_..."); 1.20.1, 1.22.1, 1.28.0, 1.31.1 and 1.32.0 load the same files.
+// Tested with onnxruntime. Versions 1.23.2, 1.24.4 and 1.26.0 fail ("Attempting to get index by a name which does not
+// exist: InsertedPrecisionFreeCast_..."). Versions 1.20.1, 1.22.1, 1.28.0, 1.31.1 and 1.32.0 load the same files.
 std::vector<std::string> engine_notes(const SourceGraph& graph, const ExportOptions& options) {
   if (options.precision == "fp32") return {};
   int norms = 0;

@@ -1,4 +1,4 @@
-// What is known of inference engines that cannot load, or compute otherwise, a file of 16 bits.
+// Known limitations of inference engines with 16-bit model files.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// Notes for people, with versions and the way out. Empty for fp32.
+// Returns notes for users, with engine versions and the workaround. Empty for fp32.
 std::vector<std::string> engine_notes(const SourceGraph& graph, const ExportOptions& options);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Resolves --loss, --output and --teacher against the imported graph: which losses, and which outputs each one reads.
+// A loss on logits is moved before a trailing Softmax or Sigmoid, because that is numerically safer; the exported file
+// keeps the activation. The parameters of losses are declared in trainer/losses/.
 #include "run/prepare/losses.h"
 
 #include <algorithm>
@@ -12,7 +15,8 @@ namespace amp {
 
 namespace {
 
-// Those of an unknown type count only where none is known to be floating: a classifier's labels may be strings.
+// Names of the floating outputs. Outputs of unknown type count only if no output is known to be floating: a
+// classifier's labels may be strings.
 std::vector<std::string> floating_outputs(const SourceGraph& g) {
   std::vector<std::string> names, untyped;
   for (const int o : g.outputs) {
@@ -24,7 +28,7 @@ std::vector<std::string> floating_outputs(const SourceGraph& g) {
   return names.empty() ? untyped : names;
 }
 
-// --output NAME, or A,B where no value has that whole name.
+// Splits --output at commas, unless a value of the graph has the whole text as its name.
 std::vector<std::string> named_outputs(const RunSpec& spec, const SourceGraph& g) {
   if (spec.model.output.empty()) return {};
   const std::string& text = spec.model.output;
@@ -58,13 +62,13 @@ std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph
   return {has("logits") ? "logits" : names[0]};
 }
 
-// Whether a loss computes on the logits before an ending.
+// True if the loss can compute on the logits before this activation.
 bool takes(const LossSpec& spec, const std::string& ending) {
   const LossRule& rule = loss_rule(spec.kind);
   return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
 }
 
-// --label_smoothing, for the losses that take it and are not given their own.
+// Applies --label_smoothing to each loss that supports it and has no smoothing of its own.
 void smooth_labels(const RunSpec& spec, Losses& losses) {
   const double p = spec.objective.label_smoothing;
   bool taken = p == 0;
@@ -79,7 +83,7 @@ void smooth_labels(const RunSpec& spec, Losses& losses) {
          "leave it out, or train with --loss cross_entropy");
 }
 
-// --teacher without a distill loss of the user's own adds one; kl then means distill.
+// Adds a distill loss for --teacher unless the user named one. With a teacher, kl without a label means distill.
 void add_teacher(const RunSpec& spec, Losses& losses) {
   const bool teacher = !spec.objective.teacher.empty();
   for (LossSpec& s : losses.parts) {
@@ -100,7 +104,8 @@ void add_teacher(const RunSpec& spec, Losses& losses) {
   losses.parts.push_back(s);
 }
 
-// What a loss of a gradient is with respect to: the model's only floating input, where the user names none.
+// Sets the value that a gradient loss differentiates with respect to: the model's only floating input, unless the user
+// names one.
 void choose_input(LossSpec& s, const SourceGraph& g) {
   if (!loss_rule(s.kind).of_gradient) return;
   std::vector<std::string> inputs, names;
@@ -121,7 +126,7 @@ void choose_input(LossSpec& s, const SourceGraph& g) {
        near.empty() ? "floating inputs: " + join(inputs, ", ") : "did you mean '" + near + "'?");
 }
 
-// Whether a loss's output may be a head's: one, which the model does not compute the loss in.
+// True if the loss may read a head's output: it has one output, and the model does not compute the loss itself.
 bool headed(const LossSpec& s) {
   const LossRule& rule = loss_rule(s.kind);
   return !rule.own_output && rule.min_outputs == 1;

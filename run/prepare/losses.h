@@ -1,4 +1,4 @@
-// Which losses a run has, and on which values: from --loss, --output and the model.
+// Chooses the losses of a run and the values that they read, from --loss, --output and the model.
 #pragma once
 
 #include <string>
@@ -11,21 +11,23 @@
 
 namespace amp {
 
-// --loss parsed; empty without it. Before any model is read, so that a misspelt loss costs no time.
+// Parses --loss; empty if it is not given. Called before the model is read, so that a misspelled loss fails early.
 Losses asked_losses(const RunSpec& spec);
 
-// Every loss with its outputs: its own "output", else `head` (a head's output, if there is one), else --output, else
-// logits, start_/end_logits for spans, else the first floating output. Without --loss: `automatic` (the task's); empty:
-// the model's own loss when it has one and there is no head, else cross_entropy. bce_logits in the place of these when
-// the output is a Sigmoid's. --teacher adds distill. Exit::usage (E_LOSS_IO) when the model has no such output.
+// Returns the losses with their outputs. A loss reads its own "output", else `head` (the output of a head, if there is
+// one), else --output, else logits (start_logits and end_logits for spans), else the first floating output.
+// Without --loss the loss is `automatic` (the task's). If that is empty, it is the model's own loss if it has one and
+// no head, else cross_entropy. If the output ends in a Sigmoid, bce_logits replaces these. --teacher adds distill.
+// Exit::usage (E_LOSS_IO) if the model has no such output.
 Losses choose_losses(const RunSpec& spec, const SourceGraph& graph, const std::string& head = {},
                      const std::string& automatic = {});
 
-// A loss on logits reads what lies before a trailing Softmax, LogSoftmax or Sigmoid. Returns what to tell the user.
+// Makes losses on logits read the value before a trailing Softmax, LogSoftmax or Sigmoid. Returns notes for the user.
 std::vector<std::string> bypass_output_activations(const SourceGraph& graph, Losses& losses);
 
 void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log);
 
-std::vector<int> values_of(const SourceGraph& graph, const Losses& losses);  // the outputs that exist, for pruning
+// the graph values of the losses' outputs, for pruning
+std::vector<int> values_of(const SourceGraph& graph, const Losses& losses);
 
 }  // namespace amp

@@ -1,3 +1,5 @@
+// Estimates a training run's memory from the compiled graph (trainer/compile/memory_estimate.h), before allocation. The
+// estimate uses the longest micro-batch. Recomputation is chosen by lowering the budget for activations.
 #include "run/prepare/memory.h"
 
 #include <unistd.h>
@@ -15,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// The longest micro-batch that `size` rows can make.
+// Returns the longest micro-batch of `size` rows.
 Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
   SamplerOptions first = config.sampler;
   first.batch_size = size;
@@ -26,7 +28,7 @@ Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_
   return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);
 }
 
-// The bill of a run with another batch size.
+// Returns a function that estimates the run's memory for another batch size.
 std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options,
                                                const TrainerConfig& config, const TrainData& data) {
   return [&g, options, &config, &data](int64_t size) {
@@ -41,8 +43,8 @@ std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const Sessi
 }  // namespace
 
 namespace {
-// On the CPU, where a limit below the machine's memory ends the process without a word (a control group) or at a place
-// of chance (an address space).
+// Returns the free memory on the CPU if a limit below the machine's memory applies, else nullopt. A control group ends
+// the process without a message, and an address space limit fails at an arbitrary allocation.
 std::optional<int64_t> limited_room() {
   const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   if (memory_limit_bytes() >= machine) return std::nullopt;
@@ -71,7 +73,7 @@ void keep_budget(SessionOptions& options, const RunSpec& spec, const SourceGraph
 }
 
 namespace {
-// From nothing recomputed on, until no less is kept.
+// Lists the levels of recomputation and their total bytes, from none to the level after which no memory is saved.
 std::vector<std::pair<std::string, int64_t>> choices_of(SessionOptions options, const SourceGraph& g,
                                                         const TrainerConfig& config, const TrainData& data) {
   std::vector<std::pair<std::string, int64_t>> out;

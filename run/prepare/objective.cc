@@ -1,3 +1,5 @@
+// Chooses the objective of a run: losses, task and teacher. The task is --task, else the data's, else the loss's.
+// The checks of labels and pairs read the data once before training, so that a bad label or a split pair fails early.
 #include "run/prepare/objective.h"
 
 #include <algorithm>
@@ -39,7 +41,7 @@ bool wants_sides(const RunSpec& spec) {
 }
 
 namespace {
-// The loss of a task on this model: one channel is a matter of yes or no.
+// Returns the default loss of a task on this model. A segmentation model with one channel is binary.
 std::string loss_of(Task task, const SourceGraph& g) {
   if (task != Task::segmentation) return default_loss(task);
   for (const int o : g.outputs) {
@@ -49,8 +51,8 @@ std::string loss_of(Task task, const SourceGraph& g) {
   return default_loss(task);
 }
 
-// One probability a row, with a loss that nobody named: a classifier of two classes, not labels of
-// which each may apply.
+// True if the model has one probability per row and the user named no loss: a binary classifier, not independent
+// labels.
 bool is_yes_or_no(const RunSpec& spec, const SourceGraph& g, const Losses& losses) {
   if (!asked_losses(spec).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
     return false;
@@ -73,7 +75,7 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  // A loss that was chosen for a classifier of one logit would pass for one of several labels.
+  // A loss that was chosen for a classifier with one logit would pass for a loss of independent labels.
   const bool yes_or_no = task == Task::classification && asked_losses(spec).parts.empty();
   if (objective.task == Task::none &&
       (task == Task::token || task == Task::span || task == Task::segmentation || yes_or_no) && all_fit())
@@ -96,7 +98,7 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
   return objective;
 }
 
-// The classes that the output's declared dims give; -1: they do not. For cross-entropy beyond rank 2 the labels' shape
+// Returns the number of classes in the output's declared dims, or -1. For cross-entropy beyond rank 2 the labels' shape
 // decides which dimension it is.
 static int64_t declared_classes(const SourceGraph& g, const LossSpec& s) {
   const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
@@ -115,7 +117,7 @@ void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& dat
 }
 
 void check_labels(const Session& session, const Losses& losses, const Dataset& data) {
-  std::vector<LossSpec> open;  // those that the declared dims left unchecked
+  std::vector<LossSpec> open;  // losses that the declared dims left unchecked
   std::copy_if(losses.parts.begin(), losses.parts.end(), std::back_inserter(open), [&](const LossSpec& s) {
     return loss_rule(s.kind).classes != ClassAxis::none &&
            (s.label_name() != "label" || declared_classes(session.source(), s) <= 1);
@@ -163,7 +165,7 @@ void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& l
 }
 
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {
-  if (data.size() <= 1) return;  // one whole batch
+  if (data.size() <= 1) return;  // a file of tensors that is one whole batch
   for (const LossSpec& s : losses.parts) {
     const int64_t n = rows_together(s);
     if (n == 1) continue;

@@ -1,4 +1,4 @@
-// What a run is judged by, task, losses, teacher.
+// The objective of a run: task, losses and teacher, and the checks of data against them.
 #pragma once
 
 #include <memory>
@@ -16,38 +16,39 @@
 namespace amp {
 
 Task asked_task(const RunSpec& spec);  // --task; none: auto
-// Text columns are sides of one encoder: a loss on embeddings was asked for, or the task that has one.
+// True if the text columns are sides of one encoder: an embedding loss is requested, or a task that has one.
 bool wants_sides(const RunSpec& spec);
-bool lacks_output(const RunSpec& spec);  // neither --output nor a loss names what is read
-Task sides_task(const RunSpec& spec);    // then: regression where a loss takes labels, else retrieval
+bool lacks_output(const RunSpec& spec);  // neither --output nor a loss names the value to read
+Task sides_task(const RunSpec& spec);    // the task of sides: regression if a loss takes labels, else retrieval
 
-// Losses (run/prepare/losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if
-// there is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.
+// Chooses and logs the losses (run/prepare/losses.h), and the task from --task or the losses. head: the output of a
+// head, if there is one. Metrics that settings name (--require, --metric_for_best_model) are checked against the task.
 Objective choose_objective(const RunSpec& spec, const SourceGraph& graph, const std::string& head, Task task,
                            const Log& log);
 
-// --teacher, opened, with its logits in place of trailing softmaxes.
+// The model of --teacher. It reads logits before trailing softmaxes.
 struct OpenTeacher {
   Imported model;
   std::unique_ptr<Teacher> teacher;
-  std::vector<InputSpec> inputs(const std::vector<InputSpec>& fed) const;  // that it needs beyond those
+  // inputs that the teacher needs in addition to `fed`
+  std::vector<InputSpec> inputs(const std::vector<InputSpec>& fed) const;
 };
 std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses,
-                                          const Log& log);  // null when no loss distils
+                                          const Log& log);  // null if no loss distills
 
-// What would fail, or teach wrong pairs, after hours: class labels that the model has no output for (Exit::data,
-// E_DATA_LABEL); batches that part pairs or triples of rows (Exit::usage, E_PAIRS).
+// Checks that prevent late failures and wrong training: class labels without a model output (Exit::data, E_DATA_LABEL),
+// and batches that split pairs or triples of rows (Exit::usage, E_PAIRS; check_pairs).
 void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset& data);
-// The same where the file leaves the classes' dimension open, or where the shapes of outputs and labels say which it
-// is: by the shapes that the first sample gives.
+// Checks the labels of losses that the declared dims leave open: unknown class dimension, or one that the shapes of
+// outputs and labels decide. Uses the shapes that the first sample gives.
 void check_labels(const Session& session, const Losses& losses, const Dataset& data);
-int64_t rows_per_item(const Losses& losses);  // rows of a batch that one item takes: a pair's 2
-// A warning where cosine_mse is given numbers that no cosine can be: scores from 0 to 5.
+int64_t rows_per_item(const Losses& losses);  // batch rows per item: 2 for a pair
+// Warns if cosine_mse is given labels outside of [-1, 1], such as scores from 0 to 5.
 void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);
-// batch_size: 0 where it counts tokens.
+// batch_size is 0 if it counts tokens.
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 
-Gate gate_of(const std::string& text);  // Exit::usage when it is none
+Gate gate_of(const std::string& text);  // Exit::usage if the text is not a gate
 void check_gates(const std::vector<std::string>& gates, const Metrics* metrics,
                  const std::string& hint = {});  // Exit::gate, E_GATE
 

@@ -1,3 +1,6 @@
+// Parameter groups: parses --param_group, assigns layer scales (--layer_decay, as in ELECTRA and BEiT) and unfreezing
+// steps, and writes them into the chunks of a FlatLayout. Rows are applied in order, so a later row overrides an
+// earlier one. Tied parameters are handled through their master.
 #include "run/prepare/param_groups.h"
 
 #include <algorithm>
@@ -93,7 +96,8 @@ size_t master(const Values& values, size_t i) {
   return values[i].tied_to < 0 ? i : static_cast<size_t>(values[i].tied_to);
 }
 
-// An adapter is where its weight is, as is the row of a repeated one; what surgery added besides is the head.
+// Returns the distance from the head. A LoRA adapter and the row of a repeated parameter have the depth of their
+// weight; anything else that surgery added belongs to the head (0).
 int depth_of(const LayerDepths& layers, const SourceValue& v) {
   for (const std::string& end : {std::string(), std::string(".lora_A"), std::string(".lora_B"), std::string(".row")}) {
     if (!v.name.ends_with(end)) continue;
@@ -103,7 +107,7 @@ int depth_of(const LayerDepths& layers, const SourceValue& v) {
   return 0;
 }
 
-// The scales begin at 1: at the last layer where nothing lies behind it.
+// Sets depth, scale and unfreezing step of each parameter. The scales begin at 1 at the last part that has parameters.
 void scale_layers(ParamGroups& groups, const Values& values) {
   int least = -1;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -143,7 +147,7 @@ void refuse_rule_of_all_steps(const RunSpec& spec, const std::string& flag) {
          "freeze parameters for good (--freeze), or another --optimizer");
 }
 
-// What the update rule has no way for.
+// Fails for keys that the optimizer does not support.
 void check_rule(const ParamGroup& row, const RunSpec& spec) {
   if (row.unfreeze_step.value_or(0) > 0)
     refuse_rule_of_all_steps(spec, cat("--param_group '", printable(row.glob), "': unfreeze_step"));
@@ -176,7 +180,7 @@ void apply_row(ParamGroups& groups, const ParamGroup& row, const RunSpec& spec, 
 }
 
 struct Count {
-  int64_t tensors = 0, parameters = 0, frozen = 0;  // that train; tensors that do not
+  int64_t tensors = 0, parameters = 0, frozen = 0;  // trainable tensors and parameters; frozen tensors
   void add(const Chunk& c) {
     (c.frozen ? frozen : tensors) += 1;
     if (!c.frozen) parameters += c.numel;
@@ -207,7 +211,7 @@ std::string text_of(const ParamGroup& row) {
   return join(parts, ", ");
 }
 
-// By distance from the head, those that something lies at.
+// Rows of the layer table by distance from the head; only layers with parameters.
 struct LayerRow {
   std::string name;
   double scale = 1;
@@ -263,7 +267,7 @@ ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, Sou
   if (by_layer && layers.layers.empty()) no_layers(spec, g);
   if (by_layer) scale_layers(groups, g.values);
   if (spec.optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(spec, "--gradual_unfreezing");
-  std::map<size_t, std::string> frozen;  // master -> the glob that froze it
+  std::map<size_t, std::string> frozen;  // master -> glob of the row that froze it
   for (const ParamGroup& row : groups.rows) {
     std::set<size_t> masters;
     for (size_t i = 0; i < g.values.size(); ++i) {

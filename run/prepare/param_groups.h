@@ -1,4 +1,4 @@
-// Parameter groups: what --param_group and --layer_decay come to for each parameter.
+// Parameter groups: the effect of --param_group, --layer_decay and --gradual_unfreezing on each parameter.
 #pragma once
 
 #include <map>
@@ -17,44 +17,44 @@ namespace amp {
 // A row of --param_group: "GLOB: lr=1e-5, weight_decay=0", or {"params": "GLOB", "lr": 1e-5}.
 struct ParamGroup {
   std::string glob;
-  std::optional<double> lr;        // its peak; it follows the schedule
-  std::optional<double> lr_scale;  // times the schedule's
+  std::optional<double> lr;        // peak rate; follows the schedule
+  std::optional<double> lr_scale;  // factor of the schedule's rate
   std::optional<double> weight_decay;
   std::optional<bool> freeze;
-  std::optional<double> max_grad_norm;   // of the row's own gradients
-  std::optional<int64_t> unfreeze_step;  // applied steps before which they stay as they are
-  std::optional<bool> adamw;             // under a rule of matrices
+  std::optional<double> max_grad_norm;   // clips the norm of this row's gradients
+  std::optional<int64_t> unfreeze_step;  // frozen before this applied step
+  std::optional<bool> adamw;             // updated by AdamW under an optimizer for matrices (muon)
 };
-// Usage errors E_FLAG_VALUE, E_FLAG_RANGE for what does not read as one.
+// Parses --param_group. Usage errors E_FLAG_VALUE and E_FLAG_RANGE for malformed rows.
 std::vector<ParamGroup> asked_groups(const RunSpec& spec);
 
 struct ParamGroups {
-  struct Own {  // what a parameter has in the place of the run's
+  struct Own {  // overrides of the run's settings for one parameter
     double lr_factor = 1;
     std::optional<double> weight_decay;
-    int depth = 0;       // below the head
-    int clip_group = 0;  // the row's number, from 1; 0: with all others
+    int depth = 0;       // distance from the head
+    int clip_group = 0;  // number of the row, from 1; 0: clipped with all other parameters
     double max_grad_norm = 0;
     int64_t unfreeze_step = 0;
     bool adamw = false;
   };
   std::vector<ParamGroup> rows;
-  std::vector<std::set<std::string>> members;  // of each row, by the name of their chunk
+  std::vector<std::set<std::string>> members;  // per row: names of the chunks
   double layer_decay = 1;
   int64_t unfreezing = 0;  // applied steps from one layer to the next
   LayerDepths layers;
-  std::map<std::string, Own> own;  // by the name of a chunk
+  std::map<std::string, Own> own;  // key: name of a chunk
 };
 
-// Of a model with its head and adapters; freezes what rows freeze. E_GLOB for a glob that matches nothing,
-// E_LAYER_DECAY when no layers are found.
+// Builds the groups of a model that has its head and adapters already. Freezes the parameters of rows with freeze=true.
+// E_GLOB if a glob matches nothing, E_LAYER_DECAY if no layers are found.
 ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, SourceGraph& graph);
 
 void apply_groups(const ParamGroups& groups, FlatLayout& layout);
 
-// A line for each row and for the layers; in full, and each parameter, as details.
+// Logs a line per row and one for the layers. Details (--verbose) list every layer and parameter.
 void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayout& layout, const Log& log);
-// {"param_group": [...], "layer_decay": [...]}, with what falls into each: for run.json.
+// Returns {"param_group": [...], "layer_decay": [...]} with the parameters of each, for run.json.
 std::string groups_json(const ParamGroups& groups, const FlatLayout& layout);
 
 }  // namespace amp

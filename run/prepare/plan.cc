@@ -1,3 +1,5 @@
+// Builds, measures and renders precision plans for the verb `plan`. The cost comes from a compiled graph: a forward
+// graph with zero inputs, or the training graph of the first micro-batch.
 #include "run/prepare/plan.h"
 
 #include "base/text.h"

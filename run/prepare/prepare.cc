@@ -1,3 +1,6 @@
+// prepare(): turns a RunSpec into a PreparedRun. The order matters: labels decide the head, the head decides which
+// inputs the data must feed, and the data decide the longest batch and the steps. Everything that can fail without
+// computing fails here, before the run's folder is written.
 #include "run/prepare/prepare.h"
 
 #include <algorithm>
@@ -33,7 +36,7 @@ namespace amp {
 
 namespace {
 
-// What the flags alone contradict, before a folder is looked at or written.
+// Fails for settings that contradict each other, before a folder is read or written.
 void require_one_kind(const RunSpec& spec) {
   if (data_kind(spec, spec.data.train) != DataKind::tensors && names_features(spec) &&
       !spec.data.text.text_columns->empty())
@@ -41,7 +44,8 @@ void require_one_kind(const RunSpec& spec) {
          "name the label of texts with --label_column");
 }
 
-// Labels decide the head, the head decides which inputs the data must feed.
+// Reads the facts of the training data that the model's head depends on. `read` receives a table of features, `labels`
+// the labels.
 DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
   const DataKind kind = data_kind(spec, spec.data.train);
@@ -49,7 +53,7 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   f.images = kind == DataKind::images;
   f.features = kind == DataKind::features;
   f.task = asked_task(spec);
-  if (kind == DataKind::tensors) return f;  // outputs are trained as they are
+  if (kind == DataKind::tensors) return f;  // the model's outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
     auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
@@ -65,7 +69,8 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   return f;
 }
 
-// Classes of the run that goes on: its weights were trained in that order, whatever the rules are today.
+// Returns the classes of the run that is resumed. Its weights were trained in that order, even if the rules for class
+// order have changed.
 std::vector<std::string> resumed_classes(const PreparedRun& run) {
   if (!run.folder || !run.folder->checkpoint() || !path_exists(run.folder->work() + "/" + kExportRecord)) return {};
   return read_export_record(run.folder->work()).facts.classes.names;
@@ -148,13 +153,13 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
   const RunSpec& spec = run.spec;
   const SourceGraph& g = run.graph();
   if (run.aim != Aim::measure_plan && !measures_plan(spec)) return choose_plan(spec, run.job(), g, run.host.log);
-  const std::string earlier = work + "/precision_plan.json";  // of the run that goes on
+  const std::string earlier = work + "/precision_plan.json";  // of the resumed run
   if (run.folder && run.folder->checkpoint() && path_exists(earlier))
     return decide(g, load_op_list(earlier), *spec.precision.use_bf16 ? DType::bf16 : DType::f16);
   return calibrate_plan(spec, run.job(), g, run.ready.objective, *run.data.train, run.data.text, run.host.log).plan;
 }
 
-// Of a run that goes on: refused before anything is written.
+// Checks the checkpoint against the settings and restores its schedule. Called before anything is written.
 void take_up(PreparedRun& run, const Checkpoint& checkpoint) {
   require_same(checkpoint.hashes, run.config.fixed);
   run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
@@ -173,7 +178,7 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
       return false;
     }
   };
-  if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
+  if (!fits(3) || fits(longest)) return;  // the training graph reports other errors better
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
   fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
@@ -193,11 +198,12 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.model = std::move(model);
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
-  ShapeFixing shapes(g);  // before a head is sought, whose place is found by binding the graph
+  ShapeFixing shapes(g);  // before the head search, which binds the graph
   shapes.fix(spec.model.output.empty() || g.find(spec.model.output) < 0 ? g.outputs
                                                                         : std::vector<int>{g.find(spec.model.output)});
   const bool wants_head = facts.text || facts.images || !spec.model.cut_at.empty() || !spec.model.head_from.empty();
-  const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());  // its outputs may be one
+  // a table's target may be a number
+  const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());
   const Shaped shaped = shape_model(spec, job, out.model, classes,
                                     facts.sides                            ? "embedding"
                                     : wants_head && !writes_text(out.task) ? name_of(out.task)
@@ -224,7 +230,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   return out;
 }
 
-// The default is for models that know something.
+// Notes that the default rate is for pretrained models, if the weights are random.
 static void hint_at_rate(const PreparedRun& run) {
   if (run.aim != Aim::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
       !never_trained(*run.ready.model.doc))
@@ -240,7 +246,8 @@ static void tell_scaled_rate(const PreparedRun& run) {
                         run.spec.optimization.lr_base_size, " samples a step"));
 }
 
-// A run that begins with another run's model reads texts by that run's tokenizer.
+// Resolves a model folder to its files. Text data of a run that starts from another run's model use that run's
+// tokenizer.
 static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   RunSpec spec = with_model_files(given, log);
   if (spec.data.train.empty() || data_kind(spec, spec.data.train) != DataKind::text) return spec;
@@ -266,7 +273,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
     run->folder.emplace(std::move(request), host.log);
   }
-  std::shared_ptr<const FeatureTable> table;  // a table of features, read once
+  std::shared_ptr<const FeatureTable> table;  // read once, used by inspection and by the dataset
   DataLabels labels;
   run->facts = look_at_data(run->spec, table, labels, host.log);
   for (const std::string& what : suspicious_labels(labels.texts)) host.log.warning(what);

@@ -1,4 +1,5 @@
-// What a RunSpec comes to: the model made ready, the data, the plan, the settings resolved. Nothing is computed yet.
+// PreparedRun: the model with head and losses, the data, the precision plan and the resolved settings. Nothing is
+// computed yet.
 #pragma once
 
 #include <memory>
@@ -17,15 +18,16 @@
 
 namespace amp {
 
-// What of the data decides how the model is made ready; kept in the run's folder, so that an export needs no data.
+// Facts about the training data that model preparation depends on. They are stored in the run's folder, so that an
+// export needs no data.
 struct DataFacts {
-  bool text = false;         // a table with texts
+  bool text = false;         // a table of texts
   bool images = false;       // a folder or a table of image files
-  bool features = false;     // a table of features; none of these: tensors
-  bool sides = false;        // text columns are sequences of their own
+  bool features = false;     // a table of features; none of the three: a file of tensors
+  bool sides = false;        // each text column is a separate sequence
   Task task = Task::none;    // how labels are read
   ClassNames classes;        // in the order of the model's outputs
-  std::string class_source;  // what the order was taken from, for people
+  std::string class_source;  // source of the order, for messages
   DataKind kind() const {
     return text ? DataKind::text : images ? DataKind::images : features ? DataKind::features : DataKind::tensors;
   }
@@ -35,19 +37,20 @@ struct ReadyModel {
   Imported model;  // with its head, dropout and adapters
   Task task = Task::none;
   Objective objective;
-  std::vector<int> outputs;  // that the losses read
+  std::vector<int> outputs;  // graph values that the losses read
   Trainable trainable;
   ParamGroups groups;
 };
-// `facts` and the same settings give the same model, whatever has become of the data.
+// Adds head, dropout and adapters, chooses the objective and the trainable parameters. The result depends on `facts`
+// and the settings only, not on the data files.
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);
 
-// E_SEQ_LEN (exit 5) for texts longer than the model's position table, with the length that fits, before anything is
-// computed. longest_of: tokens of the longest batch.
+// Fails with E_SEQ_LEN (exit 5) before anything is computed if texts are longer than the model's position table; the
+// message states the length that fits. longest_of: tokens of the longest batch.
 void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest);
 int64_t longest_of(const RunSpec& spec, const Dataset& data);
 
-// What a run is prepared for: training in output_dir; knowing what it would take; measuring a precision plan.
+// Purpose of a prepared run: training in output_dir, estimating memory and time, or measuring a precision plan.
 enum class Aim { train, estimate, measure_plan };
 
 struct PreparedRun {
@@ -57,9 +60,9 @@ struct PreparedRun {
   DataFacts facts;
   ReadyModel ready;
   std::unique_ptr<OpenTeacher> teacher;
-  std::optional<OutputFolder> folder;        // Aim::train, of the first rank
-  std::optional<Checkpoint> checkpoint;      // of other ranks: where the first one's folder goes on from
-  std::shared_ptr<const Features> features;  // of a table, learnt
+  std::optional<OutputFolder> folder;        // Aim::train, first rank only
+  std::optional<Checkpoint> checkpoint;      // other ranks: the checkpoint that the first rank resumes from
+  std::shared_ptr<const Features> features;  // fitted on a table of features
   TrainData data;
   PrecisionPlan plan;
   TrainerConfig config;
@@ -68,11 +71,10 @@ struct PreparedRun {
   SourceGraph& graph() { return ready.model.graph; }
 };
 
-// Reads all that training needs, and refuses what it could not do: errors of settings, model, data and folder come from
-// here. Writes nothing.
+// Reads everything that training needs. Errors of settings, model, data and folder are raised here. Writes nothing.
 std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Aim aim = Aim::train);
 
-// The first micro-batch: the longest text, which sets the size of all memory.
+// Returns the micro-batch with the longest texts, which determines the size of all memory.
 Tensors first_batch(PreparedRun& run);
 
 }  // namespace amp

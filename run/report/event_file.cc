@@ -1,3 +1,5 @@
+// TensorBoard event files, without TensorFlow: TFRecord framing and the few protobuf fields that scalars need
+// (base/wire_format.h). Records are appended with write(2), so that TensorBoard reads them during the run.
 #include "run/report/event_file.h"
 
 #include <fcntl.h>
@@ -19,7 +21,7 @@ namespace amp {
 
 namespace {
 
-// Event: wall_time = 1, step = 2; what it tells follows.
+// Encodes the fields of Event that all events have: wall_time = 1, step = 2. The payload is appended by the caller.
 std::string event(int64_t step, double wall_time) {
   std::string out;
   put_key(out, 1, Wire::fixed64);
@@ -30,13 +32,13 @@ std::string event(int64_t step, double wall_time) {
   return out;
 }
 
-std::string version_event(double wall_time) {  // file_version = 3: the first of every file
+std::string version_event(double wall_time) {  // file_version = 3; the first event of every file
   std::string out = event(0, wall_time);
   put_bytes(out, 3, "brain.Event:2");
   return out;
 }
 
-// session_log = 7 {status = 1: START}: what was told of this step and later is void.
+// session_log = 7 {status = 1: START}: invalidates earlier events of this and later steps.
 std::string start_event(int64_t step, double wall_time) {
   std::string log, out = event(step, wall_time);
   put_key(log, 1, Wire::varint);
@@ -45,7 +47,7 @@ std::string start_event(int64_t step, double wall_time) {
   return out;
 }
 
-// The step of an event: 0 where it names none; none for what is no message.
+// Returns the step of an event, 0 if it has none; nullopt if the bytes are not a message.
 std::optional<int64_t> step_of(std::string_view message) {
   int64_t step = 0;
   const bool whole = each_field(message, [&](uint64_t field, uint64_t number, std::string_view) {
@@ -71,7 +73,7 @@ T fixed_at(std::string_view data, size_t at) {
   return v;
 }
 
-// The first record's bytes; none where it is cut off or damaged.
+// Returns the first record's bytes; nullopt if it is truncated or damaged.
 std::optional<std::string_view> first_record(std::string_view file) {
   if (file.size() < kHead + kTail) return std::nullopt;
   const auto size = fixed_at<uint64_t>(file, 0);
@@ -82,7 +84,7 @@ std::optional<std::string_view> first_record(std::string_view file) {
   return data;
 }
 
-std::string file_name(int64_t first_step) {  // TensorBoard reads a folder's files in the order of their names
+std::string file_name(int64_t first_step) {  // TensorBoard reads the files of a folder in the order of their names
   std::ostringstream out;
   out << kEventFilePrefix << std::setw(12) << std::setfill('0') << first_step;
   return out.str();

@@ -1,8 +1,7 @@
-// Event files, as TensorBoard reads them: TFRecords (a length, the masked CRC-32C of it, the bytes, theirs) of Event
-// messages whose values are plain floats. A run's folder has one for each process that trained it, called by the step
-// at which that began.
+// TensorBoard event files: TFRecords (length, masked CRC-32C of the length, bytes, masked CRC-32C of the bytes) of
+// Event messages with plain floats. A run's folder has one file per process that trained it, named by the first step.
 //
-// The few fields of tensorflow/core/util/event.proto and framework/summary.proto that a scalar needs are written by
+// The few fields of tensorflow/core/util/event.proto and framework/summary.proto that a scalar needs are encoded by
 // hand: file_version, wall_time, step, summary.value (tag, simple_value), session_log.status.
 #pragma once
 
@@ -23,14 +22,14 @@ struct Scalar {
 
 class EventFile {
  public:
-  // A resumed run gives the step it continues at: events of that step and later are taken out of the folder's other
-  // event files, and a TensorBoard that is looking on is told to forget them (SessionLog START). Errors: Exit::storage.
+  // first_step: the step at which a resumed run continues. Events of that step and later are removed from the folder's
+  // other event files, and a running TensorBoard discards them (SessionLog START). Errors: Exit::storage.
   EventFile(const std::string& folder, int64_t first_step, double wall_time);
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
   ~EventFile();
 
-  void write(int64_t step, double wall_time, std::span<const Scalar> scalars);  // handed to the system at once
+  void write(int64_t step, double wall_time, std::span<const Scalar> scalars);  // written to the file at once
 
  private:
   void append(std::string_view records) const;
@@ -41,7 +40,7 @@ class EventFile {
 // ---- for tests
 std::string tf_record(std::string_view data);
 std::string scalar_event(int64_t step, double wall_time, std::span<const Scalar> scalars);
-// Those of its records that are whole and of steps before `first`; the rest, from the first damaged one on, is gone.
+// Returns the intact records of steps before `first`; everything from the first damaged record on is dropped.
 std::string kept_records(std::string_view file, int64_t first);
 
 }  // namespace amp

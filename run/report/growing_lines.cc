@@ -11,7 +11,7 @@ namespace amp {
 
 void GrowingLines::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;  // not there yet
+  if (fd < 0) return;  // does not exist yet
   struct stat s {};
   if (::fstat(fd, &s) == 0 && (s.st_ino != inode_ || s.st_size < offset_)) {
     inode_ = s.st_ino;

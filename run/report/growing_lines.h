@@ -1,5 +1,5 @@
-// A file of JSON lines that another part of the program is writing: what has come since the last look. A file that was
-// replaced (a resumed run's) or cut is read from its beginning again.
+// Incremental reader of a JSONL file that is being written: each call returns only new lines. A file that was replaced
+// (by a resumed run) or truncated is read from its beginning again.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class GrowingLines {
  public:
   explicit GrowingLines(std::string path) : path_(std::move(path)) {}
 
-  // begin: before what follows is read from the beginning. Lines that are no JSON object are left out, a last one that
-  // is not whole yet waits for the next look.
+  // Calls line() for each new JSON object; begin() is called before a read from the beginning. Lines that are not JSON
+  // objects are skipped. An incomplete last line is left for the next call.
   void read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line);
 
  private:
@@ -24,14 +24,14 @@ class GrowingLines {
   int64_t offset_ = 0;
 };
 
-// Of lines that come one by one at most about `most`, evenly spaced: every n-th, n a power of two. Those that must be
-// kept are, `most` of them at least.
+// Keeps about `most` of the added lines, evenly spaced: every n-th, n a power of two. Up to `most` lines added with
+// keep=true are kept in addition.
 class Thinned {
  public:
   explicit Thinned(size_t most) : most_(most) {}
   void clear() { *this = Thinned(most_); }
   void add(nlohmann::json line, bool keep = false);
-  std::vector<nlohmann::json> lines() const;  // in order, the last one always among them
+  std::vector<nlohmann::json> lines() const;  // in order; includes the last line
 
  private:
   struct Line {

@@ -1,3 +1,5 @@
+// CSV of a run's metrics: merges metrics.jsonl and eval.jsonl by step. The columns of training come first in a fixed
+// order, those of evaluation have the prefix eval_.
 #include "run/report/metrics_csv.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-using CsvRow = std::map<std::string, std::string>;  // by column
+using CsvRow = std::map<std::string, std::string>;  // key: column
 constexpr const char* kFirst[] = {"epoch", "loss", "lr", "loss_scale", "grad_norm", "skipped"};
 
 std::string cell(const json& value) {
@@ -47,7 +49,7 @@ std::map<int64_t, CsvRow> rows_of(const std::string& folder) {
   return rows;
 }
 
-// Those of training first, each in a fixed order.
+// Returns the columns: training first, then evaluation, each in a fixed order.
 std::vector<std::string> columns_of(const std::vector<std::map<int64_t, CsvRow>>& runs) {
   std::set<std::string> names;
   for (const auto& run : runs) {

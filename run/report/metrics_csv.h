@@ -1,4 +1,4 @@
-// The metrics of runs as a table for spreadsheets and data frames.
+// Exports the metrics of runs as CSV.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace amp {
 
-// CSV of metrics.jsonl and eval.jsonl: a row for each step that was done, counted from 1 as TensorBoard has them, the
-// evaluation after it in columns eval_NAME of the same row; 0 is the evaluation before training. Empty where there is
-// no number. Of several runs a first column names the run. Exit::usage E_RUN: a folder that no run wrote.
+// Returns the CSV of metrics.jsonl and eval.jsonl: one row per step, counted from 1 as in TensorBoard. The evaluation
+// after a step is in the columns eval_NAME of its row; row 0 is the evaluation before training. Missing numbers are
+// empty cells.
+// With several runs the first column names the run. Exit::usage E_RUN if a folder contains no run.
 std::string metrics_csv(const std::vector<std::string>& run_folders);
 
 }  // namespace amp

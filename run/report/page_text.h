@@ -1,4 +1,4 @@
-// The pages that runs write, embedded at build time.
+// The files of the report page, embedded at build time.
 #pragma once
 
 #include <span>

@@ -1,3 +1,5 @@
+// Log lines at the start of a training run, and run.json. The keys of run.json are read by the report page
+// (run/report/page/page.js), by tests and by users' scripts: do not rename them.
 #include "run/report/report.h"
 
 #include <omp.h>
@@ -37,7 +39,7 @@ nlohmann::json metrics_json(const std::optional<Metrics>& m) {
   return j;
 }
 
-// Names of the metrics that a summary tells, the one that was asked for first.
+// Returns the names of the metrics in summaries; the requested one comes first.
 nlohmann::json told_metrics(const RunSpec& spec, const std::optional<Metrics>& m) {
   nlohmann::json names = nlohmann::json::array();
   if (!m) return names;
@@ -49,7 +51,7 @@ nlohmann::json told_metrics(const RunSpec& spec, const std::optional<Metrics>& m
   return names;
 }
 
-// What makes the result doubtful.
+// Returns warnings that make the result doubtful.
 nlohmann::json warnings_of(const TrainResult& r, const RunFacts& facts) {
   nlohmann::json out = nlohmann::json::array();
   if (const std::string text = not_finite_losses_text(facts, r.steps); !text.empty()) out.push_back(text);
@@ -64,7 +66,7 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// Whether the CPU multiplies in the plan's 16-bit type, and which type is worth it here.
+// Describes whether the CPU multiplies in the plan's 16-bit type, and which type is faster on it.
 std::string arithmetic(const PrecisionPlan& plan) {
   if (!plan.any_low()) return "";
   if (plan.low == DType::bf16 && cpu_has_bf16())
@@ -75,7 +77,7 @@ std::string arithmetic(const PrecisionPlan& plan) {
   return emulated + (plan.low == DType::f16 && cpu_has_bf16() ? "; --use_bf16 is the faster type here" : "");
 }
 
-// What --verbose adds: how parameters are updated and when, and how many nodes of each class are in 16 bits.
+// Logs details for --verbose: optimizer, schedule, and the nodes per operator class in 16 bits.
 void describe_settings(const Session& session, const PrecisionPlan& plan, const TrainerConfig& config) {
   const Log& log = config.log;
   const ScheduleConfig& schedule = config.schedule;
@@ -89,13 +91,13 @@ void describe_settings(const Session& session, const PrecisionPlan& plan, const 
   log.detail(cat("schedule: ", schedule.kind, ", peak ", schedule.lr, ", ",
                  resolve_warmup(schedule.warmup_steps, schedule.total_steps), " of ", schedule.total_steps,
                  " steps of warm-up"));
-  std::map<std::string, std::pair<int64_t, int64_t>> by_class;  // nodes in 16 bits, in fp32
+  std::map<std::string, std::pair<int64_t, int64_t>> by_class;  // counts of nodes in 16 bits and in fp32
   for (const Decision& d : plan.nodes) ++(d.compute == Compute::f32 ? by_class[d.cls].second : by_class[d.cls].first);
   for (const auto& [name, n] : by_class)
     log.detail(cat("precision: ", name, ": ", n.first, " nodes in ", name_of(plan.low), ", ", n.second, " in fp32"));
 }
 
-// Which rows in-batch negatives are among.
+// Notes which rows serve as in-batch negatives.
 void describe_negatives(const TrainerConfig& config) {
   const int64_t parts = config.sampler.accumulation * config.sampler.ranks;
   const std::vector<LossSpec> across = losses_across_rows(config.objective.losses).parts;
@@ -173,7 +175,7 @@ double per_second(int64_t n, double seconds) { return seconds > 0 ? static_cast<
 double process_seconds() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  // the program's name may hold anything
+  // skips the program's name, which may contain spaces and parentheses
   std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string word;
   for (int i = 0; i < 19; ++i) rest >> word;
@@ -199,7 +201,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                     {"fingerprint", plan.fingerprint},
                     {"warnings", plan.warnings}};
   j["initial_metrics"] = metrics_json(r.initial);
-  j["final_metrics"] = metrics_json(r.last);  // of model.onnx
+  j["final_metrics"] = metrics_json(r.last);  // metrics of model.onnx
   j["warnings"] = warnings_of(r, facts);
   j["told_metrics"] = told_metrics(spec, r.last);
   j["metrics_as_trained"] = metrics_json(facts.as_trained);

@@ -1,4 +1,4 @@
-// What a training run says at its start and end, and what it writes beside the model.
+// Log lines and records of a training run: the start, profiles, precision_plan.json and run.json.
 #pragma once
 
 #include <optional>
@@ -14,37 +14,37 @@
 
 namespace amp {
 
-// precision_plan.json; the cost is that of a training micro-batch.
+// Writes precision_plan.json; the cost is that of a training micro-batch.
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost);
-// rows: of the first batch, which may be all of the data.
+// Logs model, precision, data and memory. rows: rows of the first batch, which may be all of the data.
 void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples,
                     int64_t rows);
 
 void tell_profile(const std::map<std::string, double>& seconds_by_operator, const Log& log);  // longest first
 void tell_profile(const UpdateProfile& update, const Log& log);
 
-double process_seconds();  // since this process was started; 0 where the system does not tell
+double process_seconds();  // seconds since this process started; 0 if unknown
 
-// What a run found out about itself, beside its result.
+// Facts that a run collects in addition to its result.
 struct RunFacts {
   std::optional<double> export_difference;    // compare_export()
-  std::optional<Metrics> as_trained;          // the last evaluation, where the file's metrics are others
-  std::optional<double> first_step_seconds;   // from the start of the process to the end of its first step
-  std::optional<PluginMemory> device_memory;  // of a GPU, when training ended
+  std::optional<Metrics> as_trained;          // the last evaluation, if the file's metrics differ
+  std::optional<double> first_step_seconds;   // from process start to the end of the first step
+  std::optional<PluginMemory> device_memory;  // of a GPU, at the end of training
   std::optional<UpdateProfile> update;        // --profile on a GPU
   std::string groups = "{}";                  // groups_json()
   int64_t losses_not_finite = 0;              // training steps whose loss was NaN or infinite
 };
 
-// A warning about them; empty: there are none.
+// Returns a warning if losses were not finite, else "".
 std::string not_finite_losses_text(const RunFacts& facts, int64_t steps);
 
-// run.json: effective configuration, hashes, metrics before and after, timing, versions.
+// Writes run.json: effective configuration, hashes, metrics before and after training, timing, versions.
 void write_run(const RunSpec& spec, const std::string& dir, const Imported& model, const PrecisionPlan& plan,
                const TrainerConfig& config, const TrainResult& result, const RunFacts& facts, const DataFacts& data,
                bool finished);
 
-std::string isa_name();                        // the level of SIMD in use: "x86-64-v4"
-double per_second(int64_t n, double seconds);  // 0 when no time passed
+std::string isa_name();                        // the SIMD level in use: "x86-64-v4"
+double per_second(int64_t n, double seconds);  // 0 if seconds is 0
 
 }  // namespace amp

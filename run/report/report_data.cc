@@ -1,3 +1,5 @@
+// Collects the data of the report page from the files in a run's folder. Curves are thinned, and large tables are
+// dropped, so that the page stays small for long runs. Logs are read incrementally.
 #include "run/report/report_data.h"
 
 #include <algorithm>
@@ -15,16 +17,16 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-constexpr size_t kPoints = 2000;      // of a curve: more than a screen has columns
+constexpr size_t kPoints = 2000;      // points per curve: more than the columns of a screen
 constexpr size_t kEvals = 500;        // evaluations
-constexpr size_t kMatrix = 40;        // classes of a confusion matrix that a page can show
-constexpr size_t kNames = 200;        // classes that are told one by one
-constexpr int64_t kFile = 4 << 20;    // bytes of a file that is shown as it is
-constexpr int64_t kPlan = 256 << 20;  // of precision_plan.json, which has a line a node
+constexpr size_t kMatrix = 40;        // classes of a confusion matrix that the page can show
+constexpr size_t kNames = 200;        // classes that are listed individually
+constexpr int64_t kFile = 4 << 20;    // bytes of a file that is embedded unchanged
+constexpr int64_t kPlan = 256 << 20;  // bytes of precision_plan.json, which has one line per node
 constexpr size_t kTable = 60;         // operators of the precision plan
 constexpr const char* kCurves[] = {"step", "loss", "lr", "grad_norm", "loss_scale", "samples_per_s", "memory"};
 
-// Null where it is not there, is being written by an older version or is larger than any that a run writes.
+// Reads a JSON object; null if the file is missing, not a complete object, or larger than any that a run writes.
 json small_file(const std::string& path, int64_t most = kFile) {
   if (!path_exists(path) || is_dir(path)) return nullptr;
   std::error_code none;
@@ -50,7 +52,7 @@ json bounded(json run) {
   return run;
 }
 
-// How many nodes of each operator compute in which type, and to which class of operators the plan counted them.
+// Counts the nodes of each operator by compute type and by the plan's operator class.
 json plan_summary(const std::string& folder) {
   const json plan = small_file(folder + "/precision_plan.json", kPlan);
   if (!plan.is_object() || !plan.contains("nodes")) return nullptr;
@@ -130,7 +132,7 @@ json ReportData::read() {
     for (size_t c = 0; c < std::size(kCurves); ++c) curves[kCurves[c]].push_back(point[c]);
     if (point[std::size(kCurves)] == json(true)) skipped.push_back(point[0]);
   }
-  if (!plan_ || plan_->is_null()) plan_ = plan_summary(folder_);  // a run never changes it
+  if (!plan_ || plan_->is_null()) plan_ = plan_summary(folder_);  // fixed for the whole run
   std::string name = std::filesystem::path(folder_).lexically_normal().string();
   while (name.size() > 1 && name.back() == '/') name.pop_back();
   return {{"name", name},
@@ -149,7 +151,7 @@ std::string page_json(const json& data) {
   std::string text;
   for (const char c : data.dump(-1, ' ', false, json::error_handler_t::replace)) {
     if (c == '<') {
-      text += "\\u003c";  // a < of JSON stands in a string
+      text += "\\u003c";  // in JSON a < occurs only in strings
     } else {
       text += c;
     }

@@ -1,5 +1,5 @@
-// What a run's report shows, as JSON, from the files in its folder: metrics.jsonl, eval.jsonl, run.json, samples.json,
-// precision_plan.json. It is bounded however long the run and whatever its data hold.
+// The data of a run's report as JSON, from the files in its folder: metrics.jsonl, eval.jsonl, run.json, samples.json,
+// precision_plan.json. Its size is bounded for any run length.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,10 @@
 
 namespace amp {
 
-// Its run.json. Exit::usage E_RUN: a folder that no run wrote.
+// Returns the folder's run.json. Exit::usage E_RUN if the folder contains no run.
 nlohmann::json run_record(const std::string& run_folder);
 
-// One run's report, again and again while it goes on: of its logs only what is new is read.
+// Reads one run's report repeatedly while the run continues. Only new lines of its logs are read.
 class ReportData {
  public:
   explicit ReportData(std::string folder);
@@ -27,7 +27,7 @@ class ReportData {
   std::optional<nlohmann::json> plan_;
 };
 
-// JSON text that stands in a page: no tag of it can end the script that it lies in.
+// Returns JSON text that is safe inside a <script> element: no tag in it can end the script.
 std::string page_json(const nlohmann::json& data);
 
 }  // namespace amp

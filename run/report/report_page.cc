@@ -20,7 +20,7 @@ void replace_mark(std::string& page, std::string_view mark, const std::string& b
   page.replace(at, mark.size(), by);
 }
 
-// What a content security policy names an inline script by.
+// Returns the hash by which a content security policy allows the inline script.
 std::string script_hash(const std::string& page) {
   const std::string begin = "<script>", end = "</script>";
   const size_t from = page.find(begin) + begin.size();

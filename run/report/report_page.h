@@ -1,5 +1,5 @@
-// A run's report as a page: one file without outside parts, for a browser, light or dark, wide or narrow. Its content
-// security policy lets nothing run but its own script, whatever a run's data hold.
+// The report of runs as a self-contained HTML page with light, dark and narrow layouts. Its content security policy
+// allows only its own script, whatever the run's data contain.
 #pragma once
 
 #include <string>
@@ -9,19 +9,20 @@
 
 namespace amp {
 
-// From the files of finished, stopped or running runs (run/report/report_data.h); with several folders one page compares them.
+// Builds the page from the files of finished, stopped or running runs (run/report/report_data.h). With several folders
+// the page compares them.
 std::string report_page(const std::vector<std::string>& run_folders);
 
-// data: {"runs": [ReportData::read() ..], "running": whether they go on, "updated": seconds since 1970}
+// data: {"runs": [ReportData::read() ..], "running": true if they continue, "updated": seconds since 1970}
 std::string page_of(const nlohmann::json& data);
 nlohmann::json page_data(std::vector<nlohmann::json> runs, bool running);
 
-// The same runs as a table of text, a line each: time, memory, and the metrics that a summary tells; in parentheses
-// time and memory as multiples of the first run's.
+// Returns a text table with one line per run: time, memory, and the metrics of summaries. Times and memory are also
+// given as multiples of the first run's, in parentheses.
 std::string report_table(const std::vector<std::string>& run_folders);
 
 inline constexpr const char* kReportFile = "report.html";
-// Its own, into it.
+// Write the run's page into its folder.
 void write_report_page(const std::string& run_folder);
 void write_report_page(const std::string& run_folder, ReportData& data, bool running);
 

@@ -1,3 +1,5 @@
+// HTTP server of a live report, with GNU libmicrohttpd in one thread. Requests are answered from memory or from two log
+// files that are opened by fixed names. The Host header is checked against DNS rebinding.
 #include "run/report/report_server.h"
 
 #include <arpa/inet.h>
@@ -27,13 +29,13 @@ namespace amp {
 namespace {
 
 constexpr unsigned kConnections = 16, kSeconds = 10;
-constexpr size_t kMemory = 32768;  // of a connection: its request and the head of its answer
-constexpr double kFresh = 0.5;     // seconds for which what was read is good enough
+constexpr size_t kMemory = 32768;  // bytes per connection: the request and the response headers
+constexpr double kFresh = 0.5;     // seconds for which the data read last are reused
 
 struct HttpAnswer {
   unsigned status = MHD_HTTP_OK;
   std::string type = "text/plain; charset=utf-8", text = {};
-  int file = -1;  // sent instead of the text
+  int file = -1;  // if >= 0, sent instead of the text
   uint64_t size = 0;
 };
 
@@ -51,7 +53,7 @@ int listen_on(int port) {
   at.sin_family = AF_INET;
   at.sin_port = htons(static_cast<uint16_t>(port));
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int yes = 1;  // a run that follows another takes its port over
+  const int yes = 1;  // a later run may reuse the port
   if (fd >= 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
       ::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 && ::listen(fd, kConnections) == 0)
     return fd;
@@ -67,7 +69,7 @@ int port_of(int fd) {
   return ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) == 0 ? ntohs(at.sin_port) : 0;
 }
 
-// Threads that are made while it lives leave signals to the others.
+// Blocks all signals in threads that are created during its lifetime, so that other threads handle them.
 class NoSignals {
  public:
   NoSignals() {
@@ -87,9 +89,9 @@ class NoSignals {
 
 struct ReportServer::Daemon {
   std::mutex mutex;
-  std::string folder;              // under the mutex
-  std::optional<ReportData> data;  // of `folder`; read by the daemon's thread, moved under the mutex
-  std::string json;                // what it was
+  std::string folder;              // guarded by the mutex
+  std::optional<ReportData> data;  // data of `folder`; read by the daemon's thread, replaced under the mutex
+  std::string json;                // its last JSON
   double read_at = 0;
   int port = 0;
   MHD_Daemon* mhd = nullptr;
@@ -119,7 +121,7 @@ struct ReportServer::Daemon {
       return out;
     }
     if (out.file >= 0) ::close(out.file);
-    out.file = -1;  // none yet: no lines
+    out.file = -1;  // the file does not exist yet: an empty answer
     return out;
   }
 
@@ -136,7 +138,7 @@ struct ReportServer::Daemon {
 namespace {
 
 MHD_Result send(MHD_Connection* to, const HttpAnswer& a) {
-  MHD_Response* const r = a.file >= 0 ? MHD_create_response_from_fd64(a.size, a.file)  // closes the file
+  MHD_Response* const r = a.file >= 0 ? MHD_create_response_from_fd64(a.size, a.file)  // libmicrohttpd closes the file
                                       : MHD_create_response_from_buffer(a.text.size(), const_cast<char*>(a.text.data()),
                                                                         MHD_RESPMEM_MUST_COPY);
   if (!r) {
@@ -159,7 +161,7 @@ MHD_Result send(MHD_Connection* to, const HttpAnswer& a) {
 
 HttpAnswer refused(unsigned status, std::string text) { return {status, "text/plain; charset=utf-8", std::move(text)}; }
 
-// C calls it: nothing is thrown.
+// Called from C, so it must not throw.
 template <class D>
 MHD_Result respond(void* self, MHD_Connection* from, const char* url, const char* method, const char*, const char*,
                    size_t*, void**) {
@@ -169,7 +171,7 @@ MHD_Result respond(void* self, MHD_Connection* from, const char* url, const char
     if (!is_this_machine(MHD_lookup_connection_value(from, MHD_HEADER_KIND, "Host")))
       return send(from, refused(MHD_HTTP_FORBIDDEN, "This server is called 127.0.0.1 or localhost.\n"));
     return send(from, static_cast<D*>(self)->answer(url));
-  } catch (const std::exception&) {  // a file that is being moved: the next request finds it
+  } catch (const std::exception&) {  // a file is being moved; the next request finds it
     return send(from, refused(MHD_HTTP_SERVICE_UNAVAILABLE, "The run's files are being moved.\n"));
   }
 }

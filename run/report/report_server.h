@@ -1,13 +1,13 @@
-// A run's report for this machine's own browsers, while it goes on: on the loopback address alone, read-only. It is GNU
-// libmicrohttpd in a thread of its own, which bounds what a client can take: connections, their memory, their time.
+// Serves a running run's report to browsers on this machine: loopback only, read-only. It runs GNU libmicrohttpd in a
+// separate thread, with limits on connections, their memory and their time.
 //
-//   /, /report.html         the page, as of now; it asks for /report.json every few seconds
-//   /report.json            what the page shows
+//   /, /report.html         the current page; it requests /report.json every few seconds
+//   /report.json            the page's data
 //   /metrics.jsonl, /eval.jsonl
 //
-// GET and HEAD; nothing else of the file system is reached, paths are compared and never opened. A request must name
-// this machine as its host (127.0.0.1, localhost, [::1], with any port: it may come through a tunnel): a page of
-// another site whose name was made to lead here is answered 403 (DNS rebinding).
+// Only GET and HEAD are allowed. Request paths are compared with these names and not opened. A request's Host must be
+// this machine (127.0.0.1, localhost, [::1], any port, so that tunnels work). Other hosts get 403, which prevents DNS
+// rebinding.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ namespace amp {
 
 class ReportServer {
  public:
-  // port 0: a free one. Exit::usage E_SERVE when nothing can listen there.
+  // port 0: any free port. Exit::usage E_SERVE if the port cannot be used.
   ReportServer(std::string run_folder, int port);
   ReportServer(const ReportServer&) = delete;
   ReportServer& operator=(const ReportServer&) = delete;
-  ~ReportServer();  // whatever clients are doing: the process does not wait for them
+  ~ReportServer();  // does not wait for clients
 
   std::string address() const;  // "http://127.0.0.1:43211/"
   int port() const;
-  void moved(std::string run_folder);  // the run's files have another place
+  void moved(std::string run_folder);  // the run's files were moved to this folder
 
  private:
   struct Daemon;

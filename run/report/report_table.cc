@@ -1,4 +1,4 @@
-// report_table() of report_page.h.
+// report_table() of report_page.h: reads run.json of each run and aligns time, memory and metrics as text.
 #include <algorithm>
 #include <filesystem>
 #include <iomanip>
@@ -27,7 +27,7 @@ const json& at(const json& from, const std::string& path) {
   return from.contains(p) ? from.at(p) : missing;
 }
 
-// "92.1 s", and behind the first run "62.3 s (0.68)"
+// Formats a value: "92.1 s"; in rows after the first, also its ratio to the first run: "62.3 s (0.68)".
 std::string beside_first(const json& value, const json& first, double unit, const std::string& name) {
   if (!value.is_number()) return "-";
   std::ostringstream out;
@@ -38,7 +38,7 @@ std::string beside_first(const json& value, const json& first, double unit, cons
   return out.str();
 }
 
-// The folders' names behind all that they have in common.
+// Returns the folders' names without their common parent folders.
 std::vector<std::string> short_names(const std::vector<std::string>& folders) {
   std::vector<std::string> names;
   for (const std::string& f : folders) {

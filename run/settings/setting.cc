@@ -1,3 +1,5 @@
+// Descriptions of settings: parsing, checking and printing of values. Every value, from the command line or from JSON,
+// is checked by parse_value() or check_value(), so that the errors are the same everywhere.
 #include "run/settings/setting.h"
 
 #include <algorithm>
@@ -54,7 +56,7 @@ std::string parse_choice(const Description& d, std::string_view given) {
   refuse(d, given, "no such value", near.empty() ? "" : cat("did you mean '", near, "'?"));
 }
 
-// "a.csv" and "b.csv": "a.csv,b.csv", as data/text_file.h reads it.
+// Joins "a.csv" and "b.csv" to "a.csv,b.csv", the form that data/text_file.h reads.
 std::string join_files(const Description& d, std::span<const std::string> texts) {
   std::vector<std::string> out;
   for (const std::string& text : texts) {

@@ -1,6 +1,5 @@
-// A setting: a member of RunSpec and all that is known of it. Whoever lets people set things (a command line, a
-// configuration file, a form) reads these; they are written in run/settings/, a row for each
-// (docs/adding_a_setting.md).
+// Setting: a member of RunSpec with its name, range, help and rules. Command lines, configuration files and forms use
+// these descriptions. Each setting is a row in run/settings/rows/ (docs/adding_a_setting.md).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ struct RunSpec;
 
 enum class SettingType { boolean, integer, number, text, list, choice };
 
-// In the order in which people are shown them.
+// In the order of help texts.
 enum class SettingGroup {
   model,
   data,
@@ -40,8 +39,8 @@ enum class SettingGroup {
 };
 std::string_view title(SettingGroup g);
 
-// A name that other trainers have for it. With when_true it is a switch that stands for a value: no_cuda is device cpu.
-// A fraction's value is below 1: warmup_ratio 1 must not become warmup_steps 1.
+// The name of a setting in another trainer. With when_true it is a switch that sets a value: no_cuda sets device to
+// cpu. A fraction must be below 1, because warmup_ratio 1 must not become warmup_steps 1.
 struct OtherName {
   OtherName(const char* spelling) : name(spelling) {}
   OtherName(const char* spelling, std::string_view yes, std::string_view no)
@@ -56,42 +55,43 @@ struct OtherName {
   bool is_switch() const { return !when_true.empty(); }
 };
 
-// Checks one text value and returns its canonical form, or nothing when it is not allowed.
+// Checks one text value and returns its canonical form, or nullopt if it is not allowed.
 using Normalise = std::optional<std::string> (*)(std::string_view text);
 
-// What a value may be, and the words for it.
+// The allowed values of a setting and their description.
 struct Description {
   std::string_view name;
-  SettingValue initial;           // the default, which has the type of all its values
-  std::string_view help;          // a sentence
-  std::string_view metavar = {};  // what stands for a value: FILE; none for a truth value or a choice
+  SettingValue initial;           // the default; its type is the type of all values
+  std::string_view help;          // one sentence
+  std::string_view metavar = {};  // placeholder of the value: FILE; none for booleans and choices
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_open = false, high_open = false, infinity_allowed = false;
   std::vector<std::string_view> choices = {};
-  std::vector<std::pair<std::string_view, std::string_view>> synonyms = {};  // value spelled elsewhere -> ours
+  std::vector<std::pair<std::string_view, std::string_view>> synonyms = {};  // value in other trainers -> our value
   std::vector<OtherName> other_names = {};
   Normalise normalise = nullptr;
-  std::string_view expected = {};  // what normalise accepts, in words
-  std::string_view alone = {};     // the value that its name alone stands for; empty: it needs one
-  bool split_commas = false;       // a list element "a,b" is two
-  bool several_files = false;      // a text that may name several files, "a.csv,b.csv": given twice, it names both
-  bool json = false;               // it, or an element, may be a JSON object, handed on as text
-  bool recorded = true;            // part of what is recorded of a run
+  std::string_view expected = {};  // description of what normalise accepts
+  std::string_view alone = {};     // the value if only the name is given; empty: a value is required
+  bool split_commas = false;       // a list element "a,b" becomes two elements
+  bool several_files = false;      // a text that may name several files ("a.csv,b.csv"); repeated values are joined
+  bool json = false;               // the value or an element may be a JSON object, which is kept as text
+  bool recorded = true;            // included in the record of a run
 
   SettingType type() const;
-  std::string allowed() const;  // "at least 0 and below 1", "one of sgd, adam, adamw"; "" when anything goes
+  std::string allowed() const;  // "at least 0 and below 1", "one of sgd, adam, adamw"; "" if every value is allowed
 };
 
-// Text -> value. Usage errors (E_USAGE) name setting, value and what is allowed. All but a list take one text.
+// Parses a value. Usage errors (E_USAGE) name the setting, the value and what is allowed. Only lists and settings with
+// several_files accept several texts.
 SettingValue parse_value(const Description& d, std::span<const std::string> texts);
-void check_value(const Description& d, const SettingValue& value);  // the same errors
-bool is_empty(const SettingValue& v);                               // a text or list that is not set
+void check_value(const Description& d, const SettingValue& value);  // throws the errors of parse_value()
+bool is_empty(const SettingValue& v);                               // an empty text or list
 
-// What a resumed run must have in common with the one that it goes on from.
+// What a resumed run must have in common with the run that it continues.
 enum class Resume {
-  same,          // the value
-  same_content,  // a file: its contents, wherever it lies
-  free           // nothing
+  same,          // the same value
+  same_content,  // a file with the same contents, at any path
+  free           // may change
 };
 
 // A pointer to a setting's value in a RunSpec. The pointer's type is the type of the value.
@@ -100,13 +100,13 @@ using ValuePlace =
                  Default<double>*, Default<std::string>*, Default<std::vector<std::string>>*>;
 using Member = std::function<ValuePlace(RunSpec&)>;
 
-// Plain data; the chained setters make the rows readable.
+// A row of the settings table. The chained setters keep the rows readable.
 struct Setting : Description {
   Setting(std::string_view name, Member member, std::string_view help);
 
   Member member;
   SettingGroup group = SettingGroup::run;
-  JobSet jobs = 0, required = 0;  // that read it; that cannot do without
+  JobSet jobs = 0, required = 0;  // jobs that read it; jobs that require it
   Resume resume = Resume::same;
   std::vector<std::pair<Job, SettingValue>> other_defaults;
 

@@ -1,3 +1,5 @@
+// The table of all settings and access to a RunSpec by name. Members may be plain values or Default<T>; std::visit over
+// ValuePlace handles both. Resume records are compared by trainer/loop/checkpoint (require_same).
 #include "run/settings/settings.h"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ struct IsDefault : std::false_type {};
 template <class T>
 struct IsDefault<Default<T>> : std::true_type {};
 
-// Members give a mutable place; the callers of this function only read it.
+// Setting::member returns a mutable pointer; callers of this function only read through it.
 ValuePlace place_of(const RunSpec& spec, const Setting& setting) { return setting.member(const_cast<RunSpec&>(spec)); }
 
 std::vector<Setting> make_settings() {
@@ -153,7 +155,7 @@ void check_settings(const RunSpec& spec, Job job) {
   }
 }
 
-// In the record what it lacks of the settings that a resumed run must have alike.
+// Adds the settings to the record that a resumed run must share and that it does not contain yet.
 static void record_settings(const RunSpec& spec, std::map<std::string, std::string>& record) {
   for (const Setting& s : settings()) {
     if (has(s.jobs, Job::train) && s.resume == Resume::same)
@@ -166,7 +168,7 @@ void add_new_settings(std::map<std::string, std::string>& record) { record_setti
 std::map<std::string, std::string> resume_record(const RunSpec& spec) {
   std::map<std::string, std::string> out;
   record_settings(spec, out);
-  // Who shares a micro-batch may change, as long as it is as large as before.
+  // The number of ranks may change if the rows of a micro-batch over all ranks stay the same.
   out["batch_size"] = cat(spec.schedule.batch_size * spec.distribution.ranks);
   for (const auto& [name, path] : input_files(spec)) {
     if (name == "model") {
@@ -174,7 +176,7 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
       continue;
     }
     const FileSum sum = is_dir(path) ? sum_of_folder(path) : sum_of_file(path);
-    std::string& text = out[name];  // of several files one after the other
+    std::string& text = out[name];  // concatenated for several files
     text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
   }
   return out;
@@ -193,7 +195,7 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
   }
   for (const std::string& file : join_files(spec)) out.emplace_back("join", file);
   if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
-      data_kind(spec, spec.data.train) == DataKind::text) {  // what lies beside the model
+      data_kind(spec, spec.data.train) == DataKind::text) {  // a tokenizer stored beside the model
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }
   return out;

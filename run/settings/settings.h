@@ -1,4 +1,4 @@
-// The settings of a RunSpec by name: read, written, shown, and what each means for a run that is resumed.
+// Access to the settings of a RunSpec by name: read, write, print, and compare for resumed runs.
 #pragma once
 
 #include <map>
@@ -14,33 +14,33 @@
 namespace amp {
 
 std::span<const Setting> settings();
-const Setting* find_setting(std::string_view name);   // null when there is none
-const Setting& setting_named(std::string_view name);  // a bug when there is none
+const Setting* find_setting(std::string_view name);   // nullptr if there is none
+const Setting& setting_named(std::string_view name);  // an internal error if there is none
 
 SettingValue value_of(const RunSpec& spec, const Setting& setting);
-bool asked_for(const RunSpec& spec, const Setting& setting);  // false for a Default that nobody assigned to
-// asked: false leaves a Default a default. A value of another type is a bug.
+bool asked_for(const RunSpec& spec, const Setting& setting);  // false for a Default without an assigned value
+// asked=false changes only the default of a Default. A value of another type is an internal error.
 void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked = true);
 
-// For a Default: what a model's metadata or a run's record says, as text, unless it was asked for; true when it took.
-// What does not read as the setting's type does not take.
+// Sets a Default to a value from a model's metadata or a run's record, unless the user assigned one. Returns true if it
+// was set. Text that does not parse as the setting's type is ignored.
 bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts);
 
-// Refuses a value that its setting does not take, of those that the job reads.
+// Checks the values of all settings that the job reads; fails for one that is not allowed.
 void check_settings(const RunSpec& spec, Job job);
 
-// By name what Resume asks for, as text; files by size and checksum, the model by its SHA-256.
+// Returns what Resume requires, by setting: values as text, files by size and checksum, the model by its SHA-256.
 std::map<std::string, std::string> resume_record(const RunSpec& spec);
-// Adds the settings that the record of an earlier version does not know: its run was made as their defaults have it.
+// Adds settings that the record of an earlier version lacks, with their defaults: that run used them.
 void add_new_settings(std::map<std::string, std::string>& record);
 
-// The files that a run reads, by setting: {"train", "train.csv"}.
+// Returns the files that a run reads, by setting: {"train", "train.csv"}.
 std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);
 
-// Whether a setting of its own (adam_beta1, momentum, ...) is one that the optimizer reads.
+// True if the optimizer reads this optimizer setting (adam_beta1, momentum, ...).
 bool optimizer_reads(const std::string& optimizer, std::string_view setting);
 
-// A JSON object {name: value} of what training reads and is not empty.
+// Returns {name: value} as JSON, for non-empty settings that training reads and records.
 std::string settings_json(const RunSpec& spec);
 
 }  // namespace amp

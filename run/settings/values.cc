@@ -1,3 +1,5 @@
+// Values of settings as text, and the parsers of values that have a syntax: step ranges, gates (METRIC>=X) and
+// key=value lists.
 #include "run/settings/values.h"
 
 #include <cmath>

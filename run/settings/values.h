@@ -1,4 +1,4 @@
-// Values of settings: as data, as text, and the two kinds that have a syntax of their own: steps and gates.
+// Values of settings as data and as text, and the two kinds with a syntax: step ranges and gates.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace amp {
 using SettingValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 std::string value_text(const SettingValue& v);  // list elements are joined by ", "
 
-// "alpha=0.9,eps=1e-6", or a JSON object, as Hugging Face writes optim_args and lr_scheduler_kwargs. Usage error
-// (E_FLAG_VALUE) naming the setting.
+// Parses "alpha=0.9,eps=1e-6" or a JSON object, the forms in which Hugging Face writes optim_args and
+// lr_scheduler_kwargs. Usage error (E_FLAG_VALUE) with the setting's name.
 std::map<std::string, std::string> parse_arguments(std::string_view setting, const std::string& text);
 
-// "3,6-8" -> {{3,3},{6,8}}: attempted steps, first and last, counted from 0. "" is none.
+// "3,6-8" -> {{3,3},{6,8}}: first and last attempted steps, counted from 0. "" gives no ranges.
 using StepRanges = std::vector<std::pair<int64_t, int64_t>>;
 std::optional<StepRanges> parse_steps(std::string_view text);
 
-// "accuracy>=0.85": a bound that a final metric must keep. met() is false for NaN.
+// "accuracy>=0.85": a bound for a final metric. met() is false for NaN.
 struct Gate {
   std::string metric;    // a name of metric_names()
   std::string relation;  // >=, >, <= or <

@@ -1,11 +1,11 @@
-// Default<T>: a setting's default that a precision plan or the model's metadata may replace.
+// Default<T>: a setting whose default a precision plan or the model's metadata may replace.
 #pragma once
 
 #include <utility>
 
 namespace amp {
 
-// Assigning a value marks it as asked for. suggest() replaces the value only if nobody assigned one.
+// Assigning a value marks it as requested by the user. suggest() replaces the value only if none was assigned.
 template <class T>
 class Default {
  public:

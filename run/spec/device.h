@@ -1,4 +1,4 @@
-// Settings of the device: threads, memory, limits, and how graphs are computed.
+// DeviceSpec: settings of the device: threads, memory, limits, and how graphs are computed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct DeviceSpec {
   std::string device = "auto";
   bool remove_padding = true, tf32 = false, fusion = true;
   int64_t threads = 0;        // 0: all cores
-  std::string memory_budget;  // of a training run, in bytes; empty: no limit
+  std::string memory_budget;  // bytes for a training run; empty: no limit
   bool gradient_checkpointing = false;
   int64_t max_graph_nodes = 200000, max_activation_bytes = 0, max_constant_bytes = 67108864, in_memory_max_size = 0;
   int64_t seed = 42;

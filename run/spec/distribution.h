@@ -1,4 +1,4 @@
-// Settings of data parallel training.
+// DistributionSpec: settings of data parallel training.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace amp {
 
 struct DistributionSpec {
-  int64_t ranks = 1;      // replicas in this process; with several processes, the number of processes
-  std::string gpus;       // "0,2": of the ranks of this machine; empty: by their number
-  double heartbeat = 15;  // seconds
+  int64_t ranks = 1;      // replicas in this process, or the number of processes if there are several
+  std::string gpus;       // "0,2": GPUs of this machine's ranks; empty: assigned by local rank
+  double heartbeat = 15;  // in seconds
   bool sync_bn = false, overlap_grad_reduce = true;
   std::string grad_reduce_dtype = "fp32", grad_reduce_trace;
-  int64_t sync_every = 1;  // steps
+  int64_t sync_every = 1;  // in steps
   bool shard_optimizer = false;
 };
 

@@ -1,4 +1,4 @@
-// Settings of evaluation, early stopping and quality gates.
+// EvaluationSpec: settings of evaluation, early stopping and quality gates.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// What the library does with a model: most settings are read for some jobs only.
+// Job: what the library does with a model. Most settings are read by some jobs only.
 #pragma once
 
 #include <cstdint>
 
 namespace amp {
 
-// write: a model file, again; build: a model that no file holds yet.
+// write: writes a model file in another form; build: creates a model file.
 enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build, generate };
 
 using JobSet = uint32_t;

@@ -1,4 +1,4 @@
-// Settings of the model: the file, its head, and which of its parameters train.
+// ModelSpec: settings of the model: the file, its head, and which parameters train.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace amp {
 
 struct ModelSpec {
-  std::string model;   // the ONNX file
-  std::string output;  // name of the graph output that the loss reads; empty: chosen by rule
+  std::string model;   // path of the ONNX file
+  std::string output;  // graph output that the loss reads; empty: chosen by rule
   std::string head_from, pooling = "auto", head = "auto", cut_at;
   int64_t num_labels = 0;  // 0: from the data or the model
   Default<double> dropout{0.1};

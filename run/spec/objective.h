@@ -1,4 +1,4 @@
-// Settings of what a run minimizes: task, losses, teacher.
+// ObjectiveSpec: settings of the objective: task, losses, teacher.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace amp {
 
 struct ObjectiveSpec {
   Default<std::string> task{"auto"};
-  Default<std::vector<std::string>> loss{{}};  // docs/losses.md; empty: the task's, the model's own, or cross_entropy
+  Default<std::vector<std::string>> loss{{}};  // docs/losses.md; empty: the task's, the model's, or cross_entropy
   double label_smoothing = 0;
-  std::string teacher;  // an ONNX file; empty: none
+  std::string teacher;  // path of an ONNX file; empty: none
   double teacher_weight = 0.5, temperature = 1;
 };
 

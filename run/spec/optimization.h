@@ -1,4 +1,4 @@
-// Settings of the optimizer: rates, groups, clipping, averages.
+// OptimizationSpec: settings of the optimizer: rates, groups, clipping, averages.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct OptimizationSpec {
   std::string decay_exclude = "auto";
   std::vector<std::string> param_group;  // "GLOB: lr=1e-5, weight_decay=0": docs/optimizers.md
   double layer_decay = 1;                // 1: none
-  int64_t gradual_unfreezing = 0;        // applied steps from one layer to the next; 0: none
+  int64_t gradual_unfreezing = 0;        // applied steps per layer; 0: none
   double max_grad_norm = 1;
   std::string clip_mode = "norm";
   std::vector<std::string> ema_decay{"0"};  // at most four numbers; 0: none
   int64_t ema_every = 1;                    // applied steps
   bool ema_warmup = false;
   double swa_start = -1;  // applied steps, or a fraction of the run; -1: none
-  double swa_lr = -1;     // -1: the schedule goes on
+  double swa_lr = -1;     // -1: the schedule continues
   int64_t swa_anneal_steps = 10;
   std::string swa_anneal_strategy = "cos";
   double gradient_noise = 0;  // eta; 0: none

@@ -1,4 +1,4 @@
-// Settings of the run's folder, its checkpoints and the exported model.
+// OutputSpec: settings of the run's folder, its checkpoints and the exported model.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ struct OutputSpec {
   bool overwrite = false;
   int64_t logging_steps = 50;
   bool tensorboard = false;
-  std::string serve = "off";                      // a port of 127.0.0.1; 0: a free one
-  Default<std::string> export_precision{"fp32"};  // not asked for: the file's own types (export_types())
+  std::string serve = "off";                      // port on 127.0.0.1; 0: any free port
+  Default<std::string> export_precision{"fp32"};  // if not requested: the file's types (export_types())
   std::string export_weights = "last", lora_export = "merge";
-  bool export_raw_rows = false;  // of a table: nodes in front of the model
+  bool export_raw_rows = false;  // adds nodes that preprocess a table's raw rows
   bool verify_export = true;
 
-  // ExportOptions::precision. "file" keeps the types of the imported file; fp32 converts only if it was asked for.
+  // Value of ExportOptions::precision. "file" keeps the types of the imported file; fp32 converts only if it was
+  // requested.
   std::string export_types() const { return export_precision.asked() ? *export_precision : "file"; }
 };
 

@@ -1,4 +1,4 @@
-// Settings of precision and of the loss scale.
+// PrecisionSpec: settings of precision and of the loss scale.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct PrecisionSpec {
   std::string precision_plan;
   int64_t calibrate_batches = 4;
   double calibrate_rtol = 0;
-  std::string dtype = "fp32";  // of evaluation, prediction and gradients: fp32, fp64, fp16, bf16
+  std::string dtype = "fp32";  // dtype of evaluation, prediction and gradients: fp32, fp64, fp16, bf16
   Default<std::string> loss_scale{"dynamic"};
   Default<double> init_loss_scale{65536}, scale_growth_factor{2}, scale_backoff_factor{0.5};
   Default<int64_t> scale_growth_interval{2000};

@@ -1,4 +1,4 @@
-// Settings of the length of a run, its batches and its learning rate schedule.
+// ScheduleSpec: settings of a run's length, its batches and its learning rate schedule.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct ScheduleSpec {
   bool gradient_cache = false;
   std::string lr_scheduler = "linear";
   std::string lr_scheduler_kwargs;  // "key=value,..."
-  double warmup_steps = 0;          // steps, or below 1 a fraction of the run
-  int64_t lr_range_test = 0;        // steps; 0: train
+  double warmup_steps = 0;          // in steps, or a fraction of the run if below 1
+  int64_t lr_range_test = 0;        // steps of the range test; 0: train
 };
 
 }  // namespace amp

@@ -1,8 +1,8 @@
-// RunSpec: all settings of a run as plain data. The command line (tools/) fills it from flags; other programs assign the
-// members and call the functions of run/run.h.
+// RunSpec: all settings of a run as plain data. The command line (tools/) fills it from flags; other programs assign
+// the members and call the functions of run/run.h.
 //
 // A member has the name of its setting, which is the same on the command line, in JSON and in run.json. Each setting
-// has a row in run/settings/rows/. Include the header of a part (run/spec/data.h) where only that part is needed.
+// has a row in run/settings/rows/. Include the header of a part (run/spec/data.h) if only that part is needed.
 #pragma once
 
 #include <algorithm>
@@ -40,11 +40,11 @@ struct RunSpec {
   // The source of each setting, for run.json: {"lr", "command line"}. May be empty.
   std::map<std::string, std::string> sources;
 
-  // Rows of an evaluation batch.
+  // Returns the rows of an evaluation batch.
   int64_t evaluation_rows() const {
     if (evaluation.eval_batch_size > 0) return evaluation.eval_batch_size;
     if (!data.text.in_tokens) return schedule.batch_size;
-    const int64_t length = *data.text.max_seq_len;  // batch_size counts tokens
+    const int64_t length = *data.text.max_seq_len;  // with in_tokens, batch_size counts tokens
     return length > 0 ? std::max<int64_t>(1, schedule.batch_size / length) : 8;
   }
 };

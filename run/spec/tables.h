@@ -1,4 +1,4 @@
-// Settings of tables of features.
+// TableSpec: settings of tables of features.
 #pragma once
 
 #include <string>

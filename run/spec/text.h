@@ -1,4 +1,4 @@
-// Settings of texts: columns, tokenizer, lengths, answers to questions.
+// TextSpec: settings of texts: columns, tokenizer, lengths, answers to questions.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace {
 
 using Statistics = std::vector<UpdateSpec::Statistic>;
 
-// What a micro-batch makes of statistics that stand at `from`: keep * from + (1 - keep) * the batch's.
+// Returns the statistics after one micro-batch, starting at `from`: keep * from + (1 - keep) * batch statistic.
 std::vector<std::vector<double>> moved(Session& session, const Statistics& statistics, const Losses& losses,
                                        const Tensors& batch, const std::vector<std::vector<double>>& from) {
   for (size_t i = 0; i < statistics.size(); ++i) {
@@ -23,7 +23,8 @@ std::vector<std::vector<double>> moved(Session& session, const Statistics& stati
   return out;
 }
 
-// A statistic's momentum, from where it goes from 0 and from there once more.
+// Returns 1 - keep of a statistic. `once` is its value after a batch that starts at 0, `twice` after the same batch
+// again.
 double momentum(const std::vector<double>& once, const std::vector<double>& twice) {
   size_t at = 0;
   for (size_t k = 1; k < once.size(); ++k) {

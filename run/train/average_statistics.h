@@ -1,13 +1,13 @@
-// Running statistics of averaged weights, which no training step has seen: torch.optim.swa_utils.update_bn.
+// Recomputes running statistics for averaged weights, as torch.optim.swa_utils.update_bn does.
 #pragma once
 
 #include "run/prepare/prepare.h"
 
 namespace amp {
 
-// One pass over the training data, in training form, by the weights that the session holds: each statistic becomes the
-// mean over the micro-batches, all of the same weight. In a session on the CPU. Returns the micro-batches; 0: the model
-// has no running statistics, and nothing was read.
+// Makes one pass over the training data in training mode with the session's weights. Each statistic becomes the mean
+// over the micro-batches, all weighted alike. Requires a session on the CPU. Returns the number of micro-batches; 0 if
+// the model has no running statistics, and then no data are read.
 int64_t average_statistics(Session& session, const TrainerConfig& config, const Dataset& data);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Moving averages of a run's weights: which ones it keeps, and which one is exported.
+// Moving averages of a run's weights: which ones are kept, and which one is exported.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace amp {
 
-std::vector<double> ema_decays(const RunSpec& spec);  // in the order given; empty for none
+std::vector<double> ema_decays(const RunSpec& spec);  // in the given order, without zeros; may be empty
 
-// --export_weights ema, or ema:DECAY. Usage error (E_EXPORT_WEIGHTS) for one that the run does not keep.
+// names_average: true for --export_weights ema and ema:DECAY. average_named: the index of that average; usage error
+// (E_EXPORT_WEIGHTS) if the run does not keep it.
 bool names_average(const std::string& weights);
 int average_named(const RunSpec& spec, const std::string& weights);
 

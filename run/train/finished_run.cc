@@ -1,3 +1,5 @@
+// Reuses files of a finished run: its tokenizer, chat template and joined tables are read from the run's export record.
+// A record that cannot be read is not an error here, because the files may not be needed.
 #include "run/train/finished_run.h"
 
 #include <filesystem>
@@ -13,7 +15,7 @@
 namespace amp {
 
 namespace {
-// Of the run in that folder, if there is one that can be read.
+// Takes the tokenizer from the record of the run in `folder`, if there is a readable one.
 void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
   if (!path_exists(folder + "/" + kExportRecord)) return;
   try {
@@ -30,7 +32,7 @@ void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
   }
 }
 
-// Files joined to the table that the run was trained on, where they are still there.
+// Takes the joined files of the run's training table, if all of them still exist.
 void take_joins(RunSpec& spec, const std::string& folder) {
   if (!path_exists(folder + "/" + kExportRecord)) return;
   try {
@@ -39,7 +41,7 @@ void take_joins(RunSpec& spec, const std::string& folder) {
       if (!path_exists(file)) return;
     }
     spec.data.tables.join.suggest(*trained.data.tables.join);
-  } catch (const Error&) {  // told by take_tokenizer, or when the model needs them
+  } catch (const Error&) {  // reported by take_tokenizer, or when the model needs the files
   }
 }
 }  // namespace

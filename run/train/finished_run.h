@@ -1,4 +1,4 @@
-// What a finished run tells those who use its model: where the file is, and the tokenizer that it was trained with.
+// Settings that come from the finished run whose model is used: the model file and the tokenizer of its training.
 #pragma once
 
 #include "base/log.h"
@@ -7,14 +7,14 @@
 
 namespace amp {
 
-// spec.model may be a folder (run/model/model_file.h). Where no tokenizer was asked for and none is beside the file, the one
-// that the run's record names is used, if it still exists.
+// Resolves spec.model.model if it is a folder (run/model/model_file.h). If no tokenizer is requested and none is stored
+// beside the file, uses the one in the run's record, if it still exists.
 RunSpec with_run(RunSpec spec, const Log& log);
-RunSpec with_run_tokenizer(RunSpec spec, const Log& log);  // the tokenizer alone
+RunSpec with_run_tokenizer(RunSpec spec, const Log& log);  // only the tokenizer
 
-// "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
+// Returns "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
 std::string tokenizer_sum(const RunSpec& spec);
-// W_TOKENIZER when the model was trained with another tokenizer.
+// Warns (W_TOKENIZER) if the model was trained with another tokenizer.
 void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Learning rate range test (Smith 2017, arXiv:1506.01186) with the constants of fastai's LRFinder: losses are smoothed
+// by an exponential average (0.98), and the test ends at four times the lowest loss. Suggestions ignore the first
+// tenth of the steps and the last five losses.
 #include "run/train/lr_range.h"
 
 #include <algorithm>
@@ -23,7 +26,7 @@ double rate(const std::map<std::string, std::string>& given, const std::string& 
   return *x;
 }
 
-// fastai's: two thirds down the longest falling subsequence.
+// fastai's valley: the point at two thirds of the longest decreasing subsequence.
 size_t valley_of(const std::vector<double>& loss) {
   std::vector<size_t> length(loss.size(), 1);
   size_t end = 0;
@@ -99,7 +102,7 @@ std::string LrRange::json() const {
                             {"loss", losses_},
                             {"smoothed_loss", smoothed_},
                             {"suggested", {{"valley", r.valley}, {"steep", r.steep}, {"minimum_tenth", r.minimum}}}};
-  return j.dump(1) + "\n";  // a loss that is no number: null
+  return j.dump(1) + "\n";  // a NaN loss becomes null
 }
 
 }  // namespace amp

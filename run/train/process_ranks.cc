@@ -1,3 +1,6 @@
+// Starts the communicator of a launched process: MPI if the launcher offers it, else TCP. A failure detector notices
+// lost
+// processes; since computing threads may wait for a message that never comes, the process ends by _exit.
 #include "run/train/process_ranks.h"
 
 #include <netinet/in.h>
@@ -20,18 +23,18 @@ namespace amp {
 
 namespace {
 
-constexpr double kAnswerSeconds = 5;  // in addition to the heartbeat
+constexpr double kAnswerSeconds = 5;  // of grace, added to the heartbeat
 
 using Tell = std::function<void(const Error&)>;
 
-// The threads that compute may wait for what never comes: nothing but the process's end stops them.
+// Ends the process. Computing threads may wait for a message that never comes, so nothing else stops them.
 void leave(const Error& e) {
   remove_temporaries();
   ::_exit(static_cast<int>(e.exit()));
 }
 
-// Until the ranks are connected, they wait for each other without an end where one is gone, or stopped, and its
-// launcher lets the others be.
+// Limits the time until the ranks are connected. Without it they would wait forever for a rank that failed to start, if
+// the launcher does not end the others.
 class StartLimit {
  public:
   StartLimit(double seconds, const char* id, const Tell& tell)
@@ -59,7 +62,7 @@ class StartLimit {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // last member, because it uses the others
 };
 
 }  // namespace
@@ -77,7 +80,7 @@ Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
   if (!mpi) {
     const std::optional<TcpEndpoint> place = tcp_endpoint();
     if (!place) return;
-    tcp_ = connect_tcp(*place, connect_timeout, heartbeat);  // names the missing ranks after connect_timeout
+    tcp_ = connect_tcp(*place, connect_timeout, heartbeat);  // its error lists the missing ranks after connect_timeout
     ranks_ = tcp_.get();
   } else if (const std::optional<LocalEndpoint> place = local_endpoint()) {
     failure_detector_.emplace(rendezvous_on_this_machine(*place, heartbeat_timeout), place->rank, heartbeat,
@@ -110,7 +113,7 @@ void Processes::doing(int64_t step, const char* phase) {
 void Processes::failed(const std::exception& e) {
   if (!failure_detector_) return;
   const auto* const known = dynamic_cast<const Error*>(&e);
-  // Where a message was lost first, the channel is about to say who is gone and why, and to end this process.
+  // After a lost message the failure detector is about to report which rank is gone and why, and to end this process.
   if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::seconds(2));
   failure_detector_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
 }

@@ -1,5 +1,5 @@
-// The ranks that a launcher started as processes: mpirun, srun, torchrun; one_rank() where none did. They speak by MPI
-// where it was offered, else by TCP.
+// The ranks that a launcher (mpirun, srun, torchrun) started as processes; one_rank() without a launcher. They
+// communicate over MPI if it is available, else over TCP.
 #pragma once
 
 #include <exception>
@@ -11,14 +11,14 @@
 
 namespace amp {
 
-bool launched();  // as one of several processes. E_FLAG_VALUE for a launcher's variables that mean nothing
+bool launched();  // true if a launcher started several processes. E_FLAG_VALUE for invalid launcher variables
 
-int free_port();  // of the loopback address; 0: there is none, and errno says why
+int free_port();  // a free port of the loopback address; 0 on failure, with errno
 
 class Processes {
  public:
-  // heartbeat: seconds without a sign of life of another process. When one is lost, the error is given to tell by one
-  // of the others, and all of them end with its exit code.
+  // heartbeat: seconds without a message after which a process counts as lost. Then one of the others passes the error
+  // to tell(), and all of them exit with its code.
   Processes(double heartbeat, std::function<void(const Error&)> tell);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
@@ -26,7 +26,7 @@ class Processes {
 
   Communicator& ranks() const { return *ranks_; }
   void doing(int64_t step, const char* phase);
-  // What of this process's work it throws is told to the others.
+  // Runs f(). Reports its exception to the other processes and rethrows it.
   template <class F>
   auto guard(const F& f) {
     try {
@@ -36,7 +36,7 @@ class Processes {
       throw;
     }
   }
-  void end();  // a process that fails leaves without
+  void end();  // called on success; a failing process skips it
 
  private:
   void failed(const std::exception& e);

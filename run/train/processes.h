@@ -5,11 +5,11 @@
 
 namespace amp {
 
-// --ranks of several processes is their number. E_RANKS for settings that need one process.
+// Sets distribution.ranks to the number of processes. E_RANKS for settings that need a single process.
 RunSpec with_processes(const RunSpec& spec, const Host& host);
 
-// Every rank prepared the same: E_RANKS (exit 10) with the setting or file that differs. Afterwards all have the
-// checkpoint of the first one's folder.
+// Checks that every rank prepared the same run: E_RANKS (exit 10) names the setting or file that differs. Then gives
+// all ranks the checkpoint of the first rank's folder.
 void share_start(PreparedRun& run);
 
 }  // namespace amp

@@ -1,3 +1,6 @@
+// Data parallel training in one process (a thread per rank) or as one rank of several processes. Each replica has its
+// own Session and Trainer; gradients are summed by the Communicator. If a rank throws, the others fail as a
+// consequence, and only the first error is rethrown.
 #include "run/train/replicas.h"
 
 #include <omp.h>
@@ -14,20 +17,20 @@ namespace amp {
 
 namespace {
 
-// The replicas' share of the CPU threads; whose number changes no bits.
+// Divides the CPU threads among the replicas. The number of threads does not change any bits.
 class Share {
  public:
   explicit Share(int ranks) : before_(omp_get_max_threads()), each_(std::max(1, before_ / ranks)) { take(); }
   Share(const Share&) = delete;
   Share& operator=(const Share&) = delete;
   ~Share() { omp_set_num_threads(before_); }
-  void take() const { omp_set_num_threads(each_); }  // of the calling thread
+  void take() const { omp_set_num_threads(each_); }  // for the calling thread
 
  private:
   int before_, each_;
 };
 
-// The first failure of any rank: the others' are what follows from it.
+// Keeps the first failure of any rank; failures of other ranks follow from it.
 class FirstFailure {
  public:
   explicit FirstFailure(ThreadGroup& group) : group_(group) {}
@@ -69,7 +72,7 @@ TrainResult Replicas::follow(Communicator& rank, const Tensors& batch) const {
   Session session(run_.graph(), options);
   apply_groups(run_.ready.groups, session.layout());
   session.prepare(run_.config.objective.losses, batch);
-  if (run_.host.ranks->size() > 1) release_parameters(run_.ready.model);  // threads share it
+  if (run_.host.ranks->size() > 1) release_parameters(run_.ready.model);  // with threads the replicas share the model
   TrainerConfig config = run_.config;
   config.ranks = &rank;
   config.sampler.rank = rank.rank();
@@ -85,7 +88,7 @@ TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::un
   const auto size = static_cast<int>(run_.config.sampler.ranks);
   if (size == 1 || run_.host.ranks->size() > 1) {
     auto alone = trainer(first, run_.config);
-    checkpoint_.reset();  // its memory
+    checkpoint_.reset();  // frees its memory
     return keep(std::move(alone)).run();
   }
   if (!first.device().traits().host_memory)

@@ -1,5 +1,5 @@
-// Data parallel training: the replicas of a run, each with a Session and a Trainer of its own. The first one is that of
-// the calling thread; of several (--ranks N) the others are threads that say nothing and write nothing.
+// Data parallel training: the replicas of a run, each with a Session and a Trainer. The first replica runs on the
+// calling thread. With --ranks N the others are threads that log and write nothing.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,15 @@ namespace amp {
 
 class Replicas {
  public:
-  // They go on from the checkpoint that the run's folder has now. Where ranks are processes, the others are not here.
+  // Resumes from the checkpoint of the run's folder, if there is one. If ranks are processes, this object holds only
+  // this process's replica.
   Replicas(PreparedRun& run, const SessionOptions& options, const StopSignals& stop);
 
-  // Trains. keep: is given the trainer of the first rank, ready to run, and keeps it. What goes wrong on any rank ends
-  // all of them and is thrown here.
+  // Trains. keep() receives and stores the first rank's trainer before it runs. An error on any rank ends all of them
+  // and is thrown here.
   TrainResult train(Session& first, const std::function<Trainer&(std::unique_ptr<Trainer>)>& keep);
 
-  TrainResult follow();  // of a process that is not the first
+  TrainResult follow();  // for processes other than the first
 
  private:
   std::unique_ptr<Trainer> trainer(Session& session, TrainerConfig config) const;

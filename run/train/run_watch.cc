@@ -1,3 +1,6 @@
+// Observes a training run: rewrites report.html, appends to TensorBoard's event file, writes samples.json and serves
+// the
+// report. Observers must not end or change a run, so their errors become one warning (W_REPORT).
 #include "run/train/run_watch.h"
 
 #include <chrono>
@@ -13,7 +16,7 @@ namespace amp {
 
 namespace {
 
-constexpr double kRenewal = 10;  // seconds between two pages, and 50 times as long as one takes
+constexpr double kRenewal = 10;  // minimal seconds between two pages; also at least 50 times the time that one takes
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -21,7 +24,7 @@ double wall_time() {
 
 }  // namespace
 
-// A run does not end because what looks on fails: a full disk, data that were moved away.
+// Runs f() and turns an error into a warning: a full disk or moved data must not end the run.
 template <class F>
 void RunWatch::guarded(const char* what, const F& f) {
   try {
@@ -73,7 +76,7 @@ void RunWatch::see(int64_t step, const Metrics& m) {
   if (run_.spec.output.tensorboard) {
     std::vector<Scalar> scalars{{"eval/loss", m.loss}};
     for (const auto& [name, value] : m.values) {
-      if (std::isfinite(value)) scalars.push_back({"eval/" + name, value});  // of some data a metric has no value
+      if (std::isfinite(value)) scalars.push_back({"eval/" + name, value});  // a metric may be undefined for the data
     }
     event(step, scalars);
   }

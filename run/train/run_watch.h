@@ -1,5 +1,5 @@
-// What looks on while a run trains, and never touches it: the report's page, which is renewed, its server (--serve),
-// TensorBoard's event files (--tensorboard), what the last evaluation was worst at.
+// Observers of a training run that do not change it: the report page, which is rewritten periodically, its server
+// (--serve), TensorBoard's event files (--tensorboard) and the worst samples of the last evaluation.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,16 @@ class ReportServer;
 
 class RunWatch {
  public:
-  // folder: where the run writes. It hangs itself into the run's configuration, as long as it lives.
+  // folder: the run's working folder. The object registers callbacks in the run's configuration and removes them when
+  // it is destroyed.
   RunWatch(PreparedRun& run, std::string folder);
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
   ~RunWatch();
 
-  void stopped();                           // no more steps are done for now: the page says so
-  void evaluated(int64_t step);             // an evaluation beside the trainer's
-  void finished(const std::string& place);  // the run's files lie there now; the page is written a last time
+  void stopped();                           // training stopped for now; the page shows it
+  void evaluated(int64_t step);             // an evaluation outside of the trainer
+  void finished(const std::string& place);  // the run's files were moved to `place`; writes the page a last time
 
  private:
   void see(const StepLine& line);
@@ -42,7 +43,7 @@ class RunWatch {
   std::optional<EventFile> events_;
   std::unique_ptr<ReportServer> server_;
   bool warned_ = false;
-  double renewed_ = 0, cost_ = 0;  // seconds: when, and how long it took
+  double renewed_ = 0, cost_ = 0;  // seconds: time of the last page, and its duration
 };
 
 }  // namespace amp

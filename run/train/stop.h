@@ -1,4 +1,4 @@
-// Signals, for programs that train: what the trainer has for them.
+// Stop signals of the trainer, re-exported for programs that train through run/.
 #pragma once
 
 #include "trainer/loop/stop.h"

@@ -1,4 +1,4 @@
-// The first rank's sums of gradients beside the rest of its steps, as a trace in Chrome's format (Perfetto).
+// Trace of the first rank's gradient sums and the rest of its steps, in Chrome's trace format (Perfetto).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@ namespace amp {
 
 class SumTrace {
  public:
-  void see(const StepResult& step);  // of the first 100; nothing of a run of one rank
+  void see(const StepResult& step);  // records the first 100 steps; nothing with one rank
   void write(const std::string& path) const;
 
  private:

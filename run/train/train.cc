@@ -1,3 +1,7 @@
+// train(): runs a prepared run to its end. Order: memory check, trial export, training, choice of weights, export,
+// check
+// of the exported file, publication of the folder. The trained model must not be lost, so failures after training
+// become warnings wherever the file can still be written.
 #include "run/train/train.h"
 
 #include <algorithm>
@@ -39,7 +43,7 @@ struct Training {
   const std::string& work() const { return run.folder->work(); }
 };
 
-// Memory that runs out: with what would have fitted.
+// Runs f(). An out-of-memory error states what would have fitted.
 template <class F>
 auto with_advice(Training& t, const F& f) {
   try {
@@ -63,7 +67,7 @@ void profile(Training& t, const Tensors& batch) {
   if (t.report.facts.update) tell_profile(*t.report.facts.update, t.run.host.log);
 }
 
-// The last step before anything is written, and the first files of the run.
+// Creates and compiles the session, then writes the first files of the run. Everything that can fail early fails here.
 void begin(Training& t) {
   PreparedRun& run = t.run;
   keep_budget(t.options, run.spec, run.graph(), run.config, run.data);
@@ -82,7 +86,8 @@ void begin(Training& t) {
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
   write_export_record(t.work(), run, *t.session);
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
-  const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;  // by threads: run/train/replicas.cc
+  // replicas are threads (run/train/replicas.cc)
+  const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;
   if (!shared) release_parameters(run.ready.model);
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
   if (run.spec.device.profile) profile(t, batch);
@@ -93,7 +98,7 @@ void begin(Training& t) {
   t.watch = std::make_unique<RunWatch>(run, t.work());
 }
 
-// True: to its end. The signals are caught as long as this lasts.
+// Trains; returns true if training reached its end. Stop signals are caught during this call.
 bool run_steps(Training& t) {
   PreparedRun& run = t.run;
   const StopSignals stop(run.host.stop_signals);
@@ -105,12 +110,12 @@ bool run_steps(Training& t) {
       return *t.trainer;
     });
   });
-  t.report.facts.device_memory = memory_of(*t.options.device);  // before the model is exported and checked
+  t.report.facts.device_memory = memory_of(*t.options.device);  // before export and check allocate memory
   t.report.saved = t.report.result.saved;
   if (!t.report.result.stopped && !stop.requested()) return true;
   t.report.stopped = true;
   t.report.signal = t.report.result.stopped ? t.report.result.signal : stop.signal();
-  if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is a result, and has no checkpoint
+  if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is the result; there is no checkpoint
     t.report.stopped = false;
     t.run.host.log.warning(cat("W_LR_RANGE: --max_minutes ended the search after ", t.report.result.steps, " of ",
                                t.run.spec.schedule.lr_range_test, " steps"));
@@ -140,7 +145,7 @@ void tell_better_step(const Training& t) {
           : cat("`export ", printable(spec.output.output_dir), " --export_weights best --out best.onnx` writes them")));
 }
 
-// The weights that are asked for in the place of the last ones.
+// Puts the requested weights (best, ema, evaluated) in place of the last ones.
 void choose_weights(Training& t) {
   const std::string& which = t.run.spec.output.export_weights;
   const bool averaged = names_average(which);
@@ -151,13 +156,12 @@ void choose_weights(Training& t) {
     copy_views(t.session->moving(), "param", best.tensors, params.as_mutable<float>());
   } else if (averaged) {
     const HostTensor ema = t.trainer->average(average_named(t.run.spec, which));
-    // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers
-    // so).
+    // Frozen tensors and running statistics have no average (torch.optim.swa_utils treats buffers the same way).
     for (const Chunk& c : t.session->layout().chunks()) {
       if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
     }
   } else if (const HostTensor evaluated = t.trainer->evaluated()) {
-    t.session->set_params(evaluated);  // where it was evaluated: what is known of it holds
+    t.session->set_params(evaluated);  // the weights that were evaluated, so their metrics stay valid
     return;
   } else {
     return;
@@ -169,14 +173,14 @@ void choose_weights(Training& t) {
     t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
 }
 
-// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32, and a file that
-// the ONNX checker refuses is kept: no model is lost.
+// Writes the model file. If the requested types are impossible (a weight too large for fp16), writes fp32 instead. A
+// file that the ONNX checker rejects is kept. So no model is lost.
 void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const PreparedRun& run = t.run;
   const bool stepped = t.report.result.steps > 0;
   std::map<std::string, std::string> metadata;
   if (stepped || run.facts.kind() != DataKind::tensors)
-    metadata = model_record(run);  // untrained, the file stays as it is
+    metadata = model_record(run);  // an untrained file of tensors keeps its metadata
   try {
     export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log);
   } catch (const Error& e) {
@@ -196,7 +200,7 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
   }
 }
 
-// The checkpoint has the weights when there is no memory for the file.
+// Calls write_model(). If there is no memory for the file, the error explains how to export from the checkpoint.
 void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output.output_dir,
                                " --out model.onnx` writes the model where there is more memory");
@@ -224,7 +228,7 @@ void finish(Training& t) {
       });
   {
     const std::vector<TrainedTensor> weights = trained_tensors(*t.session);
-    t.session.reset();  // gradients and activations: the file needs their memory
+    t.session.reset();  // frees gradients and activations; the export needs their memory
     write_or_say_how(t, weights, path);
   }
   ExportCheck checked;
@@ -234,7 +238,7 @@ void finish(Training& t) {
       !run.plan.any_low() && *run.spec.output.export_precision == "fp32" && !run.spec.device.tf32 && report.result.last;
   if (run.data.val && !same_arithmetic) {
     report.facts.as_trained = report.result.last;
-    t.session.reset();  // the file's memory is its own
+    t.session.reset();  // frees memory for the written file's session
     warn_of_failure(
         run.host.log, "metrics are those of the trained weights, the written file's were not computed", [&] {
           report.result.last =
@@ -248,7 +252,7 @@ void finish(Training& t) {
   }
   write_report(t, staged, true);
   report.model = run.spec.output.output_dir + "/model.onnx";
-  if (checked.error && run.folder->replaces())  // the run that is there is better than one that differs
+  if (checked.error && run.folder->replaces())  // the old run is better than a file that differs
     throw checked.error->at(cat("in ", path, ", which did not take the old run's place"));
   run.folder->publish();
   t.watch->finished(run.spec.output.output_dir);
@@ -256,7 +260,7 @@ void finish(Training& t) {
   if (checked.error) throw checked.error->at(cat("in ", report.model, ", which is written nevertheless"));
 }
 
-// The curve and what it says of the rate; the weights that it left behind are worth nothing.
+// Ends --lr_range_test: writes the curve and the suggested rates. The weights are discarded.
 void finish_range(Training& t) {
   PreparedRun& run = t.run;
   t.trainer.reset();
@@ -270,7 +274,7 @@ void finish_range(Training& t) {
   t.report.page = run.spec.output.output_dir + "/" + kReportFile;
 }
 
-// Of a process that is not the first one: that one has the folder, and tells.
+// Trains a rank that is a process other than the first. The first process owns the folder and reports.
 TrainReport follow(Training& t) {
   const StopSignals stop(t.run.host.stop_signals);
   TrainReport& report = t.report;
@@ -298,7 +302,7 @@ TrainReport train(PreparedRun& run) {
     if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
       run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step + 1, " is ", s.loss, " (said once)"));
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
-    // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
+    // A non-finite loss skips its step and ends the test. Steps that the loss scale skips carry no information.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
   };
   if (!run.host.ranks->is_root()) return follow(t);

@@ -1,4 +1,4 @@
-// Training: from a prepared run to its folder with model.onnx, logs, checkpoints and run.json.
+// Trains a prepared run and writes its folder: model.onnx, logs, checkpoints and run.json.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,18 @@
 namespace amp {
 
 struct TrainReport {
-  TrainResult result;  // its last evaluation: of model.onnx
+  TrainResult result;  // its last evaluation is that of model.onnx
   RunFacts facts;
-  std::string model;                    // the exported file; empty when it was stopped before
-  std::string page;                     // report.html
-  std::optional<LrRange> lr_range;      // of --lr_range_test: nothing was exported
-  bool stopped = false, saved = false;  // by a signal or --max_minutes; a checkpoint holds all that was done
-  int signal = 0;                       // 0: none, --max_minutes were over
+  std::string model;                // path of the exported file; empty if training stopped early
+  std::string page;                 // path of report.html
+  std::optional<LrRange> lr_range;  // set by --lr_range_test, which exports nothing
+  // stopped: by a signal or --max_minutes; saved: a checkpoint holds all completed steps
+  bool stopped = false, saved = false;
+  int signal = 0;  // 0 if --max_minutes ended the run
   std::string signal_name;
 };
 
-// A run is trained once.
+// Trains `run`. A prepared run can be trained only once.
 TrainReport train(PreparedRun& run);
 
 }  // namespace amp

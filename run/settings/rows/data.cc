@@ -1,4 +1,5 @@
-// Settings: the data.
+// Settings of the data: files, columns, labels, tokenizer, texts and batches. Each row names a member of a RunSpec
+// part, its help and the jobs that read it. Help strings are user documentation.
 #include "run/settings/rows/rows.h"
 
 namespace amp {

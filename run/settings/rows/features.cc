@@ -1,4 +1,4 @@
-// Settings: tables of features (docs/tables.md).
+// Settings of tables of features (docs/tables.md).
 #include "data/features/forms.h"
 #include "run/settings/rows/rows.h"
 

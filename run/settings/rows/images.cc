@@ -1,4 +1,5 @@
-// Settings: images, their masks and their transforms (docs/images.md).
+// Settings of images, their masks and their transforms (docs/images.md). Checks of sizes and transforms call the
+// parsers of data/, so that errors appear before any file is read.
 #include "base/error.h"
 #include "data/image_sizes.h"
 #include "data/transforms/pipeline.h"

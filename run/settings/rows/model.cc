@@ -1,4 +1,5 @@
-// Settings: the model, its head and its loss.
+// Settings of the model, its head and its loss. Each row names a member of a RunSpec part, its help and the jobs that
+// read it.
 #include "run/settings/rows/rows.h"
 
 namespace amp {

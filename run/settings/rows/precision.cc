@@ -1,4 +1,5 @@
-// Settings: the precision plan; loss scaling.
+// Settings of the precision plan and of loss scaling. Defaults of the loss scale are those of torch.amp.GradScaler
+// where it has the setting.
 #include "run/settings/rows/rows.h"
 
 namespace amp {

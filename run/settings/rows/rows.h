@@ -1,8 +1,8 @@
-// run/settings: the rows of all settings, a file for a few groups each (docs/adding_a_setting.md). This file: the words
-// in which they are written.
+// The rows of all settings, in one file per topic (docs/adding_a_setting.md). This header declares them and the helpers
+// to write rows.
 //
-// A name is ours; also() holds what users of Hugging Face, PaddlePaddle (LARK), timm, Apex and GradScaler write for the
-// same thing. A default is its member's (run/spec/spec.h): Hugging Face's, unless the help says why not.
+// A setting has one name; also() lists the names that Hugging Face, PaddlePaddle (LARK), timm, Apex and GradScaler use.
+// The default is the member's initial value (run/spec/); it equals Hugging Face's unless the help gives a reason.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,13 @@ namespace amp {
 inline constexpr JobSet kTrain = jobs(Job::train);
 inline constexpr JobSet kExport = jobs(Job::train, Job::write);
 inline constexpr JobSet kData = jobs(Job::train, Job::evaluate, Job::predict);
-inline constexpr JobSet kFeed = kData | jobs(Job::plan);  // read data; plan does to calibrate
+inline constexpr JobSet kFeed = kData | jobs(Job::plan);  // jobs that read data; plan reads it to calibrate
 inline constexpr JobSet kText = kFeed | jobs(Job::tokenize);
 inline constexpr JobSet kTokenizer = kText | jobs(Job::generate);
-inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gradients);  // build the training graph
-inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);                       // build any graph
-inline constexpr JobSet kPlanned = kRun | jobs(Job::write);                                // under a precision plan
+// jobs that build the training graph
+inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gradients);
+inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);  // jobs that build any graph
+inline constexpr JobSet kPlanned = kRun | jobs(Job::write);           // jobs that use a precision plan
 
 // The part of a RunSpec that has this type. Each type occurs once.
 template <class Part>
@@ -51,7 +52,7 @@ Setting setting(std::string_view name, T Part::*field, std::string_view help) {
   return {name, [field](RunSpec& spec) -> ValuePlace { return &(part_of<Part>(spec).*field); }, help};
 }
 
-// Each group's rows, in the order in which people are shown them.
+// The rows of each group, in the order of help texts.
 std::vector<Setting> model_settings();
 std::vector<Setting> data_settings();
 std::vector<Setting> image_settings();
@@ -65,12 +66,12 @@ std::vector<Setting> checkpoint_settings();
 std::vector<Setting> export_settings();
 std::vector<Setting> run_settings();
 
-// What settings may be that other tables decide.
+// Choices that are defined by other tables.
 std::vector<std::string_view> optimizer_choices();
 std::vector<std::string_view> schedule_choices();
 std::vector<std::string_view> metric_choices();
 
-// Canonical forms of values that have a syntax of their own.
+// Canonical forms of values that have a syntax; nullopt for invalid text.
 std::optional<std::string> normal_loss_scale(std::string_view text);  // "dynamic" (0 too), or a number above 0
 std::optional<std::string> normal_bytes(std::string_view text);       // "2GiB", "500 MB", "1048576": bytes
 std::optional<std::string> normal_delimiter(std::string_view text);   // "auto", or one byte; "tab", "\t", "comma" ...
@@ -83,6 +84,6 @@ std::optional<std::string> normal_port(std::string_view text);        // off, or
 std::optional<std::string> normal_max_length(std::string_view text);  // 0 (no limit), or 2 and more
 std::optional<std::string> normal_image_size(std::string_view text);  // HEIGHTxWIDTH
 std::optional<std::string> normal_transforms(
-    std::string_view text);  // "auto", or a pipeline as Pipeline::text() has it
+    std::string_view text);  // "auto", or a pipeline in the form of Pipeline::text()
 
 }  // namespace amp

@@ -1,4 +1,5 @@
-// Settings: output and checkpoints; export; running.
+// Settings of output and checkpoints, of export, and of running (device, ranks, seed). may_change() marks what a
+// resumed run may set differently.
 #include "run/settings/rows/rows.h"
 
 namespace amp {

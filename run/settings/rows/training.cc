@@ -1,4 +1,5 @@
-// Settings: optimizer; schedule and batches; evaluation and gates.
+// Settings of the optimizer, of schedule and batches, and of evaluation and gates. may_change() marks what a resumed
+// run may set differently.
 #include "run/settings/rows/rows.h"
 
 namespace amp {
@@ -153,7 +154,7 @@ std::vector<Setting> schedule_settings() {
           .at_least(0)
           .read_by(kTrain)
           .also({"num_train_epochs", "num_epochs", "epoch"})
-          .may_change(),  // what that means for the schedule: trainer/loop/resumed_schedule.h
+          .may_change(),  // effect on the schedule: trainer/loop/resumed_schedule.h
       setting("max_steps", &ScheduleSpec::max_steps,
               "Attempted optimizer steps, including skipped ones; -1: by --epochs.")
           .at_least(-1)

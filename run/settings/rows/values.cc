@@ -1,4 +1,5 @@
-// Values of settings that have a syntax of their own, or that other tables decide.
+// Parsers of values that have a syntax (bytes, delimiters, decays, GPUs, ports, sizes), and choices that come from
+// other tables, such as optimizer names. normal_*() returns the canonical form of a valid text.
 #include <algorithm>
 #include <array>
 #include <cmath>
