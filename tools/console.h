@@ -1,4 +1,4 @@
-// What a person sees: messages as --quiet and --verbose ask for, and the progress of a run, on stderr.
+// Console: messages on stderr as --quiet and --verbose request, and the progress of a run.
 #pragma once
 
 #include "run/host.h"
@@ -11,9 +11,9 @@ class Console {
  public:
   explicit Console(const cli::Options& opts);
 
-  // They refer to this console.
+  // The results refer to this console, which has to outlive them.
   Log log() const;
-  Host host() const;  // training's: with progress, stopped by signals
+  Host host() const;  // for training: with progress, stopped by signals
 
  private:
   Level least_;

@@ -1,4 +1,5 @@
-// onnx-amp-finetune: fine-tunes ONNX models in mixed precision. This file: from argv to a verb.
+// The program onnx-amp-finetune, which fine-tunes ONNX models in mixed precision. main() prepares the process (OpenMP,
+// signals, ranks), parses the command line and runs its verbs.
 #include <omp.h>
 #include <poll.h>
 #include <sched.h>
@@ -21,8 +22,8 @@
 
 namespace {
 
-// With OMP_PROC_BIND or OMP_PLACES OpenMP has bound this thread to the first of its places by now, and a program that
-// it starts would find no other.
+// Restores the process's CPU affinity. With OMP_PROC_BIND or OMP_PLACES, OpenMP has bound this thread to its first
+// place, and a program started from here would inherit only that.
 void unbind() {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -34,9 +35,8 @@ void unbind() {
   if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all);
 }
 
-// GNU's OpenMP reads its settings before main, and by default an idle thread spins for milliseconds: on a machine that
-// others use too, it then spins in the way of the thread that it waits for. So the program starts itself once more with
-// a short spin.
+// Restarts the program with a short spin of idle threads. GNU's OpenMP reads its settings before main, and by default
+// spins for milliseconds. On a shared machine an idle thread then delays the thread that it waits for.
 void shorten_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", "1000", 1);
@@ -44,20 +44,21 @@ void shorten_spinning(char** argv) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) return;
   unbind();
-  execv(self.c_str(), argv);  // returns only if it could not: go on as it is
+  execv(self.c_str(), argv);  // returns only on failure: continue without it
 }
 
 bool trains(const amp::cli::Options& opts) {
   return opts.verb == amp::cli::Verb::train && !opts.flag("dry_run") && !opts.flag("check_data");
 }
 
-// The reader closed the pipe, as head does once it has its lines.
+// Returns whether the reader closed the pipe, as head does.
 bool reader_left() {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-// A run's product is its folder; other verbs' is what they print. A reader that wanted no more is no error.
+// Checks that standard output was written. It is the result of all verbs except train, whose result is its folder. A
+// reader that closed the pipe early is not an error.
 void check_printed(amp::cli::Verb verb) {
   errno = 0;
   std::cout.flush();

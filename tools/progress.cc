@@ -1,3 +1,5 @@
+// Draws the progress bar or plain progress lines, with a sparkline of the loss. The bar drops details to fit the
+// terminal's width and is cleared correctly when the terminal was resized.
 #include "tools/progress.h"
 
 #include <langinfo.h>
@@ -33,7 +35,7 @@ bool is_terminal(std::FILE* f) {
   return ::isatty(::fileno(f)) == 1 && !(term && std::string(term) == "dumb");
 }
 
-// The user's locale is one of UTF-8.
+// Returns whether the user's locale uses UTF-8.
 bool has_blocks() {
   const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", static_cast<locale_t>(nullptr));
   if (locale == static_cast<locale_t>(nullptr)) return false;
@@ -42,7 +44,8 @@ bool has_blocks() {
   return utf8;
 }
 
-// Most terminals wrap their lines again when they become narrower; xterm, rxvt, the console and GNU screen cut them.
+// Returns whether the terminal re-wraps lines when it is resized. Most do; xterm, rxvt, the Linux console and GNU
+// screen truncate them.
 bool reflows() {
   const char* term = std::getenv("TERM");
   const std::string name = term ? term : "";
@@ -86,7 +89,7 @@ std::string Course::sparkline(int columns) const {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::vector<double> means;
   const size_t groups = std::min(sums_.size(), static_cast<size_t>(std::max(0, columns)));
-  for (size_t g = 0; g < groups; ++g) {  // the whole course in as many groups as there are columns
+  for (size_t g = 0; g < groups; ++g) {  // averages the course into as many groups as columns
     const size_t from = g * sums_.size() / groups, to = (g + 1) * sums_.size() / groups;
     double sum = 0, n = 0;
     for (size_t i = from; i < to; ++i) {
@@ -114,7 +117,7 @@ std::string clear_line(int columns, int width, bool reflows) {
 
 namespace {
 
-// What the bar tells, from all there is to the least.
+// The details of the bar, from most to least.
 struct Detail {
   int bar, spark;
   bool lr, memory, elapsed;
@@ -214,7 +217,7 @@ void Progress::update(const ProgressState& s) {
 }
 
 void Progress::draw() {
-  // One column is left free: a full last column wraps on some terminals.
+  // One column stays free, because some terminals wrap after a full last column.
   const std::string bar = progress_bar(last_, columns() - 1, blocks_ ? &loss_ : nullptr);
   clear();
   std::fputs(bar.c_str(), out_);

@@ -1,4 +1,4 @@
-// What a person sees of a run: on a terminal one line rewritten in place, elsewhere a plain line every few steps.
+// Progress of a run: one line rewritten in place on a terminal, otherwise a plain line every few steps.
 #pragma once
 
 #include <cstdint>
@@ -10,46 +10,48 @@
 
 namespace amp {
 
-std::string format_duration(double seconds);  // "01:31", "2:03:04"; "--:--" when unknown
-double seconds_left(const ProgressState& s);  // NaN when unknown
+std::string format_duration(double seconds);  // "01:31", "2:03:04"; "--:--" if unknown
+double seconds_left(const ProgressState& s);  // NaN: unknown
 
-// The course of a value, in a bounded number of means over equally many steps.
+// Course: the history of a value as a bounded number of means over equally many steps.
 class Course {
  public:
-  void add(double value);  // what is not finite is left out
-  // In so many columns, the lowest mean as the lowest of eight blocks: "█▆▄▃▂▁▁".
+  void add(double value);  // ignores values that are not finite
+  // Draws at most so many columns; the lowest mean is the lowest of eight blocks: "█▆▄▃▂▁▁".
   std::string sparkline(int columns) const;
 
  private:
   static constexpr size_t kMost = 256;
-  int64_t each_ = 1, in_last_ = 0;  // values of a mean, and those in the last one so far
+  int64_t each_ = 1, in_last_ = 0;  // values per mean; values in the last one so far
   std::vector<double> sums_;
 };
 
-// " 12%|####      | 30/250 [00:12<01:31, 41.2 samples/s] loss 0.4312 █▆▄▃▂ lr 9.2e-05 472 MiB skipped 1"
-// At most width columns: what matters least is left out first, at 40 it is "30/250 <01:31 41.2/s loss 0.431 skip 1".
-// loss: null where the terminal has no blocks.
+// Formats the bar:
+//   " 12%|####      | 30/250 [00:12<01:31, 41.2 samples/s] loss 0.4312 █▆▄▃▂ lr 9.2e-05 472 MiB skipped 1"
+// Drops the least important details to fit `width`; at 40 columns: "30/250 <01:31 41.2/s loss 0.431 skip 1".
+// loss: null if the terminal cannot show blocks.
 std::string progress_bar(const ProgressState& s, int width, const Course* loss = nullptr);
-// "step 30/250  epoch 0.12  loss 0.4312  lr 9.2e-05  41.2 samples/s  elapsed 00:12  left 01:31  472 MiB  skipped 1"
+// Formats a plain line:
+//   "step 30/250  epoch 0.12  loss 0.4312  lr 9.2e-05  41.2 samples/s  elapsed 00:12  left 01:31  472 MiB  skipped 1"
 std::string progress_line(const ProgressState& s);
-int display_width(const std::string& text);  // columns of UTF-8 text whose characters are one wide
+int display_width(const std::string& text);  // columns of UTF-8 text with characters of width 1
 
-// What clears a line of `columns` on a terminal that is `width` wide now. One that became narrower has wrapped it,
-// where it wraps again what it shows (reflows): then the cursor goes up first.
+// Returns the control sequence that clears a line of `columns` on a terminal of `width`. After a resize the line may
+// have wrapped; if the terminal re-wraps lines (reflows), the cursor first moves up.
 std::string clear_line(int columns, int width, bool reflows);
 
 class Progress {
  public:
-  // every: steps between plain lines. The bar is redrawn ten times a second at most.
+  // every: steps between plain lines. The bar is redrawn at most ten times per second.
   explicit Progress(std::FILE* out = stderr, int64_t every = 50);
-  Progress(std::FILE* out, int64_t every, bool bar, int width, bool blocks = false);  // as told, whatever out is
+  Progress(std::FILE* out, int64_t every, bool bar, int width, bool blocks = false);  // explicit settings, for tests
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { done(); }
 
   void update(const ProgressState& s);    // after each step
-  void message(const std::string& text);  // a line of its own; the bar moves below it
-  void done();                            // leaves the last state standing
+  void message(const std::string& text);  // prints a line above the bar
+  void done();                            // keeps the last state on the screen
   bool shows_bar() const { return shown_; }
 
  private:
@@ -61,7 +63,7 @@ class Progress {
   bool bar_;
   int width_;
   bool blocks_;
-  int drawn_ = 0;  // columns of the bar that stands there
+  int drawn_ = 0;  // columns of the current bar
   bool shown_ = false, stale_ = false, any_ = false;
   double drawn_at_ = 0;
   ProgressState last_;

@@ -1,4 +1,4 @@
-// From flags to what the library takes: a flag that bears a setting's name (run/settings/settings.h) is that setting's value.
+// Converts options to a RunSpec: a flag with the name of a setting (run/settings/settings.h) sets it.
 #pragma once
 
 #include "run/spec/spec.h"

@@ -1,3 +1,6 @@
+// Starts this program once per GPU with torchrun's environment variables and waits. Standard error of all ranks but the
+// first goes to memory files, which are printed only if the first rank does not report the failure. A rank's death
+// signal is tied to this process.
 #include "tools/start_ranks.h"
 
 #include <signal.h>
@@ -71,7 +74,7 @@ class Ranks {
       const timespec second{1, 0};
       const int number = ::sigtimedwait(&waited_, &signal, &second);
       reap();
-      // A terminal's signal has reached the ranks, too.
+      // A signal from the terminal has reached the ranks already.
       if (number > 0 && number != SIGCHLD && signal.si_code != SI_KERNEL && ranks_[0].process > 0)
         ::kill(ranks_[0].process, number);
       if (failed_at_ > 0 && now() - failed_at_ > connect_timeout_) {
@@ -87,12 +90,12 @@ class Ranks {
  private:
   static constexpr int kLost = static_cast<int>(Exit::distributed);
   struct Rank {
-    pid_t process = 0;  // 0: has ended
-    int said = -1;      // a file of what it wrote to standard error; the first one's is ours
+    pid_t process = 0;  // 0: ended
+    int said = -1;      // its standard error as a file; -1: the first rank uses ours
     int code = 0;
   };
 
-  // What the first rank that failed by itself said, where the first one's own error does not.
+  // Prints the messages of the first rank that failed by itself, if rank 0 does not report that error.
   void tell() const {
     const auto failed =
         std::find_if(ranks_.begin() + 1, ranks_.end(), [](const Rank& r) { return r.code != 0 && r.code != kLost; });
@@ -144,7 +147,7 @@ class Ranks {
   }
 
   std::vector<std::string> arguments_ = own_arguments();
-  const double connect_timeout_;  // seconds
+  const double connect_timeout_;  // in seconds
   sigset_t waited_{}, before_{};
   std::vector<Rank> ranks_;
   double failed_at_ = 0;

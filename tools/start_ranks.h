@@ -1,5 +1,5 @@
-// --gpus A,B without a launcher: this program once more for each GPU, with torchrun's variables (RANK, WORLD_SIZE,
-// LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+// Implements --gpus A,B without a launcher: starts this program once per GPU with torchrun's variables (RANK,
+// WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
 #pragma once
 
 #include <optional>
@@ -8,10 +8,11 @@
 
 namespace amp {
 
-// Waits for all of them. The exit code of the first that failed by itself, else of the first that another's failure
-// ended (10), else 0; none: there is nothing to start, this process does the work. A stop signal is passed on to the
-// first rank, by which all ranks stop after the same step; once one has failed the others get the heartbeat's time to
-// end before they are killed. The first rank speaks; of the others is told what the first one does not know.
+// Starts the ranks and waits for all of them. Returns the exit code of the first rank that failed by itself, else of
+// the first that ended because of another's failure (10), else 0. Returns nullopt if there is nothing to start and this
+// process does the work. Stop signals are passed to rank 0; all ranks then stop after the same step. After a failure
+// the others have the heartbeat's time to end before they are killed. Only rank 0 prints; messages of others are
+// printed if rank 0 does not report the failure.
 std::optional<int> start_ranks(const RunSpec& spec);
 
 }  // namespace amp

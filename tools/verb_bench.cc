@@ -1,4 +1,5 @@
-// bench: what a training step takes, kernel by kernel, as a table or JSON, and as a trace.
+// Verb bench: measures the kernels of a training step; prints a table or JSON and writes a trace. bench_step (run/)
+// does the measuring; this file only formats.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@ namespace amp {
 
 namespace {
 
-constexpr size_t kLongest = 20;  // kernels that are shown without --verbose
+constexpr size_t kLongest = 20;  // kernels shown without --verbose
 
 std::string number(double x, int decimals) {
   char text[64];
@@ -24,7 +25,7 @@ std::string wide(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
-// Rates of what takes so long; "-" where there is nothing to count.
+// Formats time, rates and shares; "-" if there is nothing to count.
 std::string figures(const BenchReport& r, int64_t calls, double seconds, double flops, double bytes) {
   const bool counts = flops > 0 && seconds > 0, moves = bytes > 0 && seconds > 0;
   const std::string share = counts && r.peak > 0 ? number(100 * r.share_of_peak(flops, seconds), 0) : "-";

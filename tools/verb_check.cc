@@ -1,4 +1,5 @@
-// check: will this file train? Every node with its reason, the parameters, the head that would be chosen. Exit 0 or 4.
+// Verb check: reports whether a model will train, with every node and its reason, the parameters, and the head that
+// would be added. Exit code 0 or 4.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>

@@ -1,4 +1,4 @@
-// create: a new model with drawn weights.  convert: a checkpoint to ONNX, or back.
+// Verb create: a new model with random weights. Verb convert: a checkpoint to ONNX, or back.
 #include <iostream>
 
 #include "base/fs.h"

@@ -1,5 +1,5 @@
-// export: the weights of a run's checkpoints as a model or as a Hugging Face checkpoint, or a model file written again
-// in another precision.
+// Verb export: writes the weights of a run's checkpoints as a model or as a Hugging Face checkpoint, or a model file in
+// another precision.
 #include <iostream>
 
 #include "base/error.h"
@@ -18,7 +18,7 @@ void tell(const ExportedRun& run, const std::string& which) {
   std::cerr << '\n';
 }
 
-// --export_weights of a model file.
+// Refuses --export_weights for a model file.
 void refuse_choice(const cli::Options& opts, const std::string& which) {
   if (!opts.was_set("export_weights") || which == "last") return;
   fail(Exit::usage, "E_USAGE", cat("--export_weights ", which, ": a model file holds one set of weights"),
@@ -54,7 +54,7 @@ static int run_export(const cli::Options& opts, const Console& console) {
     if (raw) {
       RunSpec written = spec_of(opts);
       written.model.model = out;
-      written.output.export_precision = RunSpec().output.export_precision;  // as it is
+      written.output.export_precision = RunSpec().output.export_precision;  // unchanged
       export_file(written, out, console.log());
     }
   } else {

@@ -1,4 +1,4 @@
-// generate: text that a causal language model writes behind prompts.
+// Verb generate: continues prompts with a causal language model.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// grad: loss and gradients of one batch, for checks against other frameworks; or a product of its second derivatives.
+// Verb grad: loss and gradients of one batch for comparison with other frameworks, or a Hessian-vector product.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
-// plan: what computes in which type, and the rule behind each decision; as a table, JSON, DOT or a page; two plans
-// compared.
+// Verb plan: the type of each node and the rule that decided, as a table, JSON, DOT or HTML; or the differences of two
+// plans.
 #include <iostream>
 
 #include "base/file.h"
@@ -12,7 +12,7 @@ namespace amp {
 
 namespace {
 
-std::string extension(const std::string& path) {  // "json" of "a/b.json"; may be empty
+std::string extension(const std::string& path) {  // "json" for "a/b.json"; may be empty
   const size_t dot = path.rfind('.');
   return dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
 }
@@ -25,7 +25,7 @@ void write_out(const cli::Options& opts, const std::string& text) {
   file.commit();
 }
 
-// What to write: as --format says, else as the file is called.
+// Returns the output format: --format, or else the extension of --out.
 std::string format_of(const cli::Options& opts) {
   if (opts.str("format") != "auto") return opts.str("format");
   const std::string ext = extension(opts.str("out"));

@@ -1,4 +1,4 @@
-// predict: a model's outputs for a batch of tensors; labels, numbers, answers, ... for the rows of a text file.
+// Verb predict: a model's outputs for a batch of tensors, or labels, numbers, answers, ... for rows of a text file.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

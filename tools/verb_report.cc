@@ -1,4 +1,4 @@
-// report: a page of one run, or of several side by side; or their metrics as CSV.
+// Verb report: an HTML page of one run or of several, or their metrics as CSV.
 #include <iostream>
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
-// train, the default verb: model + data -> fine-tuned model.onnx, metrics, checkpoints, run.json.
+// Verb train, the default: trains a model and writes model.onnx, metrics, checkpoints and run.json. Also implements
+// --dry_run, --check_data and the learning-rate range test's output. In a distributed run only the root rank prints.
 #include <algorithm>
 #include <iostream>
 
@@ -19,7 +20,7 @@ namespace amp {
 
 namespace {
 
-// Where it is worth a word.
+// Returns the share of time spent waiting for data, from 2 % on.
 std::string waiting_text(const TrainResult& r) {
   const auto percent = r.seconds > 0 ? static_cast<int64_t>(100 * r.waited / r.seconds) : 0;
   return percent < 2 ? std::string() : cat(", ", percent, " % of it waiting for data");
@@ -85,7 +86,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   return 0;
 }
 
-// What the data hold for people on standard error, as JSON on standard output.
+// Prints a report on the data on standard error and as JSON on standard output.
 int look_at_data(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
   for (const std::string& line : report.lines()) std::cerr << line << '\n';
@@ -103,7 +104,7 @@ int run_train(const cli::Options& opts, const Console& console) {
   Host host = console.host();
   host.ranks = &processes.ranks();
   host.doing = [&processes](int64_t step, const char* phase) { processes.doing(step, phase); };
-  if (!host.ranks->is_root()) {  // the first one speaks
+  if (!host.ranks->is_root()) {  // only the root rank prints
     host.log = {};
     host.progress = nullptr;
   }

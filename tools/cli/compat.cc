@@ -1,3 +1,6 @@
+// Translates the command line of PaddlePaddle's BERT/run_classifier.py: a table of its flags (kPaddle), a parser of its
+// words, and Translation, which makes up to three commands of this program: convert, train, eval. Flags of this program
+// may be mixed in and are passed to the commands that accept them.
 #include "tools/cli/compat.h"
 
 #include <algorithm>
@@ -52,7 +55,7 @@ constexpr std::array kPaddle{
 
 std::string dashed(std::string_view name) { return cat("--", name); }
 
-// What was written, the other trainer's flags and ours that stand among them.
+// The parsed command line: the other trainer's flags, and flags of this program.
 struct Given {
   std::map<std::string, std::string, std::less<>> theirs;
   struct Own {
@@ -60,7 +63,7 @@ struct Given {
     std::string word;
   };
   std::vector<Own> own;
-  std::string model;  // a word without a flag
+  std::string model;  // the positional argument
 
   bool has(std::string_view name) const { return theirs.find(name) != theirs.end(); }
   std::string text(std::string_view name) const { return has(name) ? theirs.find(name)->second : std::string(); }
@@ -82,7 +85,7 @@ const ForeignFlag* foreign_flag(std::string_view name) {
                      : cat("did you mean ", dashed(near), "?"));
 }
 
-// The value of the flag at words[i]: behind "=", or the next word. Where a switch may stand alone: true.
+// Returns the value of the flag at words[i]: after "=", or the next word. A switch without a value is true.
 std::string value_at(std::span<const std::string> words, size_t& i, bool truth, const std::string& name) {
   const size_t equals = words[i].find('=');
   if (equals != std::string::npos) return words[i].substr(equals + 1);
@@ -132,7 +135,7 @@ Given read_words(std::span<const std::string> words) {
   return g;
 }
 
-// A value in our words.
+// Translates a value.
 std::string our_value(const std::string& name, const std::string& text) {
   if (name == "use_cuda") return text == "true" ? "auto" : "cpu";
   if (name != "lr_scheduler") return text;
@@ -155,14 +158,14 @@ struct Translation {
   std::optional<TaskFiles> files(TaskPart part) const {
     return paddle_files(lower_case(given.text("task_name")), given.text("data_dir"), part);
   }
-  // With --in_tokens an evaluation's batch has the rows of the longest length that fit.
+  // With --in_tokens a batch of an evaluation has as many rows as fit at the longest length.
   std::string evaluation_rows() const {
     const auto tokens = parse_integer(given.text("batch_size")), length = parse_integer(given.text("max_seq_len"));
     return std::to_string(std::max<int64_t>(1, tokens.value_or(32) / std::max<int64_t>(1, length.value_or(512))));
   }
 };
 
-// The model's file; a checkpoint's folder is converted first.
+// Returns the model file to start from. Adds a conversion if a checkpoint's folder is given.
 std::string Translation::start() {
   const bool both = given.has("init_checkpoint") && given.has("init_pretraining_params");
   if (both) out.notes.push_back(cat(dashed("init_checkpoint"), " counts, ", dashed("init_pretraining_params"), " not"));
@@ -183,10 +186,10 @@ std::string Translation::start() {
   return converted;
 }
 
-// A command of ours with what was given that its verb reads.
+// Makes a command with those given flags that its verb accepts.
 CompatStage Translation::stage(const char* of, Verb verb, std::vector<std::string> words) const {
   CompatStage s{of, std::move(words), {}};
-  const bool after_training = train && verb == Verb::eval;  // of the exported file, in its own arithmetic
+  const bool after_training = train && verb == Verb::eval;  // evaluates the exported file in its own precision
   for (const ForeignFlag& f : kPaddle) {
     if (f.ours.empty() || !amp::cli::has(flag_named(f.ours).verbs, verb)) continue;
     if ((f.ours == "eval_steps" && !val) || (f.ours == "use_fp16" && after_training)) continue;
@@ -219,7 +222,7 @@ void Translation::add_training(const std::string& model) {
   std::vector<std::string> words = {"train", model, "--train=" + data.path, "--task=classification"};
   add_columns(words, "", data);
   if (lower_case(given.text("task_name")) == "xnli") words.emplace_back("--label_map=contradictory=contradiction");
-  if (!out.stages.empty())  // a checkpoint's classifier is of its own labels, or drawn
+  if (!out.stages.empty())  // a checkpoint's classifier has other labels, or random weights
     words.push_back(cat("--num_labels=", paddle_classes(lower_case(given.text("task_name")))));
   if (val) {
     const TaskFiles dev = *files(TaskPart::dev);

@@ -1,5 +1,5 @@
-// Whole command lines of another trainer, taken as they are: --compat paddle is PaddlePaddle's BERT/run_classifier.py
-// (docs/coming_from.md). One of them may train, evaluate and test: it becomes several commands of ours.
+// Command lines of another trainer. --compat paddle reads those of PaddlePaddle's BERT/run_classifier.py
+// (docs/coming_from.md). One of them may train, evaluate and test, so it becomes several commands of this program.
 #pragma once
 
 #include <optional>
@@ -11,41 +11,41 @@
 
 namespace amp::cli {
 
-// A flag of the other trainer's.
+// A flag of the other trainer.
 struct ForeignFlag {
   std::string_view name;
   bool truth = false;                // takes true or false
-  std::string_view ours = {};        // our setting of the same meaning; empty: the translation reads it
-  std::string_view initial = {};     // the default there; empty: ours stands
-  std::string_view no_meaning = {};  // why it says nothing here
+  std::string_view ours = {};        // the setting with the same meaning; empty: the translation reads it
+  std::string_view initial = {};     // the other trainer's default; empty: this program's
+  std::string_view no_meaning = {};  // why the flag has no effect here
 };
 std::span<const ForeignFlag> paddle_flags();
 
-// A command of ours.
+// A command of this program.
 struct CompatStage {
-  std::string of;                                            // the flag that asks for it: "do_train"
+  std::string of;                                            // the flag that requests it: "do_train"
   std::vector<std::string> words;                            // verb, model, flags
-  std::vector<std::pair<std::string, std::string>> initial;  // the other trainer's defaults, by our names
+  std::vector<std::pair<std::string, std::string>> initial;  // the other trainer's defaults, by names of settings
 };
 
 struct CompatCommand {
   std::vector<CompatStage> stages;
-  std::vector<std::string> notes;  // what was given and means nothing here
+  std::vector<std::string> notes;  // given flags that have no effect
 };
 
-// Nothing where the words have no --compat. Usage errors: E_USAGE, E_FILE_MISSING.
+// Returns nullopt if the words have no --compat. Usage errors: E_USAGE, E_FILE_MISSING.
 std::optional<CompatCommand> compat_command(std::span<const std::string> words);
 
-// The files of a task that the other trainer knows, and their columns.
+// The files of a task and their columns.
 struct TaskFiles {
-  std::string path;  // as --train and --val take it; empty: not asked for
+  std::string path;  // as for --train and --val; empty: not requested
   std::vector<std::string> text_columns;
   std::string label_column, group_by;  // group_by: may be empty
 };
 enum class TaskPart { train, dev, test };
-// Nothing for a part whose labels are not public. task: lower case.
+// Returns nullopt for a part whose labels are not public. task: in lower case.
 std::optional<TaskFiles> paddle_files(const std::string& task, const std::string& data_dir, TaskPart part);
-void check_paddle_task(const std::string& task);  // E_USAGE for one that is not known
-int paddle_classes(const std::string& task);      // how many labels it has
+void check_paddle_task(const std::string& task);  // throws E_USAGE for an unknown task
+int paddle_classes(const std::string& task);      // number of labels
 
 }  // namespace amp::cli

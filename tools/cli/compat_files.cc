@@ -1,4 +1,5 @@
-// Where PaddlePaddle's BERT/reader/cls.py finds its tasks in --data_dir. Columns go by their places, as there.
+// Finds the files that PaddlePaddle's BERT/reader/cls.py reads from --data_dir for its tasks. Columns are numbered, as
+// in that file.
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kNone = -1, kLast = -2;
 
-// Files DATA_DIR/[folder/]begin*end, or the one of that name where there is no end.
+// The files DATA_DIR/[folder/]begin*end, or the one with the name `begin` if `end` is empty.
 struct PartLayout {
   TaskPart part;
   std::string_view folder, begin, end;
@@ -24,7 +25,7 @@ struct PartLayout {
 struct TaskLayout {
   std::string_view task;
   int classes;
-  std::string_view what;  // for people
+  std::string_view what;  // description for messages
   std::vector<PartLayout> parts;
 };
 

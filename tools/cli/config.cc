@@ -1,3 +1,5 @@
+// Reads settings from JSON or YAML files, from run.json, from other trainers' files, and from the environment, and
+// writes the effective configuration. All sources produce Assignments, which Options merges by precedence.
 #include "tools/cli/config.h"
 
 #include <algorithm>
@@ -21,14 +23,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "ONNX_AMP_";
 constexpr std::array<std::string_view, 4> kReservedEnvironment{"ONNX_AMP_MAX_ISA", "ONNX_AMP_DEPS", "ONNX_AMP_ZOO",
-                                                               "ONNX_AMP_SKIP_APT"};  // read by other parts
+                                                               "ONNX_AMP_SKIP_APT"};  // read elsewhere
 constexpr std::streamsize kLargestConfig = 16 << 20;
 
 [[noreturn]] void refuse(const std::string& path, std::string fact, std::string hint = {}) {
   fail(Exit::usage, "E_USAGE", cat("configuration file '", printable(path), "': ", fact), std::move(hint));
 }
 
-// Keys of the outermost object must differ; the library would keep the last one silently.
+// Parses a file. Repeated keys of the outermost object are errors; the JSON library would silently keep the last.
 Json parse_file(std::string_view text, const std::string& path) {
   if (path.ends_with(".yaml") || path.ends_with(".yml")) {
     Json root = yaml_to_json(std::string(text), path);
@@ -122,7 +124,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
     const auto found = find_flag(key);
     if (!found) refuse(path, cat("unknown key '", printable(key), "'"), unknown_hint(key, verb));
     if (!found->flag->recorded) {
-      if (dumped) continue;  // by an earlier version
+      if (dumped) continue;  // written by an earlier version
       refuse(path, cat("key '", key, "' has no place in a configuration file"),
              cat("give --", found->flag->name, " on the command line"));
     }
@@ -133,7 +135,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
       const auto said = sources.find(key);
       const auto source = said != sources.end() && said->is_string() ? source_from_name(said->get<std::string>())
                                                                      : std::optional(Source::fallback);
-      if (source == Source::derived) continue;  // follows again from the others
+      if (source == Source::derived) continue;  // is derived again from the others
       a.source = source ? std::min(*source, Source::config) : Source::config;
     }
     try {
@@ -185,7 +187,7 @@ std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std
     Assignment a{found->flag, std::string(name), {}, Source::environment, cat("environment variable ", name)};
     try {
       const bool array = found->flag->type() == SettingType::list && text.starts_with('[');
-      const Json parsed = array ? Json::parse(text, nullptr, false) : Json();  // "[ab]*" is a glob, not an array
+      const Json parsed = array ? Json::parse(text, nullptr, false) : Json();  // "[ab]*" is a pattern, not an array
       a.texts = texts_of(parsed.is_array() ? parsed : Json(text), *found, a.origin, a.spelling);
     } catch (Error& e) {
       e.at("from " + a.origin);
@@ -206,7 +208,7 @@ std::string effective_config_json(const Options& opts) {
     if (opts.source(f.name) != Source::fallback) sources[name] = name_of(opts.source(f.name));
   }
   const Json root{{"verb", info(opts.verb).name}, {"config", config}, {"sources", sources}};
-  // A path may hold bytes that are not UTF-8.
+  // Paths may contain bytes that are not UTF-8.
   return root.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

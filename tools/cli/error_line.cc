@@ -19,7 +19,7 @@ void print_error_line(std::ostream& out, const Error& e) {
                                     {"error", e.fact()},
                                     {"where", join(e.where(), "; ")},
                                     {"hint", e.hint()}};
-  // Names from files may not be UTF-8.
+  // Names from files may contain bytes that are not UTF-8.
   out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
 }
 

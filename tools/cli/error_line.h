@@ -1,4 +1,4 @@
-// How a run that failed says so: text for people, then one JSON line for machines, the last of stderr.
+// Reports a failure: text for users, then one JSON line for programs, the last line of stderr.
 #pragma once
 
 #include <exception>
@@ -9,12 +9,12 @@
 
 namespace amp::cli {
 
-// "error: FACT", places and hint on lines of their own, then {"id":..,"exit":..,"error":..,"where":..,"hint":..}; not
-// the latter on std::cerr where that is a terminal.
+// Prints "error: FACT", its places and hint on separate lines, then
+// {"id":..,"exit":..,"error":..,"where":..,"hint":..}. The JSON is omitted if out is std::cerr and a terminal.
 void print_error_line(std::ostream& out, const Error& e);
 
-// Runs body and returns the process's exit code: body's own, or that of the error it threw, printed to err. Foreign
-// exceptions are ours to explain: no memory exits 9, anything else 1.
+// Runs body and returns the process's exit code: body's, or that of the error, which is printed to err. Other
+// exceptions: std::bad_alloc exits with 9, all others with 1.
 int guarded(std::ostream& err, const std::function<int()>& body);
 
 }  // namespace amp::cli

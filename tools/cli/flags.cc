@@ -1,3 +1,5 @@
+// The table of verbs, and the table of flags made from the library's settings and own_flags(). Everything else (parser,
+// help, configuration files) reads these tables.
 #include "tools/cli/flags.h"
 
 #include <algorithm>
@@ -75,7 +77,7 @@ std::span<const Flag> flags() {
     const std::vector<OwnFlag> own = own_flags();
     for (const Setting& s : settings()) {
       VerbSet required = verbs_of(s.required);
-      if (s.name == "train") required &= ~in(Verb::bench);  // data can be made
+      if (s.name == "train") required &= ~in(Verb::bench);  // bench can make synthetic data
       out.push_back({s, &s, s.group, verbs_of(s.jobs), required});
       for (const OwnFlag& o : own) {
         if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});

@@ -1,7 +1,7 @@
-// tools/cli: the option layer of the command line. This file: what a flag is, and the table of all of them.
+// The option layer of the command line. This file has the table of all flags.
 //
-// A flag is a setting of the library, described there (run/settings/setting.h), or one of the command line's own (own_flags.cc).
-// Parser, configuration file, environment, help and the dumped configuration all read the one table.
+// A flag is a setting of the library (run/settings/setting.h) or belongs to the command line only (own_flags.cc).
+// Parser, configuration file, environment, help and the recorded configuration read this one table.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,15 @@ enum class Verb {
 
 struct VerbInfo {
   Verb verb;
-  std::optional<Job> job;  // of the library
+  std::optional<Job> job;  // the library's job; nullopt: none
   std::string_view name;
-  std::string_view usage;  // what follows the verb: "MODEL.onnx [flags]"
+  std::string_view usage;  // text after the verb: "MODEL.onnx [flags]"
   std::string_view what;
-  int max_positionals;  // words without a flag, the verb not counted
+  int max_positionals;  // positional arguments, without the verb
 };
 std::span<const VerbInfo> verbs();
 const VerbInfo& info(Verb v);
-const VerbInfo* find_verb(std::string_view name);  // nullptr when there is none
+const VerbInfo* find_verb(std::string_view name);  // nullptr: unknown
 
 using VerbSet = uint32_t;
 template <class... V>
@@ -53,16 +53,16 @@ constexpr VerbSet in(V... v) {
 constexpr bool has(VerbSet set, Verb v) { return (set & in(v)) != 0; }
 
 struct Flag : Description {
-  const Setting* setting = nullptr;  // null: the command line's own
+  const Setting* setting = nullptr;  // null: belongs to the command line only
   SettingGroup group = SettingGroup::run;
-  VerbSet verbs = 0, required = 0;  // that take it; that refuse to run without it
+  VerbSet verbs = 0, required = 0;  // verbs that accept it; verbs that require it
 
   const SettingValue& default_for(Verb v) const;
 };
 
-std::span<const Flag> flags();  // the table, groups together
+std::span<const Flag> flags();  // the table, ordered by groups
 
-// Flags that are no settings. Each stands in help behind a setting, or behind the own flag before it.
+// Flags that are not settings. Help lists each after the setting `behind`, or after the previous own flag.
 struct OwnFlag {
   std::string_view behind;
   VerbSet verbs;
@@ -71,17 +71,18 @@ struct OwnFlag {
 };
 std::vector<OwnFlag> own_flags();
 
-// What a user wrote, resolved. alias is set when it was another name; negated for --no_<boolean flag>.
+// A resolved spelling. alias: set if it was another name. negated: for --no_<boolean flag>.
 struct Found {
   const Flag* flag = nullptr;
   const OtherName* alias = nullptr;
   bool negated = false;
   bool takes_switch() const { return flag->type() == SettingType::boolean || (alias && alias->is_switch()); }
 };
-std::string snake_case(std::string_view name);               // dashes become underscores
-std::optional<Found> find_flag(std::string_view name);       // any spelling, snake_case
-const Flag& flag_named(std::string_view name);               // canonical name; a bug when absent
-std::string nearest_flag(std::string_view name, Verb verb);  // canonical or other spelling close to name; "" if none
-std::string hint_for_foreign_flag(std::string_view name);  // other trainers' flags that have no counterpart here; or ""
+std::string snake_case(std::string_view name);               // dashes to underscores
+std::optional<Found> find_flag(std::string_view name);       // any spelling
+const Flag& flag_named(std::string_view name);               // canonical name; unknown names are a bug
+std::string nearest_flag(std::string_view name, Verb verb);  // similar spelling; "" if none
+// For flags of other trainers without a counterpart; "" for others.
+std::string hint_for_foreign_flag(std::string_view name);
 
 }  // namespace amp::cli

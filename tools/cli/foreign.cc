@@ -1,4 +1,4 @@
-// Flags of other trainers that people paste and that have no counterpart here, and what to do instead.
+// Hints for flags of other trainers that have no counterpart here.
 #include <array>
 
 #include "tools/cli/flags.h"

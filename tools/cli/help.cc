@@ -1,3 +1,4 @@
+// Formats --help from the flag table: groups with titles, wrapped text, defaults in brackets.
 #include "tools/cli/help.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ std::string metavar(const Flag& f) {
   return joined.size() <= 22 ? joined : "KIND";
 }
 
-// As people write it: 5e-5, not 5e-05.
+// Formats a value as users write it: 5e-5, not 5e-05.
 std::string shown(const SettingValue& v) {
   std::string text = value_text(v);
   const size_t zero = text.find("e-0");
@@ -33,7 +34,7 @@ std::string default_note(const Flag& f, Verb verb) {
   return text.empty() ? "" : cat(" [", text, "]");
 }
 
-// Words of text in lines of kWidth, the first of them after head, the rest indented.
+// Wraps text at kWidth. The first line begins after `head`, others are indented.
 std::string wrapped(const std::string& head, const std::string& text, size_t indent) {
   std::string out = head, line_start;
   size_t column = head.size();

@@ -8,8 +8,8 @@
 
 namespace amp::cli {
 
-// No verb: the overview, then train's flags. Groups with titles, defaults in brackets, at most 100 columns wide.
-// all: other spellings and allowed values too.
+// Without a verb: the overview and train's flags. Lines have at most 100 columns. all: includes other spellings and
+// allowed values.
 std::string help_text(std::optional<Verb> verb, bool all);
 std::string version_text();
 

@@ -1,3 +1,4 @@
+// Implements Options: a value, its source and origin per flag. offer() applies the rule of precedence.
 #include "tools/cli/options.h"
 
 #include <array>
@@ -58,7 +59,7 @@ bool Options::offer(std::string_view name, std::vector<std::string> texts, Sourc
   const Flag& f = flag_named(name);
   SettingValue v;
   try {
-    v = parse_value(f, texts);  // checked even when it loses: a bad value is a mistake wherever it stands
+    v = parse_value(f, texts);  // checked even if another source wins: a bad value is always an error
   } catch (Error& e) {
     if (!origin.empty()) e.at("from " + origin);
     throw;

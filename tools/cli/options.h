@@ -1,9 +1,9 @@
-// The options of one invocation: every flag of its verb with a value, and where that value came from.
+// Options: the value of every flag of a verb, and its source.
 //
 //   const Options opts = parse_command_line(argc, argv, environ);
 //   if (opts.flag("use_fp16")) ... opts.num("lr") ... opts.source("lr") == Source::command_line
 //
-// A name that no flag has, or an accessor of the wrong type, is a bug of ours and says so.
+// Unknown names and accessors of the wrong type are internal errors.
 #pragma once
 
 #include <string>
@@ -14,36 +14,36 @@
 
 namespace amp::cli {
 
-// Rising precedence. derived: follows from other flags (eval_batch_size from batch_size).
+// Sources in rising precedence. derived: computed from other flags (eval_batch_size from batch_size).
 enum class Source { fallback, derived, preset, plan, config, environment, command_line };
 std::string_view name_of(Source s);  // "command line", "config", ..., "default"
 std::optional<Source> source_from_name(std::string_view name);
 
 class Options {
  public:
-  explicit Options(Verb verb);  // all defaults
+  explicit Options(Verb verb);  // all values are defaults
 
   Verb verb;
-  std::vector<std::string> positional;  // without the verb; the model is flag "model" too
-  std::vector<std::string> warnings;    // for the caller to print
-  std::optional<Verb> help_topic;       // verb help: of which verb (none: the overview)
+  std::vector<std::string> positional;  // without the verb; the model is also flag "model"
+  std::vector<std::string> warnings;    // printed by the caller
+  std::optional<Verb> help_topic;       // for verb help: the verb; nullopt: the overview
   bool help_all = false;
 
-  const std::string& str(std::string_view name) const;  // text and choice; "" when not set
+  const std::string& str(std::string_view name) const;  // text and choice; "" if not set
   double num(std::string_view name) const;              // number
   int64_t integer(std::string_view name) const;
   bool flag(std::string_view name) const;
   const std::vector<std::string>& list(std::string_view name) const;
   const SettingValue& value(std::string_view name) const;
 
-  bool has(std::string_view name) const;      // false for text and lists that are empty
-  bool was_set(std::string_view name) const;  // by anything but its default or another flag
+  bool has(std::string_view name) const;      // false for empty text and lists
+  bool was_set(std::string_view name) const;  // set by more than its default or another flag
   Source source(std::string_view name) const;
   const std::string& origin(
-      std::string_view name) const;  // "environment variable ONNX_AMP_LR", "config.json"; "" by default
+      std::string_view name) const;  // "environment variable ONNX_AMP_LR", "config.json"; "" for defaults
 
-  // Sets a flag from a source unless something of higher precedence has set it; true when it took. A precision plan
-  // or preset offers its loss_scale keys so after parsing; call resolve() again then.
+  // Sets a flag unless a source of higher precedence has set it; returns whether it was set. A precision plan or preset
+  // offers its loss_scale keys after parsing; then call resolve() again.
   bool offer(std::string_view name, std::vector<std::string> texts, Source source, std::string origin);
 
  private:
@@ -55,10 +55,10 @@ class Options {
   const Entry& entry(std::string_view name) const;
   template <class T>
   const T& typed(std::string_view name) const;
-  std::vector<Entry> entries_;  // parallel to flags()
+  std::vector<Entry> entries_;  // one per flag, in the order of flags()
 };
 
-// A flag's value as one source gives it, before precedence.
+// A flag's value from one source, before precedence.
 struct Assignment {
   const Flag* flag = nullptr;
   std::string spelling;  // as written: "--learning_rate", "ONNX_AMP_LR"
@@ -67,21 +67,21 @@ struct Assignment {
   std::string origin;  // continues "from ": "environment variable ONNX_AMP_LR"
 };
 
-// The canonical value text of what was written for a spelling: switches translated, negation undone.
+// Converts the value of a spelling to the canonical flag's: translates switches, resolves negation.
 std::string plain_text(const Found& found, std::string_view text);
 
-// argv[0] is the program. envp as in environ, or nullptr. Usage errors: Exit::usage, E_USAGE. Asking for help or the
-// version anywhere gives verb help or version and checks nothing else.
+// Parses a command line. argv[0] is the program; envp as environ, or nullptr. Usage errors: E_USAGE (Exit::usage). A
+// request for help or the version returns verb help or version without further checks.
 Options parse_command_line(int argc, const char* const* argv, const char* const* envp);
 
-// A command line's commands, in their order: one, or with --compat those that another trainer's comes to (compat.h).
+// The commands of a command line in order: one, or several with --compat (compat.h).
 struct Command {
   Options options;
-  std::string line;  // as it is written in our words; empty: it was
+  std::string line;  // the equivalent command line; empty: as given
 };
 std::vector<Command> parse_commands(int argc, const char* const* argv, const char* const* envp);
 
-// Contradictions between flags (usage errors), then the values that follow from others. Idempotent.
+// Reports contradictions between flags (usage errors), then sets derived values. Idempotent.
 void resolve(Options& opts);
 
 }  // namespace amp::cli

@@ -1,3 +1,6 @@
+// Translates configuration files of Hugging Face's TrainingArguments and timm's train.py to settings of this program.
+// Reader records which keys were read; keys that are set but were not read are reported. The formulas of timm's
+// learning rates and schedules follow its train.py.
 #include "tools/cli/other_trainers.h"
 
 #include <algorithm>
@@ -15,18 +18,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Not set, whatever the key: what nobody asked for is not listed.
+// Returns whether a value means "not set"; such keys are not reported as unused.
 bool neutral(const Json& v) {
   return v.is_null() || v == false || v == "" || v == "no" || v == "none" ||
          ((v.is_array() || v.is_object()) && v.empty()) || (v.is_number() && v == 0);
 }
 
-// Reads a file key by key; what was not asked for is left over.
+// Reads a file by key and records the keys that were read.
 class Reader {
  public:
   explicit Reader(const Json& file) : file_(file) {}
 
-  // Null where it does not stand there.
+  // Returns null if the key does not exist.
   const Json& at(const std::string& key) {
     static const Json none;
     read_.insert(key);
@@ -47,13 +50,14 @@ class Reader {
     return v.is_string() ? v.get<std::string>() : std::string(otherwise);
   }
   void put(std::string_view ours, Json value) { out_[std::string(ours)] = std::move(value); }
-  // Those that are set, under their own names (which are spellings of ours) or another.
+  // Copies keys that are set under their own names, which are also spellings of our flags.
   void copy(std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
       if (const Json& v = at(key); !v.is_null() && v != "") put(key, v);
     }
   }
-  // A count that may be a share of the run there: only a whole number above 0 means the same here.
+  // Copies a count of steps. The other trainer also accepts a fraction of the run; only whole numbers above 0 have the
+  // same meaning here.
   void copy_steps(const std::string& key, std::string_view ours) {
     const double n = number(key, 0);
     if (n >= 1 && n == std::floor(n)) {
@@ -78,7 +82,7 @@ class Reader {
   std::set<std::string> read_;
 };
 
-// transformers.TrainingArguments, versions 4 and 5.
+// Hugging Face's transformers.TrainingArguments, versions 4 and 5.
 OtherTrainer hugging_face(const Json& file) {
   Reader r(file);
   r.copy({"output_dir",
@@ -104,7 +108,7 @@ OtherTrainer hugging_face(const Json& file) {
           "group_by_length",
           "resume_from_checkpoint"});
   if (r.number("max_steps", -1) > 0) r.put("max_steps", r.at("max_steps"));
-  // As there, steps come before a ratio.
+  // As in transformers, warmup_steps takes precedence over warmup_ratio.
   const double steps = r.number("warmup_steps", 0), ratio = r.number("warmup_ratio", 0);
   if (steps > 0 || ratio > 0) r.put("warmup_steps", steps > 0 ? steps : std::min(ratio, 1 - 1e-12));
   if (r.yes("fp16")) r.put("use_fp16", true);
@@ -161,10 +165,10 @@ void timm_optimizer(Reader& r) {
   }
   if (!settings.empty()) r.put("optim_args", settings);
   r.copy({"weight_decay", "layer_decay", "clip_mode"});
-  r.put("max_grad_norm", r.number("clip_grad", 0));  // none there: no clipping
+  r.put("max_grad_norm", r.number("clip_grad", 0));  // absent: no clipping
 }
 
-// lr, or lr_base for a batch of lr_base_size, as train.py scales it.
+// lr, or lr_base scaled to the batch size as in train.py.
 void timm_rate(Reader& r) {
   if (r.at("lr").is_number()) {
     for (const char* key : {"lr_base", "lr_base_size", "lr_base_scale"}) r.at(key);
@@ -185,7 +189,7 @@ std::string list_text(const Json& values) {
   return join(parts, ":");
 }
 
-// The schedule, and the epochs that a run has with it (trainer/schedules/timm.h).
+// The schedule, and the number of epochs that it implies (trainer/schedules/timm.h).
 void timm_schedule(Reader& r) {
   const std::string kind = r.text("sched", "cosine");
   double epochs = r.number("epochs", 300);
@@ -237,7 +241,7 @@ void timm_schedule(Reader& r) {
   r.put("epochs", epochs);
   for (const char* key : {"decay_rate", "decay_epochs", "decay_milestones", "patience_epochs", "lr_cycle_mul",
                           "lr_cycle_decay", "lr_cycle_limit", "lr_k_decay", "min_lr", "decay_fn", "stable_timescale"})
-    r.at(key);  // other schedules'
+    r.at(key);  // keys of other schedules count as read
 }
 
 // timm's train.py.

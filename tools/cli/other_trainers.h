@@ -1,4 +1,4 @@
-// Configuration files of other trainers, read as they are: Hugging Face's TrainingArguments (to_json_string(), or
+// Reads configuration files of other trainers: Hugging Face's TrainingArguments (to_json_string() or
 // training_args.json) and timm's args.yaml. docs/coming_from.md has the tables.
 #pragma once
 
@@ -11,15 +11,15 @@ namespace amp::cli {
 
 struct OtherTrainer {
   std::string name;                     // "timm's train.py"
-  nlohmann::ordered_json values;        // by names that our own configuration files know
-  std::vector<std::string> not_used{};  // keys that are set and have no meaning here, in the file's order
+  nlohmann::ordered_json values;        // by names of flags
+  std::vector<std::string> not_used{};  // keys that are set and have no counterpart, in the file's order
 };
 
-// Nothing where `file` (an object) is not a whole configuration of one of them: a few of their names alone are
-// spellings of our own settings.
+// Returns nullopt if `file` (an object) is not a whole configuration of one of them. Single keys of theirs are also
+// spellings of flags.
 std::optional<OtherTrainer> of_other_trainer(const nlohmann::ordered_json& file);
 
-// Values of a YAML file of scalars, lists and maps. Usage error (E_USAGE) naming `path` for anything else.
+// Converts YAML of scalars, lists and maps. Throws a usage error (E_USAGE) with `path` for anything else.
 nlohmann::ordered_json yaml_to_json(const std::string& text, const std::string& path);
 
 }  // namespace amp::cli

@@ -1,5 +1,5 @@
-// Flags that are the command line's own: files that it reads and writes, what it prints. All others are settings of the
-// library (run/settings/).
+// Flags that belong to the command line only: files that it reads and writes, and what it prints. All other flags are
+// settings of the library (run/settings/).
 #include "tools/cli/flags.h"
 
 namespace amp::cli {

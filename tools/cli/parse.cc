@@ -1,4 +1,5 @@
-// argv and environment -> Options: words, then the verb, then the sources in rising precedence, then the rules.
+// Parses argv and environment into Options, in this order: words, verb, sources in rising precedence, rules. Usage
+// errors suggest the nearest known word.
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,7 +13,7 @@ namespace amp::cli {
 namespace {
 
 struct Words {
-  std::vector<Assignment> assignments;  // as they stand, in order
+  std::vector<Assignment> assignments;  // in the order given
   std::vector<std::string> positional;
 };
 
@@ -20,7 +21,7 @@ struct Words {
   fail(Exit::usage, "E_USAGE", std::move(fact), std::move(hint));
 }
 
-// "-1" and "-.5" are values; "-" alone is a file name.
+// Returns whether a word is a flag: "-1" and "-.5" are values, "-" is a file name.
 bool is_flag_word(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
   return !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
@@ -29,7 +30,7 @@ bool is_flag_word(std::string_view word) {
 [[noreturn]] void unknown_flag(std::string_view word, Verb verb) {
   const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   std::string hint = hint_for_foreign_flag(bare);
-  static const std::string version[] = {"version"};  // a verb, and a flag that the table does not list
+  static const std::string version[] = {"version"};  // a verb; the flag is not in the table
   if (bare == "v" || bare == "V" || !nearest(bare, version).empty()) {
     hint = "did you mean --version, or --verbose?";
   } else if (hint.empty()) {
@@ -39,7 +40,7 @@ bool is_flag_word(std::string_view word) {
   refuse_call(cat("unknown flag ", printable(word)), std::move(hint));
 }
 
-// Only for better hints before the words are understood.
+// Guesses the verb for hints in errors, before the words are parsed.
 Verb likely_verb(std::span<const std::string> words) {
   for (const std::string& w : words) {
     if (const VerbInfo* v = find_verb(w)) return v->verb;
@@ -47,7 +48,7 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
-// Whether a word behind a flag that may stand alone is its value: anything else is a word of its own.
+// Returns whether a word is the value of a preceding flag whose value is optional; otherwise it is a separate word.
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
                                  [&](const auto& s) { return lower_case(word) == lower_case(s.first); });
@@ -96,7 +97,7 @@ Words split_words(std::span<const std::string> words) {
   return out;
 }
 
-// Help and version come before everything, so that a half-written command still gets its help.
+// Handles requests for help and the version first, so that an incomplete command gets help.
 std::optional<Options> asked_for_help(std::span<const std::string> words) {
   const auto end = std::find(words.begin(), words.end(), "--");
   const auto asks = [&](std::initializer_list<std::string_view> names) {
@@ -134,7 +135,7 @@ Verb take_verb(std::vector<std::string>& positional) {
 }
 
 void apply_command_line(Options& o, const std::vector<Assignment>& assignments) {
-  std::vector<Assignment> merged;  // of one flag the last word counts; lists and names of files collect
+  std::vector<Assignment> merged;  // the last value of a flag is used; lists and file names are collected
   for (const Assignment& a : assignments) {
     if (!has(a.flag->verbs, o.verb)) {
       std::vector<std::string> names;
@@ -211,7 +212,7 @@ Options parse_words(std::span<const std::string> words, const char* const* envp,
   o.positional = std::move(split.positional);
   const std::vector<Assignment> environment = read_environment(envp, o.verb, o.warnings);
   std::string config = config_path(split.assignments, environment);
-  // Hugging Face's scripts take one .json file in place of all flags.
+  // As in Hugging Face's scripts, a single .json argument is a configuration file.
   if (config.empty() && o.verb == Verb::train && o.positional.size() == 1 && o.positional[0].ends_with(".json")) {
     config = o.positional[0];
     o.positional.clear();
@@ -229,7 +230,7 @@ Options parse_words(std::span<const std::string> words, const char* const* envp,
   return o;
 }
 
-// A word as a shell reads it.
+// Quotes a word for the shell.
 std::string shell_word(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_of(" \t\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
   if (plain) return word;

@@ -1,4 +1,4 @@
-// What flags say about each other: contradictions, and values that follow from other flags.
+// Rules between flags: contradictions, and values derived from other flags.
 #include <cmath>
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ std::string written(const Options& o, std::string_view name) {
   fail(Exit::usage, "E_USAGE", cat(written(o, a), " and ", written(o, b), " contradict: ", why), std::move(hint));
 }
 
-// Of two switches that exclude each other the one from the stronger source counts; from one source it is an error.
+// For two exclusive switches: the one from the stronger source wins; from the same source they contradict.
 void one_of(Options& o, std::string_view a, std::string_view b, std::string_view why) {
   if (!o.flag(a) || !o.flag(b)) return;
   if (o.source(a) == o.source(b)) contradict(o, a, b, why, "give one of them");
@@ -121,7 +121,8 @@ void resolve(Options& o) {
   if (o.verb == Verb::eval && o.has("val") && o.has("inputs")) {
     contradict(o, "val", "inputs", "both name the data", "give one of them");
   }
-  if ((o.verb == Verb::train || o.verb == Verb::bench) && o.flag("in_tokens")) return;  // rows are not known yet
+  // The number of rows is not known yet.
+  if ((o.verb == Verb::train || o.verb == Verb::bench) && o.flag("in_tokens")) return;
   const std::string rows = std::to_string(o.integer("batch_size"));
   if (!o.was_set("eval_batch_size")) {
     derive(o, "eval_batch_size", rows);

@@ -1,4 +1,4 @@
-// YAML by yaml-cpp, as JSON.
+// Converts YAML to JSON with yaml-cpp.
 #include <yaml-cpp/yaml.h>
 
 #include <optional>
@@ -13,13 +13,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostValues = 100'000, kDeepest = 50;  // aliases may multiply
+constexpr int kMostValues = 100'000, kDeepest = 50;  // limits, because aliases may multiply
 
 struct Budget {
   int values = kMostValues;
 };
 
-// YAML 1.1's plain scalars, as PyYAML writes them; a quoted one is text.
+// Converts plain scalars by YAML 1.1's rules, as PyYAML writes them; quoted scalars stay text.
 Json scalar(const YAML::Node& node) {
   const std::string& s = node.Scalar();
   if (node.Tag() == "!") return s;
