@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Packs, on a machine without a GPU, what tools/gpu_smoke.py and tools/gpu_check.py need on a machine with one: the
-# program, the CUDA plugin, the tests, the shared libraries of theirs that are neither glibc's nor CUDA's, small models
-# and data, the bench.
+# Packs, on a machine without a GPU, the files that tools/gpu_smoke.py and tools/gpu_check.py need on a machine with one:
+# the program, the CUDA plugin, the tests, their shared libraries except those of glibc and CUDA, small models and data,
+# the bench.
 #   tools/gpu_bundle.sh [--build DIR] [--out FILE.tar.xz]
-# It runs on x86-64 Linux with a glibc not older than this machine's, an NVIDIA driver for CUDA 13, the CUDA 13 libraries
+# The bundle runs on x86-64 Linux with a glibc not older than this machine's, an NVIDIA driver for CUDA 13, the CUDA 13 libraries
 # (a toolkit's, or those that came with PyTorch), and for the comparison Python with torch, onnx and numpy.
 # The plugin has the architectures that the build was configured with (-DONNX_AMP_CUDA_ARCHITECTURES="80;90;100").
 set -euo pipefail

@@ -1,13 +1,13 @@
-"""The second call on a GPU, after gpu_smoke.py: BERT-base beside PyTorch, then every test that needs a GPU, then the
-kernels of a BERT-base step by ncu, and sanitizers. docs/cuda.md has the command. Only the comparison needs Python
-packages: torch, onnx, numpy.
+"""Full check on a GPU, to run after gpu_smoke.py: BERT-base compared with PyTorch, every test that needs a GPU, the
+kernels of a BERT-base step measured by ncu, and sanitizers. docs/cuda.md has the command. Only the comparison needs
+Python packages: torch, onnx, numpy.
 
   python3 tools/gpu_check.py [--seconds 500] [--only pytorch tests ncu sanitizers] [--cases bert_b32 unet ...]
 
-Tests run in many processes: an illegal access of one kernel spoils the device for the rest of its process. Sanitizers run
-without NVIDIA's libraries, so that they watch our kernels only. Results: $OUT/check.json, $OUT/check-failed.log (whole
-logs), $OUT/bench.json and bench.md, $OUT/kernels.csv. Ends with 0: all right; 1: something failed; 2: a library is
-missing; 75: time is over.
+Tests run in many processes: after an illegal access by one kernel the device fails for the rest of its process.
+Sanitizers run without NVIDIA's libraries, so that they check only the project's kernels. Results: $OUT/check.json, $OUT/check-failed.log (whole
+logs), $OUT/bench.json and bench.md, $OUT/kernels.csv. Exit status: 0 success; 1 a failure; 2 a missing
+library; 75 out of time.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Check:
     def __init__(self, kit, args):
         self.kit, self.args, self.deviations = kit, args, {}
 
-    # --- beside PyTorch
+    # --- comparison with PyTorch
 
     def pytorch(self, case):
         kit = self.kit
@@ -105,7 +105,7 @@ class Check:
     # --- kernels of a step
 
     def ncu(self):
-        """One look at the kernels of a warm step, launched one by one."""
+        """Measures the kernels of one warm step, launched without CUDA graphs."""
         kit, ncu = self.kit, gpu_kit.find_tool("ncu")
         if not ncu:
             return None, "there is no ncu"

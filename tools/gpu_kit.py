@@ -1,7 +1,7 @@
 """Shared by gpu_smoke.py and gpu_check.py: NVIDIA's libraries, commands with limits, results that a kill cannot lose.
 
 Results are written to $OUT/NAME.json after every step, and the whole log of every command that failed is appended to
-$OUT/NAME-failed.log. Commands run in process groups of their own, which are killed when their limit is over. Only
+$OUT/NAME-failed.log. Each command runs in a separate process group, which is killed at its time limit. Only
 Python's standard library is used, and no package is imported to find its libraries: importing torch takes seconds.
 """
 
@@ -39,7 +39,7 @@ class OutOfTime(Exception):
 
 @dataclass
 class Ended:
-    """How a command ended. status: the exit status, the negative number of a signal, or 124 for a limit that was over."""
+    """The end of a command. status: exit status, negative signal number, or 124 for a time limit."""
 
     status: int
     text: str
@@ -49,7 +49,7 @@ class Ended:
 
 
 def library_folders():
-    """Python's packages come before a toolkit: where both are, the packages are of the versions that fit each other."""
+    """Folders of NVIDIA's libraries. Python packages come before a toolkit, because their versions match each other."""
     spec = importlib.util.find_spec("nvidia")
     homes = list((spec and spec.submodule_search_locations) or [])
     sites = [sysconfig.get_paths()[k] for k in ("purelib", "platlib")] + [p for p in sys.path if p.endswith("-packages")]
@@ -125,7 +125,7 @@ class Kit:
     # --- commands
 
     def run(self, words, limit, env=None, ours=True):
-        """Runs a command for at most `limit` seconds. ours: it sees the libraries' folders."""
+        """Runs a command for at most `limit` seconds. ours: adds the libraries' folders to its environment."""
         asked = limit * self.patience
         limit = min(asked, self.left() - 2)
         if limit < 1 and limit < asked:
@@ -168,7 +168,7 @@ class Kit:
 
     @staticmethod
     def kill(child):
-        """Kills the process group. False: its first process does not end."""
+        """Kills the process group. Returns False if its first process does not end."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -197,7 +197,7 @@ class Kit:
     # --- steps
 
     def step(self, name, work, needs=3):
-        """Runs work(), which returns (whether all is right, text), and notes it. Returns whether all is right."""
+        """Runs work(), which returns (success, text), and records the result. Returns success."""
         needs *= self.patience
         if self.left() < needs:
             return self.note(name, "not run", f"it needs {needs} s, {max(0, self.left()):.0f} s are left")
@@ -233,7 +233,7 @@ class Kit:
         os.replace(part, self.out / f"{self.name}.json")
 
     def stopped(self, number, _):
-        """A signal: kills what runs, and notes what it cut off."""
+        """Signal handler: kills running commands and records the interruption."""
         try:
             for pid in list(self.children):
                 with contextlib.suppress(ProcessLookupError):
@@ -247,7 +247,7 @@ class Kit:
             os._exit(75)
 
     def finish(self):
-        """Prints what is not right once more, since only the end of a long output may be seen. Returns the exit status."""
+        """Repeats failures at the end, because only the end of a long output may be seen. Returns the exit status."""
         shutil.rmtree(self.work, ignore_errors=True)
         steps = self.report["steps"]
         outcomes = [s["outcome"] for s in steps.values()]
@@ -259,7 +259,7 @@ class Kit:
             print(f"logs of what failed: {self.failed_log}")
         return 1 if "FAILED" in outcomes else 75 if wrong else 0
 
-    # --- what both calls begin with
+    # --- shared first steps
 
     def libraries(self):
         """Notes where each library is. False, with one line that names what is missing: nothing can run."""

@@ -2,7 +2,8 @@
 
   gpu_sass.py FILE [--cuobjdump PATH] [--least N] [--markdown OUT.md] [--limit N]
 
---least: only kernels of so many instructions. --limit: ends with 1 when a kernel has more, or spills. Names are demangled by c++filt.
+--least: only kernels with at least so many instructions. --limit: exit status 1 if a kernel has more, or spills.
+Names are demangled by c++filt.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def short(name):
 
 
 def named(found):
-    """kernels() by what short() calls them, as pairs: files may have kernels of one name."""
+    """kernels() as pairs with the names of short(): several kernels may have the same name."""
     shown = subprocess.run(["c++filt"], input="\n".join(found), capture_output=True, text=True, check=True).stdout.splitlines()
     return list(zip(map(short, shown), found.values()))
 

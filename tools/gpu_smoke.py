@@ -1,11 +1,11 @@
-"""The first call on a GPU, two minutes: does the device open, compute, agree with the CPU, record graphs, and how fast is
-BERT-base? docs/cuda.md has the command. Python's standard library only; nothing is installed or downloaded.
+"""First check on a GPU, two minutes: the device opens, computes, agrees with the CPU and records CUDA graphs; also times
+BERT-base. docs/cuda.md has the command. Python's standard library only; nothing is installed or downloaded.
 
   python3 tools/gpu_smoke.py [--seconds 170]
 
-What fails is tried again without CUDA graphs, without fusion, without both, without libraries, and without each of them:
-which of these is right tells where the fault is. Results: $OUT/smoke.json, $OUT/smoke-failed.log (whole logs),
-$OUT/bert-base.txt (kernel tables). Ends with 0: all right; 1: something failed; 2: a library is missing; 75: time is over.
+Failures are repeated without CUDA graphs, without fusion, without both, without libraries, and without each of them, to
+locate the fault. Results: $OUT/smoke.json, $OUT/smoke-failed.log (whole logs),
+$OUT/bert-base.txt (kernel tables). Exit status: 0 success; 1 a failure; 2 a missing library; 75 out of time.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Smoke:
         self.kit, self.device, self.small, self.bisected = kit, device, small, 0
         self.base = kit.work / "bert_base.onnx"
 
-    # --- losses beside the CPU's
+    # --- losses compared with the CPU's
 
     def losses(self, model, precision, device, env=None, flags=(), tag=""):
         """(losses, how the run ended)"""
@@ -71,7 +71,7 @@ class Smoke:
         return found, ended, words
 
     def compared(self, model, precision, env=None, flags=(), tag=""):
-        """(whether the losses are the CPU's, text)"""
+        """(whether the losses equal the CPU's, text)"""
         got, ended, words = self.losses(model, precision, self.device, env, flags, tag or "-tried")
         if ended.status:
             return False, ended.said
