@@ -12,12 +12,19 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TWEETS = ROOT / "models" / "tweet_sentiment"
 PAD_TO = 8
 MAX_LEN = 128
+
+
+def prose(text, bullet=""):
+    """A paragraph or bullet of a Markdown page, wrapped at 100 columns, as a list of lines."""
+    indent = " " * len(bullet)
+    return textwrap.wrap(bullet + text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def find_binary(given):

@@ -116,15 +116,17 @@ def page(report):
     lines = [
         "# Convergence in 16 bits",
         "",
-        "Final accuracy of whole training runs; the mean of each precision is to lie within the fp32 seeds' least and most.",
-        "`bench/convergence.py` makes the runs, says how, and writes this page.",
+        *common.prose(
+            "Final accuracy of whole training runs in five precisions. A precision passes if its mean is between the lowest and the highest "
+            "fp32 run. `bench/convergence.py` makes the runs and writes this page."
+        ),
         "",
         "![training loss by precision](convergence.svg)",
     ]
     unchanged = False
     for job, runs in report["runs"].items():
         seeds = [r["seed"] for r in runs["fp32"]]
-        lines += ["", f"## {job}", "", "| | " + " | ".join(f"seed {s}" for s in seeds) + " | mean | within fp32's spread | skipped steps |"]
+        lines += ["", f"## {job}", "", "| | " + " | ".join(f"seed {s}" for s in seeds) + " | mean | within the range of fp32 | skipped steps |"]
         lines.append("|---|" + "---:|" * (len(seeds) + 1) + "---|---:|")
         for name, group in runs.items():
             verdict = report["verdicts"][job][name]
@@ -134,13 +136,19 @@ def page(report):
             cells = " | ".join(f"{r['accuracy']:.4f}" + (" =" if s else "") for r, s in zip(group, same))
             skips = " ".join(str(r["skipped_steps"]) for r in group)
             lines.append(f"| {name} | {cells} | {verdict['mean']:.4f} | {'yes' if verdict['within'] else '**no**'} | {skips} |")
-    lines += ["", "Jobs: LeNet: " + ", ".join(f"{k} {v}" for k, v in LENET.items()) + f", {report['rows']} training images, 10,000 others judged; "
-              "weights drawn for each seed. MiniLM: " + ", ".join(f"{k} {v}" for k, v in accuracy.JOB.items()) + "; 8,000 tweets, 2,000 others judged. "
-              "`auto` is `--use_fp16 --amp_level auto`."]  # fmt: skip
+    settings = {name: ", ".join(f"{k} {v}" for k, v in job.items()) for name, job in (("LeNet", LENET), ("MiniLM", accuracy.JOB))}
+    lines += ["", "## Settings", ""]
+    lines += common.prose(
+        f"LeNet: {settings['LeNet']}; {report['rows']} training images, 10,000 others for the accuracy; new random weights for each seed.", "* "
+    )
+    lines += common.prose(f"MiniLM: {settings['MiniLM']}; 8,000 tweets for training, 2,000 others for the accuracy.", "* ")
+    lines += common.prose("`auto` is `--use_fp16 --amp_level auto`.", "* ")
     if unchanged:
-        lines += ["", "`=`: the bits of the fp32 run: calibration found no 16-bit plan within its bound on the first batches, and left all in fp32."]
+        lines += common.prose(
+            "`=`: same bits as the fp32 run. Calibration found no 16-bit plan within its bound on the first batches and kept fp32.", "* "
+        )
     if report.get("added"):
-        lines += ["", f"Rows without a curve are those of {report['added']}, an earlier build on the same machine."]
+        lines += common.prose(f"Rows without a curve are from {report['added']}, an earlier build on the same machine.", "* ")
     return "\n".join(lines) + "\n"
 
 

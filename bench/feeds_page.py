@@ -7,28 +7,35 @@ import shlex
 import sys
 from pathlib import Path
 
-HEAD = """# Data sets as they come
+HEAD = """# Public data sets
 
-One command each, no Python: it trains {steps} steps on a data set's own files, evaluates and exports. `predict` then reads the set's file, and onnxruntime
-runs the exported file on inputs that others made: Hugging Face's tokenizers, Pillow and numpy, Python's csv module for tables (raw rows, `--export_raw_rows`).
-`bench/feeds.py` does all of it; this page and [its record](results/{record}) are its output (commit {commit}, onnxruntime {onnxruntime}, {threads}
-threads of a shared machine, so seconds say little).
+Each data set takes one command and no Python. It trains {steps} steps on the set's original files,
+evaluates and exports.
 
-A row is equal when its label, its tags and entities, its answer and place, all pixels of its mask, its number of tokens are, or its number
-is to 1e-5 (a table's to 1e-4). The difference is the largest over all rows.
+**{equal} of {rows} rows are predicted as by onnxruntime**, up to rounding:
 
 | data | training, prediction (s) | rows | equal | largest difference | after {steps} steps |
 |---|---:|---:|---:|---:|---|
 """
 
 COMMANDS = """
-{steps} steps only show that everything fits: the recipes' epochs and rates ([recipes.md](recipes.md)) are what a model wants.
+* **Comparison.** `predict` reads the set's file. onnxruntime runs the exported model on inputs made
+  by other programs: Hugging Face's tokenizers, Pillow and numpy, Python's csv module for tables
+  (with `--export_raw_rows`).
+* **Equal** means: the same label, tags and entities, answer and position, mask pixels, or number of
+  tokens; numbers agree to 1e-5 (tables 1e-4). The difference is the largest over all rows.
+* **After {steps} steps** the metrics only show that all parts fit together. The recipes
+  ([recipes.md](recipes.md)) have the epochs and learning rates that a model needs.
+* **Made by** `bench/feeds.py` ([record](results/{record})), commit {commit},
+  onnxruntime {onnxruntime}, {threads} threads of a shared machine, so seconds are not exact.
 
 ## Commands
 
-`DATA` is the folder of the data sets, `ZOO` that of exported models, `TEXT` one with texts a line. `{minilm}` is what `cmake/fetch_minilm.sh` fetches; a
-sentence model: heads for labels, tags and spans are added. Elsewhere `create` makes a small model first. `tokenizers/gpt2` holds GPT-2's vocab.json
-and merges.txt, `tokenizers/letters` a BPE of 120 tokens for the zoo's GPT-2, which came without one.
+* `DATA` has the data sets, `ZOO` the exported models, `TEXT` files with one text per line.
+* `{minilm}` is a sentence model that `cmake/fetch_minilm.sh`
+  downloads. Heads for labels, tags and spans are added. Other models are made by `create` first.
+* `tokenizers/gpt2` has GPT-2's vocab.json and merges.txt. `tokenizers/letters` is a BPE of 120
+  tokens for the zoo's GPT-2, which has no tokenizer.
 """
 
 METRICS = ("accuracy", "spearman", "entity_f1", "span_f1", "miou", "rmspe", "mae", "perplexity", "loss")
@@ -67,10 +74,12 @@ def table_row(r):
 
 def page(report, record):
     machine = report["machine"]
-    head = HEAD.format(steps=report["steps"], record=record, commit=machine["commit"], threads=report["threads"],
-                       onnxruntime=machine["versions"]["onnxruntime"])  # fmt: skip
     feeds = [r for r in report["feeds"] if "error" not in r]
-    out = [head + "\n".join(table_row(r) for r in feeds), COMMANDS.format(steps=report["steps"], minilm=report["minilm"])]
+    commands = COMMANDS.format(steps=report["steps"], record=record, commit=machine["commit"], threads=report["threads"],
+                               onnxruntime=machine["versions"]["onnxruntime"], minilm=report["minilm"])  # fmt: skip
+    equal, rows = (f"{sum(r[key] for r in feeds):,}" for key in ("equal", "rows"))
+    head = HEAD.format(steps=report["steps"], equal=equal, rows=rows)
+    out = [head + "\n".join(table_row(r) for r in feeds), commands]
     for r in feeds:
         commands = [r[k] for k in ("create", "train", "predict", "export") if k in r]
         out.append(f"### {r['data']}\n\n```\n" + "\n".join(typed(c) for c in commands) + "\n```\n")

@@ -138,18 +138,29 @@ def summary(rows):
 def table(rows, total, facts):
     over, halves = total["bf16_over_torch"], total["fp16_over_bf16"]
     lines = [
-        "# Gradients in 16 bits against float64",
+        "# Accuracy of gradients in 16 bits",
         "",
-        "Relative L2 error of the gradient, all parameters as one vector, against `grad --dtype fp64`. Ours: `grad`, preset `O1`; fp16 with",
-        "the loss scale of a first applied step. torch: the same graph node by node under CPU bf16 autocast",
-        f"(torch {facts['versions']['torch']}). Made by `bench/fidelity.py`, which says what counts as reproduced, with",
-        f"{facts['program'].splitlines()[0]}, commit {facts['commit']}.",
+        *common.prose(
+            f"bf16: on the {total['reproduced']} of {total['entries']} entries that torch reproduces, the program's error is "
+            f"{over['median']:.2f} times torch's in the median and at most {over['most']:.2f} times (limit {TIMES_TORCH}).",
+            "* ",
+        ),
+        *common.prose(
+            f"fp16: the error is {halves['median']:.3f} times the bf16 error in the median (limit 0.5) and at most {halves['most']:.3f} times.", "* "
+        ),
+        *common.prose(f"Entries that miss a limit: {', '.join(total['short']) or 'none'}.", "* "),
         "",
-        f"* torch reproduces {total['reproduced']} of {total['entries']} entries. There our bf16 error is {over['median']:.2f} times torch's in the median, "
-        f"{over['most']:.2f} times at most (limit {TIMES_TORCH}).",
-        f"* Our fp16 error is {halves['median']:.3f} times our bf16 error in the median (limit 0.5), {halves['most']:.3f} times at most.",
-        f"* Short of a limit: {', '.join(total['short']) or 'none'}.",
-        "* An error near 1 says that bf16 does not resolve this gradient; torch's then is as large.",
+        *common.prose(
+            "The table has the relative L2 error of the gradient (all parameters as one vector); the reference is `grad --dtype fp64`. "
+            "The program's columns: `grad` with preset `O1`; for fp16 with the loss scale of a first applied step. torch: the same graph, "
+            f"node by node, under CPU bf16 autocast (torch {facts['versions']['torch']}). An error near 1 means that bf16 does not resolve "
+            "this gradient; torch's error is then as large."
+        ),
+        "",
+        *common.prose(
+            f"Made by `bench/fidelity.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}. "
+            "[bench/README.md](../bench/README.md#fidelitypy) defines \"reproduced\"."
+        ),
         "",
         "| entry | fp32 | fp16 | bf16 | torch bf16 | bf16 / torch | fp16 / bf16 | loss scale | |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---|",

@@ -96,15 +96,19 @@ def table(rows, facts):
     lines = [
         "# Hessian-vector products against PyTorch",
         "",
-        "`grad --hvp` against double backward of the same graph in float64, node by node in torch",
-        f"({facts['versions']['torch']}): the largest difference over all parameters, relative to the largest element of H v; batch and loss",
-        "are the entry's. Made by `bench/hessian.py` with",
-        f"{facts['program'].splitlines()[0]}, commit {facts['commit']}.",
+        *common.prose(
+            f"torch differentiates {len(done)} of {len(rows)} entries twice. Errors of the program: in fp64 at most "
+            f"{max(r['fp64'] for r in done):.0e}; in fp32 {np.median([r['fp32'] for r in done]):.0e} in the median and at most "
+            f"{max(r['fp32'] for r in done):.0e} (torch in fp32: {max(r['torch'] for r in done):.0e}).",
+            "* ",
+        ),
+        *common.prose(f"Above {LIMIT:g} in fp32: {', '.join(over) or 'none'}.", "* "),
         "",
-        f"* torch differentiates {len(done)} of {len(rows)} entries twice. In fp64 we differ by {max(r['fp64'] for r in done):.0e} at most, in fp32",
-        f"  by {np.median([r['fp32'] for r in done]):.0e} in the median, {max(r['fp32'] for r in done):.0e} at most (torch's fp32: "
-        f"{max(r['torch'] for r in done):.0e}).",
-        f"* Above {LIMIT:g} in fp32: {', '.join(over) or 'none'}.",
+        *common.prose(
+            "The table compares `grad --hvp` with double backward of the same graph in float64, node by node in torch "
+            f"({facts['versions']['torch']}), with each entry's batch and loss. The error is the largest difference over all parameters, "
+            f"relative to the largest element of H v. Made by `bench/hessian.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}."
+        ),
         "",
         "| entry | fp64 | fp32 | torch fp32 | |",
         "|---|---:|---:|---:|---|",

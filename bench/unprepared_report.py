@@ -30,7 +30,7 @@ def reasons(r):
         out.append(f"gradients of {text} ({worst})")
     steps = [f"{k} {r[k]:.2g}" for k in KINDS if (r.get(k) or 0) > 1]
     if steps:
-        why = "trains what PyTorch does not: see above" if r["wrong"] else "misses weights: see above" if r["missed"] else "see below"
+        why = "trains constants, see above" if r["wrong"] else "misses weights, see above" if r["missed"] else "see below"
         out.append(f"ten steps, as multiples of the tolerance: {', '.join(steps)} ({why})")
     return out
 
@@ -65,6 +65,11 @@ def table(rows):
     return lines
 
 
+def cell(text):
+    """Text for a cell of a Markdown table."""
+    return text.replace("|", "\\|")
+
+
 def names(entries):
     return ", ".join(f"`{n}`" for n in entries)
 
@@ -74,19 +79,37 @@ def text(rows, index, facts, torch_version):
     ok = {e["name"] for e in index if e["state"] == "ok"}
     failed = [e for e in index if e["state"] == "export"]
     lines = [
-        "# Models that nobody prepared",
+        "# Models without preparation",
         "",
-        f"{len(ok)} architectures of transformers, torchvision, timm and written by hand, tiny and with random weights, exported by PyTorch {torch_version}'s "
-        f"TorchScript exporter (`_ts`: {states['ts', 'ok']} files) and dynamo exporter (`_dyn`: {states['dyn', 'ok']}), through "
-        f"{facts['program'].splitlines()[0]}. Made by `bench/unprepared.py`; bench/README.md says what is compared. Every element of every "
-        "parameter has a value of its own, so each tensor of a file is known to be a parameter or not. Rules about what is a weight may be fitted to the first "
-        "half of the architectures (by a hash of the name); the second judges them.",
+        *common.prose(
+            f"This page tests the program on {len(ok)} architectures that it was not prepared for: of transformers, torchvision, timm and written by "
+            f"hand, tiny and with random weights. PyTorch {torch_version} exported them with its TorchScript exporter (`_ts`: {states['ts', 'ok']} "
+            f"files) and its dynamo exporter (`_dyn`: {states['dyn', 'ok']})."
+        ),
         "",
         *table(rows),
         "",
-        "Loss: 1e-6. Gradients: 1e-5 of the parameter's largest, or 10 times PyTorch's own distance from float64. Ten steps: 1e-4 of the first loss, or 10 times the "
-        "distance of PyTorch's run from its float64 one. Folded tensors are weights of the file but of no PyTorch parameter: they, and parameters that the file holds "
-        "in part, more than once in one tensor, or not at all, stay fixed on both sides while ten steps are compared.",
+        *common.prose(
+            "fit, held-out: rules about what is a weight may be fitted to the first half of the architectures (by a hash of the name). The second "
+            "half is only for testing.",
+            "* ",
+        ),
+        *common.prose("Every element of every parameter has a distinct value. So it is known which tensors of a file are parameters.", "* "),
+        *common.prose(
+            "Tolerances. Loss: 1e-6. Gradients: 1e-5 of the parameter's largest, or 10 times PyTorch's distance from float64. Ten steps: 1e-4 of "
+            "the first loss, or 10 times the distance of PyTorch's run from its float64 run.",
+            "* ",
+        ),
+        *common.prose(
+            "Folded tensors are weights of the file but not PyTorch parameters. They stay fixed on both sides during the ten steps, as do "
+            "parameters that the file has in part, repeated in one tensor, or not at all.",
+            "* ",
+        ),
+        "",
+        *common.prose(
+            f"Made by `bench/unprepared.py` with {facts['program'].splitlines()[0]}; [bench/README.md](../bench/README.md#unpreparedpy) describes "
+            "the comparison."
+        ),
         "",
         "## Weights missed and constants trained",
         "",
@@ -100,10 +123,12 @@ def text(rows, index, facts, torch_version):
         lines += [*([] if listed else ["None."]), ""]
     lines += ["## Deviations", ""]
     deviations = [(r["entry"], reasons(r)) for r in rows]
-    lines += [f"- {entry}: {'; '.join(why)}" for entry, why in deviations if why] or ["None."]
+    listed = [f"| {entry} | {cell('; '.join(why))} |" for entry, why in deviations if why]
+    lines += ["| file | deviation |", "|---|---|", *listed] if listed else ["None."]
     lines += ["", (Path(__file__).parent / "unprepared_notes.md").read_text().rstrip()]
-    lines += ["", "## What the exporters refused", ""]
-    lines += [f"- {e['name']}_{e['exporter']}: {e['error'][:160]}" for e in failed] or ["Nothing."]
+    lines += ["", "## Models that the exporters refused", ""]
+    listed = [f"| {e['name']}_{e['exporter']} | {cell(e['error'][:160])} |" for e in failed]
+    lines += ["| model | error |", "|---|---|", *listed] if listed else ["None."]
     return "\n".join(lines) + "\n"
 
 

@@ -175,13 +175,19 @@ def run_reference(model, feeds):
 def table(rows, facts):
     good = sum(r["ok"] for r in rows)
     lines = [
-        "# The model zoo, entry by entry",
+        "# Model zoo: comparison with PyTorch",
         "",
-        f"{good} of {len(rows)} entries within all tolerances. Made by `bench/zoo.py` (which says what is compared) with "
-        f"{facts['program'].splitlines()[0]}, commit {facts['commit']}, PyTorch references of the zoo's own versions, "
-        f"onnxruntime {facts['versions']['onnxruntime']}.",
+        f"**{good} of {len(rows)} entries are within all tolerances.**",
         "",
-        "Outputs, gradients, SGD, AdamW and export are the worst error as a share of its tolerance (1.00 would just pass); losses are relative errors.",
+        *common.prose(
+            f"Made by `bench/zoo.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}, onnxruntime "
+            f"{facts['versions']['onnxruntime']}. The PyTorch references were made when an entry was added to the zoo. "
+            "[bench/README.md](../bench/README.md#zoopy) has the tolerances."
+        ),
+        "",
+        *common.prose("outputs, gradients, SGD, AdamW, export: the worst error divided by its tolerance; 1.00 would just pass.", "* "),
+        *common.prose("loss fp32, loss fp64: relative errors.", "* "),
+        *common.prose("run by: the engine that computed the exported model's outputs.", "* "),
         "",
         "| entry | loss | outputs | loss fp32 | loss fp64 | gradients | SGD | AdamW | export | run by | |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|",

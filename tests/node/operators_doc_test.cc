@@ -263,23 +263,83 @@ std::string class_of(const OpList& list, const std::string& domain, const std::s
   return e ? std::string(name_of(e->cls)) : "infer (unlisted)";
 }
 
-// bench/engine_operators.py finds these.
+// Differences found by bench/engine_operators.py.
 const char* const kDifferences = R"(
-## Where the engines and onnx.reference differ
+## Differences between engines and onnx.reference
 
-A trained file is run by an engine, so these follow onnxruntime (1.31 was compared, on every combination of attributes, by
-`bench/engine_operators.py`); PyTorch agrees, or has no such operator, unless it says otherwise.
+Trained models are run by an engine, so the program follows onnxruntime where it differs from the
+reference. `bench/engine_operators.py` compared onnxruntime 1.31 on every combination of attributes.
+PyTorch agrees or has no such operator, unless noted.
 
-* Resize: lengths in align_corners, half_pixel_symmetric and tf_crop_and_resize are those of the tensors, also where scales are
-  fractional; the reference uses the product before it is rounded down. That product, the nearest pixel, and what lies inside a
-  crop are computed in fp32. An axis whose scale is 1, an antialiased axis that keeps its length, and a tensor that keeps its
-  size are copied. One output in pytorch_half_pixel lies at 0 (the standard says so too, the reference and PyTorch do not).
-  nearest of opset 10 takes the ceiling where it shrinks.
+### Resize
+
+* With align_corners, half_pixel_symmetric and tf_crop_and_resize, lengths are those of the tensors,
+  also for fractional scales. The reference uses the product before it is rounded down.
+* That product, the nearest pixel and positions inside a crop are computed in fp32.
+* These are copied: an axis whose scale is 1, an antialiased axis that keeps its length, a tensor
+  that keeps its size.
+* One output in pytorch_half_pixel is at 0. The standard agrees; the reference and PyTorch do not.
+* nearest of opset 10 rounds up if it shrinks.
+
+### Other operators
+
 * GridSample: bicubic with padding_mode border clamps each tap; the reference clamps the point.
-* MaxPool, AveragePool, LpPool: auto_pad SAME_* pads as if dilations were 1 (the standard counts them); with ceil_mode a window
-  may be wider than the padded axis. A window that fits nowhere is refused, as by PyTorch; onnxruntime makes an empty tensor.
-* ScatterElements, ScatterND: the gradients of max and min are shared evenly among ties, those of mul are exact at zeros: PyTorch's.
+* MaxPool, AveragePool, LpPool: auto_pad SAME_* pads as if dilations were 1; the standard counts
+  them. With ceil_mode a window may be wider than the padded axis.
+* Pools: a window that fits nowhere is an error, as in PyTorch; onnxruntime makes an empty tensor.
+* ScatterElements, ScatterND: gradients of max and min are divided evenly among ties, and those of
+  mul are exact at zeros, as in PyTorch.
 )";
+
+// Wraps words at 100 columns, as tests/documents requires of pages.
+std::string wrapped(const std::string& text, const std::string& bullet = {}) {
+  std::string out = bullet;
+  size_t column = bullet.size();
+  for (const std::string& word : split(text, ' ')) {
+    const bool first = column == bullet.size();
+    if (!first && column + 1 + word.size() > 100) {
+      out += "\n" + std::string(bullet.size(), ' ');
+      column = bullet.size();
+    } else if (!first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out + "\n";
+}
+
+// The text before the rows. ort: operators with gradients in ONNX Runtime training; missing: those without one here.
+std::string opening(size_t operators, size_t with_gradient, size_t with_second, size_t ort,
+                    const std::vector<std::string>& missing) {
+  std::string out = "# Operators\n\n";
+  out += wrapped(cat("The program lowers ", operators, " ONNX operators to ", all_core_ops().size(),
+                     " core operators. Gradients pass through ", with_gradient, " of them, second gradients through ",
+                     with_second,
+                     "; integers, comparisons and steps such as Floor have none. Other operators work if the ONNX "
+                     "standard defines a function body for them."));
+  out += "\n";
+  out += wrapped(cat("ONNX Runtime training 1.19.2, its last release, had gradients for ", ort, " operators. ",
+                     ort - missing.size(),
+                     " of these have gradients here. The others are made by its graph builder and do not occur in "
+                     "exported files: ",
+                     join(missing, ", "), "."));
+  out += "\n";
+  for (const char* line :
+       {"versions: the opsets from which a lowering rule is valid.",
+        "gradient: found by differentiating an example; `-`: none is defined.",
+        "second gradient: whether the gradient can be differentiated, as `grad --hvp` does.",
+        "core operators: the result of lowering the examples; `folded`: nothing remains once shapes are known.",
+        "CUDA kernel: compiled for GPUs and tested in the emulator ([cuda.md](cuda.md)).",
+        "class: in the op-list O1. allow: 16 bits; infer, clear: as their neighbors; deny: fp32."})
+    out += wrapped(line, "* ");
+  return out +
+         "\nGenerated from the operator tables by `UPDATE_DOCS=1 ./build/tests/test_node \"[docs]\"`.\n"
+         "A test compares.\n\n"
+         "| operator | versions | gradient | second gradient | core operators | CPU kernel | CUDA kernel | class "
+         "|\n|---|---|---|---|---|---|---|---|\n";
+}
 
 std::string document(const Table& seen) {
   std::map<std::pair<std::string, std::string>, std::set<int64_t>> versions;
@@ -319,31 +379,13 @@ std::string document(const Table& seen) {
     const auto inside = kOrtInside.find(name);
     if (!with_gradient.count(inside == kOrtInside.end() ? name : inside->second)) missing.push_back(name);
   }
-  return cat(
-      "# Operators\n\nGenerated from the operator tables by `UPDATE_DOCS=1 ./build/tests/test_node \"[docs]\"`; a test "
-      "compares.\n\n",
-      versions.size(), " ONNX operators are lowered to ", all_core_ops().size(),
-      " core operators; a gradient passes through ", with_gradient.size(),
-      " of them\n(integers, comparisons and steps such as Floor have none), twice through ", with_second.size(),
-      ". Operators that are not\nlisted but have a function body in the ONNX standard are computed by it.\n\n"
-      "ONNX Runtime training 1.19.2, its last release, had gradients for ",
-      ort.size(), " operators, ", ort.size() - missing.size(),
-      " of them among ours. Not among ours: ", join(missing, ", "),
-      ".\nAll of these are made by its graph builder and stand in no exported file.\n\n"
-      "* versions: the opsets from which on a rule holds. gradient: found by differentiating an example; `-`: none is "
-      "defined.\n"
-      "* second gradient: whether the gradient can be differentiated itself, as `grad --hvp` does.\n"
-      "* core operators: what examples of it became; `folded`: nothing is left of it once shapes are known.\n"
-      "* CUDA kernel: compiled for GPUs and tested in the emulator (docs/cuda.md).\n"
-      "* class: in the op-list O1 (allow: 16 bit; infer, clear: follow their neighbours; deny: fp32).\n\n"
-      "| operator | versions | gradient | second gradient | core operators | CPU kernel | CUDA kernel | class "
-      "|\n|---|---|---|---|---|---|---|---|\n",
-      rows, kDifferences);
+  return cat(opening(versions.size(), with_gradient.size(), with_second.size(), ort.size(), missing), rows,
+             kDifferences);
 }
 
 }  // namespace
 
-TEST_CASE("docs/operators.md says what the operator tables say", "[docs]") {
+TEST_CASE("docs/operators.md equals the operator tables", "[docs]") {
   const fs::path root = fs::path(test::onnx_test_data()) / "node";
   if (!fs::exists(root)) SKIP("no ONNX test data at " << root);
   Table seen;
