@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("models/*/README.md")])
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "bench/README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("models/*/README.md")])
 NOT_YET_WRAPPED = set("""
 cuda.md""".split())
 BANNED = {
