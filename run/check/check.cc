@@ -20,6 +20,7 @@
 #include "run/model/surgery.h"
 #include "run/model/unknown_task.h"
 #include "run/prepare/common.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -97,21 +98,21 @@ struct Probed {
   std::vector<int> outputs;
 };
 
-std::vector<int> chosen_outputs(const RunSpec& spec, const SourceGraph& g) {
-  if (spec.model.output.empty()) return g.outputs;
-  const int v = g.find(spec.model.output);
+std::vector<int> chosen_outputs(const ModelSpec& model, const SourceGraph& g) {
+  if (model.output.empty()) return g.outputs;
+  const int v = g.find(model.output);
   if (v < 0) {
     std::vector<std::string> names;
     for (const int o : g.outputs) names.push_back(g.values[static_cast<size_t>(o)].name);
-    fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", printable(spec.model.output), "'"),
+    fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", printable(model.output), "'"),
          cat("its outputs: ", join(names, ", ")));
   }
   return {v};
 }
 
-Probed examine(const RunSpec& spec, const SourceGraph& g, const PrecisionPlan& plan, CheckReport& report) {
+Probed examine(const ModelSpec& model, const SourceGraph& g, const PrecisionPlan& plan, CheckReport& report) {
   Probed p;
-  p.outputs = chosen_outputs(spec, g);
+  p.outputs = chosen_outputs(model, g);
   const ParamTable table(g);
   std::vector<bool> trainable;
   for (const int v : table.source_value) trainable.push_back(g.values[static_cast<size_t>(v)].trainable);
@@ -213,11 +214,11 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   Imported model = open_model(spec, Job::check, log);
   SourceGraph& g = model.graph;
   CheckReport r;
-  r.fixed = fix_shapes(g, chosen_outputs(spec, g));
-  tie_rows(spec, g, chosen_outputs(spec, g), log);
+  r.fixed = fix_shapes(g, chosen_outputs(spec.model, g));
+  tie_rows(spec.model, g, chosen_outputs(spec.model, g), log);
   r.batch = r.fixed.rows > 0 ? r.fixed.rows : kBatch;
   r.length = r.fixed.length > 0 ? r.fixed.length : kLength;
-  const Probed p = examine(spec, g, choose_low_plan(spec, Job::check, g, log), r);
+  const Probed p = examine(spec.model, g, choose_low_plan(spec, Job::check, g, log), r);
   const ParameterCount count = count_parameters(g);
   r.tensors = count.tensors;
   r.elements = count.elements;
@@ -235,7 +236,7 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   tell_fixed_shapes(r.fixed, log);
   Preparation before = look_ahead(spec, model);
   r.before_training = std::move(before.lines);
-  for (const KnownClasses& k : known_classes(spec, model)) {
+  for (const KnownClasses& k : known_classes(spec.model, model)) {
     const bool fits = std::any_of(r.head.own.begin(), r.head.own.end(),
                                   [&](const auto& own) { return own.second == static_cast<int64_t>(k.names.size()); });
     if (!fits) continue;

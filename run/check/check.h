@@ -10,9 +10,10 @@
 #include "base/log.h"
 #include "importer/surgery/dropout.h"
 #include "run/model/fixed_shapes.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct CheckedNode {
   std::string name, op, domain;

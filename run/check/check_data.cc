@@ -18,6 +18,7 @@
 #include "run/data/language_data.h"
 #include "run/model/model_file.h"
 #include "run/prepare/objective.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -36,7 +37,7 @@ class Checker {
  public:
   Checker(const RunSpec& spec, Task task, DataReport& report) : spec_(spec), task_(task), report_(report) {
     if (const std::string path = tokenizer_path(spec); !path.empty())
-      tokenizer_ = open_tokenizer(path, tokenizer_options(spec));
+      tokenizer_ = open_tokenizer(path, tokenizer_options(spec.data.text));
   }
 
   void file(const RunSpec& spec, const std::string& path, bool training) {
@@ -52,7 +53,8 @@ class Checker {
         language_ = std::make_unique<LanguageReader>(*rows.table, *tokenizer_, chat_template_of(spec, *tokenizer_),
                                                      language_options(spec, 0));
       std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
-      for (int64_t r = 0; r < f.rows; ++r) row(read(spec, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
+      for (int64_t r = 0; r < f.rows; ++r)
+        row(read(spec.data, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
       sum_up(std::move(lengths), f);
       if (training) known_ = f.labels;
       if (training) report_.check_spelling(f);
@@ -65,7 +67,7 @@ class Checker {
  private:
   void problem(const std::string& where, const std::string& what) { report_.problem(where, what); }
 
-  Row read(const RunSpec& spec, const TextRows& rows, int64_t r) const {
+  Row read(const DataSpec& data, const TextRows& rows, int64_t r) const {
     const auto i = static_cast<size_t>(r);
     const auto place = [&](int32_t file, int64_t line) {
       return cat(rows.names.at(static_cast<size_t>(file)), ":", line);
@@ -80,14 +82,14 @@ class Checker {
     }
     const Table& table = *rows.table;
     Row out{{}, {}, table.where(r)};
-    for (const std::string& name : *spec.data.text.text_columns) {
+    for (const std::string& name : *data.text.text_columns) {
       const size_t c = table.column(name);
       out.texts.emplace_back(table.is_json(r, c) ? table.json(r, c)
                              : table.has(r, c)   ? table.text(r, c)
                                                  : std::string_view());
     }
     if (writes_text(task_) || task_ == Task::retrieval) return out;
-    const size_t c = table.column(*spec.data.label_column);
+    const size_t c = table.column(*data.label_column);
     if (table.has(r, c)) out.labels.emplace_back(table.is_json(r, c) ? table.json(r, c) : table.text(r, c));
     return out;
   }
@@ -120,7 +122,7 @@ class Checker {
       const auto source = static_cast<int64_t>(
                      tokenizer_->encode(*spec_.data.language.source_prefix + row.texts[0]).ids.size()),
                  target = static_cast<int64_t>(tokenizer_->encode(row.texts[1]).ids.size());
-      const int64_t most = *spec_.data.text.max_seq_len, most_target = longest_target(spec_);
+      const int64_t most = *spec_.data.text.max_seq_len, most_target = longest_target(spec_.data);
       f.cut += (most > 0 && source > most) || (most_target > 0 && target > most_target);
       length = std::max(source, target);
       return;
@@ -206,7 +208,7 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   RunSpec named = given;
   if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
   const RunSpec spec = with_letters(named, log);
-  const DataKind kind = data_kind(spec, spec.data.train);
+  const DataKind kind = data_kind(spec.data, spec.data.train);
   if (kind == DataKind::tensors)
     fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",
          "--dry_run reads tensors and tells what they lack");

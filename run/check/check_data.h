@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct DataProblem {
   std::string where, what;  // "train.csv:17", "the text is empty"

@@ -16,6 +16,7 @@
 #include "run/data/features.h"
 #include "run/prepare/common.h"
 #include "run/prepare/objective.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -25,15 +26,15 @@ class FeatureChecker {
  public:
   FeatureChecker(DataReport& report, Task task) : report_(report), task_(task) {}
 
-  void file(const RunSpec& spec, const FeatureTable& table, const std::string& name, bool training) {
+  void file(const DataSpec& data, const FeatureTable& table, const std::string& name, bool training) {
     report_.files.emplace_back();
     FileReport& f = report_.files.back();
     f.name = name;
     f.rows = table.rows();
     rows_.assign(static_cast<size_t>(f.rows), 0);
-    for (const std::string& c : *spec.data.tables.categorical) category(table, c, training, f);
-    for (const std::string& c : *spec.data.tables.continuous) number(table, c, f);
-    target(spec, table, training, f);
+    for (const std::string& c : *data.tables.categorical) category(table, c, training, f);
+    for (const std::string& c : *data.tables.continuous) number(table, c, f);
+    target(data, table, training, f);
     for (const size_t hash : rows_) {
       const bool fresh = (training ? training_ : validation_).insert(hash).second;
       f.duplicates += !fresh;
@@ -92,11 +93,11 @@ class FeatureChecker {
     f.columns.push_back(numbers(table, name, "continuous"));
   }
 
-  void target(const RunSpec& spec, const FeatureTable& table, bool training, FileReport& f) {
-    const std::string name = target_column(spec);
+  void target(const DataSpec& data, const FeatureTable& table, bool training, FileReport& f) {
+    const std::string name = target_column(data);
     if (!table.has(name)) return report_.problem(f.name, cat("there is no target column '", printable(name), "'"));
     const FeatureColumn column = table.column(name);
-    const TargetTransform transform{target_names().value_of(*spec.data.tables.target_transform)};
+    const TargetTransform transform{target_names().value_of(*data.tables.target_transform)};
     for (size_t r = 0; r < column.texts.size(); ++r) {
       const std::string where = table.where(static_cast<int64_t>(r), name);
       if (column.texts[r].empty()) {
@@ -105,8 +106,8 @@ class FeatureChecker {
       }
       const std::optional<double> y = read_number(column.texts[r]);
       if (task_ == Task::regression && y && !transform.takes(*y))
-        report_.problem(
-            where, cat("the target ", column.texts[r], " is none that ", *spec.data.tables.target_transform, " takes"));
+        report_.problem(where,
+                        cat("the target ", column.texts[r], " is none that ", *data.tables.target_transform, " takes"));
       if (task_ != Task::classification) continue;
       const std::string label(column.texts[r]);
       ++f.labels[label];
@@ -131,7 +132,7 @@ void look_at_model(const RunSpec& spec, const FeatureTable& table, Task task, Da
   DataNeeds needs;
   needs.task = task;
   needs.inputs = needed_inputs(model.graph, model.graph.outputs);
-  needs.classes = feature_labels(spec, table, task);
+  needs.classes = feature_labels(spec.data, table, task);
   RunSpec all = spec;
   all.data.val_split = 0;
   const Log lines([&](Level, const std::string& text) { report.inputs.push_back(text); });
@@ -158,18 +159,18 @@ DataReport check_features(const RunSpec& given, const Log& log) {
   const bool read = told(spec.data.train, [&] {
     train.emplace(read_feature_table(spec, spec.data.train, nullptr, log));
     spec = with_columns(spec, *train, log);
-    if (task == Task::none) task = feature_task(spec, *train);
+    if (task == Task::none) task = feature_task(spec.data, *train);
   });
   report.task = name_of(task);
   if (!read) return report;
   FeatureChecker checker(report, task);
-  told(spec.data.train, [&] { checker.file(spec, *train, spec.data.train, true); });
+  told(spec.data.train, [&] { checker.file(spec.data, *train, spec.data.train, true); });
   if (report.problems == 0) told(spec.model.model, [&] { look_at_model(spec, *train, task, report); });
   if (!report.files.empty() && task == Task::classification) report.check_spelling(report.files.front());
   train.reset();
   if (!spec.data.val.empty())
     told(spec.data.val,
-         [&] { checker.file(spec, read_feature_table(spec, spec.data.val, nullptr, log), spec.data.val, false); });
+         [&] { checker.file(spec.data, read_feature_table(spec, spec.data.val, nullptr, log), spec.data.val, false); });
   return report;
 }
 

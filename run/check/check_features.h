@@ -5,6 +5,8 @@
 
 namespace amp {
 
+struct RunSpec;
+
 DataReport check_features(const RunSpec& spec, const Log& log);
 
 }  // namespace amp

@@ -20,6 +20,7 @@
 #include "data/parallel.h"
 #include "run/data/data.h"
 #include "run/data/images.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -68,7 +69,8 @@ class ImageChecker {
       const Table table = read_image_table(spec, name);
       f.rows = table.rows();
       report_.notes(table.notes());
-      const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.data.images.image_root);
+      const std::vector<std::string> paths =
+          image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
       std::vector<std::string> masks(paths.size());
       if (task_ == Task::segmentation) masks = image_paths(table, *spec.data.label_column, spec.data.images.image_root);
       const ImageStore store(paths);
@@ -77,8 +79,8 @@ class ImageChecker {
       for_each_on(threads, f.rows, [&](int64_t i) {
         looks[static_cast<size_t>(i)] = look_at(store, paths[static_cast<size_t>(i)], masks[static_cast<size_t>(i)]);
       });
-      for (int64_t r = 0; r < f.rows; ++r) row(table, r, looks[static_cast<size_t>(r)], spec, training, f);
-      count_nearest(looks, image_sizes(spec), *f.images);
+      for (int64_t r = 0; r < f.rows; ++r) row(table, r, looks[static_cast<size_t>(r)], spec.data, training, f);
+      count_nearest(looks, image_sizes(spec.data.images), *f.images);
       sum_up(looks, *f.images);
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
@@ -89,11 +91,11 @@ class ImageChecker {
   }
 
  private:
-  void row(const Table& table, int64_t r, const Look& look, const RunSpec& spec, bool training, FileReport& f) {
+  void row(const Table& table, int64_t r, const Look& look, const DataSpec& data, bool training, FileReport& f) {
     if (!look.wrong.empty()) report_.problem(table.where(r), look.wrong);
     for (const auto& [value, pixels] : look.pixels) f.labels[cat("value ", value, " of masks, pixels")] += pixels;
     std::string label;
-    const size_t c = table.column(*spec.data.label_column);
+    const size_t c = table.column(*data.label_column);
     if (table.has(r, c)) label = table.is_json(r, c) ? table.json(r, c) : table.text(r, c);
     if (task_ == Task::classification) {
       if (label.empty()) report_.problem(table.where(r), "there is no label");

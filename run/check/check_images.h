@@ -6,6 +6,8 @@
 
 namespace amp {
 
+struct RunSpec;
+
 DataReport check_images(const RunSpec& spec, Task task);
 
 }  // namespace amp

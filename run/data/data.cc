@@ -23,6 +23,7 @@
 #include "run/model/model_classes.h"
 #include "run/model/model_file.h"
 #include "run/prepare/losses.h"
+#include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {
@@ -81,11 +82,10 @@ std::string tokenizer_path(const RunSpec& spec) {
   return found;
 }
 
-TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.data.text.lower_case}; }
+TokenizerOptions tokenizer_options(const TextSpec& text) { return {.lower_case = *text.lower_case}; }
 
-AnswerOptions answer_options(const RunSpec& spec) {
-  return {*spec.data.text.max_answer_length, spec.data.text.n_best_size, *spec.data.text.version_2_with_negative,
-          *spec.data.text.null_score_diff_threshold};
+AnswerOptions answer_options(const TextSpec& text) {
+  return {*text.max_answer_length, text.n_best_size, *text.version_2_with_negative, *text.null_score_diff_threshold};
 }
 
 bool has_named_classes(Task task) {
@@ -111,7 +111,7 @@ static const char* const kNoLabel =
 Task text_task(const RunSpec& spec) {
   if (is_language_model(spec)) return Task::language;
 
-  const bool images = data_kind(spec, spec.data.train) == DataKind::images;
+  const bool images = data_kind(spec.data, spec.data.train) == DataKind::images;
   if (images && !spec.data.images.train_masks.empty()) return Task::segmentation;
   if (!images && names_tagged_words(spec.data.train)) return Task::token;
   const Table table = images ? read_image_table(spec, spec.data.train) : read_table(spec, spec.data.train);
@@ -128,10 +128,10 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
     const std::vector<TaggedText> texts = read_text_rows(spec, path, task).tagged;
     return {training ? find_tags(texts, path) : distinct_tags(texts)};
   }
-  const bool images = data_kind(spec, path) == DataKind::images;
+  const bool images = data_kind(spec.data, path) == DataKind::images;
   if (images && task == Task::segmentation) return {};  // pixel values are the class ids
   if (images && task == Task::classification) {
-    if (std::vector<std::string> numbered = numbered_image_classes(spec, path); !numbered.empty())
+    if (std::vector<std::string> numbered = numbered_image_classes(spec.data, path); !numbered.empty())
       return {std::move(numbered), true};
   }
   const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
@@ -149,7 +149,7 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
 
 void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
   const std::string path = tokenizer_path(spec);
-  const int64_t size = path.empty() ? 0 : open_tokenizer(path, tokenizer_options(spec))->size();
+  const int64_t size = path.empty() ? 0 : open_tokenizer(path, tokenizer_options(spec.data.text))->size();
   for (const int v : inputs) {
     const std::string& name = graph.values[static_cast<size_t>(v)].name;
     const int64_t rows = text_role(name) == TextRole::ids && size > 0 ? table_rows(graph, v) : 0;
@@ -181,11 +181,11 @@ std::string require_tokenizer(const RunSpec& spec) {
   return files;
 }
 
-TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
+TextOptions text_options(const DataSpec& data, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   TextOptions t;
-  t.text_columns = *spec.data.text.text_columns;
+  t.text_columns = *data.text.text_columns;
   const bool own = writes_text(needs.task);  // the labels are the text's own token ids
-  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.data.label_column;
+  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *data.label_column;
   t.sides = needs.sides;
   t.labels = needs.task == Task::regression   ? LabelForm::numbers
              : needs.task == Task::multilabel ? LabelForm::sets
@@ -194,8 +194,8 @@ TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& spec
              : needs.task == Task::language   ? LabelForm::ids
                                               : LabelForm::classes;
   t.classes = needs.classes;
-  t.max_seq_len = *spec.data.text.max_seq_len;
-  t.pad_to_multiple = spec.data.text.pad_to_multiple;
+  t.max_seq_len = *data.text.max_seq_len;
+  t.pad_to_multiple = data.text.pad_to_multiple;
   t.fixed_seq_len = fixed_length(specs);
   return t;
 }
@@ -205,8 +205,9 @@ TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& spec
 std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
                                            const DataNeeds& needs) {
   const std::vector<InputSpec> specs = input_specs(graph, needs);
-  const TextOptions t = text_options(spec, specs, needs);
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(require_tokenizer(spec), tokenizer_options(spec));
+  const TextOptions t = text_options(spec.data, specs, needs);
+  const std::unique_ptr<Tokenizer> tokenizer =
+      open_tokenizer(require_tokenizer(spec), tokenizer_options(spec.data.text));
   const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
   for (const std::string& c : t.text_columns) {
     if (rows.table) rows.table->column(c, needs.column_hint);
@@ -252,7 +253,7 @@ static void require_one_label(const DataNeeds& needs, DataKind kind) {
 
 std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
                                       const DataNeeds& needs, int64_t batch_size) {
-  const DataKind kind = data_kind(spec, path);
+  const DataKind kind = data_kind(spec.data, path);
   if (kind != DataKind::tensors) require_one_label(needs, kind);
   if (kind != DataKind::images && needs.training && (spec.data.images.mixup > 0 || spec.data.images.cutmix > 0))
     fail(Exit::usage, "E_MIXUP", cat("--mixup and --cutmix mix images, '", printable(path), "' holds none"),
@@ -302,8 +303,8 @@ RunSpec validation_spec(RunSpec spec) {
   return spec;
 }
 
-static std::vector<double> weights_of(const RunSpec& spec, const Dataset& train) {
-  if (!spec.data.shuffle)
+static std::vector<double> weights_of(const DataSpec& data, const Dataset& train) {
+  if (!data.shuffle)
     fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling draws rows, --shuffle false keeps them in order",
          "leave one of them out");
   const std::vector<int64_t> classes = strata_of(train);
@@ -313,15 +314,15 @@ static std::vector<double> weights_of(const RunSpec& spec, const Dataset& train)
   return class_weights(classes, kIgnoreIndex);
 }
 
-static void require_token_batches(const RunSpec& spec, const Dataset& train) {
+static void require_token_batches(const ScheduleSpec& schedule, const Dataset& train) {
   const std::span<const int32_t> lengths = train.lengths();
   if (lengths.empty())
     fail(Exit::usage, "E_USAGE", "--in_tokens counts the tokens of texts, the training data has none",
          "leave it out: --batch_size counts rows then");
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  if (longest > spec.schedule.batch_size)
+  if (longest > schedule.batch_size)
     fail(Exit::usage, "E_USAGE",
-         cat("--batch_size ", spec.schedule.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
+         cat("--batch_size ", schedule.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
          "give a larger --batch_size, or cut texts with --max_seq_len");
 }
 
@@ -331,8 +332,9 @@ SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool t
   s.accumulation = spec.schedule.gradient_accumulation_steps;
   s.seed = static_cast<uint64_t>(spec.device.seed);
   s.in_tokens = spec.data.text.in_tokens;
-  if (spec.data.text.in_tokens) require_token_batches(spec, train);
-  if (spec.data.weighted_sampling) s.weights = std::make_shared<const std::vector<double>>(weights_of(spec, train));
+  if (spec.data.text.in_tokens) require_token_batches(spec.schedule, train);
+  if (spec.data.weighted_sampling)
+    s.weights = std::make_shared<const std::vector<double>>(weights_of(spec.data, train));
   s.order = !spec.data.shuffle                       ? Order::file
             : text && spec.data.text.group_by_length ? Order::grouped
                                                      : Order::shuffled;

@@ -14,10 +14,12 @@
 #include "graph/source.h"
 #include "run/data/data_kind.h"
 #include "run/data/text_rows.h"
-#include "run/spec/spec.h"
+#include "run/spec/text.h"
 #include "trainer/tasks/task.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct TrainData {
   std::unique_ptr<Dataset> train, val;  // val: null if there is no validation data
@@ -49,9 +51,9 @@ std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& ne
 
 // --tokenizer, else --vocab, else the tokenizer in the model's folder. Empty: there is none.
 std::string tokenizer_path(const RunSpec& spec);
-TokenizerOptions tokenizer_options(const RunSpec& spec);
+TokenizerOptions tokenizer_options(const TextSpec& text);
 
-AnswerOptions answer_options(const RunSpec& spec);  // for extractive question answering
+AnswerOptions answer_options(const TextSpec& text);  // for extractive question answering
 
 bool has_named_classes(Task task);
 bool is_masked_language_model(const RunSpec& spec);  // --loss names only losses of masked tokens

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "run/spec/spec.h"
+#include "run/spec/data.h"
 
 namespace amp {
 
@@ -11,6 +11,6 @@ enum class DataKind : uint8_t { text, images, features, tensors };
 
 // images: a folder, image files, packed images (CIFAR, IDX), or a table if --image_column is given. tensors: by the
 // file's extension. features: a table if settings name feature columns and no text columns. Otherwise text.
-DataKind data_kind(const RunSpec& spec, const std::string& path);
+DataKind data_kind(const DataSpec& data, const std::string& path);
 
 }  // namespace amp

@@ -20,31 +20,32 @@
 #include "run/data/text_rows.h"
 #include "run/model/model_classes.h"
 #include "run/prepare/objective.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
 namespace {
 
-std::vector<Join> joins_of(const RunSpec& spec) {
+std::vector<Join> joins_of(const TableSpec& tables) {
   std::vector<Join> out;
-  for (const std::string& text : *spec.data.tables.join) out.push_back(parse_join(text));
+  for (const std::string& text : *tables.join) out.push_back(parse_join(text));
   return out;
 }
 
-FeatureSchema schema_of(const RunSpec& spec) {
-  return {*spec.data.tables.categorical,
-          *spec.data.tables.continuous,
-          *spec.data.tables.date,
-          joins_of(spec),
-          target_column(spec),
-          filling_names().value_of(spec.data.tables.fill_missing),
-          scaling_names().value_of(spec.data.tables.feature_scaling),
-          target_names().value_of(*spec.data.tables.target_transform)};
+FeatureSchema schema_of(const DataSpec& data) {
+  return {*data.tables.categorical,
+          *data.tables.continuous,
+          *data.tables.date,
+          joins_of(data.tables),
+          target_column(data),
+          filling_names().value_of(data.tables.fill_missing),
+          scaling_names().value_of(data.tables.feature_scaling),
+          target_names().value_of(*data.tables.target_transform)};
 }
 
 // The files to join for a trained model: those of --join, else files of the recorded names in the table's folder.
-std::vector<Join> fitted_joins(const RunSpec& spec, const std::string& path, const Features& fitted) {
-  if (!spec.data.tables.join->empty()) return joins_of(spec);
+std::vector<Join> fitted_joins(const TableSpec& tables, const std::string& path, const Features& fitted) {
+  if (!tables.join->empty()) return joins_of(tables);
   std::vector<Join> out = fitted.joins;
   for (Join& join : out) {
     const std::string beside = (std::filesystem::path(path).parent_path() / join.file).string();
@@ -114,11 +115,11 @@ void tell(const Features& features, const std::vector<FeatureInput>& inputs, con
 }
 
 // Requires that the named columns exist, and that each has one role: target, categorical or continuous.
-void check_columns(const RunSpec& spec, const FeatureTable& table) {
-  const std::string target = target_column(spec);
+void check_columns(const DataSpec& data, const FeatureTable& table) {
+  const std::string target = target_column(data);
   table.require(target);
   std::set<std::string> seen;
-  for (const auto* list : {&*spec.data.tables.categorical, &*spec.data.tables.continuous}) {
+  for (const auto* list : {&*data.tables.categorical, &*data.tables.continuous}) {
     for (const std::string& name : *list) {
       table.require(name);
       if (name == target)
@@ -133,29 +134,29 @@ void check_columns(const RunSpec& spec, const FeatureTable& table) {
 
 }  // namespace
 
-bool names_features(const RunSpec& spec) {
-  return !spec.data.tables.categorical->empty() || !spec.data.tables.continuous->empty() ||
-         !spec.data.tables.date->empty() || !spec.data.tables.target->empty();
+bool names_features(const TableSpec& tables) {
+  return !tables.categorical->empty() || !tables.continuous->empty() || !tables.date->empty() ||
+         !tables.target->empty();
 }
 
-std::string target_column(const RunSpec& spec) {
-  return spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
+std::string target_column(const DataSpec& data) {
+  return data.tables.target->empty() ? *data.label_column : *data.tables.target;
 }
 
-std::vector<std::string> join_files(const RunSpec& spec) {
+std::vector<std::string> join_files(const TableSpec& tables) {
   std::vector<std::string> out;
-  for (const Join& join : joins_of(spec)) out.push_back(join.file);
+  for (const Join& join : joins_of(tables)) out.push_back(join.file);
   return out;
 }
 
-RunSpec with_absolute_joins(RunSpec spec) {
-  std::vector<std::string> texts = *spec.data.tables.join;
+TableSpec with_absolute_joins(TableSpec tables) {
+  std::vector<std::string> texts = *tables.join;
   for (std::string& text : texts) {
     const size_t file = parse_join(text).file.size();
     text = std::filesystem::absolute(text.substr(0, file)).string() + text.substr(file);
   }
-  if (spec.data.tables.join.asked()) spec.data.tables.join = texts;
-  return spec;
+  if (tables.join.asked()) tables.join = texts;
+  return tables;
 }
 
 // Columns that are numbers, or may be if the settings name none. Decimal marks are read only in these.
@@ -166,9 +167,9 @@ static std::vector<std::string> number_columns(const RunSpec& spec, const Featur
     for (const NumberMap& n : fitted->numbers) out.push_back(n.column);
   } else if (out.empty() && spec.data.tables.categorical->empty()) {
     out = table.columns();
-    std::erase(out, target_column(spec));
+    std::erase(out, target_column(spec.data));
   }
-  if (number_target) out.push_back(target_column(spec));
+  if (number_target) out.push_back(target_column(spec.data));
   return out;
 }
 
@@ -177,7 +178,7 @@ FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, co
   read_decimal_marks(own, decimal_mark(spec.data.decimal), number_columns(spec, fitted, own));
   for (const std::string& note : own.notes()) log.note(note);
   FeatureTable table(std::move(own));
-  for (const Join& join : fitted ? fitted_joins(spec, path, *fitted) : joins_of(spec)) {
+  for (const Join& join : fitted ? fitted_joins(spec.data.tables, path, *fitted) : joins_of(spec.data.tables)) {
     TableOptions options;
     Table other = Table::read(join.file, options);
     read_decimal_marks(other, decimal_mark(spec.data.decimal), number_columns(spec, fitted, other));
@@ -192,12 +193,13 @@ FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, co
 }
 
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
-  table.require(target_column(spec));
+  table.require(target_column(spec.data));
   if (!spec.data.tables.categorical->empty() || !spec.data.tables.continuous->empty()) {
-    check_columns(spec, table);
+    check_columns(spec.data, table);
     return spec;
   }
-  const Guess guess = guess_features(table, target_column(spec), *spec.data.tables.date, joins_of(spec));
+  const Guess guess =
+      guess_features(table, target_column(spec.data), *spec.data.tables.date, joins_of(spec.data.tables));
   if (guess.categorical.empty() && guess.continuous.empty())
     fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be told to be a feature"),
          "name them with --categorical and --continuous");
@@ -217,13 +219,13 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
   return spec;
 }
 
-Task feature_task(const RunSpec& spec, const FeatureTable& table) {
-  if (*spec.data.tables.target_transform != "none") return Task::regression;
-  return is_number_target(table, target_column(spec)) ? Task::regression : Task::classification;
+Task feature_task(const DataSpec& data, const FeatureTable& table) {
+  if (*data.tables.target_transform != "none") return Task::regression;
+  return is_number_target(table, target_column(data)) ? Task::regression : Task::classification;
 }
 
 RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& path) {
-  const DataKind kind = data_kind(spec, path);
+  const DataKind kind = data_kind(spec.data, path);
   const bool named = !spec.data.text.text_columns->empty() || !spec.data.tables.categorical->empty() ||
                      !spec.data.tables.continuous->empty();
   if (named || (kind != DataKind::text && kind != DataKind::features)) return spec;
@@ -231,7 +233,7 @@ RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& 
   if (inputs.size() != 1) return spec;
   const SourceValue& input = g.value(inputs[0]);
   if (!is_float(input.dtype) || !input.rank_known || input.dims.size() != 2) return spec;
-  const std::string target = target_column(spec);
+  const std::string target = target_column(spec.data);
   std::vector<std::string> columns = read_table(spec, path).columns();
   std::erase(columns, target);
   const int64_t width = input.dims[1].value;
@@ -246,21 +248,21 @@ RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& 
   return spec;
 }
 
-std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task) {
+std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable& table, Task task) {
   if (task != Task::classification && task != Task::regression)
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
          "tables are for classification and regression");
-  if (task == Task::classification && *spec.data.tables.target_transform != "none")
+  if (task == Task::classification && *data.tables.target_transform != "none")
     fail(Exit::usage, "E_USAGE",
-         cat("--target_transform ", *spec.data.tables.target_transform, " is for numbers, the task is classification"),
+         cat("--target_transform ", *data.tables.target_transform, " is for numbers, the task is classification"),
          "leave one of them out");
   if (task == Task::regression) return {};
-  return find_classes(table.table(), target_column(spec));
+  return find_classes(table.table(), target_column(data));
 }
 
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
                                                const DataNeeds& needs, const Log& log) {
-  const FeatureSchema schema = schema_of(spec);
+  const FeatureSchema schema = schema_of(spec.data);
   Features target;  // only the target's name, for the labels: the limit and the split are stratified by them
   target.target = schema.target;
   const std::unique_ptr<Dataset> all =

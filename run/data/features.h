@@ -11,32 +11,34 @@
 #include "data/features/features.h"
 #include "graph/source.h"
 #include "run/data/data.h"
-#include "run/spec/spec.h"
+#include "run/spec/data.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
-bool names_features(const RunSpec& spec);        // --categorical, --continuous, --date or --target was given
-std::string target_column(const RunSpec& spec);  // --target, else --label_column
+struct RunSpec;
+
+bool names_features(const TableSpec& tables);     // --categorical, --continuous, --date or --target was given
+std::string target_column(const DataSpec& data);  // --target, else --label_column
 
 // Reads a table, joins the files of --join and adds the parts of dates. fitted: features that a trained model records,
 // whose joins and dates are used; null: those of the settings.
 FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log);
-std::vector<std::string> join_files(const RunSpec& spec);  // the files that --join names
-RunSpec with_absolute_joins(RunSpec spec);                 // with absolute paths in --join
+std::vector<std::string> join_files(const TableSpec& tables);  // the files that --join names
+TableSpec with_absolute_joins(TableSpec tables);               // with absolute paths in --join
 
 // Chooses --categorical, --continuous and --date by the table's contents if no columns are named, and logs the choice.
 // Fails for named columns that are missing or named twice.
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
 
-Task feature_task(const RunSpec& spec, const FeatureTable& table);  // by the target: regression or classification
+Task feature_task(const DataSpec& data, const FeatureTable& table);  // by the target: regression or classification
 
 // For a model that records no features and has one floating-point input (B, N): all columns except the target become
 // --continuous, in the file's order. E_FEATURE_WIDTH: the table has not N such columns, and the settings name a table
 // of features. Changes nothing for other models, or if the settings name columns.
 RunSpec with_fed_columns(RunSpec spec, const SourceGraph& graph, const std::string& path);
 // Distinct labels of the target in natural order; empty for regression. E_TASK for tasks that tables do not support.
-std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task);
+std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable& table, Task task);
 
 // Fits categories, fill values and scales on the rows that will train (--limit_train, --val_split), and logs them with
 // the inputs that they feed. E_CATEGORIES: a column has more codes than its embedding table has rows.

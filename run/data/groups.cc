@@ -6,12 +6,13 @@
 #include "run/data/data_kind.h"
 #include "run/data/images.h"
 #include "run/data/text_rows.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
 std::unique_ptr<Dataset> with_groups(const RunSpec& spec, const std::string& path, std::unique_ptr<Dataset> data) {
   if (spec.evaluation.eval_group_by.empty()) return data;
-  const DataKind kind = data_kind(spec, path);
+  const DataKind kind = data_kind(spec.data, path);
   const bool table = kind == DataKind::images || kind == DataKind::features ||
                      (kind == DataKind::text && !spec.data.text.text_columns->empty());
   if (!table)

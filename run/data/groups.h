@@ -5,9 +5,10 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // Adds the groups of --eval_group_by to `data`, which was opened from `path`. Returns `data` if the setting is empty.
 // E_GROUPS (usage) for tensors, and for sequences that are packed from several rows.

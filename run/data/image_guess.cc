@@ -115,7 +115,7 @@ std::pair<int64_t, int64_t> size_taken(const SourceGraph& g, const ImageInput& i
 
 }  // namespace
 
-ImageInput image_input(const RunSpec& spec, const SourceGraph& g, const std::vector<InputSpec>& inputs) {
+ImageInput image_input(const ImageSpec& images, const SourceGraph& g, const std::vector<InputSpec>& inputs) {
   for (const InputSpec& i : inputs) {
     if (!i.dims || (i.dims->size() != 4 && i.dims->size() != 3)) continue;
     const Dims& d = *i.dims;
@@ -129,9 +129,8 @@ ImageInput image_input(const RunSpec& spec, const SourceGraph& g, const std::vec
       out.width = d[2];
       return out;
     }
-    const bool last =
-        spec.data.images.image_layout == "nhwc" || (spec.data.images.image_layout == "auto" && !is_channels(d[1]) &&
-                                                    (is_channels(d[3]) || reads_channels_last(g, g.find(i.name))));
+    const bool last = images.image_layout == "nhwc" || (images.image_layout == "auto" && !is_channels(d[1]) &&
+                                                        (is_channels(d[3]) || reads_channels_last(g, g.find(i.name))));
     const int64_t channels = last ? d[3] : d[1];
     if (channels > 0 && !is_channels(channels))
       fail(Exit::data, "E_IMAGE_INPUT",

@@ -21,6 +21,7 @@
 #include "run/data/image_notes.h"
 #include "run/model/model_classes.h"
 #include "run/model/preprocessor_config.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -41,30 +42,30 @@ bool names_folders(const std::string& names) {
 }
 }  // namespace
 
-DataKind data_kind(const RunSpec& spec, const std::string& path) {
+DataKind data_kind(const DataSpec& data, const std::string& path) {
   if (names_folders(path)) return DataKind::images;
   refuse_columnar(last_of(path));
   if (!is_text_file(path)) return DataKind::tensors;
   if (has_image_extension(last_of(path)) || packed_kind_of(last_of(path))) return DataKind::images;
-  if (!spec.data.images.image_column->empty()) return DataKind::images;
-  return names_features(spec) && spec.data.text.text_columns->empty() ? DataKind::features : DataKind::text;
+  if (!data.images.image_column->empty()) return DataKind::images;
+  return names_features(data.tables) && data.text.text_columns->empty() ? DataKind::features : DataKind::text;
 }
 
-std::string image_path_column(const RunSpec& spec) {
-  return spec.data.images.image_column->empty() ? ImageColumns().path : *spec.data.images.image_column;
+std::string image_path_column(const ImageSpec& images) {
+  return images.image_column->empty() ? ImageColumns().path : *images.image_column;
 }
 
-static PackedColumns packed_columns(const RunSpec& spec, bool labelled) {
-  return {image_path_column(spec), *spec.data.label_column, labelled, spec.data.images.train_labels};
+static PackedColumns packed_columns(const DataSpec& data, bool labelled) {
+  return {image_path_column(data.images), *data.label_column, labelled, data.images.train_labels};
 }
 
-std::vector<std::string> numbered_image_classes(const RunSpec& spec, const std::string& path) {
-  return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(spec, true)) : std::vector<std::string>();
+std::vector<std::string> numbered_image_classes(const DataSpec& data, const std::string& path) {
+  return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(data, true)) : std::vector<std::string>();
 }
 
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
-  const ImageColumns columns{image_path_column(spec), *spec.data.label_column};
-  if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec, labelled));
+  const ImageColumns columns{image_path_column(spec.data.images), *spec.data.label_column};
+  if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec.data, labelled));
   const bool files = names_folders(path) || has_image_extension(last_of(path));
   if (!files) return read_table(spec, path);
   if (!labelled) return images_named(path, columns);
@@ -75,9 +76,9 @@ Table read_image_table(const RunSpec& spec, const std::string& path, bool labell
   return class_folders(path, columns);
 }
 
-std::vector<ImageSize> image_sizes(const RunSpec& spec) {
+std::vector<ImageSize> image_sizes(const ImageSpec& images) {
   std::vector<ImageSize> sizes;
-  for (const std::string& text : *spec.data.images.image_sizes) {
+  for (const std::string& text : *images.image_sizes) {
     const ImageSize size = parse_image_size(text).value_or(ImageSize{});
     if (size == ImageSize{})
       fail(Exit::usage, "E_USAGE", cat("--image_sizes '", printable(text), "' is no size as 192x256 (height x width)"));
@@ -113,16 +114,16 @@ LabelForm label_form(Task task) {
   }
 }
 
-MaskValues mask_values(const RunSpec& spec) {
+MaskValues mask_values(const ImageSpec& images) {
   MaskValues m;
-  for (const std::string& text : *spec.data.images.mask_values) {
+  for (const std::string& text : *images.mask_values) {
     int64_t v = -1;
     if (text.find_first_not_of("0123456789") == std::string::npos && text.size() < 4) v = std::stoll(text);
     if (v < 0 || v > 255)
       fail(Exit::usage, "E_FLAG_VALUE", cat("--mask_values '", printable(text), "': values of pixels are 0 to 255"));
     m.values.push_back(v);
   }
-  m.ignore = *spec.data.images.mask_ignore;
+  m.ignore = *images.mask_ignore;
   return m;
 }
 
@@ -142,11 +143,12 @@ static ImageInput of_size(ImageInput input, const std::vector<ImageSize>& sizes)
 
 RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
                         const Log& log) {
-  const ImageInput input = image_input(spec, graph, input_specs(graph, needs.inputs));
-  const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.data.images.image_root);
+  const ImageInput input = image_input(spec.data.images, graph, input_specs(graph, needs.inputs));
+  const std::vector<std::string> paths =
+      image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
   if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
   const bool masks = needs.task == Task::segmentation;
-  const std::vector<ImageSize> sizes = image_sizes(spec);
+  const std::vector<ImageSize> sizes = image_sizes(spec.data.images);
   for (const ImageSize size : sizes) require_size(graph, input, masks, size);
   if (*spec.data.images.transforms == "auto" || *spec.data.images.eval_transforms == "auto") {
     const auto said = image_processing_beside(spec.model.model, masks, log);
@@ -192,21 +194,21 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
 
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
-  tell_images(image_paths(table, image_path_column(spec), spec.data.images.image_root),
+  tell_images(image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root),
               needs.labelled && needs.task == Task::segmentation, needs.log);
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
   inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   ImageOptions o;
-  o.input = image_input(spec, graph, inputs);
-  o.path_column = image_path_column(spec);
+  o.input = image_input(spec.data.images, graph, inputs);
+  o.path_column = image_path_column(spec.data.images);
   if (needs.labelled) o.label_column = *spec.data.label_column;
   o.root = spec.data.images.image_root;
   o.labels = label_form(needs.task);
   o.classes = needs.classes;
-  o.masks = mask_values(spec);
+  o.masks = mask_values(spec.data.images);
   o.evaluation = std::make_shared<Pipeline>(*spec.data.images.eval_transforms);
   o.training = needs.training ? std::make_shared<Pipeline>(*spec.data.images.transforms) : o.evaluation;
-  o.sizes = image_sizes(spec);
+  o.sizes = image_sizes(spec.data.images);
   o.seed = static_cast<uint64_t>(spec.device.seed);
   o.threads = loading_threads(spec);
   if (needs.tell_matches && needs.task == Task::classification)

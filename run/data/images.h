@@ -10,22 +10,24 @@
 #include "data/table.h"
 #include "graph/source.h"
 #include "run/data/data.h"
-#include "run/spec/spec.h"
+#include "run/spec/data.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // A table with a column of paths (image_path_column()) and, if `labelled`, one of labels (--label_column), from class
 // folders, image files, packed files (CIFAR, IDX) or a table of paths. Reads train_masks and train_labels of the spec.
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled = true);
-std::string image_path_column(const RunSpec& spec);  // --image_column, else the default name
+std::string image_path_column(const ImageSpec& images);  // --image_column, else the default name
 // Classes in the order in which packed files (CIFAR, IDX) number them; empty for other images.
-std::vector<std::string> numbered_image_classes(const RunSpec& spec, const std::string& path);
+std::vector<std::string> numbered_image_classes(const DataSpec& data, const std::string& path);
 
 // The model's image input: the first one with four dimensions, or with three for gray images. The layout is that of
 // --image_layout, else found by the dimension of 1 or 3 channels. E_IMAGE_INPUT (exit 5) if there is none.
-ImageInput image_input(const RunSpec& spec, const SourceGraph& graph, const std::vector<InputSpec>& inputs);
+ImageInput image_input(const ImageSpec& images, const SourceGraph& graph, const std::vector<InputSpec>& inputs);
 
-std::vector<ImageSize> image_sizes(const RunSpec& spec);  // --image_sizes, largest first
+std::vector<ImageSize> image_sizes(const ImageSpec& images);  // --image_sizes, largest first
 // "192x256: 80, 256x192: 12": the number of images of each size.
 std::string counts_of(std::span<const ImageSize> sizes, std::span<const int32_t> buckets);
 

@@ -15,14 +15,15 @@
 #include "data/language/masking.h"
 #include "run/data/text_rows.h"
 #include "run/model/model_file.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
 namespace {
 
 // Packed texts have separate position ids and do not attend to each other. The graph must have inputs for both.
-void require_apart(const RunSpec& spec, const std::vector<InputSpec>& inputs) {
-  if (*spec.data.language.packing != "bfd") return;
+void require_apart(const LanguageSpec& language, const std::vector<InputSpec>& inputs) {
+  if (*language.packing != "bfd") return;
   std::string why = "it has no input position_ids";
   for (const InputSpec& i : inputs) {
     if (text_role(i.name) == TextRole::positions) why.clear();
@@ -76,16 +77,15 @@ StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-int64_t longest_target(const RunSpec& spec) {
-  return *spec.data.language.max_target_length > 0 ? *spec.data.language.max_target_length
-                                                   : *spec.data.text.max_seq_len;
+int64_t longest_target(const DataSpec& data) {
+  return *data.language.max_target_length > 0 ? *data.language.max_target_length : *data.text.max_seq_len;
 }
 
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer) {
   Seq2SeqOptions o;
   o.prefix = *spec.data.language.source_prefix;
   o.max_source = *spec.data.text.max_seq_len;
-  o.max_target = longest_target(spec);
+  o.max_target = longest_target(spec.data);
   o.start = start_token(spec, tokenizer).id;
   return o;
 }
@@ -94,7 +94,7 @@ RunSpec with_start_token(RunSpec spec, const Log& log) {
   if (*spec.objective.task != "seq2seq" || *spec.data.language.decoder_start_token != "auto" ||
       tokenizer_path(spec).empty())
     return spec;
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec.data.text));
   const StartToken start = start_token(spec, *tokenizer);
   log.info(cat("targets begin with ", printable(tokenizer->token(start.id)), ", ",
                start.configured ? "config.json's decoder_start_token_id" : "the padding token",
@@ -160,7 +160,7 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
                                                const DataNeeds& needs) {
   LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
   if (needs.labelled) {
-    require_apart(spec, specs);
+    require_apart(spec.data.language, specs);
   } else {  // each row has a prediction of its own
     options.keep_rows = true;
     if (options.packing == TextPacking::wrapped) options.packing = TextPacking::stride;

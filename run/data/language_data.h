@@ -8,8 +8,11 @@
 #include "data/language/seq2seq.h"
 #include "data/text_dataset.h"
 #include "run/data/data.h"
+#include "run/spec/data.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // most: maximum length of a text in tokens; 0: no limit.
 LanguageOptions language_options(const RunSpec& spec, int64_t most);
@@ -18,7 +21,7 @@ std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const 
 // Source and target texts (Task::seq2seq), from two --text_columns.
 std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs);
-int64_t longest_target(const RunSpec& spec);                                      // tokens of a target; 0: no limit
+int64_t longest_target(const DataSpec& data);                                     // tokens of a target; 0: no limit
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer);  // without columns
 
 // For --task seq2seq: replaces --decoder_start_token auto by the token's id, and logs it.

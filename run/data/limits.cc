@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/subset.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -33,7 +34,7 @@ void split_validation(const RunSpec& spec, TrainData& data) {
   data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));
 }
 
-void check_classes_left(const RunSpec& spec, const std::vector<std::string>& classes, const TrainData& data,
+void check_classes_left(const DataSpec& spec, const std::vector<std::string>& classes, const TrainData& data,
                         const Log& log) {
   if (classes.size() < 2) return;
   for (const Dataset* d : {data.train.get(), data.val.get()}) {
@@ -47,11 +48,10 @@ void check_classes_left(const RunSpec& spec, const std::vector<std::string>& cla
         cat("all ", with_thousands(d->size()), training ? " training" : " validation", " samples have the label '",
             known ? printable(classes[static_cast<size_t>(strata[0])]) : std::to_string(strata[0]), "' of ",
             classes.size());
-    const bool cut = training ? spec.data.limit_train > 0 : spec.data.limit_val > 0;
+    const bool cut = training ? spec.limit_train > 0 : spec.limit_val > 0;
     const std::string hint = !cut ? "look at --label_column, or whether the file was cut or sorted by label"
-                             : spec.data.limit_order == "first"
-                                 ? "leave out --limit_order first, or give a larger limit"
-                                 : "give a larger limit";
+                             : spec.limit_order == "first" ? "leave out --limit_order first, or give a larger limit"
+                                                           : "give a larger limit";
     if (training) fail(Exit::data, "E_DATA_LABEL", cat(fact, ": there is nothing to tell apart"), hint);
     log.warning(cat(fact, ": accuracy and the like mean little; ", hint));
   }

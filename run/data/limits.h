@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "data/dataset.h"
 #include "run/data/data.h"
-#include "run/spec/spec.h"
+#include "run/spec/data.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // At most `limit` samples, chosen by --limit_order; 0: all. together: consecutive samples that form one item of a loss.
 std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit, const RunSpec& spec,
@@ -23,7 +25,7 @@ void split_validation(const RunSpec& spec, TrainData& data);
 
 // Checks the data after limits and the split, if there are several classes. E_DATA_LABEL: all training samples are of
 // one class. A warning if all validation samples are.
-void check_classes_left(const RunSpec& spec, const std::vector<std::string>& classes, const TrainData& data,
+void check_classes_left(const DataSpec& spec, const std::vector<std::string>& classes, const TrainData& data,
                         const Log& log);
 
 }  // namespace amp

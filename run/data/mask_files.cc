@@ -17,9 +17,9 @@ namespace amp {
 namespace {
 
 // Whether no step crops or pads: masks then correspond to whole images.
-bool only_resizes(const RunSpec& spec) {
-  const std::vector<ImageSize> sizes = image_sizes(spec);
-  const Pipeline pipeline(*spec.data.images.eval_transforms);
+bool only_resizes(const ImageSpec& images) {
+  const std::vector<ImageSize> sizes = image_sizes(images);
+  const Pipeline pipeline(*images.eval_transforms);
   const std::vector<std::string> steps = split(sizes.empty() ? pipeline.text() : pipeline.text_for(sizes[0]), '|');
   return std::all_of(steps.begin(), steps.end(), [](std::string step) {
     step.erase(0, step.find_first_not_of(' '));
@@ -34,11 +34,11 @@ bool only_resizes(const RunSpec& spec) {
 
 bool names_folder(const std::string& out) { return is_dir(out) || out.ends_with('/'); }
 
-void write_masks(const std::string& folder, const RunSpec& spec, const std::vector<std::string>& images,
+void write_masks(const std::string& folder, const ImageSpec& settings, const std::vector<std::string>& images,
                  const Predictions& predictions) {
   namespace fs = std::filesystem;
   ensure_dir(folder);
-  const bool own_size = only_resizes(spec);
+  const bool own_size = only_resizes(settings);
   const ImageStore store(own_size ? images : std::vector<std::string>());
   std::set<std::string> taken;
   for (size_t i = 0; i < images.size(); ++i) {
@@ -47,7 +47,7 @@ void write_masks(const std::string& folder, const RunSpec& spec, const std::vect
       const Image image = store.read(images[i], 1);
       mask = resized(mask, image.height, image.width, Interpolation::nearest);
     }
-    const std::vector<std::string>& values = *spec.data.images.mask_values;
+    const std::vector<std::string>& values = *settings.mask_values;
     for (uint8_t& v : mask.data) {
       if (v < values.size()) v = static_cast<uint8_t>(std::stoi(values[v]));
     }

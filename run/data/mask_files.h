@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "run/spec/spec.h"
+#include "run/spec/images.h"
 #include "trainer/predictions/predictions.h"
 
 namespace amp {
@@ -14,7 +14,7 @@ bool names_folder(const std::string& out);  // one that exists, or a name with a
 // Pixels have the values that --mask_values gives to the classes. If --eval_transforms only resizes, masks are resized
 // to the size of their images (nearest pixel); otherwise they keep the size of the model's output. A second image "b"
 // is written as "b_2.png".
-void write_masks(const std::string& folder, const RunSpec& spec, const std::vector<std::string>& images,
+void write_masks(const std::string& folder, const ImageSpec& settings, const std::vector<std::string>& images,
                  const Predictions& predictions);
 
 }  // namespace amp

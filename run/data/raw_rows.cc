@@ -6,6 +6,7 @@
 #include "run/data/features.h"
 #include "run/model/model_metadata.h"
 #include "run/prepare/losses.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -16,6 +16,7 @@
 #include "data/text_file.h"
 #include "data/tokenizer.h"
 #include "run/data/data.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

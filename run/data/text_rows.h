@@ -11,10 +11,11 @@
 #include "data/questions.h"
 #include "data/table.h"
 #include "data/tagged_text.h"
-#include "run/spec/spec.h"
 #include "trainer/tasks/task_name.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct TextRows {
   std::vector<std::string> names;  // the files

@@ -5,9 +5,10 @@
 
 #include "data/tokenizer.h"
 #include "data/utf8.h"  // without_byte_order_mark(), for the first line
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // --tokenizer, else --vocab, else the one in the model's folder (tokenizer_path()). Exit::usage if there is none.
 std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec);

@@ -33,14 +33,15 @@ Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
     const SourceValue& out = g.value(v);
     return is_float(out.dtype) && out.rank_known && out.dims.size() == 2 && out.dims[1].value > 1;
   });
-  return several ? Task::classification : feature_task(spec, read_feature_table(spec, spec.data.val, nullptr, Log()));
+  return several ? Task::classification
+                 : feature_task(spec.data, read_feature_table(spec, spec.data.val, nullptr, Log()));
 }
 
 // Infers the task from the validation data's labels, as a training run would.
 Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
   if (is_language_model(spec)) return Task::language;
-  if (data_kind(spec, spec.data.val) == DataKind::features) return task_of_table(spec, g);
-  if (data_kind(spec, spec.data.val) != DataKind::text) return Task::classification;
+  if (data_kind(spec.data, spec.data.val) == DataKind::features) return task_of_table(spec, g);
+  if (data_kind(spec.data, spec.data.val) != DataKind::text) return Task::classification;
   RunSpec trained = spec;
   trained.data.train = spec.data.val;
   return text_task(trained);
@@ -49,7 +50,7 @@ Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
 // Fills what the data must contain, and returns the task for which they are read.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
   Task task = asked_task(spec);
-  const DataKind kind = data_kind(spec, spec.data.val);
+  const DataKind kind = data_kind(spec.data, spec.data.val);
   if (kind == DataKind::tensors) return task;
   if (task == Task::none) task = record.task;
   if (kind == DataKind::images && task == Task::none)
@@ -67,13 +68,13 @@ int64_t mask_classes(const SourceGraph& g, const Objective& objective) {
 // Returns the classes of the output that metrics are computed from.
 ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, const Objective& objective,
                       const Log& log) {
-  const DataKind kind = data_kind(spec, spec.data.val);
+  const DataKind kind = data_kind(spec.data, spec.data.val);
   if (kind == DataKind::tensors) task = objective.task;
   const LossSpec* const loss = measured_loss(objective);
   if (!has_named_classes(task) || !loss) return {};
   DataLabels labels;
   if (kind == DataKind::features) {
-    labels.texts = distinct_labels(read_table(spec, spec.data.val), target_column(spec));
+    labels.texts = distinct_labels(read_table(spec, spec.data.val), target_column(spec.data));
   } else if (kind != DataKind::tensors) {
     labels = read_labels(spec, spec.data.val, task, false);
   }
@@ -86,29 +87,29 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   asked_losses(given);
   const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::evaluate, log);
-  if (data_kind(asked, asked.data.val) == DataKind::tensors)
+  if (data_kind(asked.data, asked.data.val) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {asked.data.val}, false, log);
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   SourceGraph& g = model.graph;
-  if (record.task == Task::none && data_kind(spec, spec.data.val) == DataKind::text)
+  if (record.task == Task::none && data_kind(spec.data, spec.data.val) == DataKind::text)
     spec = with_problem_type(spec, log);
   if (record.features.empty()) spec = with_fed_columns(spec, g, spec.data.val);
   DataNeeds needs;
   const Task task = needs_of(spec, record, g, needs);
-  require_known_task(spec, g, data_kind(spec, spec.data.val), task);
+  require_known_task(spec, g, data_kind(spec.data, spec.data.val), task);
   std::string head;
   if (needs.sides && lacks_output(spec)) head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
   Objective objective = choose_objective(spec, g, head, task, log);
   needs.classes = classes_of(spec, model, task, objective, log);
   objective.classes = needs.classes.names;
-  objective.answers = answer_options(spec);
+  objective.answers = answer_options(spec.data.text);
   name_class_weights(objective.losses, objective.classes);
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
   tell_fixed_shapes(fix_shapes(g, outputs), log);
   fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
-  const DataKind kind = data_kind(spec, spec.data.val);
+  const DataKind kind = data_kind(spec.data, spec.data.val);
   const bool text = kind == DataKind::text;
   const int64_t batch_size = spec.evaluation_rows();
   needs.task = kind != DataKind::tensors ? task : objective.task;
@@ -117,7 +118,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   needs.rows_per_item = rows_per_item(objective.losses);
   needs.log = log;
   if (kind == DataKind::features) {
-    needs.features = features_of(spec, record, log);
+    needs.features = features_of(spec.data, record, log);
     objective.target = needs.features->target_transform;
   }
   if (kind == DataKind::images && task == Task::segmentation) needs.mask_classes = mask_classes(g, objective);

@@ -71,7 +71,7 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
   tell_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
   tell_fixed_shapes(fix_shapes(g, values_of(g, losses)), log);
-  tie_rows(spec, g, values_of(g, losses), log);
+  tie_rows(spec.model, g, values_of(g, losses), log);
   const PrecisionPlan plan = choose_plan(spec, Job::gradients, g, log);
   Session session(g, session_options(spec, Job::gradients, plan, log));
   LossWindow window(losses);

@@ -131,7 +131,7 @@ HessianReport write_hessian_product(const RunSpec& spec, const std::string& inpu
   tell_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
-  tie_rows(spec, g, values_of(g, losses), log);
+  tie_rows(spec.model, g, values_of(g, losses), log);
   Session session(g, session_options(spec, Job::gradients, choose_plan(spec, Job::gradients, g, log), log));
   LossWindow window(losses);
   window.count(batch);

@@ -171,7 +171,7 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
   if (kind != DataKind::text) return task_of_rows(g);
   if (wants_sides(spec)) return sides_task(spec);
   if (is_language_model(spec)) return Task::language;
-  const Task task = task_by_outputs(g, known_classes(spec, model));
+  const Task task = task_by_outputs(g, known_classes(spec.model, model));
   if (task == Task::none)
     fail(Exit::usage, "E_TASK", "the model does not say whether its outputs are tags of words or a language model's",
          "say --task token, --task language, or --loss masked_lm");
@@ -218,7 +218,7 @@ int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<
 }
 
 TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
-  if (data_kind(spec, inputs) == DataKind::images) {
+  if (data_kind(spec.data, inputs) == DataKind::images) {
     TextRows rows;
     rows.table = read_image_table(spec, inputs, false);
     rows.names = rows.table->names();
@@ -294,7 +294,7 @@ RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const Sourc
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
   spec.data.trim_labels = false;  // rows are written unchanged
   if (record.features.empty()) spec = with_fed_columns(spec, g, inputs);
-  const bool text = data_kind(spec, inputs) == DataKind::text;
+  const bool text = data_kind(spec.data, inputs) == DataKind::text;
   return record.task == Task::none && text ? with_problem_type(spec, log) : spec;
 }
 
@@ -306,7 +306,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = settings_of(asked, record, g, inputs, log);
   DataNeeds needs;
-  const DataKind kind = data_kind(spec, inputs);
+  const DataKind kind = data_kind(spec.data, inputs);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
   const Task task = choose_task(spec, record, model, kind, log);
   needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
@@ -326,7 +326,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   needs.labelled = false;
   needs.log = log;
   needs.column_hint = "name this file's columns of text with --text_columns, in the order of those trained on";
-  if (kind == DataKind::features) needs.features = features_of(spec, record, log);
+  if (kind == DataKind::features) needs.features = features_of(spec.data, record, log);
   TextRows rows;
   if (!needs.features) rows = read_rows(spec, inputs, needs.task);
   tell_notes(rows, log);
@@ -340,13 +340,13 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
-  PredictionContext context{rows.size(), needs.classes.names, rows.key.get(), answer_options(spec), rows.tagged, {}, {},
-                            {}};
+  PredictionContext context{
+      rows.size(), needs.classes.names, rows.key.get(), answer_options(spec.data.text), rows.tagged, {}, {}, {}};
   if (needs.features) context.target = needs.features->target_transform;
   context.source_rows = data->source_rows();
   if (needs.sides) context.text_columns = *spec.data.text.text_columns;
   std::unique_ptr<Tokenizer> tokenizer;
-  if (needs.task == Task::language) tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
+  if (needs.task == Task::language) tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec.data.text));
   context.tokenizer = tokenizer.get();
   context.top_k = spec.data.text.top_k;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
@@ -356,7 +356,8 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
                     " texts are longer than --max_seq_len ", *spec.data.text.max_seq_len,
                     ": their last words have no tag"));
   if (masks) {
-    write_masks(out, spec, image_paths(*rows.table, image_path_column(spec), spec.data.images.image_root),
+    write_masks(out, spec.data.images,
+                image_paths(*rows.table, image_path_column(spec.data.images), spec.data.images.image_root),
                 *predictions);
   } else {
     write_predictions(out, rows, *predictions);
@@ -368,8 +369,8 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
 
 PredictReport predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
   set_threads(spec);
-  return data_kind(spec, inputs) == DataKind::tensors ? predict_tensors(with_run(spec, log), inputs, out, log)
-                                                      : predict_rows(spec, inputs, out, log);
+  return data_kind(spec.data, inputs) == DataKind::tensors ? predict_tensors(with_run(spec, log), inputs, out, log)
+                                                           : predict_rows(spec, inputs, out, log);
 }
 
 }  // namespace amp

@@ -97,11 +97,11 @@ class SampleRows {
         data_(run.data.val->numbered()) {
     if (kind_ == DataKind::tensors) return;
     if (kind_ == DataKind::text && writes_text(task_))
-      tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_));
+      tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_.data.text));
     if (kind_ == DataKind::text && task_ == Task::language) return;  // a sequence may hold several rows or parts of one
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
-      paths_ = image_paths(*rows_.table, image_path_column(spec_), spec_.data.images.image_root);
+      paths_ = image_paths(*rows_.table, image_path_column(spec_.data.images), spec_.data.images.image_root);
     } else {
       // questions are read by their key, and tags are labels
       rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? task_ : Task::none);
@@ -150,7 +150,7 @@ class SampleRows {
   Image under_masks(const JudgedSample& s) const {
     ImageSample made{picture_of(s), std::nullopt};
     const Mask& mask = s.predicted_mask;
-    const std::string whole = image_sizes(spec_).empty()
+    const std::string whole = image_sizes(spec_.data.images).empty()
                                   ? Pipeline(*spec_.data.images.eval_transforms).text()
                                   : Pipeline(*spec_.data.images.eval_transforms).text_for({mask.height, mask.width});
     std::vector<std::string> steps;

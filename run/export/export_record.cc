@@ -70,7 +70,8 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
     const HostTensor& fixed = run.ready.model.graph.value(v).data;
     if (fixed) batch.push_back({kFixed + name, fixed});
   }
-  RunSpec spec = with_absolute_joins(run.spec);
+  RunSpec spec = run.spec;
+  spec.data.tables = with_absolute_joins(spec.data.tables);
   // The model may be used from another folder, where other files are stored beside it.
   if (run.facts.text && spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty())
     spec.data.text.tokenizer = tokenizer_path(spec);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "graph/folded_rows.h"
 #include "run/data/synthetic_data.h"
+#include "run/spec/spec.h"
 #include "trainer/compile/session.h"
 #include "trainer/losses/loss.h"
 
@@ -194,8 +195,8 @@ void ShapeFixing::free(const std::vector<int>& outputs) {
 
 ModelShapes fix_shapes(SourceGraph& graph, const std::vector<int>& outputs) { return ShapeFixing(graph).fix(outputs); }
 
-void tie_rows(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
-  if (spec.model.tie_weights != "auto" || !unknown_operators(g, outputs).empty()) return;
+void tie_rows(const ModelSpec& model, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
+  if (model.tie_weights != "auto" || !unknown_operators(g, outputs).empty()) return;
   const std::vector<std::string> names = tie_folded_rows(g, find_folded_rows(g, outputs, cpu_evaluator()));
   if (names.empty()) return;
   log.note(cat(names.size(), names.size() == 1 ? " parameter is" : " parameters are", " stored ", fixed_rows(g),

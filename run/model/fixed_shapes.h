@@ -6,10 +6,12 @@
 
 #include "base/log.h"
 #include "graph/fixed_rows.h"
-#include "run/spec/spec.h"
+#include "run/spec/model.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // The sizes that a file fixes, and those that were freed.
 struct ModelShapes : FixedShapes {
@@ -38,7 +40,7 @@ class ShapeFixing {
 
 // Ties parameters that the exporter repeated for every row of a batch (graph/folded_rows.h), so that the copies train
 // as one. Does nothing if --tie_weights is none or file. Call it after fix_shapes().
-void tie_rows(const RunSpec& spec, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
+void tie_rows(const ModelSpec& model, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
 
 // Logs notes: "this file takes batches of 8".
 void tell_fixed_shapes(const ModelShapes& found, const Log& log);

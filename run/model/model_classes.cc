@@ -17,6 +17,7 @@
 #include "run/model/model_metadata.h"
 #include "run/model/surgery.h"
 #include "run/prepare/losses.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -70,7 +71,7 @@ ClassEvidence evidence_of(const RunSpec& spec, const Imported& model, const Data
   e.labels = labels.texts;
   e.numbered = labels.numbered;
   e.asked = *spec.data.labels;
-  e.known = known_classes(spec, model);
+  e.known = known_classes(spec.model, model);
   return e;
 }
 
@@ -85,7 +86,7 @@ ClassOrder mask_classes(const ClassEvidence& e) {
 
 }  // namespace
 
-std::vector<KnownClasses> known_classes(const RunSpec& spec, const Imported& model) {
+std::vector<KnownClasses> known_classes(const ModelSpec& spec, const Imported& model) {
   std::vector<KnownClasses> out;
   for (const char* key : kMetadataKeys) {
     const std::string text = model_metadata(*model.doc, key);
@@ -94,7 +95,7 @@ std::vector<KnownClasses> known_classes(const RunSpec& spec, const Imported& mod
   add(out, "class labels in the graph", class_labels(*model.doc));
   const std::string kept = model_metadata(*model.doc, "huggingface_config");
   add_config(out, json::parse(kept, nullptr, false), "the checkpoint that was converted");
-  const std::string path = config_path(spec.model.model);
+  const std::string path = config_path(spec.model);
   if (!path.empty())
     add_config(out, json::parse(read_file(path).text(), nullptr, false), cat("'", printable(path), "'"));
   return out;
@@ -121,7 +122,7 @@ ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task tas
   std::vector<int64_t> likely = {static_cast<int64_t>(labels.texts.size())};
   for (const KnownClasses& known : e.known) likely.push_back(static_cast<int64_t>(known.names.size()));
   if (!e.asked.empty()) likely = {static_cast<int64_t>(e.asked.size())};
-  e.head = classes_of_head(kept_outputs(spec, model.graph, task, likely), task);
+  e.head = classes_of_head(kept_outputs(spec.model, model.graph, task, likely), task);
   e.new_head = never_trained(*model.doc);
   e.spare_outputs = kind == DataKind::features;
   e.new_size = e.head > 0 ? 0 : spec.model.num_labels;
@@ -143,7 +144,7 @@ ClassOrder model_classes(const RunSpec& spec, const Imported& model, Task task, 
 ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss, const Log& log) {
   const int64_t head =
       classes_of_head(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task), task);
-  for (const KnownClasses& known : known_classes(spec, model)) {
+  for (const KnownClasses& known : known_classes(spec.model, model)) {
     if (head == static_cast<int64_t>(known.names.size()))
       return model_classes(spec, model, task, loss, {}, log).classes;
   }

@@ -8,13 +8,15 @@
 #include "data/class_order.h"
 #include "importer/read/import.h"
 #include "run/data/data.h"
-#include "run/spec/spec.h"
+#include "run/spec/model.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
+struct RunSpec;
+
 // Class names in the file's metadata, its graph, or a config.json in its folder. The most reliable source first.
-std::vector<KnownClasses> known_classes(const RunSpec& spec, const Imported& model);
+std::vector<KnownClasses> known_classes(const ModelSpec& spec, const Imported& model);
 
 // If --labels names a file, replaces it by the names in the file. E_LABELS for a file without names.
 RunSpec with_label_file(RunSpec spec);

@@ -15,6 +15,7 @@
 #include "importer/read/foreign_file.h"
 #include "models/architecture.h"
 #include "run/export/export_record.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // Returns a path that is not a folder unchanged. In a folder: model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
 // else the only .onnx file of these two folders. For a folder of the Hugging Face cache (models--ORG--NAME), looks in

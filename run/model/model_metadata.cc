@@ -12,6 +12,7 @@
 #include "run/data/data.h"
 #include "run/data/features.h"
 #include "run/settings/settings.h"
+#include "run/spec/spec.h"
 #include "run/train/finished_run.h"
 #include "trainer/losses/loss_text.h"
 
@@ -83,19 +84,19 @@ std::shared_ptr<const Features> recorded_features(const ModelRecord& record) {
   return std::make_shared<const Features>(Features::parse(record.features));
 }
 
-std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelRecord& record, const Log& log) {
-  if (!record.features.empty() || spec.data.tables.continuous->empty() || !spec.data.tables.categorical->empty())
+std::shared_ptr<const Features> features_of(const DataSpec& data, const ModelRecord& record, const Log& log) {
+  if (!record.features.empty() || data.tables.continuous->empty() || !data.tables.categorical->empty())
     return recorded_features(record);
   Features out;
-  out.target = target_column(spec);
-  for (const std::string& column : *spec.data.tables.continuous) {
+  out.target = target_column(data);
+  for (const std::string& column : *data.tables.continuous) {
     NumberMap number;
     number.column = column;
     number.fill = std::numeric_limits<double>::quiet_NaN();  // a missing number makes outputs NaN
     number.scaling = Scaling::none;
     out.numbers.push_back(std::move(number));
   }
-  log.note(cat("the model records no features: ", some_of(*spec.data.tables.continuous),
+  log.note(cat("the model records no features: ", some_of(*data.tables.continuous),
                " are fed as they are, without scaling, in this order (--continuous chooses columns)"));
   return std::make_shared<const Features>(std::move(out));
 }

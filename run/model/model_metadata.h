@@ -8,11 +8,13 @@
 #include "data/features/features.h"
 #include "importer/read/import.h"
 #include "run/data/data_kind.h"
-#include "run/spec/spec.h"
+#include "run/spec/data.h"
 #include "trainer/loop/evaluate.h"
 #include "trainer/tasks/model_record.h"
 
 namespace amp {
+
+struct RunSpec;
 
 ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,
                       const Features* features = nullptr);
@@ -21,7 +23,7 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
 std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
 // The recorded features or, if the model records none, the columns of --continuous without scaling. E_FEATURES for
 // --categorical: only a training run assigns codes to categories.
-std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelRecord& record, const Log& log);
+std::shared_ptr<const Features> features_of(const DataSpec& data, const ModelRecord& record, const Log& log);
 
 ModelRecord recorded(const ModelDoc& doc);
 

@@ -19,14 +19,15 @@
 #include "run/model/sentence_modules.h"
 #include "run/model/unknown_task.h"
 #include "run/prepare/common.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
 namespace {
 
 // The output that holds the model's own logits: --output, else one named logits, else the last floating-point output.
-int own_output(const RunSpec& spec, const SourceGraph& g) {
-  if (!spec.model.output.empty()) return g.find(spec.model.output);
+int own_output(const ModelSpec& model, const SourceGraph& g) {
+  if (!model.output.empty()) return g.find(model.output);
   int last = -1;
   for (const int v : g.outputs) {
     const SourceValue& x = g.values[static_cast<size_t>(v)];
@@ -36,13 +37,13 @@ int own_output(const RunSpec& spec, const SourceGraph& g) {
   return last;
 }
 
-std::string head_kind(const RunSpec& spec, const std::string& task) {
-  if (spec.model.head != "auto") return spec.model.head;
+std::string head_kind(const ModelSpec& model, const std::string& task) {
+  if (model.head != "auto") return model.head;
   for (const char* kind :
        {"classification", "regression", "multilabel", "token", "span", "segmentation", "embedding"}) {
     if (task == kind) return kind;
   }
-  return !spec.model.head_from.empty() ? "classification" : "none";
+  return !model.head_from.empty() ? "classification" : "none";
 }
 
 // Checks a resized classifier: the rest of the graph must still bind, and the output must have `labels` classes. Some
@@ -67,15 +68,15 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
 }
 
 // Whether the output is of a convolution that predicts boxes or maps: it is not a classifier of whole images.
-bool predicts_something_else(const RunSpec& spec, const SourceGraph& g, const Classifier& c, int output,
+bool predicts_something_else(const ModelSpec& model, const SourceGraph& g, const Classifier& c, int output,
                              const std::string& kind) {
-  return c.image && kind == "classification" && spec.model.output.empty() &&
+  return c.image && kind == "classification" && model.output.empty() &&
          classes_of_output(g, output, Task::classification) == 0 && look_at_task(g, true);
 }
 
 // Returns true if the model's own classifier is trained, unchanged or resized. Fills in `out`.
 bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, Shaped& out) {
-  const int output = own_output(spec, g);
+  const int output = own_output(spec.model, g);
   if (output < 0) return false;
   const auto c = find_classifier(g, output);
   const bool asked = spec.model.num_labels > 0;
@@ -89,7 +90,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     }
     return !spec.model.output.empty();
   }
-  if (predicts_something_else(spec, g, *c, output, kind)) return false;
+  if (predicts_something_else(spec.model, g, *c, output, kind)) return false;
   const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;  // of one logit
   if (labels == 0 || labels == c->labels || yes_or_no) {
     if (kind != "none" || asked) {
@@ -161,12 +162,12 @@ static std::string follow_sentence_modules(const std::string& model, HeadOptions
   return said->file;
 }
 
-static std::string embedding_line(const RunSpec& spec, const HeadChoice& choice, const std::string& output,
+static std::string embedding_line(const ModelSpec& model, const HeadChoice& choice, const std::string& output,
                                   const std::string& source, const std::string& said_by) {
-  const std::string why = choice.pooling == "none"       ? ""
-                          : spec.model.pooling != "auto" ? " (--pooling)"
-                          : said_by.empty()              ? " (a guess: --pooling chooses another)"
-                                                         : cat(" (", said_by, ")");
+  const std::string why = choice.pooling == "none"  ? ""
+                          : model.pooling != "auto" ? " (--pooling)"
+                          : said_by.empty()         ? " (a guess: --pooling chooses another)"
+                                                    : cat(" (", said_by, ")");
   return cat("head: output '", printable(output), "' on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
              choice.normalized ? ", normalized" : "", why, "; it has no weights");
 }
@@ -216,18 +217,18 @@ static bool called_embedding(const std::string& name) {
   return false;
 }
 
-int64_t kept_outputs(const RunSpec& spec, const SourceGraph& g, Task task, const std::vector<int64_t>& likely) {
-  const bool always = spec.model.head != "auto" && spec.model.head != "none";
-  if (always || !spec.model.cut_at.empty() || !spec.model.head_from.empty()) return 0;
+int64_t kept_outputs(const ModelSpec& model, const SourceGraph& g, Task task, const std::vector<int64_t>& likely) {
+  const bool always = model.head != "auto" && model.head != "none";
+  if (always || !model.cut_at.empty() || !model.head_from.empty()) return 0;
   const auto counted = [&](int64_t n) { return std::find(likely.begin(), likely.end(), n) != likely.end(); };
-  const int own = own_output(spec, g);
+  const int own = own_output(model, g);
   const int64_t n = classes_of_output(g, own, task);
-  if (n > 0 && spec.model.num_labels > 0) return n == spec.model.num_labels ? n : 0;
-  if (n > 0 && (counted(n) || !spec.model.output.empty())) return n;
+  if (n > 0 && model.num_labels > 0) return n == model.num_labels ? n : 0;
+  if (n > 0 && (counted(n) || !model.output.empty())) return n;
   if (n > 0 && find_classifier(g, own) && !called_embedding(g.value(own).name)) return n;
   for (const int v : g.outputs) {
-    const int64_t other = v == own || !spec.model.output.empty() ? 0 : classes_of_output(g, v, task);
-    if (other > 0 && (spec.model.num_labels > 0 ? other == spec.model.num_labels : counted(other))) return other;
+    const int64_t other = v == own || !model.output.empty() ? 0 : classes_of_output(g, v, task);
+    if (other > 0 && (model.num_labels > 0 ? other == model.num_labels : counted(other))) return other;
   }
   return 0;
 }
@@ -235,7 +236,7 @@ int64_t kept_outputs(const RunSpec& spec, const SourceGraph& g, Task task, const
 Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {
   SourceGraph& g = model.graph;
   Shaped out;
-  out.head = head_kind(spec, task);
+  out.head = head_kind(spec.model, task);
   int cut = -1;
   if (!spec.model.cut_at.empty()) cut = cut_graph(g, spec.model.cut_at, out.lines);
   const int64_t asked = spec.model.num_labels;
@@ -282,7 +283,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   if (cut >= 0 && choice.source_value == cut && !was_output) std::erase(g.outputs, cut);
   out.outputs = attach_head(g, choice, h);
   if (embedding) {
-    out.lines.push_back(embedding_line(spec, choice, out.outputs[0], source, said_by));
+    out.lines.push_back(embedding_line(spec.model, choice, out.outputs[0], source, said_by));
     return out;
   }
   out.lines.push_back(

@@ -37,7 +37,7 @@ std::vector<std::string> add_sentence_embedding(SourceGraph& graph, const std::s
 int64_t classes_of_output(const SourceGraph& graph, int output, Task task);
 // Number of outputs of the existing head that shape_model() will keep; 0: it adds a new head. likely: numbers of
 // classes by which an output counts as a head although it does not end in a classifier, or is named as an embedding.
-int64_t kept_outputs(const RunSpec& spec, const SourceGraph& graph, Task task, const std::vector<int64_t>& likely);
+int64_t kept_outputs(const ModelSpec& model, const SourceGraph& graph, Task task, const std::vector<int64_t>& likely);
 
 // Inserts dropout, then LoRA adapters. The outputs for the loss must be known.
 struct Trainable {

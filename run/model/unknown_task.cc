@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "importer/discover/output_activation.h"
 #include "run/prepare/losses.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

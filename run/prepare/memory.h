@@ -11,6 +11,8 @@
 
 namespace amp {
 
+struct RunSpec;
+
 struct MemoryBill {
   std::string device;                // description
   int64_t total = 0;                 // bytes of training

@@ -53,7 +53,7 @@ PlannedModel plan_model(const RunSpec& spec, const Log& log) {
   PlannedModel out;
   out.graph = open_model(spec, Job::plan, log).graph;
   fix_shapes(out.graph, out.graph.outputs);
-  tie_rows(spec, out.graph, out.graph.outputs, log);
+  tie_rows(spec.model, out.graph, out.graph.outputs, log);
   out.plan = choose_low_plan(spec, Job::plan, out.graph, log);
   out.cost = forward_cost(spec, out.graph, out.plan, log);
   return out;

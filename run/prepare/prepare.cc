@@ -38,7 +38,7 @@ namespace {
 
 // Fails for settings that contradict each other, before a folder is read or written.
 void require_one_kind(const RunSpec& spec) {
-  if (data_kind(spec, spec.data.train) != DataKind::tensors && names_features(spec) &&
+  if (data_kind(spec.data, spec.data.train) != DataKind::tensors && names_features(spec.data.tables) &&
       !spec.data.text.text_columns->empty())
     fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
          "name the label of texts with --label_column");
@@ -48,7 +48,7 @@ void require_one_kind(const RunSpec& spec) {
 // the labels.
 DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
-  const DataKind kind = data_kind(spec, spec.data.train);
+  const DataKind kind = data_kind(spec.data, spec.data.train);
   f.text = kind == DataKind::text;
   f.images = kind == DataKind::images;
   f.features = kind == DataKind::features;
@@ -58,8 +58,8 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   if (f.features) {
     auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
     spec = with_columns(spec, *table, log);
-    if (f.task == Task::none) f.task = feature_task(spec, *table);
-    labels.texts = feature_labels(spec, *table, f.task);
+    if (f.task == Task::none) f.task = feature_task(spec.data, *table);
+    labels.texts = feature_labels(spec.data, *table, f.task);
     read = std::move(table);
     return f;
   }
@@ -129,7 +129,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
                           classes_of_output(g, g.find(loss->values().front()), needs.task), objective.classes,
                           run.host.log);
   if (run.data.val) cut(run.data.val, spec.data.limit_val);
-  check_classes_left(spec, needs.classes.names, run.data, run.host.log);
+  check_classes_left(spec.data, needs.classes.names, run.data, run.host.log);
 }
 
 void check_samples(PreparedRun& run) {
@@ -218,13 +218,13 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
       loss && facts.kind() == DataKind::tensors && has_named_classes(out.objective.task) &&
       spec.model.head_from.empty() && spec.model.cut_at.empty())
     out.objective.classes = named_classes(spec, out.model, out.objective.task, *loss, log).names;
-  out.objective.answers = answer_options(spec);
+  out.objective.answers = answer_options(spec.data.text);
   name_class_weights(out.objective.losses, out.objective.classes);
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
   if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
   tell_fixed_shapes(shapes.found(), log);
-  tie_rows(spec, g, out.outputs, log);
+  tie_rows(spec.model, g, out.outputs, log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
   if (job == Job::train) out.groups = group_parameters(spec, out.model.layers, g);
   return out;
@@ -250,7 +250,7 @@ static void tell_scaled_rate(const PreparedRun& run) {
 // tokenizer.
 static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   RunSpec spec = with_model_files(given, log);
-  if (spec.data.train.empty() || data_kind(spec, spec.data.train) != DataKind::text) return spec;
+  if (spec.data.train.empty() || data_kind(spec.data, spec.data.train) != DataKind::text) return spec;
   return with_run_tokenizer(std::move(spec), log);
 }
 
@@ -266,7 +266,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   run->host = host;
   run->aim = aim;
   Imported model = open_model(spec, run->job(), host.log);
-  if (data_kind(spec, spec.data.train) == DataKind::tensors)
+  if (data_kind(spec.data, spec.data.train) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {spec.data.train, spec.data.val}, false, host.log);
   if (aim == Aim::train && host.ranks->is_root()) {
     OutputRequest request{spec.output.output_dir, spec.output.resume, spec.output.overwrite, {}};

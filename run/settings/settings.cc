@@ -193,9 +193,9 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
     for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
   }
-  for (const std::string& file : join_files(spec)) out.emplace_back("join", file);
+  for (const std::string& file : join_files(spec.data.tables)) out.emplace_back("join", file);
   if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
-      data_kind(spec, spec.data.train) == DataKind::text) {  // a tokenizer stored beside the model
+      data_kind(spec.data, spec.data.train) == DataKind::text) {  // a tokenizer stored beside the model
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }
   return out;

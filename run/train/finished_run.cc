@@ -37,7 +37,7 @@ void take_joins(RunSpec& spec, const std::string& folder) {
   if (!path_exists(folder + "/" + kExportRecord)) return;
   try {
     const RunSpec trained = read_export_record(folder).spec;
-    for (const std::string& file : join_files(trained)) {
+    for (const std::string& file : join_files(trained.data.tables)) {
       if (!path_exists(file)) return;
     }
     spec.data.tables.join.suggest(*trained.data.tables.join);
