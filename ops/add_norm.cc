@@ -111,6 +111,14 @@ struct Renewed {
   }
 };
 
+// Stores row r in y and in its copy of another type. Either tensor may be absent.
+template <class T>
+void store_both(const T* q, const Tensor& y, const Tensor& copy, int64_t r, int64_t n) {
+  if (y.data) store_row(q, y, r, n);
+  if (copy.data && y.data) copy_row(y, copy, r, n);
+  if (copy.data && !y.data) store_row(q, copy, r, n);
+}
+
 template <class T>
 Kernel forward(const KernelArgs& args) {
   const Tensor a = args.in[0], x = args.in[1], scale = args.in[2], bias = args.has(3) ? args.in[3] : Tensor{},
@@ -167,9 +175,7 @@ Kernel forward(const KernelArgs& args) {
             for (int64_t i = 0; i < n; ++i) q[i] = (v[i] - m) * s * w[i];
           }
         });
-        if (y.data) store_row(q, y, r, n);
-        if (copy.data && y.data) copy_row(y, copy, r, n);
-        if (copy.data && !y.data) store_row(q, copy, r, n);
+        store_both(q, y, copy, r, n);
       }
     });
   };

@@ -214,20 +214,11 @@ TrainResult Trainer::run_steps() {
     }
     bool better = false;
     if (eval_due) {
-      const double before = steady_seconds();
-      better = evaluate_now(result);
+      better = evaluate_timed(result, clock);
       asked_to_stop |= evaluation_due_;
-      clock.evaluating += steady_seconds() - before;
-      clock.last = steady_seconds();
       stop = ended_early();
     }
-    if (due || ((stop || better) && config_.save_strategy != SaveStrategy::none)) {
-      if (due || stop || !hold_best(next_)) {
-        if (log) log->sync();
-        save(next_);
-      }
-      clock.last = steady_seconds();
-    }
+    save_if_needed(due, better, stop, log, clock);
     if (asked_to_stop) {
       if (log) log->sync();
       save(next_);
@@ -240,6 +231,24 @@ TrainResult Trainer::run_steps() {
   if (config_.optimizer.averages() > 0) engine_.gather();  // the export reads the averages
   finish(result);
   return result;
+}
+
+bool Trainer::evaluate_timed(TrainResult& result, Clock& clock) {
+  const double before = steady_seconds();
+  const bool better = evaluate_now(result);
+  clock.last = steady_seconds();
+  clock.evaluating += clock.last - before;
+  return better;
+}
+
+void Trainer::save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock) {
+  if (!due && !((stop || better) && config_.save_strategy != SaveStrategy::none)) return;
+  // The best checkpoint alone may be held in memory until the budget of saving allows it.
+  if (due || stop || !hold_best(next_)) {
+    if (log) log->sync();
+    save(next_);
+  }
+  clock.last = steady_seconds();
 }
 
 void Trainer::finish(TrainResult& result) const {

@@ -114,6 +114,9 @@ class Trainer {
   bool on_any(bool wish);
   std::optional<Metrics> evaluate();       // evaluates the current weights on val; empty: stopped before the end
   bool evaluate_now(TrainResult& result);  // true: the best so far
+  bool evaluate_timed(TrainResult& result, Clock& clock);
+  // Saves if a checkpoint is due, the evaluation was the best, or the run ends early.
+  void save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock);
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
   Checkpoint checkpoint(const SamplerState& next) const;  // of this step; its tensors are views of the session's memory

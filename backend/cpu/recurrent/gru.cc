@@ -108,6 +108,15 @@ struct Cell {
   }
 };
 
+// out[k] = the sum of column k of (rows, n).
+template <class T>
+void sum_rows(const T* in, int64_t rows, int64_t n, T* out) {
+  std::fill(out, out + n, T(0));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t k = 0; k < n; ++k) out[k] += in[i * n + k];
+  }
+}
+
 template <class T>
 Kernel backward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
@@ -163,10 +172,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
     }
     of_gates.run(dxg, 3 * H, before, {x.output(1), type, {}}, 0);
     of_n.run(through_n, H, into_n, {x.output(1), type, {}}, 2 * H);
-    std::fill(drb, drb + H, T(0));
-    for (int64_t i = 0; after && i < T_ * B; ++i) {
-      for (int64_t k = 0; k < H; ++k) drb[k] += through_n[i * H + k];
-    }
+    sum_rows(through_n, after ? T_ * B : 0, H, drb);
     x.store();
   };
 }

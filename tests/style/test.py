@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Checks the C++ and CUDA sources of the product. Needs only Python's standard library.
+
+1. A file has at most 400 lines, tests included.
+2. A function has at most 60 lines, except tables (TABLES) and those listed in NOT_YET_SPLIT.
+3. A source file above 80 lines opens with a comment.
+4. Comments contain none of the BANNED phrases and use American spelling."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = "base graph backend ops importer models precision data trainer run tools".split()
+MOST_LINES, MOST_OF_FUNCTION, OPENING_FROM = 400, 60, 80
+
+# Functions whose body is one table.
+TABLES = {"own_flags", "operator_name", *(f"{group}_settings" for group in
+          "data model optimizer run image checkpoint schedule evaluation export precision".split())}
+NOT_YET_SPLIT = set()
+BANNED = {
+    r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|Behind|Beside) ": "begin with the noun or verb",
+    r"\b(?:is|are|was|were) told\b": "is notified, receives",
+    r"\bnobody\b": "no one; say who does or does not",
+    r"\bspelled out\b": "unfused, expanded",
+    r"\btold apart\b": "distinguished",
+    r"\brooms?\b": "module",
+    r"\bworth a (?:word|line)\b": "say when it is printed",
+    r"\b\w+(?:lis|nis|mis)(?:e|es|ed|ing|ation)\b": "American spelling: -ize",
+    r"\b(?:behaviour|colour|neighbour|labelled|modelling|centre|grey)\w*": "American spelling",
+}
+SPELLED_WITH_S = {"promise", "promises", "promised", "premise", "premises", "otherwise", "surmise", "raise"}
+
+
+def sources():
+    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.cc", "*.h", "*.cu", "*.cuh"],
+                           check=True, capture_output=True, text=True).stdout.split()
+    return [name for name in names if (ROOT / name).exists()]
+
+
+def is_product(name):
+    return name.split("/")[0] in MODULES
+
+
+def functions(lines):
+    """(name, first line, length) of the functions at the start of a line or in a class, as clang-format writes them."""
+    for indent in ("", "  "):
+        start, name = None, ""
+        for number, line in enumerate(lines, 1):
+            if start is None:
+                head = re.match(rf"{indent}(?! )[\w:<>,&*\[\]~ ]*?([\w:~]+|operator\S+)\(.*\{{$", line)
+                skipped = re.match(r"\s*(?:namespace|struct|class|enum|extern|if|for|while|switch|return|else|do)\b", line)
+                if head and not skipped and "[&" not in line and "[=" not in line:
+                    start, name = number, head.group(1).split("::")[-1]
+            elif line in (indent + "}", indent + "};"):
+                yield name, start, number - start + 1
+                start = None
+
+
+def comments(lines):
+    """(number, text) of comments on lines of their own and after code. Strings that hold slashes are skipped."""
+    for number, line in enumerate(lines, 1):
+        found = re.match(r"\s*//+!? ?(.*)", line) or re.match(r'(?:[^"/]|/(?!/)|"(?:[^"\\]|\\.)*")*?\s//+ ?(.*)', line)
+        if found and "NOLINT" not in line and "clang-format" not in line:
+            yield number, found.group(1)
+
+
+def faults(name):
+    lines = (ROOT / name).read_text().splitlines()
+    if len(lines) > MOST_LINES:
+        yield f"{len(lines)} lines, at most {MOST_LINES}"
+    if not is_product(name):
+        return
+    for function, start, length in functions(lines):
+        if length > MOST_OF_FUNCTION and function not in TABLES and f"{name}:{function}" not in NOT_YET_SPLIT:
+            yield f"line {start}: {function}() has {length} lines, at most {MOST_OF_FUNCTION}"
+    if name.endswith((".cc", ".cu")) and len(lines) > OPENING_FROM and not lines[0].startswith("//"):
+        yield f"{len(lines)} lines without an opening comment"
+    previous = -1
+    for number, text in comments(lines):
+        continued, previous = previous == number - 1, number
+        plain = re.sub(r"`[^`]*`|\"[^\"]*\"", "", text)
+        for pattern, better in BANNED.items():
+            if pattern.startswith("^") and continued:
+                continue
+            for found in re.finditer(pattern, plain, re.I if not pattern.startswith("^") else 0):
+                if found.group(0).lower() not in SPELLED_WITH_S:
+                    yield f"line {number}: '{found.group(0).strip()}' (better: {better})"
+
+
+def main():
+    count, bad = 0, 0
+    for name in sources():
+        count += 1
+        for fault in faults(name):
+            bad += 1
+            print(f"{name}: {fault}")
+    if count < 500:
+        print(f"only {count} sources were found")
+        bad += 1
+    print(f"{count} sources, {bad} faults" if bad else f"{count} sources, ok")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
