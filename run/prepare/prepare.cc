@@ -160,7 +160,7 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
 }
 
 // Checks the checkpoint against the settings and restores its schedule. Called before anything is written.
-void take_up(PreparedRun& run, const Checkpoint& checkpoint) {
+void restore(PreparedRun& run, const Checkpoint& checkpoint) {
   require_same(checkpoint.hashes, run.config.fixed);
   run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
                                          resume_schedule_from_name(run.spec.output.resume_schedule), run.host.log);
@@ -306,7 +306,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
     share_start(*run);
   }
   const std::optional<Checkpoint>& from = run->folder ? run->folder->checkpoint() : run->checkpoint;
-  if (from) take_up(*run, *from);
+  if (from) restore(*run, *from);
   run->config.output_dir = work;
   run->config.log = host.log;
   run->config.on_progress = host.progress;
