@@ -126,7 +126,7 @@ double OptimizerConfig::element_limit(const UpdateSpan& span) const {
   return bound > 0 ? bound : std::numeric_limits<double>::infinity();
 }
 
-bool OptimizerConfig::shapes_gradients(const std::vector<UpdateSpan>& spans) const {
+bool OptimizerConfig::transforms_gradients(const std::vector<UpdateSpan>& spans) const {
   return centralize ||
          (clip_mode == ClipMode::adaptive &&
           std::any_of(spans.begin(), spans.end(), [&](const UpdateSpan& s) { return clip_bound(s) > 0; }));

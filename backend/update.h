@@ -85,7 +85,7 @@ struct OptimizerConfig {
   std::string average_name(int k) const;  // in checkpoints: "ema" for the first, "ema:0.999" for others
   bool quantised() const { return state_bits == 8; }
   // True if the gradients of some span are transformed per unit before the rule receives them.
-  bool shapes_gradients(const std::vector<UpdateSpan>& spans) const;
+  bool transforms_gradients(const std::vector<UpdateSpan>& spans) const;
   double clip_bound(const UpdateSpan& span) const;  // max_grad_norm of its group
   // The bound of a gradient's element in mode value; otherwise infinity.
   double element_limit(const UpdateSpan& span) const;

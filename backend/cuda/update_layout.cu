@@ -90,7 +90,7 @@ std::vector<Statistic> statistics_of(const UpdateSpec& spec, const std::vector<P
 std::vector<Unit> units_of(const UpdateSpec& spec) {
   const OptimizerConfig& o = spec.optimizer;
   std::vector<Unit> out;
-  if (!o.shapes_gradients(spec.spans)) return out;
+  if (!o.transforms_gradients(spec.spans)) return out;
   for (const UpdateSpan& s : spec.spans) {
     const double factor = o.clip_mode == ClipMode::adaptive ? o.clip_bound(s) : 0;
     const int64_t count = s.unit > 0 ? s.unit : s.count;

@@ -312,7 +312,7 @@ void check_update(Device& device, const UpdateSetting& s) {
     optimizer.add_noise(grads.data(), scale);
     GradStats stats = optimizer.inspect(grads.data(), scale, bend);
     stats.found_inf |= bad_statistic || bad_ascent;
-    if (optimizer.shapes_gradients()) optimizer.shape_gradients(params.data(), grads.data(), scale);
+    if (optimizer.transforms_gradients()) optimizer.transform_gradients(params.data(), grads.data(), scale);
     const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))] * reduced;
     if (optimizer.apply(params.data(), grads.data(), scale, stats, rate, bend)) statistic = static_cast<float>(step);
     const StepScale want = scaler.update(stats.found_inf);

@@ -80,7 +80,7 @@ double worst(const json& c, double scale) {
       REQUIRE(p == before);
     }
     const GradStats s = o.inspect(grads.data(), scale, curvature);
-    if (o.shapes_gradients()) o.shape_gradients(p.data(), grads.data(), scale);
+    if (o.transforms_gradients()) o.transform_gradients(p.data(), grads.data(), scale);
     REQUIRE(o.apply(p.data(), grads.data(), scale, s, c.at("rates")[step], curvature));
   }
   const json& want = c.at(std::is_same_v<T, float> ? "f32" : "f64");

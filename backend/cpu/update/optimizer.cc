@@ -37,7 +37,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
     for (int i = 0; i < config_.moments(); ++i) quantised_.emplace_back(spans_, i == 0);
   }
   if (config_.whole()) tensors_.emplace(config_, spans_);
-  if (!config_.whole() && !config_.quantised() && !config_.curved() && !config_.shapes_gradients(spans_) &&
+  if (!config_.whole() && !config_.quantised() && !config_.curved() && !config_.transforms_gradients(spans_) &&
       !rule_measures(config_.rule, config_.settings))
     resting_.emplace(spans_);
   for (const UpdateSpan& s : spans_) clip_groups_ = std::max(clip_groups_, s.clip_group + 1);
@@ -234,7 +234,7 @@ bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
 }
 
 template <class T>
-void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) const {
+void Optimizer<T>::transform_gradients(const T* params, T* grads, double scale) const {
   const double inv = static_cast<double>(inverse(scale));
   for (const UpdateSpan& s : spans_) {
     const double bound = config_.clip_mode == ClipMode::adaptive ? config_.clip_bound(s) : 0;

@@ -49,8 +49,8 @@ class Optimizer {
   void restore(T* params) const;
   // Transforms gradients per unit, if the settings ask for it: centralizes them, then clips by the norm of the
   // unit's weights.
-  void shape_gradients(const T* params, T* grads, double scale) const;
-  bool shapes_gradients() const { return config_.shapes_gradients(spans_); }
+  void transform_gradients(const T* params, T* grads, double scale) const;
+  bool transforms_gradients() const { return config_.transforms_gradients(spans_); }
   // Adds gradient noise, if the settings ask for it. Call before the norm is computed.
   void add_noise(T* grads, double scale) const;
   void set_momentum(double momentum);  // of later steps: momentum, or beta1 for a rule that has beta1

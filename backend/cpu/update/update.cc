@@ -75,7 +75,8 @@ class CpuUpdate final : public DeviceUpdate {
     GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
     stats.found_inf |= !statistics_finite();  // an activation overflowed without an effect on gradients
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
-    if (optimizer_.shapes_gradients() && !stats.found_inf) optimizer_.shape_gradients(spec_.params, spec_.grads, scale);
+    if (optimizer_.transforms_gradients() && !stats.found_inf)
+      optimizer_.transform_gradients(spec_.params, spec_.grads, scale);
     if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr, spec_.curvature)) {
       if (spec_.gather) spec_.gather();
       for (const UpdateSpec::Statistic& s : spec_.statistics)
