@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "run/data/delimited.h"
-#include "run/report/growing_lines.h"
+#include "run/report/jsonl_reader.h"
 #include "run/report/report_data.h"
 
 namespace amp {
@@ -37,7 +37,7 @@ std::map<int64_t, CsvRow> rows_of(const std::string& folder) {
   if (const auto before = run.find("initial_metrics"); before != run.end() && before->is_object())
     add(rows[0], "eval_", *before);
   const auto read = [&](const char* file, const std::string& prefix) {
-    GrowingLines(folder + "/" + file)
+    JsonlReader(folder + "/" + file)
         .read([] {},
               [&](const json& line) {
                 const json step = line.value("step", json());

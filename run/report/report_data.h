@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "run/report/growing_lines.h"
+#include "run/report/jsonl_reader.h"
 
 namespace amp {
 
@@ -21,7 +21,7 @@ class ReportData {
 
  private:
   std::string folder_;
-  GrowingLines steps_file_, evals_file_;
+  JsonlReader steps_file_, evals_file_;
   Thinned steps_, evals_;
   int64_t count_ = 0, skipped_ = 0;
   std::optional<nlohmann::json> plan_;

@@ -10,7 +10,7 @@
 #include "base/base64.h"
 #include "base/hash.h"
 #include "run/evaluate/samples.h"
-#include "run/report/growing_lines.h"
+#include "run/report/jsonl_reader.h"
 #include "run/report/metrics_csv.h"
 #include "tests/errors.h"
 #include "tests/support.h"
@@ -134,7 +134,7 @@ TEST_CASE("a growing file is read on, and from its beginning where it was replac
   const std::string path = f / "lines";
   std::vector<int> seen;
   int begins = 0;
-  GrowingLines lines(path);
+  JsonlReader lines(path);
   const auto look = [&] {
     lines.read([&] { ++begins, seen.clear(); }, [&](const json& j) { seen.push_back(j["n"]); });
   };

@@ -1,4 +1,4 @@
-#include "run/report/growing_lines.h"
+#include "run/report/jsonl_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-void GrowingLines::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
+void JsonlReader::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;  // does not exist yet
   struct stat s {};

@@ -10,9 +10,9 @@
 
 namespace amp {
 
-class GrowingLines {
+class JsonlReader {
  public:
-  explicit GrowingLines(std::string path) : path_(std::move(path)) {}
+  explicit JsonlReader(std::string path) : path_(std::move(path)) {}
 
   // Calls line() for each new JSON object; begin() is called before a read from the beginning. Lines that are not JSON
   // objects are skipped. An incomplete last line is left for the next call.
