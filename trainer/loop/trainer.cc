@@ -1,6 +1,6 @@
 // The training loop. Results arrive later than submit() on a GPU, so everything that reads weights (evaluation,
 // checkpoints) first takes all pending steps. All decisions that change the control flow are equal on all ranks;
-// otherwise collectives would deadlock. Checkpoints are in trainer_checkpoint.cc.
+// otherwise collectives would deadlock. Checkpoints are in save_and_resume.cc.
 
 #include "trainer/loop/trainer.h"
 
