@@ -34,7 +34,7 @@ class DeviceRanks {
 
 // fp32 gradients and the type in which ranks exchange them: fp32, or 16 bits (f16, bf16) of each value divided by
 // the number of ranks, which keeps the sum in fp16's range.
-struct SentGradients {
+struct CompressedGradients {
   Tensor arena;
   DType as = DType::f32;
   bool low(const Tensor& t) const { return as != DType::f32 && t.data == arena.data; }
@@ -43,7 +43,7 @@ struct SentGradients {
 // Contact data for connecting the devices of all ranks.
 struct RankContact {
   int rank = 0, size = 1;
-  SentGradients gradients;
+  CompressedGradients gradients;
   bool local = false;
   std::function<void(std::string& bytes)> from_first;  // replaces `bytes` by rank 0's value on all ranks
   // Called on a separate thread, at most once, when sums in progress will not complete.

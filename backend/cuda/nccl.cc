@@ -68,7 +68,7 @@ NcclRanks::NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact
     : api_(api), device_(device), contact_(contact) {
   ::setenv("NCCL_NVLS_ENABLE", "0", 0);
   if (contact_.local) broken_ = device_.allocate(4);
-  if (const SentGradients& g = contact_.gradients; g.as != DType::f32) {
+  if (const CompressedGradients& g = contact_.gradients; g.as != DType::f32) {
     sent_memory_ = device_.allocate(g.arena.numel() * size_of(g.as));
     sent_ = Tensor{sent_memory_.get(), g.as, g.arena.dims};
   }

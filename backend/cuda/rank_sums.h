@@ -7,7 +7,7 @@
 
 namespace amp::cuda {
 
-// Gradients in the 16 bits that ranks exchange (SentGradients): sent = gradients / ranks, rounded; both (n), n a
+// Gradients in the 16 bits that ranks exchange (CompressedGradients): sent = gradients / ranks, rounded; both (n), n a
 // multiple of 4, fp32 and f16 or bf16.
 void pack_gradients(CudaDevice& d, const Tensor& gradients, const Tensor& sent, int ranks);
 // gradients = sent * ranks.

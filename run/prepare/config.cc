@@ -198,7 +198,7 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   }
 }
 
-DType sent_gradients(const RunSpec& spec, const LossScaleConfig& scale) {
+DType grad_reduce_dtype(const RunSpec& spec, const LossScaleConfig& scale) {
   if (spec.distribution.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
     fail(Exit::usage, "E_USAGE",
          "--grad_reduce_dtype fp16: without a loss scale small gradients would become zero in fp16",
@@ -267,7 +267,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.output_dir = spec.output.output_dir;
   c.inject_overflow = overflow_drill(spec);
   c.overlap_sums = spec.distribution.overlap_grad_reduce;
-  c.sent_gradients = sent_gradients(spec, c.scale);
+  c.grad_reduce_dtype = grad_reduce_dtype(spec, c.scale);
   c.sync_every = spec.distribution.sync_every;
   check_local_steps(spec, c);
   c.fixed = resume_record(spec);

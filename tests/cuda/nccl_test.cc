@@ -101,7 +101,7 @@ TEST_CASE("gradients are sent in 16 bits by GPUs as by the CPU's ranks", "[nccl]
   RankedRun job(folder / "run");
   job.config.max_steps = 20;
   const std::vector<Replica> cpu = job.run(1, 8);
-  job.config.sent_gradients = GENERATE(DType::f16, DType::bf16);
+  job.config.grad_reduce_dtype = GENERATE(DType::f16, DType::bf16);
   const std::vector<Replica> sent = job.run(2, 8);
   job.device = emulated;
   const std::vector<Replica> ranks = job.run(2, 8);
@@ -110,7 +110,7 @@ TEST_CASE("gradients are sent in 16 bits by GPUs as by the CPU's ranks", "[nccl]
   // Of two ranks the sum has one rounding, here and there; gradients differ by fp32's.
   CHECK(furthest(ranks[0].losses, sent[0].losses) <= 2e-3);
   CHECK(furthest(ranks[0].params[0], sent[0].params[0]) <= 1e-6);
-  if (job.config.sent_gradients == DType::f16) require_skipped_together(job);
+  if (job.config.grad_reduce_dtype == DType::f16) require_skipped_together(job);
 }
 
 TEST_CASE("an overflow on one GPU is everybody's: all skip", "[nccl]") {

@@ -130,7 +130,7 @@ TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are
   test::expect_error(
       "E_USAGE", "without a loss scale", [&] { prepare(spec); }, Exit::usage);
   spec.precision.use_fp16 = true;
-  CHECK(prepare(spec)->config.sent_gradients == DType::f16);
+  CHECK(prepare(spec)->config.grad_reduce_dtype == DType::f16);
   spec.distribution.sync_every = 2;
   test::expect_error(
       "E_RANKS", "--grad_reduce_dtype", [&] { prepare(spec); }, Exit::usage);

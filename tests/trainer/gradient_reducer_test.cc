@@ -196,7 +196,7 @@ TEST_CASE("training with sums in 16 bits", "[ranks]") {
   job.config.max_steps = 20;
   const std::vector<Replica> exact = job.run(4, 8);
   for (const DType sent : {DType::f16, DType::bf16}) {
-    job.config.sent_gradients = sent;
+    job.config.grad_reduce_dtype = sent;
     job.config.overlap_sums = true;
     const std::vector<Replica> ranks = job.run(4, 8);
     require_equal(ranks);
@@ -207,11 +207,11 @@ TEST_CASE("training with sums in 16 bits", "[ranks]") {
     job.config.overlap_sums = false;
     CHECK(job.run(4, 8)[1].params == ranks[0].params);
     CHECK(job.run(1, 8)[0].params == [&] {
-      job.config.sent_gradients = DType::f32;
+      job.config.grad_reduce_dtype = DType::f32;
       return job.run(1, 8)[0].params;
     }());  // one rank sends nothing
   }
-  job.config.sent_gradients = DType::f16;
+  job.config.grad_reduce_dtype = DType::f16;
   require_skipped_together(job);
 }
 

@@ -122,7 +122,7 @@ std::unique_ptr<DeviceRanks> join_local(Device& device, Communicator& ranks) {
 }
 
 std::unique_ptr<DeviceRanks> join_devices(Device& device, Communicator& ranks, GradientReducer* early,
-                                          const SentGradients& gradients) {
+                                          const CompressedGradients& gradients) {
   require_alike(device, ranks);
   if (device.traits().host_memory) return std::make_unique<HostRanks>(ranks, early);
   RankContact contact = contact_of(ranks);

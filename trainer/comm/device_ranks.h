@@ -13,7 +13,7 @@ namespace amp {
 // during backward, or null. gradients: for a device with its own memory. Throws E_RANKS if some ranks use the CPU and
 // some a GPU, and E_NCCL.
 std::unique_ptr<DeviceRanks> join_devices(Device& device, Communicator& ranks, GradientReducer* early = nullptr,
-                                          const SentGradients& gradients = {});
+                                          const CompressedGradients& gradients = {});
 
 // For local SGD: ranks make local steps between averages of their weights.
 std::unique_ptr<DeviceRanks> join_local(Device& device, Communicator& ranks);

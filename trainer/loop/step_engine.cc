@@ -76,8 +76,8 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
         }
         if (ranks.size() > 1 && !local_ && session.device().traits().host_memory)
           early_ = std::make_unique<GradientReducer>(ranks, session.layout(), session.grads_memory(),
-                                                     options.sent_gradients);
-        const SentGradients sent{{spec.grads, DType::f32, {spec.elements}}, options.sent_gradients};
+                                                     options.grad_reduce_dtype);
+        const CompressedGradients sent{{spec.grads, DType::f32, {spec.elements}}, options.grad_reduce_dtype};
         if (ranks.size() > 1)
           summing_ =
               local_ ? join_local(session.device(), ranks) : join_devices(session.device(), ranks, early_.get(), sent);

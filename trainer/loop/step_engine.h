@@ -55,7 +55,7 @@ class StepEngine {
     // Ranks apply only their own gradients until average_ranks() (local SGD; Stich 2019, arXiv:1805.09767).
     bool local = false;
     bool overlap_sums = true;  // overlap gradient all-reduce and backward, CPU only (trainer/comm/gradient_reducer.h)
-    DType sent_gradients = DType::f32;  // element type of the gradient all-reduce: fp32 or 16 bits (RankSum::sent)
+    DType grad_reduce_dtype = DType::f32;  // element type of the gradient all-reduce: fp32 or 16 bits (RankSum::sent)
   };
 
   // Requires session.prepare(); all ranks construct it together. max_steps: upper bound of applied steps. With several

@@ -26,7 +26,8 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps,
-              ranks_, {config_.gradient_cache, config_.sync_every > 1, config_.overlap_sums, config_.sent_gradients}),
+              ranks_,
+              {config_.gradient_cache, config_.sync_every > 1, config_.overlap_sums, config_.grad_reduce_dtype}),
       skips_(config_.scale, false),
       began_(steady_seconds()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));

@@ -65,8 +65,8 @@ struct TrainerConfig {
   bool saves = true;         // whether checkpoints are written
   int64_t sync_every = 1;    // local SGD: steps between averages of the ranks' weights; 1: all-reduce each step
   bool overlap_sums = true;  // overlap the gradient all-reduce with backward
-  DType sent_gradients = DType::f32;  // element type of the gradient all-reduce (StepEngine::Options)
-  std::function<bool()> enough;       // called after each step; true ends training
+  DType grad_reduce_dtype = DType::f32;  // element type of the gradient all-reduce (StepEngine::Options)
+  std::function<bool()> enough;          // called after each step; true ends training
 };
 
 struct TrainResult {
