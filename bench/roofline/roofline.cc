@@ -57,7 +57,7 @@ StepWork step_work(const ModelRequest& r) {
     std::vector<cuda::Work>& work = device->work();
     work.clear();
     update->begin({1});
-    session.launch_micro(losses, r.batch, *update, false);
+    session.launch_micro_batch(losses, r.batch, *update, false);
     out.micro = std::move(work);
     work.clear();
     update->apply();

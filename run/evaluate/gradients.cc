@@ -15,7 +15,7 @@
 #include "run/prepare/config.h"
 #include "run/prepare/losses.h"
 #include "trainer/compile/first_nonfinite.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp {
 
@@ -36,7 +36,7 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
       pass.graph = p.graph();
       p.run();
     }};
-    pass.sums = run_window(session, losses, {batch}, window.seeds(pass.scale), &look);
+    pass.sums = run_micro_batches(session, losses, {batch}, window.seeds(pass.scale), &look);
     const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || first_bad_slot(session) >= 0));
     if (step.applied || step.at_floor) {
       if (!step.applied) log.warning(cat("gradients are not finite at the loss scale ", pass.scale));

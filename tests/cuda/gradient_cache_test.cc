@@ -8,7 +8,7 @@
 #include "backend/cuda/emulated_device.h"
 #include "tests/trainer/small_run.h"
 #include "trainer/compile/host_terms.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;

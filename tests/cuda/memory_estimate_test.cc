@@ -11,7 +11,7 @@
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
 #include "trainer/compile/update_profile.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 #include "trainer/loop/step_engine.h"
 
 using namespace amp;
@@ -28,7 +28,7 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   const MemoryEstimate bill = estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false);
   Session session(g.model.graph, o);
   session.prepare(g.loss, g.batch);
-  run_micro(session, g.loss, g.batch, seeds_of(g), false);
+  run_micro_batch(session, g.loss, g.batch, seeds_of(g), false);
   CHECK(bill.activations == session.activation_bytes());
   CHECK(bill.parameters == session.layout().size() * 4);
   CHECK(bill.gradients == session.layout().trained_size() * 4);

@@ -82,7 +82,7 @@ TEST_CASE("inserted dropout acts in training only, is drawn anew every step, and
   loss.outputs = {"logits"};
   const Tensors batch = pick(tensors_of(kData + "lora.safetensors"), {"input_ids", "attention_mask", "label"});
   Session with(m.graph, {}), without(plain_model.graph, {});
-  CHECK(with.eval_micro(loss, batch) == without.eval_micro(loss, batch));
+  CHECK(with.eval_micro_batch(loss, batch) == without.eval_micro_batch(loss, batch));
   std::set<double> seen;
   for (int step = 0; step < 5; ++step) {
     with.state().step = step;

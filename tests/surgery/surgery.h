@@ -16,7 +16,7 @@
 #include "tests/errors.h"
 #include "tests/support.h"
 #include "trainer/compile/session.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp::test {
 
@@ -46,7 +46,7 @@ inline double step_loss(Session& s, const LossSpec& loss, const Tensors& batch) 
   const std::vector<double> items = count_items(loss, batch.at("label"));
   std::vector<double> seeds;
   for (const double n : items) seeds.push_back((items.size() == 2 ? 0.5 : 1.0) / n);
-  const std::vector<double> sums = run_micro(s, loss, batch, seeds, false);
+  const std::vector<double> sums = run_micro_batch(s, loss, batch, seeds, false);
   double value = 0;
   for (size_t i = 0; i < sums.size(); ++i) value += sums[i] * seeds[i];
   return value;

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "small_run.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -85,7 +85,7 @@ Result train(const std::string& spelling, bool remove_padding) {
       {"mask", HostTensor::of<int64_t>({2, 6}, {1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0}).cast(DType::boolean)},
       {"label", HostTensor::of<int64_t>({2, 6}, {0, 1, 2, 0, -100, -100, 1, 1, -100, -100, -100, -100})}};
   Result r;
-  r.losses = run_micro(s, loss, batch, {0.5}, false);
+  r.losses = run_micro_batch(s, loss, batch, {0.5}, false);
   for (int slot = 0; slot < static_cast<int>(s.table().size()); ++slot) {
     const std::vector<double> x = s.grad(slot).to_doubles();
     r.gradients.insert(r.gradients.end(), x.begin(), x.end());

@@ -11,7 +11,7 @@
 #include "tests/trainer/ranked_run.h"
 #include "trainer/compile/host_terms.h"
 #include "trainer/compile/memory_estimate.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -91,7 +91,7 @@ Found cached(Session& session, const Losses& losses, const std::vector<Tensors>&
 }
 
 Found plain(Session& session, const Losses& losses, const std::vector<Tensors>& batches) {
-  return {run_window(session, losses, batches, seeds_of(losses, batches)), session.host_grads().to_doubles()};
+  return {run_micro_batches(session, losses, batches, seeds_of(losses, batches)), session.host_grads().to_doubles()};
 }
 
 // Of the largest element.

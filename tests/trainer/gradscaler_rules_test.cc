@@ -9,7 +9,7 @@
 #include "laid_out.h"
 #include "precision/loss_scaler.h"
 #include "small_run.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -222,7 +222,7 @@ TEST_CASE("one scale a window, unscaled once after its last micro-batch, one upd
       }
       const double scale = s.scale();
       session.zero_grads();
-      for (const Tensors& b : batches) window.add(run_micro(session, losses, b, window.seeds(scale), true));
+      for (const Tensors& b : batches) window.add(run_micro_batch(session, losses, b, window.seeds(scale), true));
       auto* grads = static_cast<float*>(session.grads());
       const GradStats stats = o.inspect(grads, scale);
       REQUIRE(o.apply(static_cast<float*>(session.params()), grads, scale, stats, 0.05));

@@ -7,7 +7,7 @@
 #include "ops/passes/recompute.h"
 #include "padding_cases.h"
 #include "small_run.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -118,7 +118,7 @@ Result run(const Case& c, int64_t budget) {
   LossWindow window(c.losses);
   for (const Tensors& b : c.batches) window.count(b);
   Result r;
-  r.sums = run_window(session, c.losses, c.batches, window.seeds(1));
+  r.sums = run_micro_batches(session, c.losses, c.batches, window.seeds(1));
   r.gradients = session.host_grads();
   r.params = session.host_params();
   r.bytes = session.activation_bytes();

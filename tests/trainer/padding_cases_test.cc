@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "small_run.h"
 #include "trainer/compile/padding_guard.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -88,11 +88,11 @@ TEST_CASE("whatever is packed has the padded graph's losses and gradients", "[pa
         s->state().step = step;
         s->stage_statistics();
         sums[s == &without] =
-            run_micro(*s, c.loss, batch, std::vector<double>(term_weights(c.loss).size(), 0.25), false);
+            run_micro_batch(*s, c.loss, batch, std::vector<double>(term_weights(c.loss).size(), 0.25), false);
       }
       CHECK(distance(sums[0], sums[1]) <= kTolerance);
       CHECK(distance(gradients(with), gradients(without)) <= kTolerance);
-      CHECK(distance(with.eval_micro(c.loss, batch), without.eval_micro(c.loss, batch)) <= kTolerance);
+      CHECK(distance(with.eval_micro_batch(c.loss, batch), without.eval_micro_batch(c.loss, batch)) <= kTolerance);
     }
     CHECK(!without.padding_guard().off());
   }

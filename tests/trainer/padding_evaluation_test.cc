@@ -84,7 +84,8 @@ TEST_CASE("a mask that is too weak for the scores ends padding removal in evalua
   const Tensors batch = c.batch({9, {5, 2, 4, 3}, 0});
   REQUIRE(without.packs(c.loss, batch));
   Tensors a, b;
-  const std::vector<double> want = with.eval_micro(c.loss, batch, &a), got = without.eval_micro(c.loss, batch, &b);
+  const std::vector<double> want = with.eval_micro_batch(c.loss, batch, &a),
+                            got = without.eval_micro_batch(c.loss, batch, &b);
   CHECK(want == got);
   CHECK(a.at("y").to_doubles() == b.at("y").to_doubles());
   CHECK(without.padding_guard().off());

@@ -5,7 +5,7 @@
 
 #include "../precision/text_graph.h"
 #include "laid_out.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp::test {
 
@@ -47,7 +47,7 @@ RunResult run(const SourceGraph& g, const PrecisionPlan* plan, const LossSpec& l
   RunResult out;
   for (int step = 0; step < o.steps; ++step) {
     const double scale = scaler.scale();
-    const std::vector<double> sums = run_micro(session, loss, batch, {scale / items.at(0)}, false);
+    const std::vector<double> sums = run_micro_batch(session, loss, batch, {scale / items.at(0)}, false);
     out.loss.push_back(sums.at(0) / items.at(0));
     const GradStats stats = optimizer.inspect(grads, scale);
     if (optimizer.apply(params, grads, scale, stats, o.lr)) {

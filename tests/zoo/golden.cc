@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 #include "trainer/loop/step_engine.h"
 
 namespace amp::test {
@@ -117,7 +117,7 @@ double loss_of(const Golden& g, const std::vector<double>& sums) {
 }
 
 double run_gradients(Session& session, const Golden& g) {
-  return loss_of(g, run_micro(session, g.loss, g.batch, seeds_of(g), false));
+  return loss_of(g, run_micro_batch(session, g.loss, g.batch, seeds_of(g), false));
 }
 
 void check_loss(const Golden& g) {
@@ -125,7 +125,7 @@ void check_loss(const Golden& g) {
   const double fp32 = run_gradients(narrow, g), fp64 = run_gradients(wide, g);
   CHECK(std::abs(fp32 - g.loss_fp32) <= 1e-6 * std::abs(g.loss_fp32));
   CHECK(std::abs(fp64 - g.loss_fp64) <= 1e-8 * std::abs(g.loss_fp64));
-  CHECK(std::abs(loss_of(g, narrow.eval_micro(g.loss, g.batch)) - fp32) <= 1e-6 * std::abs(fp32));
+  CHECK(std::abs(loss_of(g, narrow.eval_micro_batch(g.loss, g.batch)) - fp32) <= 1e-6 * std::abs(fp32));
 }
 
 void check_gradients(const Golden& g, Device& device) {
@@ -181,7 +181,7 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
     const bool evaluated = step + 1 == run.losses.size() && !g.batch_statistics;
     double loss = 0;
     if (evaluated) {
-      loss = loss_of(g, session.eval_micro(g.loss, g.batch));
+      loss = loss_of(g, session.eval_micro_batch(g.loss, g.batch));
     } else {
       LossWindow counted(losses);
       counted.count(g.batch);

@@ -40,7 +40,7 @@ struct Golden {
 };
 
 std::vector<double> seeds_of(const Golden& g);                     // 1 / items, in halves for two terms
-double loss_of(const Golden& g, const std::vector<double>& sums);  // of run_micro or eval_micro
+double loss_of(const Golden& g, const std::vector<double>& sums);  // of run_micro_batch or eval_micro_batch
 
 // Runs one forward and backward pass and returns the loss. Gradients remain in the session.
 double run_gradients(Session& session, const Golden& g);

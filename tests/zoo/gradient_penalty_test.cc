@@ -10,7 +10,7 @@
 #include "precision/decide.h"
 #include "tests/support.h"
 #include "tests/zoo/second_order.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -41,7 +41,7 @@ struct Penalized {
     LossWindow counted(losses);
     for (const Tensors& b : window) counted.count(b);
     session.stage_statistics();
-    counted.add(run_window(session, losses, window, counted.seeds(scale)));
+    counted.add(run_micro_batches(session, losses, window, counted.seeds(scale)));
     return {counted.loss()};
   }
   HostTensor gradient(const Session& session, const std::string& name) const {
@@ -138,7 +138,7 @@ TEST_CASE("a gradient penalty follows the precision plan", "[hessian]") {
 TEST_CASE("a gradient penalty is evaluated without training", "[hessian]") {
   const Penalized p(test_data("zoo") + "/unet_convt_ce_dyn18");
   Session session(p.golden.model.graph, p.options(DType::f64));
-  const std::vector<double> sums = session.eval_micro(p.losses, p.golden.batch);
+  const std::vector<double> sums = session.eval_micro_batch(p.losses, p.golden.batch);
   const double rows = static_cast<double>(p.golden.batch.at("input").dims()[0]);
   CHECK(sums.back() / rows == Catch::Approx(p.run.at("penalty").get<double>()).epsilon(1e-10));
 }
@@ -147,10 +147,10 @@ TEST_CASE("a gradient penalty of what the output does not depend on is refused",
   Penalized p(test_data("zoo") + "/lenet_relu_dyn18");
   Session session(p.golden.model.graph, p.options(DType::f32));
   p.losses.parts[1].input = p.golden.loss.outputs[0];  // its own gradient, 1: norm sqrt(classes), no parameter moves it
-  CHECK_NOTHROW(session.eval_micro(p.losses, p.golden.batch));
+  CHECK_NOTHROW(session.eval_micro_batch(p.losses, p.golden.batch));
   p.losses.parts[1].input = "none";
   try {
-    session.eval_micro(p.losses, p.golden.batch);
+    session.eval_micro_batch(p.losses, p.golden.batch);
     FAIL("accepted");
   } catch (const Error& e) {
     CHECK(e.exit() == Exit::usage);

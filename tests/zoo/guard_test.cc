@@ -11,7 +11,7 @@
 #include "tests/graph/source_net.h"
 #include "tests/support.h"
 #include "trainer/compile/session.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -66,7 +66,7 @@ void check_guard(const SessionOptions& options, double tolerance) {
   const LossSpec loss{"mse", {m.net.g.values[static_cast<size_t>(m.y)].name}};
   const Tensors batch{{"mask", tensor_of(j["mask"])}, {"label", tensor_of(j["target"])}};
   const double scale = 1024, items = count_items(loss, batch.at("label"))[0];
-  const double sum = run_micro(session, loss, batch, {scale / items}, false)[0];
+  const double sum = run_micro_batch(session, loss, batch, {scale / items}, false)[0];
   CHECK(std::abs(sum / items - j["loss"].get<double>()) <= tolerance * j["loss"].get<double>());
   CHECK(worst(session.forward({m.y}, batch).begin()->second, tensor_of(j["y"])) <= tolerance);
   size_t i = 0;

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "graph/op.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp {
 
@@ -35,7 +35,7 @@ class Trace {
                                  p.run(see);
                                },
                                false};
-    const std::vector<double> sums = run_micro(session, losses, batch, seeds, false, &look);
+    const std::vector<double> sums = run_micro_batch(session, losses, batch, seeds, false, &look);
     bad_.resize(static_cast<size_t>(graph_->n_values()), 0);
     for (int32_t i = 0; i < graph_->n_values(); ++i) {
       const Value& v = graph_->value(ValueId{i});

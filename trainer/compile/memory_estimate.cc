@@ -9,7 +9,7 @@
 #include "trainer/compile/flat_views.h"
 #include "trainer/compile/host_terms.h"
 #include "trainer/loop/gradient_cache.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp {
 
@@ -62,7 +62,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
     cache.launch(batches, rows_before(std::vector<int64_t>(batches.size(), rows)), rows * cached, terms);
     together = cache.bytes();
   } else {
-    run_micro(session, losses, batch, seeds, accumulate);
+    run_micro_batch(session, losses, batch, seeds, accumulate);
   }
   const int64_t wide = size_of(o.float_type);
   const FlatLayout& layout = session.layout();

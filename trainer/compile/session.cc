@@ -23,8 +23,8 @@ BucketProgram& Session::ready(const GraphRequest& r, bool accumulate, const Pack
   return p;
 }
 
-void Session::launch_micro(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
-                           const Instrumentation* look) {
+void Session::launch_micro_batch(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
+                                 const Instrumentation* look) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   const bool fused = !look || look->fused;
   const std::optional<Packing> packing = padding_.packing(r, fused);
@@ -75,7 +75,7 @@ void Session::launch_cached(const Losses& losses, const Tensors& batch, LossTerm
   p.launch(terms);
 }
 
-std::vector<double> Session::eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs) {
+std::vector<double> Session::eval_micro_batch(const Losses& losses, const Tensors& batch, Tensors* outputs) {
   const GraphRequest r{GraphForm::eval, &losses, outputs ? compiler_.loss_values(losses) : std::vector<int>{}, batch};
   const auto run = [&](const GraphRequest& asked, const Packing* packing) {
     BucketProgram& p = ready(asked, false, packing, true);

@@ -36,10 +36,10 @@ class Session {
   // receives the loss sums. Gradients are written (accumulate: added) to the gradient arena; running statistics are
   // updated.
   // look: optional hooks (profiler, first non-finite value) that receive the compiled Program.
-  void launch_micro(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
-                    const Instrumentation* look = nullptr);
+  void launch_micro_batch(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
+                          const Instrumentation* look = nullptr);
   // Writes the Hessian-vector product H v in place of the gradients. H: second derivatives of the loss that
-  // launch_micro() differentiates. Computed with padding and without the precision plan. direction: v by slot, for
+  // launch_micro_batch() differentiates. Computed with padding and without the precision plan. direction: v by slot, for
   // every parameter that has a gradient.
   // E_NO_SECOND_GRADIENT names an operator that has none.
   void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
@@ -59,7 +59,7 @@ class Session {
   void launch_cached(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                      const std::function<void(Program&)>& feed);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
-  std::vector<double> eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
+  std::vector<double> eval_micro_batch(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
   // Returns model outputs (given as source values) by name, in evaluation form. full_precision: without the precision
   // plan.
   Tensors forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);

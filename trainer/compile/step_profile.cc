@@ -11,7 +11,7 @@
 #include "base/steady_seconds.h"
 #include "base/text.h"
 #include "trainer/compile/update_profile.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp {
 

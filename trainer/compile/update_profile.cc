@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 #include "trainer/loop/step_engine.h"
 
 namespace amp {
@@ -49,7 +49,7 @@ std::map<std::string, double> profile_operators(Session& session, const Losses& 
   const std::vector<double> seeds(LossWindow(losses).seeds(1).size(), 1);
   for (int r = -1; r < repeats; ++r) {
     share = r < 0 ? 0 : 1.0 / repeats;
-    run_window(session, losses, {batch}, seeds, &look);
+    run_micro_batches(session, losses, {batch}, seeds, &look);
   }
   return sum;
 }

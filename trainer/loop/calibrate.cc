@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp {
 
@@ -31,7 +31,7 @@ Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tens
   LossWindow window(loss);  // counts all batches, so gradients are those of the mean, as in training
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
-  window.add(run_window(session, loss, batches, seeds, look));
+  window.add(run_micro_batches(session, loss, batches, seeds, look));
   Outcome out;
   out.loss = window.loss();
   const HostTensor grads = session.host_grads();

@@ -93,7 +93,7 @@ EvaluatedBatch Evaluation::run(const Batch& batch) const {
   loss.count(tensors);
   EvaluatedBatch b;
   Tensors outputs;
-  b.sums = session.eval_micro(objective.losses, tensors, spec ? &outputs : nullptr);
+  b.sums = session.eval_micro_batch(objective.losses, tensors, spec ? &outputs : nullptr);
   b.items = loss.counted();
   b.rows = batch.rows;
   if (!spec) return b;

@@ -1,6 +1,6 @@
 // The second stage is a separate Program (Joint) per number of rows. Its inputs are the outputs of all rows; its
 // outputs are the loss sums and the cached gradients. Stage 3 repeats stage 1 bit for bit, because random nodes are
-// indexed by row (RunState::samples_before). The pass is otherwise identical to launch_window().
+// indexed by row (RunState::samples_before). The pass is otherwise identical to launch_micro_batches().
 
 #include "trainer/loop/gradient_cache.h"
 
@@ -15,7 +15,7 @@
 #include "graph/passes.h"
 #include "ops/compose.h"
 #include "trainer/compile/terms_left_out.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {
@@ -242,7 +242,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
                            LossTerms& terms, GradientWatch* watch) {
   // With a single micro-batch there is nothing to cache.
   if (ranks_.size() == 1 && batches.size() < 2)
-    return launch_window(session_, losses_, batches, before, terms, nullptr, watch);
+    return launch_micro_batches(session_, losses_, batches, before, terms, nullptr, watch);
   Device& device = session_.device();
   const Tensors labels = joined_labels(batches);
   Joint* all = nullptr;

@@ -13,7 +13,7 @@
 #include "trainer/comm/device_ranks.h"
 #include "trainer/compile/flat_views.h"
 #include "trainer/compile/terms_left_out.h"
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 namespace amp {
 
@@ -113,7 +113,7 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
   // An injected overflow is written after the gradients are complete, so they cannot be reduced earlier.
   GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
-  if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms, w.look, watch);
+  if (!cache_) return launch_micro_batches(session_, *w.losses, w.batches, before, terms, w.look, watch);
   const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
   cache_->launch(w.batches, before, rows, terms, watch);
 }

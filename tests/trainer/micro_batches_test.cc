@@ -1,5 +1,5 @@
-// launch_window(), through which all micro-batches run, and the parameters that they read.
-#include "trainer/loop/launch_window.h"
+// launch_micro_batches(), through which all micro-batches run, and the parameters that they read.
+#include "trainer/loop/micro_batches.h"
 
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -48,7 +48,7 @@ TEST_CASE("a window's micro-batches have the losses and gradients of one batch")
   const Tensors batch{{"x", normal({8, 6}, 1, 3)}, {"label", HostTensor::of<int64_t>({8}, {0, 1, 2, 0, 2, 2, 1, 0})}};
   Session session(source, {});
   const auto gradients = [&](const std::vector<Tensors>& batches, std::vector<double>& sums) {
-    sums = run_window(session, losses, batches, {0.125});
+    sums = run_micro_batches(session, losses, batches, {0.125});
     return session.host_grads().to_doubles();
   };
   std::vector<double> whole, parts;
@@ -69,10 +69,10 @@ TEST_CASE("whoever instruments a micro-batch is given its Program, fused or not,
   const Losses losses = cross_entropy();
   const Tensors batch{{"x", normal({4, 6}, 1, 3)}, {"label", HostTensor::of<int64_t>({4}, {0, 1, 2, 0})}};
   Session session(source, {});
-  const std::vector<double> plain = run_micro(session, losses, batch, {1});
+  const std::vector<double> plain = run_micro_batch(session, losses, batch, {1});
   size_t seen = 0;
   const Instrumentation look{[&](Program& p) { p.run([&](const Node&, size_t, const Tensor&) { ++seen; }); }, false};
-  CHECK(run_micro(session, losses, batch, {1}, false, &look) == plain);
+  CHECK(run_micro_batch(session, losses, batch, {1}, false, &look) == plain);
   CHECK(seen > 0);
 }
 

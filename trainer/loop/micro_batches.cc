@@ -1,4 +1,4 @@
-#include "trainer/loop/launch_window.h"
+#include "trainer/loop/micro_batches.h"
 
 #include "trainer/compile/host_terms.h"
 
@@ -27,13 +27,14 @@ void launch_each(Session& session, const std::vector<int64_t>& before,
   }
 }
 
-void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                   const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look,
-                   GradientWatch* watch) {
-  check(before.size() == batches.size(), "launch_window: as many offsets as micro-batches");
+void launch_micro_batches(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                          const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look,
+                          GradientWatch* watch) {
+  check(before.size() == batches.size(), "launch_micro_batches: as many offsets as micro-batches");
   launch_each(
       session, before,
-      [&](size_t m, bool accumulate) { session.launch_micro(losses, batches[m], terms, accumulate, look); }, watch);
+      [&](size_t m, bool accumulate) { session.launch_micro_batch(losses, batches[m], terms, accumulate, look); },
+      watch);
 }
 
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows) {
@@ -46,19 +47,19 @@ std::vector<int64_t> rows_before(const std::vector<int64_t>& rows) {
   return before;
 }
 
-std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                               const std::vector<double>& seeds, const Instrumentation* look) {
+std::vector<double> run_micro_batches(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                                      const std::vector<double>& seeds, const Instrumentation* look) {
   std::vector<int64_t> rows;
   for (const Tensors& batch : batches) rows.push_back(batch_rows(losses, batch));
   HostTerms terms(session.device(), seeds);
-  launch_window(session, losses, batches, rows_before(rows), terms, look);
+  launch_micro_batches(session, losses, batches, rows_before(rows), terms, look);
   return terms.sums();
 }
 
-std::vector<double> run_micro(Session& session, const Losses& losses, const Tensors& batch,
-                              const std::vector<double>& seeds, bool accumulate, const Instrumentation* look) {
+std::vector<double> run_micro_batch(Session& session, const Losses& losses, const Tensors& batch,
+                                    const std::vector<double>& seeds, bool accumulate, const Instrumentation* look) {
   HostTerms terms(session.device(), seeds);
-  session.launch_micro(losses, batch, terms, accumulate, look);
+  session.launch_micro_batch(losses, batch, terms, accumulate, look);
   return terms.sums();
 }
 

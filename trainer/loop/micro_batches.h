@@ -14,25 +14,25 @@ namespace amp {
 // micro-batches the gradients are 0 and the statistics unchanged. before: for each micro-batch, the number of rows of
 // the accumulation step before it; random nodes are indexed by it. watch: notified on the host of finished gradients
 // during the last micro-batch.
-void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                   const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look = nullptr,
-                   GradientWatch* watch = nullptr);
+void launch_micro_batches(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                          const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look = nullptr,
+                          GradientWatch* watch = nullptr);
 
-// As launch_window(), but calls launch(m, accumulate) to run micro-batch m.
+// As launch_micro_batches(), but calls launch(m, accumulate) to run micro-batch m.
 void launch_each(Session& session, const std::vector<int64_t>& before,
                  const std::function<void(size_t m, bool accumulate)>& launch, GradientWatch* watch = nullptr);
 
 // Converts the rows of consecutive micro-batches to offsets: the number of rows before each.
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows);
 
-// As launch_window(), but waits and returns the sum of each loss term. seeds: seeds of the backward pass by term.
-std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                               const std::vector<double>& seeds, const Instrumentation* look = nullptr);
+// As launch_micro_batches(), but waits and returns the sum of each loss term. seeds: seeds of the backward pass by term.
+std::vector<double> run_micro_batches(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                                      const std::vector<double>& seeds, const Instrumentation* look = nullptr);
 
 // Runs a single micro-batch and returns the sum of each loss term. Updates the staged statistics (without resetting
 // them) and writes or (accumulate) adds gradients.
-std::vector<double> run_micro(Session& session, const Losses& losses, const Tensors& batch,
-                              const std::vector<double>& seeds, bool accumulate = false,
-                              const Instrumentation* look = nullptr);
+std::vector<double> run_micro_batch(Session& session, const Losses& losses, const Tensors& batch,
+                                    const std::vector<double>& seeds, bool accumulate = false,
+                                    const Instrumentation* look = nullptr);
 
 }  // namespace amp
