@@ -27,7 +27,7 @@ struct Pass {
 };
 
 // Repeats forward and backward until the gradients are finite or the scale cannot be lowered further.
-Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window,
+Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossAccumulator& window,
                 LossScaler scaler, const Log& log) {
   for (;;) {
     Pass pass;
@@ -74,7 +74,7 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
   tie_rows(spec.model, g, values_of(g, losses), log);
   const PrecisionPlan plan = choose_plan(spec, Job::gradients, g, log);
   Session session(g, session_options(spec, Job::gradients, plan, log));
-  LossWindow window(losses);
+  LossAccumulator window(losses);
   window.count(batch);
   const LossScaler scaler(base_loss_scale(spec, plan));
   const Pass pass = run_scaled(session, losses, batch, window, scaler, log);

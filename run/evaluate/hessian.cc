@@ -133,7 +133,7 @@ HessianReport write_hessian_product(const RunSpec& spec, const std::string& inpu
   fix_shapes(g, values_of(g, losses));
   tie_rows(spec.model, g, values_of(g, losses), log);
   Session session(g, session_options(spec, Job::gradients, choose_plan(spec, Job::gradients, g, log), log));
-  LossWindow window(losses);
+  LossAccumulator window(losses);
   window.count(batch);
   const std::set<int> wanted = with_gradient(session, losses, batch);
   const std::vector<HostTensor> v = Direction(session, direction).over(wanted);

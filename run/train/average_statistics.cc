@@ -17,7 +17,7 @@ std::vector<std::vector<double>> moved(Session& session, const Statistics& stati
   for (size_t i = 0; i < statistics.size(); ++i) {
     for (size_t k = 0; k < from[i].size(); ++k) statistics[i].committed[k] = static_cast<float>(from[i][k]);
   }
-  run_micro_batches(session, losses, {batch}, std::vector<double>(LossWindow(losses).seeds(1).size(), 1));
+  run_micro_batches(session, losses, {batch}, std::vector<double>(LossAccumulator(losses).seeds(1).size(), 1));
   std::vector<std::vector<double>> out;
   for (const UpdateSpec::Statistic& s : statistics) out.emplace_back(s.staged, s.staged + s.count);
   return out;

@@ -57,7 +57,7 @@ HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool f
   const Losses losses = g.loss;
   StepEngine engine(session, {}, schedule, scale, losses, steps);
   for (int step = 0; step < steps; ++step) {
-    LossWindow counted(losses);
+    LossAccumulator counted(losses);
     counted.count(g.batch);
     engine.submit({step, &losses, {g.batch}, {1}, false}, counted);
     REQUIRE(engine.take(true).has_value());

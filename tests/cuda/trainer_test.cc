@@ -169,7 +169,7 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
   StepEngine engine(*r.session, r.config.optimizer, r.config.schedule, r.config.scale, losses, 12);
   for (int64_t step = 0; step < 12; ++step) {
     device->events().clear();
-    LossWindow counted(losses);
+    LossAccumulator counted(losses);
     counted.count(batch);
     engine.submit({step, &losses, {batch, batch}, {2, 2}, step == 4}, counted);
     CHECK(count() == 0);

@@ -76,7 +76,7 @@ struct Found {
 };
 
 std::vector<double> seeds_of(const Losses& losses, const std::vector<Tensors>& batches) {
-  LossWindow window(losses);
+  LossAccumulator window(losses);
   for (const Tensors& b : batches) window.count(b);
   return window.seeds(1);
 }

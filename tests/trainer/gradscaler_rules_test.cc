@@ -71,7 +71,7 @@ TEST_CASE("the loss times the scale; gradients times float(1 / double(scale)); a
           "[gradscaler]") {
   // The backward pass starts at scale / items.
   const Losses losses = LossSpec{"mse", {"y"}};
-  LossWindow window(losses);
+  LossAccumulator window(losses);
   window.count({{"x", HostTensor::zeros(DType::f32, {4, 1})}, {"label", HostTensor::zeros(DType::f32, {4, 1})}});
   CHECK(window.seeds(3.5) == std::vector<double>{3.5 / 4});
 
@@ -214,7 +214,7 @@ TEST_CASE("one scale a window, unscaled once after its last micro-batch, one upd
     LossScaler s({.init = init, .growth_interval = 1});
     std::vector<double> norms;
     for (int step = 0; step < 5; ++step) {
-      LossWindow window(losses);
+      LossAccumulator window(losses);
       std::vector<Tensors> batches;
       for (int64_t m = 0; m < micro; ++m) {
         batches.push_back({{"x", rows(x, m * 8 / micro, 8 / micro)}, {"label", rows(label, m * 8 / micro, 8 / micro)}});

@@ -130,7 +130,7 @@ TEST_CASE("every loss and its gradient equal PyTorch's", "[losses]") {
     for (const auto& [type, tolerance] : {std::pair{DType::f64, 1e-10}, std::pair{DType::f32, 2e-5}}) {
       INFO(name_of(type));
       const Losses losses(c.spec);
-      LossWindow window(losses);
+      LossAccumulator window(losses);
       window.count(batch_of(c));
       const Result r = run(c, type, window.seeds(1));
       window.add(r.sums);
@@ -154,7 +154,7 @@ TEST_CASE("micro-batches add up to the whole batch", "[losses]") {
     INFO(c.name);
     ++tried;
     const Losses losses(c.spec);
-    LossWindow window(losses);
+    LossAccumulator window(losses);
     std::vector<Case> parts;
     for (const auto& [begin, end] : {std::pair{int64_t{0}, c.rows / 3 + 1}, std::pair{c.rows / 3 + 1, c.rows}}) {
       Case part = c;
@@ -182,14 +182,14 @@ TEST_CASE("several losses add up by weight, terms without items stand aside", "[
   Losses losses;
   losses.parts = parts;
   CHECK(losses.labels() == std::vector<std::string>{"label", "class"});
-  LossWindow w(losses);
+  LossAccumulator w(losses);
   w.count({{"x", HostTensor::zeros(DType::f32, {2, 3})},
            {"label", HostTensor::zeros(DType::f32, {2, 3})},
            {"class", HostTensor::of<int64_t>({2}, {1, -100})}});
   CHECK(w.seeds(8) == std::vector<double>{8 * 0.25 / 6, 8 * 2.0});
   w.add({12, 3});
   CHECK(w.loss() == 0.25 * 2 + 2 * 3);
-  LossWindow none(losses);
+  LossAccumulator none(losses);
   none.count({{"x", HostTensor::zeros(DType::f32, {1, 3})},
               {"label", HostTensor::zeros(DType::f32, {1, 3})},
               {"class", HostTensor::of<int64_t>({1}, {-100})}});

@@ -115,7 +115,7 @@ Result run(const Case& c, int64_t budget) {
   Session session(c.graph, o);
   session.prepare(c.losses, c.batches[0]);
   session.stage_statistics();
-  LossWindow window(c.losses);
+  LossAccumulator window(c.losses);
   for (const Tensors& b : c.batches) window.count(b);
   Result r;
   r.sums = run_micro_batches(session, c.losses, c.batches, window.seeds(1));

@@ -88,7 +88,7 @@ inline void train_and_check_copies(Session& session, Device& device, const Losse
   const auto last = [&] { return session.param(session.copies().copies().back().slot).to_doubles(); };
   const std::vector<double> before = last();
   for (int step = 0; step < 3; ++step) {
-    LossWindow counted(losses);
+    LossAccumulator counted(losses);
     counted.count(batch);
     engine.submit({step, &losses, {batch}, {1}, false}, counted);
     REQUIRE(engine.take(true).has_value());

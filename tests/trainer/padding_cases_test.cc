@@ -82,7 +82,7 @@ TEST_CASE("whatever is packed has the padded graph's losses and gradients", "[pa
       const bool packs = without.packs(c.loss, batch);
       if (c.packed != PaddingCase::some) CHECK(packs == (c.packed == PaddingCase::all));
       CHECK(!with.packs(c.loss, batch));
-      LossWindow window{Losses(c.loss)};
+      LossAccumulator window{Losses(c.loss)};
       std::vector<double> sums[2];
       for (Session* s : {&with, &without}) {
         s->state().step = step;

@@ -15,10 +15,10 @@ TEST_CASE("a loss that is the root of a mean is that of all items of the set") {
   const auto batch = [](int64_t n) {
     return Tensors{{"x", HostTensor::zeros(DType::f32, {n})}, {"label", HostTensor::zeros(DType::f32, {n})}};
   };
-  LossWindow set(losses, true), window(losses);
+  LossAccumulator set(losses, true), window(losses);
   double squares = 0, roots = 0, items = 0;
   for (const auto& [n, q] : {std::pair{3.0, 12.0}, {1.0, 100.0}, {4.0, 0.0}}) {  // items, sum of squares
-    for (LossWindow* w : {&set, &window}) {
+    for (LossAccumulator* w : {&set, &window}) {
       w->count(batch(static_cast<int64_t>(n)));
       w->add({n * std::sqrt(q / n), 2 * n});
     }

@@ -183,7 +183,7 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
     if (evaluated) {
       loss = loss_of(g, session.eval_micro_batch(g.loss, g.batch));
     } else {
-      LossWindow counted(losses);
+      LossAccumulator counted(losses);
       counted.count(g.batch);
       engine.submit({static_cast<int64_t>(step), &losses, {g.batch}, {1}, false}, counted);
       const std::optional<StepResult> r = engine.take(true);

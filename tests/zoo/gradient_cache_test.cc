@@ -75,7 +75,7 @@ TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole ba
     StepInput w;
     w.step = step;
     w.losses = &losses;
-    LossWindow counted(losses);
+    LossAccumulator counted(losses);
     for (int64_t row = 0; row < c.rows(); row += each) {
       w.batches.push_back(c.batch(step, row, std::min(row + each, c.rows())));
       w.rows.push_back(std::min(each, c.rows() - row));

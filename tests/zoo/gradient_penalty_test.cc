@@ -38,7 +38,7 @@ struct Penalized {
   }
   // Of loss and penalty; gradients stay in the session.
   std::vector<double> gradients(Session& session, const std::vector<Tensors>& window, double scale = 1) const {
-    LossWindow counted(losses);
+    LossAccumulator counted(losses);
     for (const Tensors& b : window) counted.count(b);
     session.stage_statistics();
     counted.add(run_micro_batches(session, losses, window, counted.seeds(scale)));

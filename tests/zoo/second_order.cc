@@ -62,7 +62,7 @@ SecondOrderRun train_second_order(const Golden& g, const json& run, const Second
   SecondOrderRun out;
   int64_t attempted = 0;
   for (int64_t step = 0; step < steps; ++attempted) {
-    LossWindow counted(losses);
+    LossAccumulator counted(losses);
     for (const Tensors& b : window) counted.count(b);
     const bool overflow = attempted == setup.overflow;
     // The vectors are drawn by attempted step; a step tried again is given its number again.

@@ -45,7 +45,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   Session session(source, o);
   if (groups) groups(session.layout());
   session.prepare(losses, batch);  // may free its programs again
-  const std::vector<double> seeds = LossWindow(losses).seeds(1);
+  const std::vector<double> seeds = LossAccumulator(losses).seeds(1);
   if (c.curved()) {
     HostTerms terms(device, seeds);
     if (c.draws_labels())

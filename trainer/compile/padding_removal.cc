@@ -105,7 +105,7 @@ LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, c
   o.grads.clear();
   BucketProgram program(std::make_shared<Graph>(prune(*graph)), o, r.batch, packing);
   program.feed(r.batch, packing);
-  LossWindow window(*r.losses);
+  LossAccumulator window(*r.losses);
   window.count(r.batch);
   const GraphOptions& g = compiler_.options();
   HostTerms terms(*o.device, window.seeds(g.low == DType::f16 && !g.compute.empty() ? 1024 : 1));

@@ -118,7 +118,7 @@ class Steps {
   }
 
   void one(const Instrumentation* look) {
-    LossWindow counted(losses_);
+    LossAccumulator counted(losses_);
     for (const Tensors& batch : input_.batches) counted.count(batch);
     input_.look = look;
     engine_.submit(input_, counted);

@@ -46,7 +46,7 @@ std::map<std::string, double> profile_operators(Session& session, const Losses& 
   const Instrumentation look{[&](Program& p) {
     for (const Program::TimedStep& s : p.run_timed()) sum[std::string(s.op)] += (s.end - s.begin) * share;
   }};
-  const std::vector<double> seeds(LossWindow(losses).seeds(1).size(), 1);
+  const std::vector<double> seeds(LossAccumulator(losses).seeds(1).size(), 1);
   for (int r = -1; r < repeats; ++r) {
     share = r < 0 ? 0 : 1.0 / repeats;
     run_micro_batches(session, losses, {batch}, seeds, &look);

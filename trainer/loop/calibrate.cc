@@ -28,7 +28,7 @@ struct Outcome {
 // Computes the mean loss of all batches; leaves its gradients, multiplied by scale, in the session's arena.
 Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tensors>& batches, double scale,
                     const Instrumentation* look) {
-  LossWindow window(loss);  // counts all batches, so gradients are those of the mean, as in training
+  LossAccumulator window(loss);  // counts all batches, so gradients are those of the mean, as in training
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
   window.add(run_micro_batches(session, loss, batches, seeds, look));

@@ -89,7 +89,7 @@ struct Evaluation {
 
 EvaluatedBatch Evaluation::run(const Batch& batch) const {
   const Tensors tensors = to_tensors(batch, objective.teacher);
-  LossWindow loss(objective.losses, true);
+  LossAccumulator loss(objective.losses, true);
   loss.count(tensors);
   EvaluatedBatch b;
   Tensors outputs;
@@ -133,7 +133,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   if (task && data.groups()) groups.emplace(*data.groups(), make);
   WorstSamples* const worst = task && ranks.is_root() ? objective.worst : nullptr;
   if (worst) worst->begin(objective, data);
-  LossWindow loss(objective.losses, true);
+  LossAccumulator loss(objective.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
     EvaluatedBatch mine;

@@ -47,7 +47,7 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
     spec.momentum = [at](int64_t applied) { return *at.momentum(applied); };
   }
   spec.max_steps = max_steps;
-  spec.terms = static_cast<int>(LossWindow(losses).seeds(1).size());
+  spec.terms = static_cast<int>(LossAccumulator(losses).seeds(1).size());
   return spec;
 }
 
@@ -91,7 +91,7 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
 
 StepEngine::~StepEngine() { session_.state().ranks = nullptr; }
 
-void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
+void StepEngine::submit(const StepInput& w, const LossAccumulator& counted) {
   const std::vector<double> seeds = (w.own_items ? *w.own_items : counted).seeds(1);
   update_->begin(seeds, w.share);
   session_.state().step = w.step;

@@ -44,7 +44,7 @@ struct StepInput {
   std::vector<int64_t> before = {};  // rows of the step before each batch, on all ranks; empty: consecutive batches
   double share = 1;                  // this rank's share of the step's rows
   int64_t all_rows = -1;             // rows of the step on all ranks; -1: the sum of `rows`
-  const LossWindow* own_items = nullptr;  // local steps: this rank's item counts, by which its losses are divided
+  const LossAccumulator* own_items = nullptr;  // local steps: this rank's item counts, by which its losses are divided
   const Instrumentation* look = nullptr;  // optional hooks for each micro-batch; not supported with a gradient cache
 };
 
@@ -80,7 +80,7 @@ class StepEngine {
   // Moments stay local.
   void average_ranks();
   // Launches a step. counted: item counts of all ranks.
-  void submit(const StepInput& window, const LossWindow& counted);
+  void submit(const StepInput& window, const LossAccumulator& counted);
   std::optional<StepResult> take(bool wait);  // the oldest step not yet taken
 
   // The following require that no step is pending.
@@ -103,7 +103,7 @@ class StepEngine {
  private:
   struct Asked {
     int64_t step;
-    LossWindow loss;
+    LossAccumulator loss;
   };
 
   void launch(const StepInput& window, const std::vector<int64_t>& before, LossTerms& terms);

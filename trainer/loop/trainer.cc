@@ -67,7 +67,7 @@ void Trainer::submit(LoadedWindow window) {
   StepInput w;
   w.step = step_;
   w.losses = &config_.objective.losses;
-  LossWindow loss(config_.objective.losses);
+  LossAccumulator loss(config_.objective.losses);
   for (const Batch& batch : window.batches) {
     w.batches.push_back(to_tensors(batch, config_.objective.teacher));
     w.rows.push_back(batch.rows * train_.rows_per_sample());
@@ -75,7 +75,7 @@ void Trainer::submit(LoadedWindow window) {
   }
   for (const int64_t samples : window.first) w.before.push_back(samples * train_.rows_per_sample());
   w.all_rows = window.all_rows * train_.rows_per_sample();
-  const LossWindow own = loss;
+  const LossAccumulator own = loss;
   if (local()) w.own_items = &own;
   if (ranks_.size() > 1) {
     if (!local()) w.share = static_cast<double>(window.rows) / static_cast<double>(window.all_rows);
@@ -335,7 +335,7 @@ void Trainer::watch_plateau(double metric) {
 }
 
 void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
-  LossWindow loss(config_.objective.losses);
+  LossAccumulator loss(config_.objective.losses);
   std::vector<Tensors> batches;
   for (const Batch& batch : window.batches) {
     batches.push_back(to_tensors(batch, config_.objective.teacher));

@@ -189,7 +189,7 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch) {
   return rows;
 }
 
-LossWindow::LossWindow(const Losses& losses, bool whole_set) : losses_(losses) {
+LossAccumulator::LossAccumulator(const Losses& losses, bool whole_set) : losses_(losses) {
   for (const LossSpec& s : losses.parts) {
     for (const double w : term_weights(s)) {
       weights_.push_back(w);
@@ -201,7 +201,7 @@ LossWindow::LossWindow(const Losses& losses, bool whole_set) : losses_(losses) {
   sums_.resize(weights_.size());
 }
 
-void LossWindow::count(const Tensors& batch) {
+void LossAccumulator::count(const Tensors& batch) {
   const int64_t rows = batch_rows(losses_, batch);
   size_t term = 0;
   for (const LossSpec& s : losses_.parts) {
@@ -218,27 +218,27 @@ void LossWindow::count(const Tensors& batch) {
   }
 }
 
-void LossWindow::count(const std::vector<double>& items) {
-  check(items.size() == items_.size(), "LossWindow::count: another number of terms");
+void LossAccumulator::count(const std::vector<double>& items) {
+  check(items.size() == items_.size(), "LossAccumulator::count: another number of terms");
   counted_ = items;
   for (size_t i = 0; i < items.size(); ++i) items_[i] += items[i];
 }
 
-void LossWindow::add(const std::vector<double>& sums) {
-  check(sums.size() == sums_.size(), "LossWindow::add: another number of terms");
+void LossAccumulator::add(const std::vector<double>& sums) {
+  check(sums.size() == sums_.size(), "LossAccumulator::add: another number of terms");
   for (size_t i = 0; i < sums.size(); ++i) {
     // A root loss returns n sqrt(q / n), q being the batch's sum of squares; this recovers q.
     sums_[i] += !roots_[i] ? sums[i] : counted_[i] > 0 ? sums[i] * sums[i] / counted_[i] : 0;
   }
 }
 
-std::vector<double> LossWindow::seeds(double scale) const {
+std::vector<double> LossAccumulator::seeds(double scale) const {
   std::vector<double> out;
   for (size_t i = 0; i < items_.size(); ++i) out.push_back(items_[i] > 0 ? scale * weights_[i] / items_[i] : 0);
   return out;
 }
 
-double LossWindow::loss() const {
+double LossAccumulator::loss() const {
   double sum = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
     const double mean = items_[i] > 0 ? sums_[i] / items_[i] : 0;
@@ -247,7 +247,7 @@ double LossWindow::loss() const {
   return sum;
 }
 
-double LossWindow::items() const {
+double LossAccumulator::items() const {
   double n = 0;
   for (const double i : items_) n += i;
   return n;

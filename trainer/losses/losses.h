@@ -84,15 +84,15 @@ std::vector<double> term_weights(const LossSpec& spec);
 std::vector<double> count_items(const LossSpec& spec, const HostTensor& label, int64_t rows = 0);
 int64_t batch_rows(const Losses& losses, const Tensors& batch);
 
-// LossWindow: sums and items per term over an accumulation step (or a whole evaluation).
-class LossWindow {
+// LossAccumulator: sums and items per term over an accumulation step (or a whole evaluation).
+class LossAccumulator {
  public:
   // whole_set: for evaluation. A loss that is the root of a mean is then the root over all items instead of the mean of
   // the batches' roots; this requires that count() and add() alternate. (Training minimizes the mean of the
   // micro-batches' roots.)
-  explicit LossWindow(const Losses& losses, bool whole_set = false);
+  explicit LossAccumulator(const Losses& losses, bool whole_set = false);
   void count(const Tensors& batch);              // adds the items of a micro-batch, before it runs
-  void count(const std::vector<double>& items);  // as above, with counted() of another LossWindow
+  void count(const std::vector<double>& items);  // as above, with counted() of another LossAccumulator
   const std::vector<double>& counted() const { return counted_; }
   void add(const std::vector<double>& sums);  // adds the sums that Session returned for the batch
   std::vector<double> seeds(double scale) const;
