@@ -39,9 +39,8 @@ class Session {
   void launch_micro_batch(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                           const Instrumentation* look = nullptr);
   // Writes the Hessian-vector product H v in place of the gradients. H: second derivatives of the loss that
-  // launch_micro_batch() differentiates. Computed with padding and without the precision plan. direction: v by slot, for
-  // every parameter that has a gradient.
-  // E_NO_SECOND_GRADIENT names an operator that has none.
+  // launch_micro_batch() differentiates. Computed with padding and without the precision plan. direction: v by slot,
+  // for every parameter that has a gradient. E_NO_SECOND_GRADIENT names an operator that has none.
   void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                       LossTerms& terms, const Instrumentation* look = nullptr);
   // Writes (accumulate: adds) Hutchinson's estimate of the Hessian diagonal, v * H v elementwise, to the curvature

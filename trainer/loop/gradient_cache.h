@@ -24,8 +24,8 @@ class GradientCache {
   GradientCache(Session& session, const Losses& losses, Communicator& ranks = one_rank());
   ~GradientCache();
 
-  // As launch_micro_batches(). rows: number of rows of the accumulation step on all ranks. Every rank must call it, also
-  // without micro-batches.
+  // As launch_micro_batches(). rows: number of rows of the accumulation step on all ranks. Every rank must call it,
+  // also without micro-batches.
   void launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows, LossTerms& terms,
               GradientWatch* watch = nullptr);
 

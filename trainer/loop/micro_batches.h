@@ -25,7 +25,8 @@ void launch_each(Session& session, const std::vector<int64_t>& before,
 // Converts the rows of consecutive micro-batches to offsets: the number of rows before each.
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows);
 
-// As launch_micro_batches(), but waits and returns the sum of each loss term. seeds: seeds of the backward pass by term.
+// As launch_micro_batches(), but waits and returns the sum of each loss term. seeds: seeds of the backward pass by
+// term.
 std::vector<double> run_micro_batches(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                                       const std::vector<double>& seeds, const Instrumentation* look = nullptr);
 
