@@ -1,13 +1,13 @@
-// Sums (and other reductions) down the columns of `outer` matrices (rows, columns): bias gradients, weights' gradients
-// of normalisations, statistics. Neighbouring threads read neighbouring columns. Where columns are few and rows many,
-// the rows are cut into splits, whose results meet in the block that is the last to finish its columns: every order is
-// fixed by the shape. (Behind generated kernels they meet in a second launch, in the same order.)
+// Reduces columns of `outer` matrices (rows, columns): bias gradients, gradients of normalization weights, statistics.
+// Neighboring threads read neighboring columns. With few columns and many rows the rows are divided into splits. The
+// last block that finishes a group of columns joins their splits. (Generated kernels join them in a second launch, in
+// the same order.) The shape fixes every order of summation.
 //
-// A Body says what is added up:
+// A Body defines the summands:
 //
 // clang-format off
 //   using Value;
-//   static constexpr int kSums, kWidth;              kSums results a column; a thread takes kWidth neighbouring columns
+//   static constexpr int kSums, kWidth;              kSums results a column; a thread takes kWidth neighboring columns
 //   Value identity() const;
 //   Value combine(Value, Value) const;
 //   Context begin(column) const;                     what all rows of a column share
@@ -26,7 +26,7 @@ namespace amp::cuda {
 
 struct ColumnTiles {
   int64_t outer = 1, rows = 0, columns = 0;
-  int lanes = 1, threads = 256;  // of a block: neighbouring threads along columns; all
+  int lanes = 1, threads = 256;  // of a block: neighboring threads along columns; all
   int64_t across = 1;            // blocks along the columns
   int64_t splits = 1, split_rows = 0;
 
@@ -38,7 +38,7 @@ struct ColumnTiles {
 
 namespace amp::cuda {
 
-// lanes: at most so many threads side by side, a power of two; threads: at most so many in a block.
+// lanes: the most threads side by side, a power of two. threads: the most threads of a block.
 inline ColumnTiles column_block(int64_t outer, int64_t rows, int64_t columns, int width, int lanes, int threads) {
   ColumnTiles t{outer, rows, columns};
   while (lanes > 1 && lanes / 2 * width >= columns) lanes /= 2;
@@ -49,8 +49,8 @@ inline ColumnTiles column_block(int64_t outer, int64_t rows, int64_t columns, in
   return t;
 }
 
-// Sums whose order is also that of a kernel which has whole rows in its warps (ops/cuda/chunk_sums.cuh): kChunkWarps
-// rows abreast, chunks of rows by their number alone, and kChunkClasses threads that join the chunks.
+// Sums in the order of a kernel that holds whole rows in its warps (ops/cuda/chunk_sums.cuh): kChunkWarps rows at once,
+// chunks of rows that depend only on the number of rows, and kChunkClasses threads that join the chunks.
 constexpr int kChunkWarps = 4, kChunkClasses = 16;
 constexpr int64_t kMostChunks = 256;
 inline bool sums_by_chunks(int64_t outer, int64_t rows, int64_t columns) {
@@ -61,12 +61,13 @@ inline int64_t chunk_rows(int64_t rows) {
   return std::max(least, (even + kChunkWarps - 1) / kChunkWarps * kChunkWarps);
 }
 
-// lanes: as above.
+// lanes: as for column_block().
 inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
   const bool chunks = sums_by_chunks(outer, rows, columns);
   ColumnTiles t = column_block(outer, rows, columns, width, chunks ? 32 : lanes, chunks ? 32 * kChunkWarps : 256);
   const int64_t abreast = t.threads / t.lanes;
-  // About a thousand blocks, if each of a block's threads has eight rows or more. Not by the device: bits would differ.
+  // Aims at about a thousand blocks while each thread has eight rows or more. The device does not enter: it would
+  // change the bits.
   t.splits = std::max<int64_t>(
       1, std::min((1024 + outer * t.across - 1) / std::max<int64_t>(1, outer * t.across), rows / (abreast * 8)));
   t.split_rows = chunks ? chunk_rows(rows) : (rows + t.splits - 1) / t.splits;
@@ -74,7 +75,7 @@ inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, in
   return t;
 }
 
-// How the splits' results meet: they are the rows, `outer` counts the body's sums, a column is a cell.
+// The tiles that join the splits: the splits are the rows, `outer` counts the body's sums, a cell is a column.
 inline ColumnTiles join_tiles(int64_t sums, const ColumnTiles& of) {
   const bool chunks = sums_by_chunks(of.outer, of.rows, of.columns);
   const int threads = chunks ? 32 * kChunkWarps : 256;
@@ -132,7 +133,7 @@ struct ColumnKernel {
   }
 
  private:
-  // Four loads under way.
+  // Keeps four loads in flight.
   DEV void add_rows(T (&acc)[K][W], int64_t outer, int64_t column, int64_t row, int64_t end, int64_t step) const {
     const auto context = body.begin(column);
     for (; row + 3 * step < end; row += 4 * step) {
@@ -143,7 +144,7 @@ struct ColumnKernel {
     for (; row < end; row += step) body.add(acc, body.fetch(outer, row, column), context);
   }
 
-  // The rows' sums of a block, in the first row's threads.
+  // Joins the sums of a block's rows in the threads of the first row.
   DEV void meet(T (&acc)[W], int x, int y, int abreast) const {
     T* const scratch = shared_memory<T>();
     const int all = block_threads();
@@ -169,7 +170,7 @@ namespace amp::cuda {
 template <class Body>
 struct MinBlocks<ColumnKernel<Body>> : MinBlocks<Body> {};
 
-// The splits' results.
+// Joins the results of the splits in a launch of its own.
 template <class Body>
 struct JoinSplits {
   using Value = typename Body::Value;
@@ -192,13 +193,13 @@ struct JoinSplits {
   }
 };
 
-// Stores of this thread are seen by whoever sees what it stores afterwards.
+// Makes this thread's earlier stores visible to every thread that reads a later store of it.
 DEV void publish() {
 #ifdef __CUDA_ARCH__
   __threadfence();
 #endif
 }
-// How often before.
+// Increments the counter and returns its previous value.
 DEV uint32_t count_up(uint32_t* at) {
 #ifdef __CUDA_ARCH__
   return atomicAdd(at, 1u);
@@ -206,7 +207,7 @@ DEV uint32_t count_up(uint32_t* at) {
   return (*at)++;
 #endif
 }
-// What other blocks have published: not what this block's cache may hold.
+// Reads a value that another block has published, not a stale copy in this block's cache.
 template <class T>
 DEV T published(const T* at) {
 #ifdef __CUDA_ARCH__
@@ -220,16 +221,16 @@ DEV T published(const T* at) {
 #endif
 }
 
-// Both in one launch: the last block of those that share columns joins their splits, as JoinSplits would.
+// Sums and joins in one launch: the last block of those that share columns joins their splits, as JoinSplits would.
 template <class Body>
 struct JoiningColumnKernel {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
   using T = typename Body::Value;
   ColumnKernel<Body> first;
-  uint32_t* done;      // blocks, by columns; zero before and after
-  int lanes, abreast;  // of those who join: neighbouring threads along columns, threads that add up a column's splits
-  bool chunks;         // each for four classes of splits (sums_by_chunks)
+  uint32_t* done;      // finished blocks by columns; zero before and after
+  int lanes, abreast;  // of the joining threads: neighbors along columns, threads that add up a column's splits
+  bool chunks;         // each thread adds four classes of splits (sums_by_chunks)
 
   DEV void operator()() const {
     const ColumnTiles& tiles = first.tiles;
@@ -254,7 +255,7 @@ struct JoiningColumnKernel {
   }
 
  private:
-  // Splits are of `own * abreast` classes, those of one at equal distances; classes meet in a tree.
+  // Splits form `own * abreast` classes. Members of a class have equal distances; the classes are joined in a tree.
   template <int own>
   DEV void join(int64_t group) const {
     const ColumnTiles& tiles = first.tiles;

@@ -7,8 +7,8 @@
 
 namespace amp::cuda {
 
-// Per block the largest difference and the largest element of a. (In an unnamed namespace nvcc would call `cooperative`
-// unused.)
+// Finds per block the largest difference and the largest element of a. (In an unnamed namespace nvcc would report
+// `cooperative` as unused.)
 struct CompareResults {
   static constexpr bool cooperative = true;
   Ref a, b;

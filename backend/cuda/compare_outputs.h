@@ -1,4 +1,4 @@
-// How far two versions of a result are apart, found on the device.
+// Measures on the device how far two versions of a result differ.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -6,18 +6,20 @@
 namespace amp::cuda {
 
 struct OutputDifference {
-  float difference = 0, largest = 0;  // of any two elements; element of the first. NaN where one is among them
-  bool validates() const { return largest > 0 && largest - largest == 0; }  // zeros and infinities do not
+  // `difference`: the largest of any two elements. `largest`: the largest element of the first. NaN if any element is
+  // NaN.
+  float difference = 0, largest = 0;
+  bool validates() const { return largest > 0 && largest - largest == 0; }  // not if all are zero or one is infinite
   bool within(double tolerance) const {
     return difference - difference == 0 && difference <= tolerance * static_cast<double>(largest);
   }
 };
 
-// Of a library's product or convolution: what two orders of summation, TF32 where it is allowed, or a 16-bit result may
-// make of the largest element. Something wrong is off by about all of it.
+// Relative tolerance of a library's product or convolution. It allows for two orders of summation, TF32 where
+// permitted, or a 16-bit result. A wrong result differs by about the largest element itself.
 inline double library_tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
 
-// Waits for the device. Tensors of any floating types, as many elements each.
+// Waits for the device. The tensors have the same number of elements and any floating types.
 OutputDifference compare_outputs(CudaDevice& d, const Tensor& first, const Tensor& second);
 
 }  // namespace amp::cuda

@@ -1,3 +1,8 @@
+// Guards convolutions by a library. The first run computes with the project's kernels and with the library and compares
+// both.
+// The library is used from then on if they agree, else it is dropped with a warning. Kernels register the operators
+// that
+// may request a convolution, so that graphs without them do not load the library.
 #include <iostream>
 #include <set>
 
@@ -40,7 +45,7 @@ bool WidenedGradient::run(const ConvolutionOperands& o) {
   return true;
 }
 
-// Where fp16 holds no number as large, a 16-bit result is an infinity and the loss scaler skips the step.
+// The fp16 result may overflow to infinity. The loss scaler then skips the step.
 static bool overflows(const OutputDifference& d, DType t) { return t == DType::f16 && d.largest > 65000; }
 
 bool GuardedConvolution::proved(const ConvolutionOperands& o) {
@@ -55,9 +60,9 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
       found = compare_outputs(device_, {o.c, result_.dtype, result_.dims}, {other.c, result_.dtype, result_.dims});
   } catch (const Error& e) {
     if (e.id() != "E_OOM") throw;
-    return false;  // no room to compare today: the built-in kernels go on
+    return false;  // no memory for the comparison: the built-in kernels go on
   }
-  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the next run may
+  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the next run may validate
     device_.proved_nothing();
     return false;
   }
@@ -93,7 +98,7 @@ void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   trusted_ = proved(o);
   if (!trusted_) return;
   device_.judge(library_->key(), true);
-  library_->run(o);  // the library's result from the first run on: a resumed run has the same bits
+  library_->run(o);  // the library's result from the first run on, so that a resumed run has the same bits
 }
 
 }  // namespace amp::cuda

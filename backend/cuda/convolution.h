@@ -1,5 +1,5 @@
-// Convolutions by a library (cuDNN), where the device has one: what is asked of it, and the guard that its answers
-// pass.
+// Convolutions by a library (cuDNN) where the device has one: their description, and the guard that validates the
+// library's results.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace amp::cuda {
 
 enum class ConvolutionKind { forward, grad_x, grad_w };
 
-// Operands as those of the core operators (ops/conv.cc), all of one type (fp32, fp16, bf16); sums are fp32.
+// Operands are those of the core operators (ops/conv.cc), all of one type (fp32, fp16, bf16). Sums are fp32.
 //   forward: a = x, b = w, c = y;   grad_x: a = dy, b = w, c = dx;   grad_w: a = x, b = dy, c = dw
 struct Convolution {
   ConvolutionKind kind = ConvolutionKind::forward;
@@ -31,24 +31,24 @@ struct ConvolutionOperands {
 // Everything that a plan depends on: "forward 8 1x32>64 ..., float16".
 std::string key_of(const Convolution& what);
 
-// Whether a graph has nodes whose kernels ask the device for a convolution, as operators say that do.
+// Whether the graph has nodes of operators that RegisterConvolutionUser lists: their kernels use library convolutions.
 bool uses_convolution_library(const Graph& g);
 struct RegisterConvolutionUser {
   explicit RegisterConvolutionUser(std::string_view op);
 };
 
-// One convolution, planned: its algorithm is chosen and its workspace allocated.
+// A planned convolution: its algorithm is chosen and its workspace allocated.
 class LibraryConvolution {
  public:
   virtual ~LibraryConvolution() = default;
   virtual std::string name() const = 0;                // "cuDNN", for messages
-  virtual bool run(const ConvolutionOperands& o) = 0;  // false: it refused
+  virtual bool run(const ConvolutionOperands& o) = 0;  // false: the library refused
   virtual bool may_wait() const = 0;                   // false while launches are recorded
-  virtual std::string key() const { return {}; }       // as TimedLibrary's
+  virtual std::string key() const { return {}; }       // as TimedLibrary::key()
 };
 
-// A library's weight gradient has the 16-bit type of its operands. This rounds it once, into `rounded`, and widens that
-// into the fp32 result, as PyTorch's autocast does.
+// A library's weight gradient has the 16-bit type of its operands. This class rounds it once, into `rounded`, and
+// widens it into the fp32 result, as PyTorch's autocast does.
 class WidenedGradient final : public LibraryConvolution {
  public:
   WidenedGradient(CudaDevice& d, std::shared_ptr<LibraryConvolution> plan, Tensor rounded)
@@ -64,12 +64,12 @@ class WidenedGradient final : public LibraryConvolution {
   Tensor rounded_;
 };
 
-// Runs a convolution by the library once it has proved itself: the first run is `own`, the project's kernels; the
-// library's result for the same operands is compared with theirs, and it is dropped for good with a warning when they
-// differ by more than rounding may.
+// Runs a convolution by the library after the library has been validated. The first run calls `own`, the project's
+// kernels, and compares the library's result for the same operands. A difference above rounding drops the library for
+// the rest of the run, with a warning.
 class GuardedConvolution {
  public:
-  // result: the type and the dims of what the convolution writes.
+  // result: type and dims of the convolution's output.
   GuardedConvolution(CudaDevice& d, const Convolution& what, std::shared_ptr<LibraryConvolution> library, Tensor result)
       : device_(d), what_(what), library_(std::move(library)), result_(std::move(result)) {}
   void run(const ConvolutionOperands& o, const Kernel& own);

@@ -9,7 +9,8 @@ namespace amp::cuda {
 
 namespace {
 
-// Integers travel as 64-bit integers, floating numbers as float, or double when either side is fp64.
+// Conversion passes integers through int64 and floating numbers through float, or through double if either side is
+// fp64.
 template <class T>
 struct Convert {
   Ref from, to;
@@ -40,7 +41,7 @@ struct ConvertRows {
   }
 };
 
-// The flag holds an index of 48 bits, the nearest to the one that was found, and a check's number from 1.
+// The flag packs two numbers: an index clamped to 48 bits, and the number of the check, counted from 1.
 constexpr int64_t kFlagIndex = int64_t{1} << 47;
 struct CheckIndices {
   Ref indices;
@@ -51,7 +52,7 @@ struct CheckIndices {
     const int64_t k = load<int64_t>(indices, i);
     if (bound.holds(k)) return;
     const int64_t near = k < -kFlagIndex ? -kFlagIndex : k >= kFlagIndex ? kFlagIndex - 1 : k;
-    *flag = near * 65536 + number;  // one of those that are out of bounds: any will do
+    *flag = near * 65536 + number;  // one of those out of bounds: any will do
   }
 };
 

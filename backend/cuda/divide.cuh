@@ -1,6 +1,5 @@
-// Division by a number that is known before the launch: a multiplication and a shift where the dividend is below 2^31,
-// as it is for nearly every tensor. (Granlund and Montgomery, Division by invariant integers using multiplication,
-// 1994.)
+// Division by a number that is fixed before the launch: a multiplication and a shift if the dividend is below 2^31, as
+// it is for nearly every tensor. (Granlund and Montgomery, Division by invariant integers using multiplication, 1994.)
 #pragma once
 
 #include "backend/cuda/thread.cuh"
@@ -17,13 +16,13 @@ class Divisor {
   }
 
   HD int64_t value() const { return d_; }
-  // n / d for n >= 0
+  // Returns n / d for n >= 0.
   DEV int64_t operator()(int64_t n) const {
     if (!small(n) || !small(d_)) return n / d_;
     const uint32_t u = static_cast<uint32_t>(n);
     return (static_cast<uint32_t>((static_cast<uint64_t>(u) * magic_) >> 32) + u) >> shift_;
   }
-  // n becomes n / d; the remainder is returned.
+  // Sets n to n / d and returns the remainder.
   DEV int64_t take(int64_t& n) const {
     const int64_t q = (*this)(n), r = n - q * d_;
     n = q;

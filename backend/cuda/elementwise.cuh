@@ -1,5 +1,5 @@
-// Elementwise kernels from the functors that the CPU kernels are made of (backend/elementwise.h): inputs broadcast to
-// the output's dims, any floating storage but fp64, arithmetic in fp32 or in the integers' own type.
+// Elementwise kernels from the functors of the CPU kernels (backend/elementwise.h). Inputs broadcast to the output's
+// dims. Any floating storage except fp64; arithmetic in fp32 or in the integers' own type.
 #pragma once
 
 #include "backend/cuda/divide.cuh"
@@ -14,16 +14,16 @@ DEV auto apply(const F& f, const T* x, std::index_sequence<I...>) {
   return f(x[I]...);
 }
 
-// The output is walked in groups of neighbours of one inner row: what a kernel of N operands knows of them, whatever it
-// computes.
+// The iteration of a kernel with N operands, independent of what it computes. The output is visited in groups of
+// neighbors within one inner row.
 template <int N>
 struct Walk {
   Ref in[N];
   Ref out;
   int64_t inner = 1, groups = 0;  // inner: elements of a row
-  Divisor per_row;                // groups of one
+  Divisor per_row;                // groups of one row
   int step[N] = {};               // 0: the row reads one element
-  Axes rows[N];                   // where input k's row begins
+  Axes rows[N];                   // input k's offset of each row
 };
 
 template <class F, class T, class R, int kWidth>
@@ -78,8 +78,8 @@ Space<N> space_of(const KernelArgs& a) {
   return amp::elementwise_detail::make_space<N>(a.out[0].dims, dims);
 }
 
-// Whole groups of four need rows that begin at multiples of four in every input that is walked, and are of fp32 or 16
-// bits: other types would only make the kernel long.
+// Groups of four require that rows begin at multiples of four in every input that advances. The types must be fp32 or
+// 16 bits wide: other types would only make the kernel longer.
 template <size_t N>
 bool takes_four(const KernelArgs& a, const Space<N>& space) {
   const auto usual = [](const Tensor& t) { return t.dtype == DType::f32 || is_low(t.dtype); };

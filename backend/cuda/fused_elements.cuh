@@ -1,4 +1,4 @@
-// Elements as fused kernels hold them: W neighbours, float or bool, of any storage type (ref.cuh).
+// Elements in fused kernels: W neighbors, float or bool, of any storage type (ref.cuh).
 #pragma once
 
 #include "backend/cuda/ref.cuh"
@@ -24,7 +24,7 @@ template <int W>
 DEV void read(const Ref& r, int64_t i, bool (&v)[W]) {
   for (int j = 0; j < W; ++j) v[j] = load<bool>(r, i + j);
 }
-// One element for all.
+// Broadcasts one element to all.
 template <class T, int W>
 DEV void read_one(const Ref& r, int64_t i, T (&v)[W]) {
   const T x = load<T>(r, i);
@@ -43,7 +43,7 @@ DEV void write(const Ref& r, int64_t i, const bool (&v)[W]) {
   for (int j = 0; j < W; ++j) store(r, i + j, v[j]);
 }
 
-// As if it had been stored and loaded again.
+// Rounds v as a store and a load would.
 DEV float rounded(float v, DType type) {
   if (type == DType::f16) return half_to_float(float_to_half(v));
   if (type == DType::bf16) return bf16_to_float(float_to_bf16(v));

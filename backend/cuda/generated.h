@@ -1,4 +1,4 @@
-// Kernels whose source is written at run time.
+// Kernels whose source is generated at run time.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 namespace amp::cuda {
 
 struct GeneratedSource {
-  std::string name;                // of the entry; a hash of the whole text is part of it
-  std::vector<std::string> files;  // whose functors it calls (backend/functor_texts.h)
+  std::string name;                // of the entry point; it contains a hash of the whole text
+  std::vector<std::string> files;  // files whose functors the kernel calls (backend/functor_texts.h)
   std::string body;                // in a namespace of its own
-  bool cooperative = false;        // threads of a block meet
-  size_t words = 0;                // of the entry's one argument, a struct of 64-bit words
+  bool cooperative = false;        // threads of a block synchronize
+  size_t words = 0;                // number of 64-bit words in the entry point's only argument, a struct
 };
 
-// Self-contained: what all begin with, the functors, the bodies.
+// The self-contained source: the common prelude, the functors, the bodies.
 std::string whole_text(const std::vector<GeneratedSource>& sources);
 
-// Launches it. Empty where the device compiles nothing; false from a launch: compiling had failed, nothing was
-// launched.
+// Launches the kernel. Empty if the device compiles nothing. A launch returns false if compiling had failed; then
+// nothing was launched.
 using GeneratedKernel = std::function<bool(const Grid&, const std::vector<uint64_t>& words)>;
 
 }  // namespace amp::cuda

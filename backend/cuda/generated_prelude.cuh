@@ -1,5 +1,5 @@
-// What generated kernels begin with. NVRTC has neither the C++ library's headers nor the toolkit's: the little that the
-// functors ask of them stands here. Any other compiler (the emulator's tests) has headers.
+// The beginning of every generated kernel. NVRTC has neither the headers of the C++ library nor those of the toolkit.
+// This file defines the few parts that the functors use. Any other compiler (the emulator's tests) has headers.
 #pragma once
 
 // <device>: generated kernels hold this text (cmake/functors.cmake)
@@ -93,7 +93,7 @@ struct RunState {
   uint64_t seed;
   int64_t step, samples_before;
 };
-// Parameters of a functor are read on the host and travel as its bytes.
+// Parameters of a functor are read on the host and passed as its bytes.
 struct Attrs {
   double f(const char*, double v) const { return v; }
   long long i(const char*, long long v) const { return v; }

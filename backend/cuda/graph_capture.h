@@ -1,5 +1,5 @@
-// Recording launches as a CUDA graph, and what is done where that fails. The driver's calls lie behind an interface, so
-// that tests need none.
+// Records launches as a CUDA graph, with a fallback if that fails. The driver's calls are behind an interface, so that
+// tests need no driver.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,14 @@ namespace amp::cuda {
 class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
-  virtual void begin() = 0;                         // throws Error where the driver refuses
-  virtual std::unique_ptr<Recording> finish() = 0;  // the same
-  // After a failure: ends a capture that is under way and clears the error that it left, so that no later launch is
-  // blamed for it.
+  virtual void begin() = 0;                         // throws Error if the driver refuses
+  virtual std::unique_ptr<Recording> finish() = 0;  // throws Error if the driver refuses
+  // After a failure: ends a capture in progress and clears its error, so that no later launch reports it.
   virtual void abandon() = 0;
 };
 
-// The work as a recording; null, with a warning, where it cannot be recorded: it is launched piece by piece then. What
-// is wrong with the work itself comes out there.
+// Returns a recording of the work. Returns null, with a warning, if it cannot be recorded: the caller then launches
+// piece by piece. A fault of the work itself appears there.
 inline std::unique_ptr<Recording> record_if_possible(GraphCapture& capture, const std::function<void()>& work) {
   try {
     capture.begin();

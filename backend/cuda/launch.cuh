@@ -1,4 +1,4 @@
-// Launching kernels (thread.cuh), and the most common shape of one: something done for every index.
+// Launches kernels (thread.cuh), and for_each(), a kernel that runs a function for every index.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@ struct IsCooperative : std::false_type {};
 template <class K>
 struct IsCooperative<K, std::void_t<decltype(K::cooperative)>> : std::bool_constant<K::cooperative> {};
 
-// A kernel that says  static constexpr int max_threads = 256;  is never launched in larger blocks and may use more
+// A kernel with a member  static constexpr int max_threads = 256;  is not launched in larger blocks and may use more
 // registers.
 template <class K, class = void>
 struct MaxThreads : std::integral_constant<int, 1024> {};
 template <class K>
 struct MaxThreads<K, std::void_t<decltype(K::max_threads)>> : std::integral_constant<int, K::max_threads> {};
 
-// And one that says  static constexpr int min_blocks = 2;  has the registers that so many blocks leave on a
-// multiprocessor: ptxas would rather spill than lose a block.
+// A kernel with a member  static constexpr int min_blocks = 2;  is limited to the registers with which that many blocks
+// fit on a multiprocessor. ptxas then spills registers rather than lose a block.
 template <class K, class = void>
-struct MinBlocks : std::integral_constant<int, 0> {};  // as ptxas thinks best
+struct MinBlocks : std::integral_constant<int, 0> {};  // ptxas chooses
 template <class K>
 struct MinBlocks<K, std::void_t<decltype(K::min_blocks)>> : std::integral_constant<int, K::min_blocks> {};
 
@@ -60,17 +60,17 @@ struct ForEach {
     for (int64_t i = global_index(); i < n; i += global_threads()) f(i);
   }
 };
-template <class F>  // 64 registers where it does not say
+template <class F>  // 64 registers if F has no min_blocks
 struct MinBlocks<ForEach<F>> : std::integral_constant<int, MinBlocks<F>::value ? MinBlocks<F>::value : 4> {};
 
-// The grid of a loop over n items: enough blocks to fill the device some times over, no more than there is work.
+// The grid of a loop over n items: several times the blocks that fill the device, but no more than there is work.
 inline Grid loop_grid(const CudaDevice& d, int64_t n) {
   const int threads = n >= 256 ? 256 : 32;
   const int64_t blocks = (n + threads - 1) / threads;
   return {std::max<int64_t>(1, std::min<int64_t>(blocks, int64_t{d.multiprocessors()} * 16)), threads, 0};
 }
 
-// f(i) for i in [0, n), in any order, at the same time.
+// Calls f(i) for i in [0, n), in any order, concurrently.
 template <class F>
 void for_each(CudaDevice& d, int64_t n, const F& f) {
   if (n > 0) launch(d, loop_grid(d, n), ForEach<F>{f, n});

@@ -1,5 +1,5 @@
-// Products with something more in the same launch (cuBLASLt's epilogues): what is asked of a library, and the guard
-// that its answers pass.
+// Products with more work in the same launch (cuBLASLt's epilogues): their description, and the guard that validates a
+// library's results.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ enum class Epilogue {
   sums_a,         // c = p (+ c);  extra (m) = the sums of op(a) over k, fp32
   sums_b,         // c = p (+ c);  extra (n) = the sums of op(b) over k, fp32
   gelu,           // c = gelu(p), its tanh form;  extra (m, n) = p, of c's type
-  gelu_gradient,  // c = p gelu'(extra), extra (m, n) of c's type, which is read
+  gelu_gradient,  // c = p gelu'(extra); extra (m, n) of c's type is an input
 };
 
 struct EpilogueProduct {
@@ -24,15 +24,15 @@ struct EpilogueProduct {
   Epilogue epilogue = Epilogue::sums_b;
 };
 
-// One product, planned.
+// A planned product.
 class LibraryProduct : public TimedLibrary {
  public:
-  virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // false: it refused
+  virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // false: the library refused
 };
 
-// Runs a product by the library once it has proved itself and is the faster: the first run is `own`, the product alone
-// and the project's kernels; the library's results for the same operands are compared with theirs, and it is dropped
-// for good with a warning when they differ by more than rounding may.
+// Runs a product by the library after it has been validated and found to be faster. The first run calls `own`, the
+// plain product and the project's kernels, and compares the library's results for the same operands. A difference above
+// rounding drops the library for the rest of the run, with a warning.
 class GuardedProduct {
  public:
   GuardedProduct(CudaDevice& d, const EpilogueProduct& what, std::shared_ptr<LibraryProduct> library)
@@ -45,7 +45,8 @@ class GuardedProduct {
     Tensor c, extra;
   };
   void prove(const void* a, const void* b, const Results& own_results, const Kernel& own);
-  // Whether the library's results, in `other`, agree with the project's; empty: they prove nothing. Says what is wrong.
+  // Returns whether the library's results, in `other`, agree with the project's, and warns if not. Empty: the results
+  // prove nothing.
   std::optional<bool> agrees(bool ran, const Results& own_results, const Results& other);
   bool reads_extra() const { return what_.epilogue == Epilogue::gelu_gradient; }
   Results like(const Results& r, std::vector<DeviceMemory>& memory);

@@ -7,7 +7,7 @@
 // <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
-// W neighbours that will be T. T float: of fp32, fp16 or bf16, W 1 or 4 (the data aligned to four elements, the index a
+// W neighbors that will be T. T float: of fp32, fp16 or bf16, W 1 or 4 (the data aligned to four elements, the index a
 // multiple of 4). Other T: of any type.
 template <class T, int W>
 struct Raw {

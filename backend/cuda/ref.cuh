@@ -149,7 +149,7 @@ DEV void store(const Ref& r, int64_t i, T v) {
   }
 }
 
-// Four neighbours at once, i a multiple of 4 and the data aligned to four elements: T is float or double.
+// Four neighbors at once, i a multiple of 4 and the data aligned to four elements: T is float or double.
 template <class T>
 DEV void load4(const Ref& r, int64_t i, T (&out)[4]) {
   if (r.type == DType::f32) {
@@ -198,7 +198,7 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
 
 constexpr int kMaxRank = 8;
 
-// Dims and strides that travel with a kernel. Axes of extent 1 and neighbours that advance together may be merged
+// Dims and strides that travel with a kernel. Axes of extent 1 and neighbors that advance together may be merged
 // beforehand.
 struct Axes {
   int rank = 0;

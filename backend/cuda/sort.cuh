@@ -52,7 +52,7 @@ struct SortTile {
   }
 };
 
-// Neighbouring sorted runs of 2^shift words become one.
+// Neighboring sorted runs of 2^shift words become one.
 struct MergeRuns {
   const uint64_t* in;
   uint64_t* out;

@@ -59,7 +59,7 @@ struct Copy {
 };
 
 // One axis (a elements) lies close in the source, another one (b) in the destination: squares of both go through shared
-// memory, so that reads and writes are of neighbours. The odd pitch, in words, spreads a column over the banks.
+// memory, so that reads and writes are of neighbors. The odd pitch, in words, spreads a column over the banks.
 template <class T, int kSide>
 struct Transposition {
   static constexpr bool cooperative = true;
@@ -166,7 +166,7 @@ Kernel typed(CudaDevice& d, const char* x, char* y, const CopyWalk& w) {
   return transposition<T, 32>(d, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(y), w, a);
 }
 
-// Neighbours that may be moved as one: the largest power of two, at most 16 bytes, that every run and step is a
+// Neighbors that may be moved as one: the largest power of two, at most 16 bytes, that every run and step is a
 // multiple of.
 int64_t unit_of(const char* x, const char* y, int64_t size, const CopyWalk& w) {
   const size_t last = w.n.size() - 1;

@@ -7,7 +7,7 @@
 //   A (16, 16):  v[0] = (g, 2t..2t+1), v[1] = (g + 8, 2t..), v[2] = (g, 2t + 8..), v[3] = (g + 8, 2t + 8..)
 //   B (16, 8):   v[0] = (2t..2t+1, g), v[1] = (2t + 8.., g)
 //   C (16, 8):   v[0..1] = (g, 2t..2t+1), v[2..3] = (g + 8, 2t..)
-// so that two neighbouring C make an A. In the emulator lanes show each other what they hold: the same kernels run.
+// so that two neighboring C make an A. In the emulator lanes show each other what they hold: the same kernels run.
 //
 // Matrices in shared memory are row-major with 16-byte rows that begin at multiples of 16 bytes; where the distance of
 // two rows is 16 bytes more than a multiple of 128, reading them meets no bank conflicts.

@@ -19,7 +19,7 @@ struct Arg {
   }
 };
 
-// A thread a line: many lines, neighbours side by side.
+// A thread a line: many lines, neighbors side by side.
 template <bool Max, class T>
 struct Alone : Arg<Max, T> {
   DEV void operator()(int64_t i) const {

@@ -85,7 +85,7 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(row + (e & 2) * 4, column + e / 4 * 8 + (e & 1))} << e;
       return kept;
     }
-    // Two neighbouring lanes share the blocks of both their rows: each draws one and hands over half.
+    // Two neighboring lanes share the blocks of both their rows: each draws one and hands over half.
     const bool odd = (lane() & 1) != 0;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(row + (odd ? 8 : 0), (column + f * 8) / 4);
@@ -108,7 +108,7 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(column + e / 4 * 8 + (e & 1), row + (e & 2) * 4)} << e;
       return kept;
     }
-    // The lanes of four neighbouring rows share four blocks: each draws the one of its number, as x[f].v counts, and
+    // The lanes of four neighboring rows share four blocks: each draws the one of its number, as x[f].v counts, and
     // takes from all of them the bit of its own row.
     const int mine = tile_row() & 3;
     for (int f = 0; f < F; ++f) {

@@ -197,7 +197,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   }
 
  private:
-  // Four neighbouring threads share a row.
+  // Four neighboring threads share a row.
   DEV void fetch_rows(const AttentionUnit& unit, int i, AttentionRow (&rows)[2]) const {
     Ref of_y, of_dy;
     of_y.data = const_cast<uint16_t*>(y), of_dy.data = const_cast<uint16_t*>(dy);

@@ -46,8 +46,8 @@ DEV float rstd_of(const Ref& var, int64_t channel, float epsilon) {
   return 1 / sqrtf(load<float>(var, channel) + epsilon);
 }
 
-// A thread has W neighbours of one channel, or one of each of C neighbouring channels: W C is 1 or 4. Which channel
-// neighbour k is of, from the first one's.
+// A thread has W neighbors of one channel, or one of each of C neighboring channels: W C is 1 or 4. Which channel
+// neighbor k is of, from the first one's.
 template <int C>
 DEV constexpr int channel_at(int k) {
   return C == 1 ? 0 : k;

@@ -31,7 +31,7 @@ struct ChunkSums {
     }
     return mine;
   }
-  // Four neighbours, columns from i on.
+  // Four neighbors, columns from i on.
   DEV void add(float* mine, int k, int64_t i, const float (&v)[4]) const {
     Four f = load_four(mine + k * n + i);
     for (int w = 0; w < 4; ++w) f.v[w] += v[w];

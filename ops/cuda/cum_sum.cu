@@ -18,7 +18,7 @@ struct Scan {
   }
 };
 
-// A thread a line: many lines, neighbours side by side.
+// A thread a line: many lines, neighbors side by side.
 template <class T>
 struct Alone : Scan<T> {
   DEV void operator()(int64_t i) const {

@@ -1,5 +1,5 @@
 // Det and DetGrad (ops/det.cc): a thread for a determinant. Its matrix lies in the workspace, element by element beside
-// those of the other threads, so that a warp reads and writes neighbours.
+// those of the other threads, so that a warp reads and writes neighbors.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"

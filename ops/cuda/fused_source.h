@@ -1,4 +1,4 @@
-// The source of a Fused node's kernel: a thread takes one element, or four neighbours, through all steps in registers.
+// The source of a Fused node's kernel: a thread takes one element, or four neighbors, through all steps in registers.
 // The text is the same for all shapes that broadcast alike; extents, strides and addresses are arguments. NVRTC
 // compiles it on a device,
 // the C++ compiler for the emulator's tests. With sums, a thread takes rows of its columns, and columns.cuh adds up.

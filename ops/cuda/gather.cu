@@ -30,7 +30,7 @@ struct alignas(16) Sixteen {
   uint64_t v[2];
 };
 
-// Calls f(mover, elements that it moves at once) with runs of `run` neighbours that begin at multiples of it.
+// Calls f(mover, elements that it moves at once) with runs of `run` neighbors that begin at multiples of it.
 template <class F>
 Kernel with_mover(const Tensor& x, const Tensor& y, int64_t run, F f) {
   const int64_t size = size_of(x.dtype);

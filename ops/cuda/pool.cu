@@ -1,6 +1,6 @@
 // MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc). One thread an element of the output;
 // gradients gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who
-// comes first. In either layout: neighbouring threads have neighbouring places, or channels where these lie last.
+// comes first. In either layout: neighboring threads have neighboring places, or channels where these lie last.
 #include "backend/channels_last.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/typed.cuh"

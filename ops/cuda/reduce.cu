@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-// Columns: bias gradients. W neighbours a thread.
+// Columns: bias gradients. W neighbors a thread.
 template <class Op, class T, int W>
 struct Columns {
   using Value = T;
@@ -73,7 +73,7 @@ struct ShortRows {
   }
 };
 
-// A thread W neighbouring results: few to combine, or so many results that they fill the device.
+// A thread W neighboring results: few to combine, or so many results that they fill the device.
 template <class Op, class T, int W>
 struct Alone {
   Ref x, y;

@@ -76,7 +76,7 @@ struct Mean {
     }
     store(dx, i, sum);
   }
-  // All samples lie beyond the neighbours of element i. (Those before the first element count as it, those behind the
+  // All samples lie beyond the neighbors of element i. (Those before the first element count as it, those behind the
   // last one too.)
   DEV static bool away(float start, float bin, int64_t bins, int64_t i) {
     const float other = start + bin * static_cast<float>(bins), low = start < other ? start : other,
