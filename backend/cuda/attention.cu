@@ -1,4 +1,6 @@
+#include <functional>
 #include <iostream>
+#include <map>
 
 #include "backend/cuda/attention.h"
 #include "backend/cuda/compare_outputs.h"
@@ -7,6 +9,23 @@
 #include "base/error.h"
 
 namespace amp::cuda {
+
+using KeptBytes = int64_t (*)(const Graph&, const Node&);
+static std::map<std::string, KeptBytes, std::less<>>& dropout_users() {
+  static std::map<std::string, KeptBytes, std::less<>> users;  // filled before main
+  return users;
+}
+RegisterDropoutUser::RegisterDropoutUser(std::string_view op, KeptBytes bytes) { dropout_users().emplace(op, bytes); }
+
+int64_t kept_bytes(const Graph& g) {
+  int64_t most = 0;
+  for (int32_t i = 0; i < g.n_nodes(); ++i) {
+    const Node& n = g.node(NodeId{i});
+    const auto user = dropout_users().find(n.op->name);
+    if (user != dropout_users().end()) most = std::max(most, user->second(g, n));
+  }
+  return most;
+}
 
 namespace {
 
@@ -30,12 +49,39 @@ struct Gather {
   }
 };
 
+// Sets the gradient of the keys that a sample does not have to 0.
+struct ClearPadding {
+  Ref to;
+  HeadStrides place;
+  const int32_t* lengths;
+  int64_t heads, tokens, width;
+  DEV void operator()(int64_t i) const {
+    const int64_t h = i % width, row = i / width, head = row % heads, token = row / heads % tokens,
+                  batch = row / heads / tokens;
+    if (token >= lengths[batch]) store(to, batch * place.batch + token * place.token + head * place.head + h, 0.0f);
+  }
+};
+
 }  // namespace
 
+// cuDNN does not say what it writes to the gradients of padded keys.
+bool GuardedAttention::run_library(const AttentionOperands& o) {
+  if (!library_->run(o)) return false;
+  if (!what_.backward || !what_.lengths) return true;
+  const auto clear = [&](void* to, const HeadStrides& place, int64_t width) {
+    const int64_t n = what_.batch * what_.heads * what_.keys * width;
+    const ClearPadding body{Tensor{to, what_.type, {n}}, place, o.key_lengths, what_.heads, what_.keys, width};
+    for_each(device_, n, body);
+  };
+  clear(o.dk, what_.k, what_.width);
+  clear(o.dv, what_.v, what_.value_width);
+  return true;
+}
+
 GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, std::string& fact) {
-  int32_t rounds = 0;
-  if (o.rounds) device_.download(&rounds, o.rounds, sizeof rounds);
-  if (rounds != 0) return Verdict::proves_nothing;
+  int32_t unfit = 0;
+  if (o.unfit) device_.download(&unfit, o.unfit, sizeof unfit);
+  if (unfit != 0) return Verdict::proves_nothing;
   std::vector<Part> parts;
   AttentionOperands other = o;
   if (what_.backward) {
@@ -64,7 +110,7 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
     other.y = results[0];
     other.lse = static_cast<float*>(zeros(what_.batch * what_.heads * what_.queries * 4));
   }
-  if (!library_->run(other)) {
+  if (!run_library(other)) {
     fact = " refuses to run";
     return Verdict::differs;
   }
@@ -123,7 +169,7 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
     trusted_ = judged.value_or(false);
   }
   if (trusted_) {
-    if (library_->run(o)) return true;
+    if (run_library(o)) return true;
     library_.reset();
     return by_own();
   }
@@ -146,13 +192,13 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
       break;
   }
   trusted_ = is_faster(
-      *library_, [&] { library_->run(o); }, own);
+      *library_, [&] { run_library(o); }, own);
   if (!trusted_) {
     drop();
     return by_own();  // timing left the library's results
   }
   device_.judge(library_->key(), true);
-  library_->run(o);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
+  run_library(o);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
   return true;
 }
 

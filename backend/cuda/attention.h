@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/timed_library.h"
@@ -25,9 +26,11 @@ struct Attention {
   double scale = 1;
   Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
   bool causal = false;    // query i sees the keys up to i
-  bool lengths = false;   // the operands say how many queries and keys of each sample there are
-  double kept_scale = 0;  // dropout of the weights: what the kept ones are multiplied by; 0: none
+  bool lengths = false;   // the operands hold the numbers of queries and keys of each sample
+  double kept_scale = 0;  // dropout of the weights: the factor of those that are kept; 0: none
 };
+
+constexpr int64_t kMostKept = int64_t{1} << 30;  // bytes of AttentionOperands::kept
 
 struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
@@ -35,9 +38,9 @@ struct AttentionOperands {
   const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 where dropout keeps a weight, else 0
   void* y = nullptr;           // written forward, read backward
   float* lse = nullptr;        // (batch, heads, queries): the same
-  // On the device, may be null: not 0 where the library's results are not to be used, because a row's scores are so
-  // large that the rounding of lse shows in them.
-  const int32_t* rounds = nullptr;
+  // On the device, may be null: not 0 if the library's results must not be used, because the mask is not what the
+  // library was asked for, or a row's scores are so large that the rounding of lse shows in them.
+  const int32_t* unfit = nullptr;
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
@@ -46,7 +49,16 @@ struct AttentionOperands {
 class LibraryAttention : public TimedLibrary {
  public:
   virtual bool run(const AttentionOperands& o) = 0;  // false: it refused
+  // Memory for AttentionOperands::kept, shared by all plans; null unless the attention has dropout.
+  virtual void* kept() { return nullptr; }
 };
+
+// Registers an operator whose nodes ask the library for dropout. bytes: of `kept`, 0: none.
+struct RegisterDropoutUser {
+  RegisterDropoutUser(std::string_view op, int64_t (*bytes)(const Graph&, const Node&));
+};
+// The most that a node of the graph needs for `kept`.
+int64_t kept_bytes(const Graph& g);
 
 // Runs an attention by the library once it has proved itself and is the faster: the first run is `own`, the project's
 // kernels; the library's results for the same operands are compared with theirs, and it is dropped for good with a
@@ -60,6 +72,7 @@ class GuardedAttention {
   bool run(const AttentionOperands& o, const Kernel& own);
 
  private:
+  bool run_library(const AttentionOperands& o);
   enum class Verdict { agrees, differs, proves_nothing, no_room };
   Verdict compare(const AttentionOperands& o, std::string& fact);
   Verdict compare_if_room(const AttentionOperands& o, std::string& fact);

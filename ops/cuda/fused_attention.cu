@@ -1,61 +1,13 @@
 // FusedAttention, FusedAttentionGrad (ops/fused_attention.h). No matrix of scores is kept: results by tensor cores
 // where the operands are 16-bit (attention_tiles.cuh), else in fp32 (attention_plain.cuh); gradients without atomics,
 // dk and dv by who owns keys, dq by who owns queries.
-#include "backend/cuda/attention.h"
 #include "backend/cuda/staged.h"
+#include "ops/cuda/attention_library.cuh"
 #include "ops/cuda/attention_plain.cuh"
 #include "ops/cuda/attention_tiles_grad.cuh"
 
 namespace amp::cuda {
 namespace {
-
-constexpr int kWidest = 128;  // head that the tensor cores' kernels take
-
-Dims dims_of(const KernelArgs& a, size_t i) { return a.has(i) ? a.in[i].dims : Dims{}; }
-
-struct Task {
-  AttentionForm f;
-  AttentionProblem p;
-  DType type = DType::f32;  // tensor cores: of all operands; else not asked
-  bool tiled = false;
-
-  explicit Task(const KernelArgs& a)
-      : f(attention_form(a.attrs(), a.in[0].dims, dims_of(a, 1), dims_of(a, 2), dims_of(a, 3), dims_of(a, 4))) {
-    if (in_double(a)) no_fp64(a);
-    const int64_t blocks = (f.longest_query() + f.longest_key() + 128) / 64 * std::max<int64_t>(f.units(), 1);
-    constexpr int64_t kLimit = (int64_t{1} << 31) - 1;
-    if (f.longest_query() > kLimit / 2 || f.longest_key() > kLimit / 2 || f.width > kLimit / 2 ||
-        f.value_width > kLimit / 2 || blocks * ((std::max(f.width, f.value_width) + 63) / 64 + 1) > kLimit)
-      fail(Exit::unsupported, "E_SHAPE", cat(a.node.op->name, ": too large for a CUDA kernel"));
-    p.q = f.q, p.k = f.k, p.v = f.v, p.y = f.y;
-    p.queries = f.queries, p.keys = f.keys;
-    p.heads = static_cast<int>(f.heads), p.width = static_cast<int>(f.width),
-    p.value_width = static_cast<int>(f.value_width);
-    p.scale = static_cast<float>(f.scale), p.fill = static_cast<float>(f.fill);
-    p.empty_rows_zero = f.empty_rows_zero;
-    if (a.has(3)) p.mask = a.in[3];
-    std::copy_n(f.mask, 4, p.mask_stride);
-    if (a.has(4)) p.offsets = static_cast<const int64_t*>(a.in[4].data);
-    p.sequences = f.sequences, p.longest = f.max_len;
-    p.state = a.state;
-    p.threshold = f.dropout.threshold, p.site = f.dropout.site, p.keep = static_cast<float>(f.dropout.scale);
-    const int64_t cells = f.batch * f.heads * f.queries * f.keys;
-    p.per_sample = f.sequences || f.samples == f.batch || cells == 0 ? 0 : cells / f.samples;
-    p.in_fours = f.longest_key() % 4 == 0 && p.per_sample % 4 == 0;
-
-    type = a.in[0].dtype;
-    const auto same = [&](size_t i) { return f.packed || a.in[i].dtype == type; };
-    const auto fits = [](const AttentionForm::Strides& s) {
-      return s.offset % 8 == 0 && s.batch % 8 == 0 && s.token % 8 == 0 && s.head % 8 == 0;
-    };
-    tiled = is_low(type) && same(1) && same(2) && f.width % 8 == 0 && f.value_width % 8 == 0 && f.width > 0 &&
-            f.value_width > 0 && std::max(f.width, f.value_width) <= kWidest && fits(f.q) && fits(f.k) && fits(f.v) &&
-            fits(f.y);
-  }
-  int query_tiles() const { return static_cast<int>((f.longest_query() + 63) / 64); }
-  int key_tiles() const { return static_cast<int>((f.longest_key() + 63) / 64); }
-  int parts(int64_t columns) const { return static_cast<int>(std::max<int64_t>((columns + 63) / 64, 1)); }
-};
 
 bool aligned(std::initializer_list<const void*> pointers) {
   return std::all_of(pointers.begin(), pointers.end(),
@@ -65,7 +17,7 @@ bool aligned(std::initializer_list<const void*> pointers) {
 // f(type, width, kind) as constants: the type is 16-bit, the width 32, 64 or 128. Kernels are made for a kind where
 // heads are as wide as most are, 64; others ask as they run.
 template <class F>
-Kernel by_width(const Task& t, const F& f) {
+Kernel by_width(const AttentionTask& t, const F& f) {
   using Any = AttentionKind<true, true>;
   const auto typed = [&](auto type) -> Kernel {
     const int64_t widest = std::max(t.f.width, t.f.value_width);
@@ -80,8 +32,8 @@ Kernel by_width(const Task& t, const F& f) {
   return typed(std::integral_constant<DType, DType::bf16>{});
 }
 
-Kernel clear_tail(CudaDevice& d, const Task& t, const Ref& data, const AttentionForm::Strides& place, int64_t width,
-                  float* lse, float* rest) {
+Kernel clear_tail(CudaDevice& d, const AttentionTask& t, const Ref& data, const AttentionForm::Strides& place,
+                  int64_t width, float* lse, float* rest) {
   if (!t.f.sequences && !t.p.offsets) return [] {};
   const AttentionTail tail{data, place, t.p.offsets + t.f.sequences, t.f.queries, t.p.heads, static_cast<int>(width),
                            lse,  rest};
@@ -95,116 +47,13 @@ Kernel launches(CudaDevice& d, int64_t blocks, const K& kernel) {
 
 const uint16_t* bits(const void* p) { return static_cast<const uint16_t*>(p); }
 
-// A mask as a library adds it. Finite numbers stay finite.
-struct ToBias {
-  Ref mask, bias;
-  float fill, lowest;
-  DEV void operator()(int64_t i) const {
-    float v = mask.type == DType::boolean ? (load<float>(mask, i) != 0 ? 0.0f : fill) : load<float>(mask, i);
-    if (v < lowest && v != -INFINITY) v = lowest;
-    store(bias, i, v);
-  }
-};
-
-// Sets `found` if a library would compute a row of the mask wrongly. A library keeps only the logarithm of a row's sum
-// of exponentials, which is rounded by more than 2^-14 if the row's largest bias is beyond 1024. And it adds the fill
-// of a boolean mask to hidden scores instead of replacing them, which differs where a row sees no key. One warp a row.
-struct FindRounding {
-  static constexpr bool cooperative = true;
-  static constexpr int max_threads = 256;
-  Ref mask;
-  int64_t rows, keys;
-  int32_t* found;
-  DEV void operator()() const {
-    for (int64_t row = global_index() / 32; row < rows; row += global_threads() / 32) {
-      float most = -INFINITY;
-      for (int64_t j = lane(); j < keys; j += 32) most = Maximum{}(most, load<float>(mask, row * keys + j));
-      most = warp_reduce(most, Maximum{});
-      const bool fine = mask.type == DType::boolean ? most > 0 : fabsf(most) <= 1024;
-      if (lane() == 0 && !fine) *found = 1;
-    }
-  }
-};
-
-// What a library may be asked for: it draws no bits of ours, and what it does with a query that sees nothing is not
-// known.
-class ByLibrary {
- public:
-  ByLibrary(const KernelArgs& a, Carver& carve, const Task& t, bool backward) {
-    const bool usable = !t.p.mask || (a.in[3].dims[3] == t.f.keys && (!t.p.hides() || fill_hides(t.f.fill)));
-    wanted_ = t.tiled && t.p.threshold == 0 && !t.f.sequences && !a.has(4) && !t.f.empty_rows_zero && usable &&
-              t.f.units() > 0 && t.f.queries > 0 && t.f.keys > 0;
-    if (!wanted_) return;
-    if (t.p.mask) {
-      what_.bias = a.in[3].dims;
-      bias_ = a.in[3].dtype == t.type ? a.in[3] : Tensor{carve.take<uint16_t>(a.in[3].numel()), t.type, a.in[3].dims};
-      rounds_ = carve.take<int32_t>(1);
-    }
-    what_.backward = backward;
-    what_.type = t.type;
-    what_.batch = t.f.batch, what_.heads = t.f.heads, what_.queries = t.f.queries, what_.keys = t.f.keys;
-    what_.width = t.f.width, what_.value_width = t.f.value_width;
-    const auto place = [](const AttentionForm::Strides& s) { return HeadStrides{s.batch, s.token, s.head}; };
-    what_.q = place(t.f.q), what_.k = place(t.f.k), what_.v = place(t.f.v), what_.y = place(t.f.y);
-    what_.scale = t.f.scale;
-  }
-  // The kernels of make(t), or the library once it is trusted. o: all but the bias. rest: forward's output 2, which is
-  // 0 where lse is the library's.
-  template <class Make>
-  Kernel guard(const KernelArgs& a, const Task& t, AttentionOperands o, float* rest, const Make& make) const {
-    const Kernel own = make(t);
-    if (!wanted_) return own;
-    CudaDevice& d = device_of(a);
-    auto library = d.attention(what_);
-    if (!library) return own;
-    o.bias = bias_.data;
-    o.rounds = rounds_;
-    Kernel look = [] {}, mend = [] {};
-    if (rounds_) {
-      const Dims& dims = a.in[3].dims;
-      const FindRounding body{a.in[3], dims[0] * dims[1] * dims[2], dims[3], rounds_};
-      look = [&d, body, grid = loop_grid(d, body.rows * 32)] {
-        d.fill(body.found, 0, sizeof *body.found);
-        launch(d, grid, body);
-      };
-      Task gated = t;
-      gated.p.gate = rounds_;
-      mend = make(gated);
-    }
-    Kernel fill = [] {};
-    if (bias_.data && bias_.data != a.in[3].data) {
-      const ToBias body{a.in[3], bias_, t.p.fill, t.type == DType::f16 ? -65504.0f : -3.3895e38f};
-      fill = [&d, body, n = a.in[3].numel()] { for_each(d, n, body); };
-    }
-    const auto guarded = std::make_shared<GuardedAttention>(d, what_, std::move(library));
-    const int64_t rest_bytes = rest ? t.f.batch * t.f.heads * t.f.queries * int64_t{sizeof(float)} : 0;
-    return [=, &d] {
-      if (guarded->dropped()) return own();
-      fill();
-      look();
-      if (!guarded->run(o, own)) return;
-      if (rest) d.fill(rest, 0, rest_bytes);
-      mend();
-    };
-  }
-
- private:
-  // Beside a key that is seen, a key whose score is replaced by this has a weight of 0, as where this is added.
-  static bool fill_hides(double fill) { return fill <= -100 && !std::isinf(fill); }
-
-  bool wanted_ = false;
-  Attention what_;
-  Tensor bias_;
-  int32_t* rounds_ = nullptr;  // there is a mask: AttentionOperands::rounds
-};
-
 void* from(void* base, int64_t element) { return static_cast<uint16_t*>(base) + element; }
 
 Kernel forward(const KernelArgs& a, Carver& carve) {
-  const Task t(a);
+  const AttentionTask t(a);
   const Tensor& y = a.out[0];
   const Staged out = t.tiled ? Staged::output(a, carve, y, t.type) : Staged{};
-  const ByLibrary library(a, carve, t, false);
+  const AttentionByLibrary library(a, carve, t, false);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
@@ -220,7 +69,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
       tail();
     };
   }
-  const auto tiled = [&](const Task& task) {
+  const auto tiled = [&](const AttentionTask& task) {
     return by_width(task, [&](auto type, auto width, auto kind) -> Kernel {
       AttentionForward<type, width, decltype(kind)> body;
       body.p = task.p;
@@ -241,7 +90,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-Kernel dots(CudaDevice& d, const Task& t, const Tensor& y, const Tensor& dy, float* to) {
+Kernel dots(CudaDevice& d, const AttentionTask& t, const Tensor& y, const Tensor& dy, float* to) {
   const int64_t rows = t.f.batch * t.f.heads * t.f.queries;
   const Grid grid{std::clamp<int64_t>((rows + 15) / 16, 1, int64_t{d.multiprocessors()} * 16), 256, 0};
   const auto with = [&](auto w) -> Kernel {
@@ -264,7 +113,7 @@ struct GradKernels {
   Kernel first, second;
 };
 
-GradKernels plain_gradients(CudaDevice& d, const Task& t, const GradOperands& o) {
+GradKernels plain_gradients(CudaDevice& d, const AttentionTask& t, const GradOperands& o) {
   PlainGradKeys of_keys;
   of_keys.p = t.p;
   of_keys.q = o.q, of_keys.k = o.k, of_keys.v = o.v, of_keys.dy = o.dy;
@@ -281,7 +130,7 @@ GradKernels plain_gradients(CudaDevice& d, const Task& t, const GradOperands& o)
 
 // On tensor cores. y, dy: in 16 bits; result(0), (1), (2): where dq, dk and dv go, so too.
 template <class Result>
-GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o, const void* y, const void* dy,
+GradKernels tiled_gradients(CudaDevice& d, const AttentionTask& t, const GradOperands& o, const void* y, const void* dy,
                             const Result& result) {
   const auto set = [&](auto& body, int64_t tiles) {
     body.p = t.p;
@@ -304,12 +153,12 @@ GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o,
 }
 
 Kernel backward(const KernelArgs& a, Carver& carve) {
-  const Task t(a);
+  const AttentionTask t(a);
   const Tensor &y = a.in[5], &dy = a.in[7];
   std::vector<Staged> out;
   const Staged upstream = t.tiled ? Staged::input(a, carve, dy, t.type) : Staged{};
   for (size_t i = 0; i < a.out.size() && t.tiled; ++i) out.push_back(Staged::output(a, carve, a.out[i], t.type));
-  const ByLibrary library(a, carve, t, true);
+  const AttentionByLibrary library(a, carve, t, true);
   const Staged result = t.tiled ? Staged::input(a, carve, y, t.type) : Staged{};  // for the library
   float* const sums = carve.take<float>(t.f.batch * t.f.heads * t.f.queries);
   if (carve.measuring()) return {};
@@ -331,7 +180,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     };
     out.clear();
   } else {
-    const auto tiled = [&](const Task& task) -> Kernel {
+    const auto tiled = [&](const AttentionTask& task) -> Kernel {
       return [grad = tiled_gradients(d, task, of, result.data, upstream.data, pointer)] {
         grad.first();
         grad.second();
@@ -355,6 +204,16 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     tail_v();
   };
 }
+
+// The gradient needs as much.
+int64_t bytes_of_kept(const Graph& g, const Node& n) {
+  const auto dims = [&](size_t i) { return i < n.in.size() && n.in[i] ? g.value(n.in[i]).dims : Dims{}; };
+  const AttentionForm f = attention_form(n.attrs, dims(0), dims(1), dims(2), dims(3), dims(4));
+  const DType t = g.value(n.in[0]).dtype;
+  const int64_t bytes = f.units() * f.queries * f.keys * size_of(t);
+  return is_low(t) && f.dropout.threshold != 0 && f.sequences == 0 && bytes <= kMostKept ? bytes : 0;
+}
+const RegisterDropoutUser dropout_user{"FusedAttention", bytes_of_kept};
 
 const RegisterKernel kernels[] = {
     {DeviceKind::cuda, "FusedAttention", with_workspace<forward>, measure_workspace<forward>},

@@ -1,6 +1,6 @@
-// What the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two products and
-// one kernel with a thread for each sequence and unit; all of it in fp32, 16-bit operands being converted through the
-// workspace.
+// Shared by the kernels of LSTM, GRU and RNN (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two
+// products and one kernel with a thread for each sequence and unit. All of it is in fp32; 16-bit operands are converted
+// through the workspace.
 #pragma once
 
 #include "backend/activation.h"

@@ -2,6 +2,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "bench/roofline/roofline.h"
+#include "models/architecture.h"
 #include "tests/cudnn/described.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
@@ -52,16 +53,38 @@ TEST_CASE("cuDNN plans the attentions of BERT and MiniLM for an H100", "[cudnn]"
   }
 }
 
-TEST_CASE("cuDNN plans the attentions of masked BERT and of causal models for an H100", "[cudnn]") {
+TEST_CASE("cuDNN plans the attentions of masked BERT for an H100", "[cudnn]") {
   test::skip_without_described_devices();
   StepRequest masked = bert(768, 12, 32, 128, DType::bf16);
   masked.model.mask = true;
   const StepWork work = step_work(masked);
-  REQUIRE(work.attentions.front().bias == Dims{32, 1, 1, 128});
+  REQUIRE(work.attentions.size() == 4);  // by lengths, and by bias where a mask is none; forward and gradient
+  CHECK(work.attentions[0].lengths);
+  CHECK(work.attentions[1].bias == Dims{32, 1, 1, 128});
   require_plans("BERT-base with padding", work);
-  StepWork causal = step_work(bert(768, 12, 8, 384, DType::bf16));
-  for (Attention& a : causal.attentions) a.bias = {1, 1, a.queries, a.keys};  // as GPT-2 and Llama have their mask
-  require_plans("a causal mask", causal);
+  masked.dropout = 0.1;
+  const StepWork dropping = step_work(masked);
+  CHECK(dropping.attentions.front().kept_scale == 1 / 0.9);
+  require_plans("BERT-base with padding and dropout", dropping);
+}
+
+TEST_CASE("cuDNN plans the attentions of GPT-2 for an H100", "[cudnn]") {
+  test::skip_without_described_devices();
+  const Architecture& gpt2 = architecture("gpt2");
+  DrawnWeights weights(1);
+  Net net("gpt2", weights);
+  gpt2.build(net, ModelConfig(R"({"vocab_size": 100, "n_embd": 768, "n_layer": 1, "n_head": 12})", "gpt2"),
+             Head::causal_lm);
+  ModelRequest r;
+  r.source = net.graph();
+  r.batch = {{"input_ids", HostTensor::zeros(DType::i64, {8, 384})},
+             {"attention_mask", HostTensor::zeros(DType::i64, {8, 384})},
+             {"label", HostTensor::zeros(DType::i64, {8, 384})}};
+  const StepWork work = step_work(r);
+  REQUIRE(work.attentions.size() == 4);
+  CHECK((work.attentions[0].causal && work.attentions[0].lengths));
+  CHECK(work.attentions[1].bias == Dims{8, 1, 384, 384});
+  require_plans("GPT-2", work);
 }
 
 TEST_CASE("cuDNN plans causal attention, lengths and dropout by a given mask for an H100", "[cudnn]") {
@@ -81,6 +104,10 @@ TEST_CASE("cuDNN plans causal attention, lengths and dropout by a given mask for
       form("causal with lengths", [](Attention& a) { a.causal = a.lengths = true; });
       form("causal with dropout", [](Attention& a) {
         a.causal = true;
+        a.kept_scale = 1 / 0.9;
+      });
+      form("causal with lengths and dropout", [](Attention& a) {
+        a.causal = a.lengths = true;
         a.kept_scale = 1 / 0.9;
       });
     }

@@ -40,12 +40,12 @@ bool Cudnn::open() {
   return handle_ != nullptr;
 }
 
-DeviceMemory Cudnn::workspace(int64_t bytes) {
-  if (bytes > workspace_bytes_) {
-    workspace_ = in_phase("cuDNN's workspace", [&] { return device_.allocate(bytes); });
-    workspace_bytes_ = bytes;
+DeviceMemory SharedMemory::get(CudaDevice& device, int64_t bytes, const char* phase) {
+  if (bytes > bytes_) {
+    memory_ = in_phase(phase, [&] { return device.allocate(bytes); });
+    bytes_ = bytes;
   }
-  return workspace_;
+  return memory_;
 }
 
 bool PlanBound::take() {

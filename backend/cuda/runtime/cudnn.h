@@ -13,6 +13,17 @@ struct cudnnContext;
 
 namespace amp::cuda {
 
+// Device memory that grows, shared by all who ask: work on the stream is ordered. Those who asked before it grew, and
+// what was recorded with them, keep the one they have.
+class SharedMemory {
+ public:
+  DeviceMemory get(CudaDevice& device, int64_t bytes, const char* phase);
+
+ private:
+  DeviceMemory memory_;
+  int64_t bytes_ = 0;
+};
+
 // The library is opened when it is first asked for something. Destroy it before the device's stream; plans may outlive
 // it, but not run.
 class Cudnn {
@@ -26,16 +37,14 @@ class Cudnn {
   bool open();
   std::shared_ptr<cudnnContext> handle() const { return handle_; }
   CudaDevice& device() const { return device_; }
-  // Shared by all plans: work on the stream is ordered. Plans made before it grew, and what was recorded with them,
-  // keep the one they know.
-  DeviceMemory workspace(int64_t bytes);
+  // Shared by all plans.
+  DeviceMemory workspace(int64_t bytes) { return workspace_.get(device_, bytes, "cuDNN's workspace"); }
 
  private:
   CudaDevice& device_;
   bool tried_ = false;
   std::shared_ptr<cudnnContext> handle_;
-  DeviceMemory workspace_;
-  int64_t workspace_bytes_ = 0;
+  SharedMemory workspace_;
 };
 
 // Counts the plans of one kind that are compiled in a run. cuDNN needs up to a second for one, and batches of ever new

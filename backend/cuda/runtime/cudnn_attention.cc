@@ -49,9 +49,14 @@ class Plan final : public LibraryAttention {
         choices_(std::move(choices)) {}
 
   // False: cuDNN has nothing for it.
-  bool choose(Cudnn& cudnn) {
+  bool choose(Cudnn& cudnn, SharedMemory& kept) {
+    const int64_t bytes =
+        what_.kept_scale == 0 ? 0 : what_.batch * what_.heads * what_.queries * what_.keys * size_of(what_.type);
+    if (bytes > kMostKept) return false;
     describe_attention(graph_, what_);
-    return compile(graph_, cudnn, {kAttentionWorkspace}, workspace_);
+    if (!compile(graph_, cudnn, {kAttentionWorkspace}, workspace_)) return false;
+    if (bytes > 0) kept_ = kept.get(cudnn.device(), bytes, "dropout for cuDNN");
+    return true;
   }
 
   std::string name() const override { return "cuDNN"; }
@@ -75,6 +80,7 @@ class Plan final : public LibraryAttention {
     }
     return graph_.execute(handle_.get(), at, workspace_.get()).is_good();
   }
+  void* kept() override { return kept_.get(); }
   double milliseconds(const Kernel& work) override { return amp::cuda::milliseconds(stream_, work); }
   std::optional<bool> known_faster() const override {
     const std::optional<std::string> choice = choices_->find(key_);
@@ -90,7 +96,7 @@ class Plan final : public LibraryAttention {
   std::string key_;
   std::shared_ptr<AutotuneCache> choices_;
   cudnn_frontend::graph::Graph graph_;
-  DeviceMemory workspace_;
+  DeviceMemory workspace_, kept_;
 };
 
 }  // namespace
@@ -100,7 +106,7 @@ std::shared_ptr<LibraryAttention> CudnnAttention::plan(const Attention& what) {
   const std::string key = key_of(what);
   return plans_.find(key, [&] {
     auto plan = std::make_shared<Plan>(cudnn_, what, key, choices_);
-    return plan->choose(cudnn_) ? plan : nullptr;
+    return plan->choose(cudnn_, kept_) ? plan : nullptr;
   });
 }
 

@@ -19,13 +19,14 @@ class CudnnAttention {
   // gpu: names the file that choices are kept in.
   CudnnAttention(Cudnn& cudnn, const std::string& gpu);
 
-  // Null where cuDNN has nothing for it: no deterministic gradient within 1 GiB of workspace (shared by all plans).
-  // Plans are shared by all who ask for the same. Runs nothing.
+  // Null where cuDNN has nothing for it: no deterministic gradient within 1 GiB of workspace (shared by all plans), or
+  // bits of dropout that need more than that. Plans are shared by all who ask for the same. Runs nothing.
   std::shared_ptr<LibraryAttention> plan(const Attention& what);
 
  private:
   Cudnn& cudnn_;
   std::shared_ptr<AutotuneCache> choices_;
+  SharedMemory kept_;  // bits of dropout
   CudnnPlans<LibraryAttention> plans_{kMostPlans, "attentions"};
 };
 

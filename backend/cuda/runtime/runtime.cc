@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 
+#include "backend/cuda/attention.h"
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/graph_capture.h"
 #include "backend/cuda/plain_product.h"
@@ -247,10 +248,11 @@ Device* open(const PluginOptions& options) {
 }
 
 PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
-// An allowance for kernels that CUDA loads at their first launch and for recordings; and cuDNN's workspace for
-// convolutions, twice, since plans keep the smaller buffer that they were made with.
+// An allowance for kernels that CUDA loads at their first launch and for recordings; cuDNN's workspace for
+// convolutions, twice, since plans keep the smaller buffer that they were made with; and the bits of dropout for its
+// attention.
 int64_t library_bytes(const Graph& g) {
-  return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * CudnnConvolution::kMostWorkspace : 0);
+  return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * CudnnConvolution::kMostWorkspace : 0) + kept_bytes(g);
 }
 
 bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nullptr; }
