@@ -1,5 +1,5 @@
 // A lower bound of a node's arithmetic and memory traffic, from its shapes only. Measured times are compared with
-// it (trainer/compile/step_profile.h), and the estimate of a step is built from it (backend/cuda/dry_device.h).
+// it (trainer/compile/step_profile.h), and the estimate of a step is built from it (tests/emulator/dry_device.h).
 #pragma once
 
 #include "backend/kernel.h"

@@ -49,7 +49,7 @@ add_custom_command(OUTPUT ${functor_texts} ${functor_code}
           "-DOPERATORS=${operator_texts_arg}" -P ${CMAKE_SOURCE_DIR}/cmake/functors.cmake
   DEPENDS ${text_files} VERBATIM)
 set(cuda_host_sources backend/cuda/nccl.cc ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # no device code: compiled for the host
-add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} backend/cuda/emulator.cc backend/cuda/emulated_device.cc backend/cuda/dry_device.cc)
+add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} tests/emulator/emulator.cc tests/emulator/emulated_device.cc tests/emulator/dry_device.cc)
 target_include_directories(cuda_emulated PRIVATE ${CMAKE_BINARY_DIR}/generated)
 target_compile_definitions(cuda_emulated PRIVATE AMP_CUDA_UNIT)
 target_compile_options(cuda_emulated PRIVATE -Wno-unused -Wno-missing-field-initializers)

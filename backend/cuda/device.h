@@ -1,6 +1,6 @@
-// CudaDevice: what the real device (runtime.cu) and the emulated one (emulated_device.cc) share, and what kernels ask
-// of either:
-// a stream to launch on, and matrix products. Nothing here needs CUDA's headers.
+// CudaDevice: what the real device (runtime/runtime.cc) and the devices of tests (tests/emulator) share, and what
+// kernels ask of each: a stream to launch on, and matrix products.
+// Nothing here needs the headers of CUDA.
 #pragma once
 
 #include <functional>
@@ -89,7 +89,7 @@ class CudaDevice : public Device {
   // Called once a step: returns when the device has done all but what was asked of it since the `ahead` calls before,
   // so that what the host learns is never older.
   virtual void pace(int ahead) = 0;
-  // False: launches are noted, nothing is computed (dry_device.h).
+  // False: launches are noted, nothing is computed (tests/emulator/dry_device.h).
   virtual bool computes() const { return true; }
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;

@@ -1,7 +1,7 @@
-// The emulator: runs kernels on the CPU, one block after another, so that their arithmetic, their index maps and their
-// synchronisation are tested without a GPU. Threads of a cooperative kernel are fibers that switch where threads meet;
-// others run to their end, one after the other. With reversed() the threads of a block run from the last to the first:
-// a kernel whose result changes lacks a sync.
+// The emulator: runs kernels on the CPU, one block after another, to test arithmetic, index maps and synchronization.
+// The dialect (thread.cuh) calls it where nvcc does not compile; tests/emulator implements it, no product links it.
+// Threads of a cooperative kernel are fibers that switch where threads meet; others run to their end, in turn.
+// With reversed() the threads of a block run from the last to the first: a kernel whose result changes lacks a sync.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/dry_device.h"
 #include "bench/roofline/bert.h"
 #include "bench/roofline/unet.h"
+#include "tests/emulator/dry_device.h"
 #include "trainer/compile/session.h"
 
 namespace amp {

@@ -2,7 +2,6 @@
 // and in the emulator.
 #include <catch2/catch_all.hpp>
 
-#include "backend/cuda/emulated_device.h"
 #include "importer/surgery/dropout.h"
 #include "ops/norm_sums.h"
 #include "ops/passes/add_norm_fusion.h"
@@ -12,6 +11,7 @@
 #include "tests/cuda/gpu.h"
 #include "tests/cuda/on_device.h"
 #include "tests/cuda/trained.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/ops/one_node.h"
 #include "tests/support.h"
 

@@ -4,12 +4,12 @@
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
-#include "backend/cuda/emulated_device.h"
 #include "backend/cuda/emulator.h"
 #include "backend/interpreter.h"
 #include "base/cat.h"
 #include "tests/cuda/deviation.h"
 #include "tests/cuda/guarded.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/ops/case_run.h"
 #include "tests/ops/one_node.h"
 

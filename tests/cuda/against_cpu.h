@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/emulated_device.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {

@@ -5,10 +5,10 @@
 
 #include "backend/channels_last.h"
 #include "backend/cuda/convolution.h"
-#include "backend/cuda/emulated_device.h"
 #include "backend/interpreter.h"
 #include "ops/passes/channels_last.h"
 #include "tests/cuda/trained.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/support.h"
 
 using namespace amp;

@@ -2,8 +2,8 @@
 #include <catch2/catch_all.hpp>
 
 #include "backend/arena.h"
-#include "backend/cuda/emulated_device.h"
 #include "backend/cuda/launch.cuh"
+#include "tests/emulator/emulated_device.h"
 
 using namespace amp;
 using namespace amp::cuda;

@@ -5,7 +5,7 @@
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
-#include "backend/cuda/emulated_device.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/trainer/small_run.h"
 #include "trainer/compile/host_terms.h"
 #include "trainer/loop/micro_batches.h"

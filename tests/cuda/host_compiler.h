@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/emulated_device.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/support.h"
 
 namespace amp::test {

@@ -1,12 +1,12 @@
 // Indices and labels out of range on a device whose kernels cannot report errors: the errors equal the CPU's.
 #include <catch2/catch_all.hpp>
 
-#include "backend/cuda/emulated_device.h"
 #include "backend/interpreter.h"
 #include "backend/program.h"
 #include "base/error.h"
 #include "graph/builder.h"
 #include "tests/cuda/gpu.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
 

@@ -5,9 +5,9 @@
 #include <catch2/catch_all.hpp>
 #include <cstring>
 
-#include "backend/cuda/emulated_device.h"
 #include "base/error.h"
 #include "tests/cuda/gpu.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
 #include "trainer/compile/update_profile.h"

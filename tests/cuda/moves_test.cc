@@ -6,11 +6,11 @@
 #include <random>
 
 #include "backend/cuda/divide.cuh"
-#include "backend/cuda/emulated_device.h"
 #include "backend/cuda/emulator.h"
 #include "backend/cuda/sort.cuh"
 #include "backend/interpreter.h"
 #include "tests/cuda/guarded.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/ops/one_node.h"
 
 using namespace amp;

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "backend/cuda/emulated_device.h"
 #include "tests/cuda/gpu.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/errors.h"
 #include "tests/nccl/fake_nccl.h"
 #include "tests/trainer/ranked_run.h"

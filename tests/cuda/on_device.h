@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "backend/cuda/emulated_device.h"
 #include "graph/graph.h"
 #include "tests/cuda/guarded.h"
+#include "tests/emulator/emulated_device.h"
 
 namespace amp::test {
 

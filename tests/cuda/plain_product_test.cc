@@ -4,8 +4,8 @@
 
 #include <catch2/catch_all.hpp>
 
-#include "backend/cuda/emulated_device.h"
 #include "base/dtype.h"
+#include "tests/emulator/emulated_device.h"
 
 using namespace amp;
 using namespace amp::cuda;

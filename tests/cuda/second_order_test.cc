@@ -3,7 +3,7 @@
 
 #include <catch2/catch_all.hpp>
 
-#include "backend/cuda/emulated_device.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/support.h"
 
 using namespace amp;

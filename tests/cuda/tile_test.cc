@@ -5,7 +5,7 @@
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
-#include "backend/cuda/emulated_device.h"
+#include "tests/emulator/emulated_device.h"
 
 using namespace amp;
 using namespace amp::cuda;

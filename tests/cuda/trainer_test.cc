@@ -10,11 +10,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "backend/cuda/emulated_device.h"
 #include "data/tensor_dataset.h"
 #include "importer/surgery/dropout.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
 

@@ -1,8 +1,8 @@
 // The optimizer update on the emulated device, which must not wait for the device.
 #include <catch2/catch_all.hpp>
 
-#include "backend/cuda/emulated_device.h"
 #include "tests/cuda/update_check.h"
+#include "tests/emulator/emulated_device.h"
 
 using namespace amp;
 using namespace amp::test;

@@ -1,9 +1,9 @@
 // Imported models on the emulated device: gradients and ten steps of SGD and AdamW against PyTorch's, as on the CPU.
 #include <catch2/catch_all.hpp>
 
-#include "backend/cuda/emulated_device.h"
 #include "tests/cuda/gpu.h"
 #include "tests/cuda/trained.h"
+#include "tests/emulator/emulated_device.h"
 #include "tests/ops/one_node.h"
 #include "tests/support.h"
 

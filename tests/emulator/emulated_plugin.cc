@@ -1,8 +1,8 @@
 // The emulated CUDA device as a plugin in a separate shared library. In test_cuda, program and device are one binary,
 // which hides what a plugin lacks: the program's tables of operators, losses and optimizers.
 #include "backend/cuda/convolution.h"
-#include "backend/cuda/emulated_device.h"
 #include "backend/plugin.h"
+#include "tests/emulator/emulated_device.h"
 
 namespace amp::cuda {
 

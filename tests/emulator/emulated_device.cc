@@ -1,4 +1,4 @@
-#include "backend/cuda/emulated_device.h"
+#include "tests/emulator/emulated_device.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "backend/cuda/dry_device.h"
+#include "tests/emulator/dry_device.h"
 
 #include <cstring>
 
