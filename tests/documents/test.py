@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "bench/README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("models/*/README.md")])
 NOT_YET_WRAPPED = set("""
-cuda.md""".split())
+""".split())
 BANNED = {
     r"\bspelled out\b": "unfused, expanded, written as single operators",
     r"\btold apart\b": "distinguished",
