@@ -19,6 +19,7 @@
 #include "run/model/model_file.h"
 #include "run/prepare/objective.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -35,7 +36,8 @@ struct Row {
 
 class Checker {
  public:
-  Checker(const RunSpec& spec, Task task, DataReport& report) : spec_(spec), task_(task), report_(report) {
+  Checker(const RunSpec& spec, Task task, DataReport& report)
+      : spec_(spec), task_(task), rule_(task_rule(task)), report_(report) {
     if (const std::string path = tokenizer_path(spec); !path.empty())
       tokenizer_ = open_tokenizer(path, tokenizer_options(spec.data.text));
   }
@@ -49,7 +51,7 @@ class Checker {
       f.rows = rows.size();
       if (rows.table) report_.notes(rows.table->notes());
       language_.reset();
-      if (task_ == Task::language && tokenizer_)
+      if (rule_.text == TextForm::own_tokens && tokenizer_)
         language_ = std::make_unique<LanguageReader>(*rows.table, *tokenizer_, chat_template_of(spec, *tokenizer_),
                                                      language_options(spec, 0));
       std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
@@ -76,7 +78,7 @@ class Checker {
       const Question& q = rows.key->questions[i];
       return {{q.text, rows.key->passages[q.passage]}, {}, place(q.file, q.line)};
     }
-    if (task_ == Task::token) {
+    if (rule_.text == TextForm::tagged_words) {
       const TaggedText& t = rows.tagged[i];
       return {{join(t.words, " ")}, t.tags, place(t.file, t.line)};
     }
@@ -88,7 +90,7 @@ class Checker {
                              : table.has(r, c)   ? table.text(r, c)
                                                  : std::string_view());
     }
-    if (writes_text(task_) || task_ == Task::retrieval) return out;
+    if (rule_.writes_text() || rule_.embeddings) return out;
     const size_t c = table.column(*data.label_column);
     if (table.has(r, c)) out.labels.emplace_back(table.is_json(r, c) ? table.json(r, c) : table.text(r, c));
     return out;
@@ -98,10 +100,9 @@ class Checker {
     for (const std::string& t : row.texts) {
       if (t.find_first_not_of(" \t\r\n") == std::string::npos) problem(row.where, "the text is empty");
     }
-    const bool classes = task_ == Task::classification || task_ == Task::token;
-    if (task_ == Task::classification && (row.labels.empty() || row.labels[0].empty()))
-      problem(row.where, "there is no label");
-    if (task_ == Task::regression && !row.labels.empty()) number(row);
+    const bool classes = rule_.has_classes() || rule_.labels == LabelForm::tokens;
+    if (rule_.has_classes() && (row.labels.empty() || row.labels[0].empty())) problem(row.where, "there is no label");
+    if (rule_.has_numbers() && !row.labels.empty()) number(row);
     for (const std::string& label : row.labels) {
       if (!classes) break;
       ++f.labels[label];
@@ -118,7 +119,7 @@ class Checker {
     if (!training) report_.in_both += training_.count(text) > 0;
     if (!tokenizer_) return;
     if (language_) return learnt(row, r, length);
-    if (task_ == Task::seq2seq && row.texts.size() == 2) {
+    if (rule_.text == TextForm::source_and_target && row.texts.size() == 2) {
       const auto source = static_cast<int64_t>(
                      tokenizer_->encode(*spec_.data.language.source_prefix + row.texts[0]).ids.size()),
                  target = static_cast<int64_t>(tokenizer_->encode(row.texts[1]).ids.size());
@@ -164,15 +165,16 @@ class Checker {
       f.lengths.emplace_back(to, std::upper_bound(begin, lengths.end(), to) - begin);
     }
     const int64_t most = *spec_.data.text.max_seq_len;
-    if (most > 0 && task_ != Task::seq2seq)
+    if (most > 0 && rule_.text != TextForm::source_and_target)
       f.cut = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), most);
   }
 
   const RunSpec& spec_;
   Task task_;
+  const TaskRule& rule_;
   DataReport& report_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<LanguageReader> language_;  // reads the current file, for Task::language
+  std::unique_ptr<LanguageReader> language_;  // reads the current file, if its tokens are the labels
   std::map<std::string, int64_t> known_;
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
   Seen training_, validation_;
@@ -221,7 +223,7 @@ DataReport check_data(const RunSpec& given, const Log& log) {
     if (e.exit() != Exit::data) throw;
   }
   if (kind == DataKind::images) return check_images(spec, task);
-  if (spec.data.text.text_columns->empty() && task != Task::token && task != Task::span)
+  if (spec.data.text.text_columns->empty() && task_rule(task).from_table())
     fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
   report.task = name_of(task);
   Checker checker(spec, task, report);

@@ -17,6 +17,7 @@
 #include "run/prepare/common.h"
 #include "run/prepare/objective.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -105,17 +106,17 @@ class FeatureChecker {
         continue;
       }
       const std::optional<double> y = read_number(column.texts[r]);
-      if (task_ == Task::regression && y && !transform.takes(*y))
+      if (task_rule(task_).has_numbers() && y && !transform.takes(*y))
         report_.problem(where,
                         cat("the target ", column.texts[r], " is none that ", *data.tables.target_transform, " takes"));
-      if (task_ != Task::classification) continue;
+      if (!task_rule(task_).has_classes()) continue;
       const std::string label(column.texts[r]);
       ++f.labels[label];
       if (!training && !labels_.empty() && !labels_.count(label))
         report_.problem(where, cat("the label '", printable(label), "' is not in the training data"));
     }
     if (training) labels_ = f.labels;
-    if (task_ == Task::regression) f.columns.push_back(numbers(table, name, "target"));
+    if (task_rule(task_).has_numbers()) f.columns.push_back(numbers(table, name, "target"));
   }
 
   DataReport& report_;
@@ -166,7 +167,7 @@ DataReport check_features(const RunSpec& given, const Log& log) {
   FeatureChecker checker(report, task);
   told(spec.data.train, [&] { checker.file(spec.data, *train, spec.data.train, true); });
   if (report.problems == 0) told(spec.model.model, [&] { look_at_model(spec, *train, task, report); });
-  if (!report.files.empty() && task == Task::classification) report.check_spelling(report.files.front());
+  if (!report.files.empty() && task_rule(task).has_classes()) report.check_spelling(report.files.front());
   train.reset();
   if (!spec.data.val.empty())
     told(spec.data.val,

@@ -21,6 +21,7 @@
 #include "run/data/data.h"
 #include "run/data/images.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -72,7 +73,8 @@ class ImageChecker {
       const std::vector<std::string> paths =
           image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
       std::vector<std::string> masks(paths.size());
-      if (task_ == Task::segmentation) masks = image_paths(table, *spec.data.label_column, spec.data.images.image_root);
+      if (task_rule(task_).has_masks())
+        masks = image_paths(table, *spec.data.label_column, spec.data.images.image_root);
       const ImageStore store(paths);
       std::vector<Look> looks(paths.size());
       const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -86,7 +88,7 @@ class ImageChecker {
       if (e.exit() != Exit::data) throw;
       report_.problem(name, e.fact());
     }
-    if (training && task_ == Task::classification) report_.check_spelling(f);
+    if (training && task_rule(task_).has_classes()) report_.check_spelling(f);
     if (training) known_ = f.labels;
   }
 
@@ -97,7 +99,7 @@ class ImageChecker {
     std::string label;
     const size_t c = table.column(*data.label_column);
     if (table.has(r, c)) label = table.is_json(r, c) ? table.json(r, c) : table.text(r, c);
-    if (task_ == Task::classification) {
+    if (task_rule(task_).has_classes()) {
       if (label.empty()) report_.problem(table.where(r), "there is no label");
       ++f.labels[label];
       if (!training && !known_.empty() && !known_.count(label))
@@ -107,7 +109,7 @@ class ImageChecker {
     const auto [seen, fresh] = (training ? training_ : validation_).emplace(look.sum, std::pair{label, table.where(r)});
     if (!fresh) {
       ++f.duplicates;
-      if (task_ != Task::segmentation && seen->second.first != label)
+      if (!task_rule(task_).has_masks() && seen->second.first != label)
         report_.problem(table.where(r), cat("the image of ", seen->second.second, " has another label here"));
     }
     if (!training) report_.in_both += training_.count(look.sum) > 0;

@@ -25,6 +25,7 @@
 #include "run/prepare/losses.h"
 #include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -88,9 +89,7 @@ AnswerOptions answer_options(const TextSpec& text) {
   return {*text.max_answer_length, text.n_best_size, *text.version_2_with_negative, *text.null_score_diff_threshold};
 }
 
-bool has_named_classes(Task task) {
-  return task == Task::classification || task == Task::token || task == Task::multilabel || task == Task::segmentation;
-}
+bool has_named_classes(Task task) { return task_rule(task).named_classes; }
 
 static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
   const std::vector<LossSpec> losses = asked_losses(spec).parts;
@@ -124,23 +123,24 @@ Task text_task(const RunSpec& spec) {
 
 DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training) {
   if (!has_named_classes(task)) return {};
-  if (task == Task::token) {
+  const TaskRule& rule = task_rule(task);
+  if (rule.text == TextForm::tagged_words) {
     const std::vector<TaggedText> texts = read_text_rows(spec, path, task).tagged;
     return {training ? find_tags(texts, path) : distinct_tags(texts)};
   }
   const bool images = data_kind(spec.data, path) == DataKind::images;
-  if (images && task == Task::segmentation) return {};  // pixel values are the class ids
-  if (images && task == Task::classification) {
+  if (images && rule.has_masks()) return {};  // pixel values are the class ids
+  if (images && rule.has_classes()) {
     if (std::vector<std::string> numbered = numbered_image_classes(spec.data, path); !numbered.empty())
       return {std::move(numbered), true};
   }
   const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
-  if (task == Task::multilabel) {
+  if (rule.labels == LabelForm::sets) {
     std::vector<std::string> names = find_names(label_sets(table, *spec.data.label_column));
     std::vector<std::string> columns = joined_labels(table, *spec.data.label_column);
     return columns.empty() ? DataLabels{std::move(names)} : DataLabels{std::move(columns), true};
   }
-  if (task != Task::classification) {
+  if (!rule.has_classes()) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
@@ -184,15 +184,11 @@ std::string require_tokenizer(const RunSpec& spec) {
 TextOptions text_options(const DataSpec& data, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   TextOptions t;
   t.text_columns = *data.text.text_columns;
-  const bool own = writes_text(needs.task);  // the labels are the text's own token ids
+  const TaskRule& rule = task_rule(needs.task);
+  const bool own = rule.writes_text();  // the labels are the text's own token ids
   if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *data.label_column;
   t.sides = needs.sides;
-  t.labels = needs.task == Task::regression   ? LabelForm::numbers
-             : needs.task == Task::multilabel ? LabelForm::sets
-             : needs.task == Task::token      ? LabelForm::tokens
-             : needs.task == Task::span       ? LabelForm::spans
-             : needs.task == Task::language   ? LabelForm::ids
-                                              : LabelForm::classes;
+  t.labels = rule.has_masks() ? LabelForm::classes : rule.labels.value_or(LabelForm::classes);
   t.classes = needs.classes;
   t.max_seq_len = *data.text.max_seq_len;
   t.pad_to_multiple = data.text.pad_to_multiple;
@@ -214,20 +210,21 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   }
   if (rows.table && !t.label_column.empty()) rows.table->column(t.label_column, needs.column_hint);
   std::unique_ptr<Dataset> data;
-  if (needs.tell_matches && needs.task == Task::token)
+  const TaskRule& rule = task_rule(needs.task);
+  if (needs.tell_matches && rule.text == TextForm::tagged_words)
     tell_matches(distinct_tags(rows.tagged), rows.names.at(0), needs.classes, needs.log);
-  if (needs.tell_matches && needs.task == Task::classification)
+  if (needs.tell_matches && rule.has_classes())
     tell_matches(distinct_labels(*rows.table, t.label_column), rows.table->name(), needs.classes, needs.log);
-  if (needs.task == Task::token) {
+  if (rule.text == TextForm::tagged_words) {
     data = make_labelled_dataset(needs.labelled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
                                                 : encode_words(rows.tagged, *tokenizer, longest),
                                  rows.names, *tokenizer, specs, t);
-  } else if (needs.task == Task::span) {
+  } else if (rule.text == TextForm::questions) {
     std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.data.text.doc_stride);
     data = make_labelled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
-  } else if (needs.task == Task::seq2seq) {
+  } else if (rule.text == TextForm::source_and_target) {
     data = open_seq2seq_dataset(spec, rows, *tokenizer, specs, needs);
-  } else if (needs.task == Task::language) {
+  } else if (rule.text == TextForm::own_tokens) {
     data = open_language_dataset(spec, rows, *tokenizer, specs, t, needs);
   } else {
     data = make_text_dataset(*rows.table, *tokenizer, specs, t);
@@ -271,8 +268,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     return open_feature_dataset(read_feature_table(spec, path, needs.features.get(), needs.log), graph, needs);
   }
   if (kind == DataKind::text) {
-    const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
-    if (spec.data.text.text_columns->empty() && !tagged && !questions)
+    if (spec.data.text.text_columns->empty() && task_rule(needs.task).from_table())
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
            "name the column that holds the text; a table of image files: --image_column, of features: --target");
     require_tokenizer(spec);

@@ -21,6 +21,7 @@
 #include "run/model/model_classes.h"
 #include "run/prepare/objective.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -61,7 +62,7 @@ std::vector<Join> fitted_joins(const TableSpec& tables, const std::string& path,
 
 FeatureLabels labels_of(const FeatureTable& table, const Features& features, const DataNeeds& needs) {
   if (!needs.labelled) return {};
-  if (needs.task == Task::regression)
+  if (task_rule(needs.task).has_numbers())
     return {target_numbers(table, features.target, features.target_transform), {}, {}};
   return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes.names};
 }
@@ -161,7 +162,7 @@ TableSpec with_absolute_joins(TableSpec tables) {
 
 // Columns that are numbers, or may be if the settings name none. Decimal marks are read only in these.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
-  const bool number_target = asked_task(spec) != Task::classification;
+  const bool number_target = !task_rule(asked_task(spec)).has_classes();
   std::vector<std::string> out = *spec.data.tables.continuous;
   if (fitted) {
     for (const NumberMap& n : fitted->numbers) out.push_back(n.column);
@@ -249,14 +250,14 @@ RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& 
 }
 
 std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable& table, Task task) {
-  if (task != Task::classification && task != Task::regression)
+  if (!task_rule(task).tables)
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
-         "tables are for classification and regression");
-  if (task == Task::classification && *data.tables.target_transform != "none")
+         cat("tables are for ", task_names(&TaskRule::tables)));
+  if (!task_rule(task).has_numbers() && *data.tables.target_transform != "none")
     fail(Exit::usage, "E_USAGE",
-         cat("--target_transform ", *data.tables.target_transform, " is for numbers, the task is classification"),
+         cat("--target_transform ", *data.tables.target_transform, " is for numbers, the task is ", name_of(task)),
          "leave one of them out");
-  if (task == Task::regression) return {};
+  if (task_rule(task).has_numbers()) return {};
   return find_classes(table.table(), target_column(data));
 }
 
@@ -271,7 +272,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (spec.data.val_split > 0)
     rows = split_samples(*all, spec.data.val_split, static_cast<uint64_t>(spec.device.seed)).train;
-  Features out = fit_features(table, schema, rows, needs.task == Task::regression);
+  Features out = fit_features(table, schema, rows, task_rule(needs.task).has_numbers());
   try {
     const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
     check_codes(out, graph, inputs);
@@ -311,7 +312,7 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
                        " of unknown categories (code 0)"));
   }
-  if (needs.tell_matches && needs.task == Task::classification)
+  if (needs.tell_matches && task_rule(needs.task).has_classes())
     tell_matches(distinct_labels(table.table(), features.target), table.table().name(), needs.classes, needs.log);
   return make_feature_dataset(table, features, values, inputs, labels_of(table, features, needs));
 }

@@ -22,6 +22,7 @@
 #include "run/model/model_classes.h"
 #include "run/model/preprocessor_config.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -99,19 +100,11 @@ std::string counts_of(std::span<const ImageSize> sizes, std::span<const int32_t>
 namespace {
 
 LabelForm label_form(Task task) {
-  switch (task) {
-    case Task::regression:
-      return LabelForm::numbers;
-    case Task::multilabel:
-      return LabelForm::sets;
-    case Task::segmentation:
-      return LabelForm::masks;
-    case Task::classification:
-      return LabelForm::classes;
-    default:
-      fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that images could have"),
-           "images are for classification, regression, multilabel and segmentation");
-  }
+  const TaskRule& rule = task_rule(task);
+  if (!rule.images)
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that images could have"),
+         cat("images are for ", task_names(&TaskRule::images)));
+  return *rule.labels;
 }
 
 MaskValues mask_values(const ImageSpec& images) {
@@ -147,7 +140,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   const std::vector<std::string> paths =
       image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
   if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
-  const bool masks = needs.task == Task::segmentation;
+  const bool masks = task_rule(needs.task).has_masks();
   const std::vector<ImageSize> sizes = image_sizes(spec.data.images);
   for (const ImageSize size : sizes) require_size(graph, input, masks, size);
   if (*spec.data.images.transforms == "auto" || *spec.data.images.eval_transforms == "auto") {
@@ -185,7 +178,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
 static void require_one_label_an_image(const DataNeeds& needs, const std::vector<InputSpec>& inputs) {
   const bool fed = std::any_of(inputs.begin(), inputs.end(),
                                [](const InputSpec& i) { return text_role(i.name) == TextRole::label; });
-  if (needs.task == Task::segmentation || fed)
+  if (task_rule(needs.task).has_masks() || fed)
     fail(Exit::usage, "E_MIXUP",
          fed ? "--mixup and --cutmix make probabilities of labels, which this model takes as an input"
              : "--mixup and --cutmix mix one label an image, segmentation has one a pixel",
@@ -195,7 +188,7 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
   tell_images(image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root),
-              needs.labelled && needs.task == Task::segmentation, needs.log);
+              needs.labelled && task_rule(needs.task).has_masks(), needs.log);
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
   inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   ImageOptions o;
@@ -211,7 +204,7 @@ std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& ta
   o.sizes = image_sizes(spec.data.images);
   o.seed = static_cast<uint64_t>(spec.device.seed);
   o.threads = loading_threads(spec);
-  if (needs.tell_matches && needs.task == Task::classification)
+  if (needs.tell_matches && task_rule(needs.task).has_classes())
     tell_matches(distinct_labels(table, o.label_column), table.name(), needs.classes, needs.log);
   std::unique_ptr<Dataset> data = make_image_dataset(table, inputs, o, needs.training);
   if (!o.sizes.empty())

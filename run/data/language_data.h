@@ -18,7 +18,7 @@ struct RunSpec;
 LanguageOptions language_options(const RunSpec& spec, int64_t most);
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
 
-// Source and target texts (Task::seq2seq), from two --text_columns.
+// Source and target texts (TextForm::source_and_target), from two --text_columns.
 std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs);
 int64_t longest_target(const DataSpec& data);                                     // tokens of a target; 0: no limit

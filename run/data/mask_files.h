@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "run/spec/images.h"
-#include "trainer/predictions/predictions.h"
+#include "trainer/tasks/predictions.h"
 
 namespace amp {
 

@@ -16,7 +16,9 @@
 #include "data/text_file.h"
 #include "data/tokenizer.h"
 #include "run/data/data.h"
+#include "run/prepare/objective.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -81,10 +83,11 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   Table table = Table::read(path, t);
   join_label_columns(table, *spec.data.label_column);
   const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
-  const std::string& task = *spec.objective.task;  // spaces of answers and target texts are kept
-  const bool names = task != "span" && task != "token" && task != "language" && task != "seq2seq";
+  const TaskRule& task = task_rule(asked_task(spec));
+  const bool names = task.text == TextForm::columns;  // spaces of answers and target texts are kept
   if (spec.data.trim_labels && names && table.has_column(label)) trim_labels(table, label);
-  if (spec.data.tables.target->empty() && (task == "regression" || (task == "auto" && spec.data.decimal == "comma")))
+  if (spec.data.tables.target->empty() &&
+      (task.has_numbers() || (*spec.objective.task == "auto" && spec.data.decimal == "comma")))
     read_decimal_marks(table, decimal_mark(spec.data.decimal), {label});
   if (!spec.data.label_map.empty() && table.has_column(*spec.data.label_column))
     table.replace(table.column(*spec.data.label_column), label_names(spec.data.label_map));
@@ -113,7 +116,8 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
   TextRows rows;
   rows.names = files_named(path);
   const std::vector<std::string>& columns = *spec.data.text.text_columns;
-  const bool tagged = task == Task::token, questions = task == Task::span,
+  const TextForm form = task_rule(task).text;
+  const bool tagged = form == TextForm::tagged_words, questions = form == TextForm::questions,
              may_have_none = *spec.data.text.version_2_with_negative;
   if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
   if (tagged && columns.size() > 1)

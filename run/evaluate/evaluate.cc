@@ -23,6 +23,7 @@
 #include "run/prepare/objective.h"
 #include "run/prepare/prepare.h"
 #include "run/train/finished_run.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -60,9 +61,9 @@ Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph&
   return task;
 }
 
-int64_t mask_classes(const SourceGraph& g, const Objective& objective) {
+int64_t mask_classes(const SourceGraph& g, const Objective& objective, Task task) {
   const LossSpec* const loss = measured_loss(objective);
-  return loss ? classes_of_output(g, g.find(loss->outputs.at(0)), Task::segmentation) : 0;
+  return loss ? classes_of_output(g, g.find(loss->outputs.at(0)), task) : 0;
 }
 
 // Returns the classes of the output that metrics are computed from.
@@ -121,7 +122,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
     needs.features = features_of(spec.data, record, log);
     objective.target = needs.features->target_transform;
   }
-  if (kind == DataKind::images && task == Task::segmentation) needs.mask_classes = mask_classes(g, objective);
+  if (kind == DataKind::images && task_rule(task).has_masks()) needs.mask_classes = mask_classes(g, objective, task);
   if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.data.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);

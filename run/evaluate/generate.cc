@@ -26,6 +26,7 @@
 #include "run/train/finished_run.h"
 #include "trainer/losses/loss.h"
 #include "trainer/metrics/metrics.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -39,9 +40,9 @@ std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   // the model computes this loss itself; its logits are another output
   if (own) spec.objective.loss = RunSpec::Texts{};
-  const Objective objective = writes_text(task) ? choose_objective(spec, g, {}, task, Log()) : Objective{};
+  const Objective objective = task_rule(task).writes_text() ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);
-  if (!loss || (task == Task::language && !loss_rule(loss->kind).next_token))
+  if (!loss || (task_rule(task).text == TextForm::own_tokens && !loss_rule(loss->kind).next_token))
     fail(Exit::usage, "E_TASK", "the model says of itself that it is no causal language model",
          "generate needs logits of each next token, (batch, length, vocabulary); --task language and --task seq2seq "
          "train such models");
@@ -170,7 +171,7 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   release_parameters(model);
   std::vector<GeneratedText> out;
   std::optional<Seq2SeqOptions> seq2seq;
-  if (task == Task::seq2seq) {
+  if (task_rule(task).text == TextForm::source_and_target) {
     seq2seq = seq2seq_options(spec, *tokenizer);
     seq2seq->max_target = max_new_tokens + 1;
   }

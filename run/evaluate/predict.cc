@@ -28,6 +28,7 @@
 #include "run/prepare/prepare.h"
 #include "run/train/finished_run.h"
 #include "trainer/losses/loss.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -181,7 +182,7 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
 
 // A single text column of a text comparison model is predicted as embeddings.
 Task as_asked(Task task, bool sides, const RunSpec& spec) {
-  return task == Task::regression && sides && spec.data.text.text_columns->size() == 1 ? Task::retrieval : task;
+  return task_rule(task).has_numbers() && sides && spec.data.text.text_columns->size() == 1 ? Task::retrieval : task;
 }
 
 // Returns the loss whose outputs decide what is predicted.
@@ -225,7 +226,7 @@ TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
     return rows;
   }
   const bool of_images = *spec.data.images.eval_transforms != "auto";
-  if (spec.data.text.text_columns->empty() && task != Task::token && task != Task::span)
+  if (spec.data.text.text_columns->empty() && task_rule(task).from_table())
     fail(Exit::usage, "E_USAGE",
          of_images ? "the model was trained on images, a table needs --image_column"
                    : "text needs --text_columns: the model does not say which it was trained on",
@@ -309,14 +310,14 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const DataKind kind = data_kind(spec.data, inputs);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
   const Task task = choose_task(spec, record, model, kind, log);
-  needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
+  needs.sides = text && wants_sides(spec) && (task_rule(task).has_numbers() || task_rule(task).embeddings);
   needs.task = as_asked(task, needs.sides, spec);
   require_predictions(needs.task, task, kind);
   const bool masks = names_folder(out);
-  if (masks && needs.task != Task::segmentation) require_prediction_file(out);
+  if (masks && !task_rule(needs.task).has_masks()) require_prediction_file(out);
   const std::string head =
-      text && (needs.sides || needs.task == Task::retrieval) ? embedding_output(spec, model, log) : std::string();
-  const LossSpec loss = choose_loss(spec, g, head, needs.task == Task::retrieval ? needs.task : task, log);
+      text && (needs.sides || task_rule(needs.task).embeddings) ? embedding_output(spec, model, log) : std::string();
+  const LossSpec loss = choose_loss(spec, g, head, task_rule(needs.task).embeddings ? needs.task : task, log);
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
   tell_fixed_shapes(fix_shapes(g, outputs), log);
@@ -346,7 +347,8 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   context.source_rows = data->source_rows();
   if (needs.sides) context.text_columns = *spec.data.text.text_columns;
   std::unique_ptr<Tokenizer> tokenizer;
-  if (needs.task == Task::language) tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec.data.text));
+  if (task_rule(needs.task).text == TextForm::own_tokens)
+    tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec.data.text));
   context.tokenizer = tokenizer.get();
   context.top_k = spec.data.text.top_k;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "run/data/text_rows.h"
-#include "trainer/predictions/predictions.h"
+#include "trainer/tasks/predictions.h"
 
 namespace amp {
 

@@ -20,6 +20,7 @@
 #include "data/transforms/resample.h"
 #include "run/data/data.h"
 #include "run/data/images.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -96,9 +97,10 @@ class SampleRows {
         task_(run.ready.task),
         data_(run.data.val->numbered()) {
     if (kind_ == DataKind::tensors) return;
-    if (kind_ == DataKind::text && writes_text(task_))
+    if (kind_ == DataKind::text && task_rule(task_).writes_text())
       tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_.data.text));
-    if (kind_ == DataKind::text && task_ == Task::language) return;  // a sequence may hold several rows or parts of one
+    if (kind_ == DataKind::text && task_rule(task_).text == TextForm::own_tokens)
+      return;  // a sequence may hold several rows or parts of one
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
       paths_ = image_paths(*rows_.table, image_path_column(spec_.data.images), spec_.data.images.image_root);
@@ -108,7 +110,7 @@ class SampleRows {
     }
   }
 
-  json text(const JudgedSample& s) const {
+  json text(const SampleRecord& s) const {
     json out = json::array();
     if (!s.passage.empty() || !s.question.empty()) return {{"question", cut(s.question)}, {"text", cut(s.passage)}};
     if (kind_ == DataKind::tensors) return out;
@@ -118,7 +120,7 @@ class SampleRows {
     const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s.sample)));
     std::vector<std::string> wanted = *spec_.data.text.text_columns;
     // candidates are shown as label and prediction
-    if (task_ == Task::retrieval && wanted.size() > 1) wanted.resize(1);
+    if (task_rule(task_).embeddings && wanted.size() > 1) wanted.resize(1);
     for (size_t c = 0; c < names.size() && c < cells.size() && out.size() < kCells; ++c) {
       const bool asked = wanted.empty() || std::find(wanted.begin(), wanted.end(), names[c]) != wanted.end();
       if (asked && !cells[c].is_null()) out.push_back({names[c], cut(text_of(cells[c]))});
@@ -141,13 +143,13 @@ class SampleRows {
   }
 
   bool pictures() const { return kind_ == DataKind::images; }
-  Image picture_of(const JudgedSample& s) const {
+  Image picture_of(const SampleRecord& s) const {
     const std::string& path = paths_.at(row_of(s.sample));
     return ImageStore({path}).read(path, 3);
   }
 
   // Returns the picture with the geometric transforms that the model's input had, so that the masks fit.
-  Image under_masks(const JudgedSample& s) const {
+  Image under_masks(const SampleRecord& s) const {
     ImageSample made{picture_of(s), std::nullopt};
     const Mask& mask = s.predicted_mask;
     const std::string whole = image_sizes(spec_.data.images).empty()
@@ -203,7 +205,7 @@ namespace {
 
 json number_or_null(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-json told(const JudgedSample& s, const SampleRows& data, const Dataset& numbered) {
+json told(const SampleRecord& s, const SampleRows& data, const Dataset& numbered) {
   json out = {{"where", cut(numbered.where(s.sample))}, {"error", number_or_null(s.error)}, {"text", data.text(s)}};
   if (s.predicted_mask.empty()) {
     const bool token = s.label_token >= 0, candidate = s.nearest >= 0;
@@ -228,24 +230,24 @@ SampleWriter::SampleWriter(const PreparedRun& run) : run_(run) {}
 SampleWriter::~SampleWriter() = default;
 
 void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::string& folder) {
-  std::vector<JudgedSample> wrong = worst.worst();
+  std::vector<SampleRecord> wrong = worst.worst();
   if (wrong.empty() && worst.always().empty()) return;
   if (!rows_) rows_ = std::make_unique<SampleRows>(run_);
   const SampleRows& data = *rows_;
   const Dataset& numbered = run_.data.val->numbered();
   json out = {{"step", step}, {"task", name_of(worst.task())}, {"worst", json::array()}, {"always", json::array()}};
   const bool masks = !worst.always().empty();
-  std::erase_if(wrong, [&](const JudgedSample& s) {  // already shown
+  std::erase_if(wrong, [&](const SampleRecord& s) {  // already shown
     return std::any_of(worst.always().begin(), worst.always().end(),
-                       [&](const JudgedSample& a) { return a.sample == s.sample; });
+                       [&](const SampleRecord& a) { return a.sample == s.sample; });
   });
   if (masks && wrong.size() > kMasks) wrong.resize(kMasks);
-  for (const JudgedSample& s : wrong) out["worst"].push_back(told(s, data, numbered));
-  for (const JudgedSample& s : worst.always()) out["always"].push_back(told(s, data, numbered));
+  for (const SampleRecord& s : wrong) out["worst"].push_back(told(s, data, numbered));
+  for (const SampleRecord& s : worst.always()) out["always"].push_back(told(s, data, numbered));
   if (masks) {
     int16_t most = 0;
-    for (const std::vector<JudgedSample>* list : {&std::as_const(wrong), &worst.always()}) {
-      for (const JudgedSample& s : *list) {
+    for (const std::vector<SampleRecord>* list : {&std::as_const(wrong), &worst.always()}) {
+      for (const SampleRecord& s : *list) {
         for (const Mask* m : {&s.label_mask, &s.predicted_mask})
           most = std::max(most, *std::max_element(m->data.begin(), m->data.end()));
       }

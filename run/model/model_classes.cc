@@ -18,6 +18,7 @@
 #include "run/model/surgery.h"
 #include "run/prepare/losses.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -54,11 +55,6 @@ std::string config_path(const std::string& model) {
   }
   return {};
 }
-
-bool binary(Task task) { return task == Task::classification || task == Task::segmentation; }
-
-// A single output value distinguishes two classes.
-int64_t classes_of_head(int64_t outputs, Task task) { return outputs == 1 && binary(task) ? 2 : outputs; }
 
 void tell(const ClassOrder& order, const Log& log) {
   if (!order.classes.empty()) log.info(cat("classes: ", describe(order)));
@@ -122,11 +118,14 @@ ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task tas
   std::vector<int64_t> likely = {static_cast<int64_t>(labels.texts.size())};
   for (const KnownClasses& known : e.known) likely.push_back(static_cast<int64_t>(known.names.size()));
   if (!e.asked.empty()) likely = {static_cast<int64_t>(e.asked.size())};
-  e.head = classes_of_head(kept_outputs(spec.model, model.graph, task, likely), task);
+  const TaskRule& rule = task_rule(task);
+  for (int64_t& n : likely) n = rule.outputs_for(n);
+  e.head = rule.classes_of(kept_outputs(spec.model, model.graph, task, likely));
   e.new_head = never_trained(*model.doc);
   e.spare_outputs = kind == DataKind::features;
-  e.new_size = e.head > 0 ? 0 : spec.model.num_labels;
-  ClassOrder order = task == Task::segmentation ? mask_classes(e) : order_classes(e);
+  const int64_t asked = spec.model.num_labels;  // outputs
+  e.new_size = e.head > 0 ? 0 : rule.outputs == ClassOutputs::thresholds ? rule.classes_of(asked) : asked;
+  ClassOrder order = task_rule(task).has_masks() ? mask_classes(e) : order_classes(e);
   tell(order, log);
   return order;
 }
@@ -135,15 +134,15 @@ ClassOrder model_classes(const RunSpec& spec, const Imported& model, Task task, 
                          const DataLabels& labels, const Log& log) {
   ClassEvidence e = evidence_of(spec, model, labels);
   e.may_guess = false;
-  e.head = classes_of_head(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task), task);
-  ClassOrder order = task == Task::segmentation ? mask_classes(e) : order_classes(e);
+  e.head = task_rule(task).classes_of(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task));
+  ClassOrder order = task_rule(task).has_masks() ? mask_classes(e) : order_classes(e);
   tell(order, log);
   return order;
 }
 
 ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss, const Log& log) {
   const int64_t head =
-      classes_of_head(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task), task);
+      task_rule(task).classes_of(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task));
   for (const KnownClasses& known : known_classes(spec.model, model)) {
     if (head == static_cast<int64_t>(known.names.size()))
       return model_classes(spec, model, task, loss, {}, log).classes;

@@ -15,6 +15,7 @@
 #include "run/spec/spec.h"
 #include "run/train/finished_run.h"
 #include "trainer/losses/loss_text.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -62,13 +63,14 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
   }
   for (const char* name : kTextSettings) keep(name);
   if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
-  if (task == Task::span) {
+  const TextForm text = task_rule(task).text;
+  if (text == TextForm::questions) {
     for (const char* name : kSpanSettings) keep(name);
   }
-  if (task == Task::seq2seq) {
+  if (text == TextForm::source_and_target) {
     for (const char* name : kSeq2SeqSettings) keep(name);
   }
-  if (task == Task::language) {
+  if (text == TextForm::own_tokens) {
     for (const char* name : kLanguageSettings) keep(name);
     if (is_masked_language_model(spec)) {
       for (const char* name : kMaskingSettings) keep(name);

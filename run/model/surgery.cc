@@ -20,6 +20,7 @@
 #include "run/model/unknown_task.h"
 #include "run/prepare/common.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -37,12 +38,9 @@ int own_output(const ModelSpec& model, const SourceGraph& g) {
   return last;
 }
 
-std::string head_kind(const ModelSpec& model, const std::string& task) {
+std::string head_kind(const ModelSpec& model, const std::string& wanted) {
   if (model.head != "auto") return model.head;
-  for (const char* kind :
-       {"classification", "regression", "multilabel", "token", "span", "segmentation", "embedding"}) {
-    if (task == kind) return kind;
-  }
+  if (wanted != "none") return wanted;
   return !model.head_from.empty() ? "classification" : "none";
 }
 
@@ -194,10 +192,10 @@ std::vector<std::string> add_sentence_embedding(SourceGraph& g, const std::strin
 int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
   if (output < 0) return 0;
   const SourceValue& x = g.value(output);
-  const size_t rank = task == Task::token ? 3 : task == Task::segmentation ? 4 : 2;
+  const TaskRule& rule = task_rule(task);
+  const size_t rank = rule.output_rank, axis = rule.class_axis;
   Dims d;
   for (const Dim& dim : x.dims) d.push_back(dim.value);
-  const size_t axis = task == Task::segmentation ? 1 : rank - 1;
   if (!x.rank_known || (d.size() == rank && d[axis] < 0)) {
     try {
       d = probe_some_size(g, {output})[static_cast<size_t>(output)];
@@ -233,10 +231,10 @@ int64_t kept_outputs(const ModelSpec& model, const SourceGraph& g, Task task, co
   return 0;
 }
 
-Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {
+Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& head) {
   SourceGraph& g = model.graph;
   Shaped out;
-  out.head = head_kind(spec.model, task);
+  out.head = head_kind(spec.model, head);
   int cut = -1;
   if (!spec.model.cut_at.empty()) cut = cut_graph(g, spec.model.cut_at, out.lines);
   const int64_t asked = spec.model.num_labels;

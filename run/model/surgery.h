@@ -22,11 +22,11 @@ struct Shaped {
 };
 
 // Applies --cut_at, then keeps the model's own head (resized by --num_labels) or attaches a new one. classes: of the
-// data; 0: not known. task: "classification", ...; "none": not known. It decides the kind of a new head. Exit::usage
-// E_NUM_LABELS: the classifier has another size and no flag decides, or the size of a new head is not known.
-Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task);
+// data; 0: not known. head: the kind of a new head that the task needs ("classification", ...), or "none".
+// Exit::usage E_NUM_LABELS: the classifier has another size and no flag decides, or the size of a new head is not known.
+Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& head);
 
-// Finds the output that holds an embedding of texts, or adds one (shape_model() with task "embedding"); logs the
+// Finds the output that holds an embedding of texts, or adds one (shape_model() with head "embedding"); logs the
 // choice.
 Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log);
 // Adds the output sentence_embedding by modules.json of a sentence-transformers folder. Returns lines for the log;

@@ -6,6 +6,7 @@
 #include "importer/discover/output_activation.h"
 #include "run/prepare/losses.h"
 #include "run/spec/spec.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -44,7 +45,7 @@ std::string describe_unknown_task(const OutputLook& look) {
 }
 
 void require_known_task(const RunSpec& spec, const SourceGraph& g, DataKind kind, Task task) {
-  const bool whole = kind == DataKind::images && task != Task::segmentation;
+  const bool whole = kind == DataKind::images && !task_rule(task).has_masks();
   if (!whole && kind != DataKind::tensors) return;
   if (const OutputLook look = unknown_task(spec, g, whole))
     fail(Exit::usage, "E_LOSS_UNKNOWN", describe_unknown_task(look), kUnknownTaskHint);

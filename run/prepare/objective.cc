@@ -17,6 +17,7 @@
 #include "run/prepare/losses.h"
 #include "run/settings/values.h"
 #include "trainer/losses/loss.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -35,7 +36,7 @@ bool lacks_output(const RunSpec& spec) {
 
 bool wants_sides(const RunSpec& spec) {
   const Losses losses = asked_losses(spec);
-  if (losses.parts.empty()) return asked_task(spec) == Task::retrieval;
+  if (losses.parts.empty()) return task_rule(asked_task(spec)).embeddings;
   return std::any_of(losses.parts.begin(), losses.parts.end(),
                      [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
 }
@@ -43,12 +44,14 @@ bool wants_sides(const RunSpec& spec) {
 namespace {
 // Returns the default loss of a task on this model. A segmentation model with one channel is binary.
 std::string loss_of(Task task, const SourceGraph& g) {
-  if (task != Task::segmentation) return default_loss(task);
+  const TaskRule& rule = task_rule(task);
+  if (!*rule.binary_loss) return rule.loss;
   for (const int o : g.outputs) {
     const SourceValue& v = g.values[static_cast<size_t>(o)];
-    if (v.rank_known && v.dims.size() == 4 && v.dims[1].value == 1) return "bce_logits";
+    if (v.rank_known && v.dims.size() == rule.output_rank && v.dims[rule.class_axis].value == 1)
+      return rule.binary_loss;
   }
-  return default_loss(task);
+  return rule.loss;
 }
 
 // True if the model has one probability per row and the user named no loss: a binary classifier, not independent
@@ -66,7 +69,7 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
   Objective objective;
   objective.losses = choose_losses(spec, g, head, task == Task::none ? "" : loss_of(task, g));
   for (LossSpec& s : objective.losses.parts) {
-    const bool thirds = task_of(s) == Task::retrieval && spec.data.text.text_columns->size() == 3;
+    const bool thirds = task_rule(task_of(s)).embeddings && spec.data.text.text_columns->size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;
   }
   tell_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
@@ -76,10 +79,10 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
                        [&](const LossSpec& s) { return fits(task, s); });
   };
   // A loss that was chosen for a classifier with one logit would pass for a loss of independent labels.
-  const bool yes_or_no = task == Task::classification && asked_losses(spec).parts.empty();
-  if (objective.task == Task::none &&
-      (task == Task::token || task == Task::span || task == Task::segmentation || yes_or_no) && all_fit())
-    objective.task = task;
+  const MetricsFrom from = task_rule(task).metrics_from;
+  const bool by_data =
+      from == MetricsFrom::data || (from == MetricsFrom::data_sans_loss && asked_losses(spec).parts.empty());
+  if (objective.task == Task::none && by_data && all_fit()) objective.task = task;
   if (objective.task == Task::none && task == Task::none && is_yes_or_no(spec, g, objective.losses))
     objective.task = Task::classification;
   for (const LossSpec& s : objective.losses.parts) {

@@ -31,6 +31,7 @@
 #include "run/train/finished_run.h"
 #include "run/train/processes.h"
 #include "trainer/loop/resumed_schedule.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -84,7 +85,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   needs.task = run.facts.kind() != DataKind::tensors ? run.ready.task : objective.task;
   needs.inputs = fed_inputs(g, needed_inputs(g, run.ready.outputs));
   const LossSpec* const loss = measured_loss(objective);
-  if (run.facts.images && needs.task == Task::segmentation && loss)
+  if (run.facts.images && task_rule(needs.task).has_masks() && loss)
     needs.mask_classes = classes_of_output(g, g.find(loss->outputs.at(0)), needs.task);
   if (run.facts.images)
     run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.data.train), run.host.log);
@@ -202,12 +203,13 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   shapes.fix(spec.model.output.empty() || g.find(spec.model.output) < 0 ? g.outputs
                                                                         : std::vector<int>{g.find(spec.model.output)});
   const bool wants_head = facts.text || facts.images || !spec.model.cut_at.empty() || !spec.model.head_from.empty();
-  // a table's target may be a number
-  const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());
+  const TaskRule& rule = task_rule(out.task);
+  const int64_t classes =  // a table's target may be a number
+      facts.features ? 0 : rule.outputs_for(static_cast<int64_t>(facts.classes.size()));
   const Shaped shaped = shape_model(spec, job, out.model, classes,
-                                    facts.sides                            ? "embedding"
-                                    : wants_head && !writes_text(out.task) ? name_of(out.task)
-                                                                           : "none");
+                                    facts.sides  ? "embedding"
+                                    : wants_head ? rule.head
+                                                 : "none");
   for (const std::string& line : shaped.lines) log.info(line);
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
   const std::string head =

@@ -45,7 +45,7 @@ TEST_CASE("the worst of classes are the wrong ones, by -log p of their labels") 
   Judged j(Task::classification, "cross_entropy", {"no", "yes"}, 2);
   j.add({3, 2}, {0, 1, 0, 3, 5, 0}, ids({3}, {0, 0, 0}), {7, 3, 5});  // the last one is right
   j.add({2, 2}, {2, 0, kNaN, 0}, ids({2}, {1, kIgnoreIndex}), {1, 2});
-  const std::vector<JudgedSample> worst = j.worst.worst();
+  const std::vector<SampleRecord> worst = j.worst.worst();
   REQUIRE(worst.size() == 2);
   CHECK(worst[0].sample == 3);
   CHECK(worst[0].error == Catch::Approx(std::log1p(std::exp(3.0))));
@@ -127,7 +127,7 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
   // Position s is about the label at s + 1: the last row of logits is about nothing.
   const std::vector<float> x = {0, 3, 0, 0, 0, 1, 9, 9, 9, /* the other sequence */ 4, 0, 0, 0, 0, 5, 9, 9, 9};
   ahead.add({2, 3, 3}, x, ids({2, 3}, {2, 1, 0, 2, 0, 2}), {6, 4});
-  const std::vector<JudgedSample> worst = ahead.worst.worst();
+  const std::vector<SampleRecord> worst = ahead.worst.worst();
   REQUIRE(worst.size() == 2);  // there is no text without a loss
   CHECK(worst[0].sample == 6);
   CHECK(worst[0].error == Catch::Approx((loss_of(3) + loss_of(1) + 1) / 2));  // label 0 where 2 has 1 more
@@ -168,7 +168,7 @@ TEST_CASE("the worst of retrieval are those whose own candidate ranks worst, kno
     }
     CHECK(j.worst.worst().empty());
     j.worst.finish(*metrics);
-    const std::vector<JudgedSample> worst = j.worst.worst();
+    const std::vector<SampleRecord> worst = j.worst.worst();
     REQUIRE(worst.size() == (each > 0 ? 2 : 0));
     if (each == 0) continue;
     CHECK(worst[0].sample == 9 * each);

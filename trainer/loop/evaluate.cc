@@ -14,6 +14,7 @@
 #include "trainer/comm/evaluation.h"
 #include "trainer/losses/loss.h"
 #include "trainer/tasks/each_number.h"
+#include "trainer/tasks/task_rule.h"
 #include "trainer/tasks/worst_samples.h"
 
 namespace amp {
@@ -54,7 +55,7 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher) {
 const LossSpec* measured_loss(const Objective& objective) {
   if (objective.task == Task::none) return nullptr;
   for (const LossSpec& s : objective.losses.parts) {
-    if (task_of(s) != Task::none && (!s.label_name().empty() || task_of(s) == Task::retrieval)) return &s;
+    if (task_of(s) != Task::none && (!s.label_name().empty() || task_rule(task_of(s)).embeddings)) return &s;
   }
   for (const LossSpec& s : objective.losses.parts) {
     if (loss_rule(s.kind).teacher) return &s;
@@ -81,7 +82,7 @@ struct Evaluation {
   Session& session;
   const Objective& objective;
   const LossSpec* const spec = measured_loss(objective);
-  const bool unlabelled = spec && task_of(*spec) == Task::retrieval;
+  const bool unlabelled = spec && task_rule(task_of(*spec)).embeddings;
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
 
   EvaluatedBatch run(const Batch& batch) const;

@@ -1,4 +1,4 @@
-// Tasks: which loss a task means when none is named, how its labels are read, and the metrics of its outputs.
+// Tasks: which loss a task means when none is named, which losses fit, and the metrics of its outputs.
 #pragma once
 
 #include <memory>
@@ -33,12 +33,12 @@ class TaskMetrics {
  public:
   virtual ~TaskMetrics() = default;
   // outputs: what the loss computes on (logits), in the order of its values(). samples: the rows' numbers in the
-  // dataset, which answers are found by. label: absent where the task has none.
+  // dataset, by which answers are found. label: absent where the task has none.
   virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
   virtual std::string details() const { return {}; }  // more than numbers, as JSON; empty: none
-  // Of retrieval: where each item's own candidate stands, in the order of adding.
+  // Retrieval: the rank of each item's own candidate, in the order of adding.
   virtual std::span<const CandidateRank> ranks() const { return {}; }
 };
 
@@ -51,5 +51,10 @@ struct MetricContext {
 };
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss,
                                           const MetricContext& context = {});  // null for Task::none
+
+// ---- for the tasks' files
+
+std::vector<float> floats(const HostTensor& t);           // its elements
+std::vector<int64_t> whole_numbers(const HostTensor& t);  // rounded
 
 }  // namespace amp

@@ -1,26 +1,38 @@
-// Names of tasks: what a model is for, and so what its labels and metrics are (trainer/tasks/task.h).
+// Task: the name of what a model is for. Everything else about a task is in its row (trainer/tasks/task_rule.h).
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace amp {
 
-enum class Task : uint8_t {
-  none,            // the loss alone
-  classification,  // accuracy, macro_f1
-  token,           // accuracy, macro_f1 over the tokens whose label is not ignored; entity_* where tags are of entities
-  language,        // accuracy, perplexity
-  seq2seq,         // the same of the target texts of an encoder-decoder model
-  regression,      // mse, mae, pearson, spearman
-  multilabel,      // micro_f1, macro_f1, exact_match; positive from a probability of 0.5 on
-  span,            // exact_match, span_f1: of the texts where there are any, else of token positions
-  segmentation,    // miou, dice, accuracy over pixels
-  retrieval,       // accuracy (the own candidate is the nearest of all), mrr: of embeddings, without labels
+class Task {
+ public:
+  constexpr Task() = default;                                      // none: the loss only, without metrics
+  constexpr explicit Task(std::string_view name) : name_(name) {}  // the text must outlive the task
+  constexpr std::string_view name() const { return name_; }
+  friend constexpr bool operator==(Task a, Task b) { return a.name_ == b.name_; }
+
+  // Tasks that this program infers from data, losses or outputs. A task that is only asked for needs no line here.
+  static const Task none, classification, token, language, seq2seq, regression, multilabel, span, segmentation,
+      retrieval;
+
+ private:
+  std::string_view name_ = "none";
 };
 
-Task task_from_name(const std::string& name);  // "auto" and "none" are Task::none
-std::string name_of(Task task);
-bool writes_text(Task task);  // the outputs are logits of tokens, and labels come from texts
+inline constexpr Task Task::none{};
+inline constexpr Task Task::classification{"classification"};
+inline constexpr Task Task::token{"token"};
+inline constexpr Task Task::language{"language"};
+inline constexpr Task Task::seq2seq{"seq2seq"};
+inline constexpr Task Task::regression{"regression"};
+inline constexpr Task Task::multilabel{"multilabel"};
+inline constexpr Task Task::span{"span"};
+inline constexpr Task Task::segmentation{"segmentation"};
+inline constexpr Task Task::retrieval{"retrieval"};
+
+Task task_from_name(const std::string& name);  // Task::none for "auto", "none" and unknown names
+inline std::string name_of(Task task) { return std::string(task.name()); }
 
 }  // namespace amp

@@ -1,18 +1,16 @@
-// What a model is worst at: of an evaluation the samples of the largest errors, with their labels and predictions; of
-// segmentation the masks too, and those of a few samples that are always the same.
+// WorstSamples: the samples of an evaluation with the largest errors, with their labels and predictions. For tasks whose
+// samples are pictures of masks it also keeps a few samples that are the same in each evaluation.
 //
-// A sample's error, by task: classification, token: -log p of its label (token: summed over the words that are wrong);
-// multilabel: binary cross-entropy; regression: the distance; span: -log p of both ends, of answers that do not match;
-// segmentation: the share of wrong pixels; language, seq2seq: the mean loss of its tokens; retrieval: the rank of its
-// own candidate. What is predicted right is no error; a text always has one. Judges: trainer/judges/.
+// Each task's file defines the error (PerSampleError). A right prediction is no error; a text always has one. The error
+// of retrieval, the rank of the own candidate, is known when all rows are there and comes from the metrics.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "trainer/judges/judge.h"
 #include "trainer/loop/evaluate.h"
+#include "trainer/tasks/sample_error.h"
 
 namespace amp {
 
@@ -25,20 +23,20 @@ class WorstSamples {
   void finish(const TaskMetrics& metrics);  // errors that are known once all rows are there: of retrieval
 
   Task task() const { return task_; }
-  std::vector<JudgedSample> worst() const;  // the largest error first
-  const std::vector<JudgedSample>& always() const { return shown_; }
+  std::vector<SampleRecord> worst() const;  // the largest error first
+  const std::vector<SampleRecord>& always() const { return shown_; }
 
  private:
-  bool keeps(const JudgedSample& judged) const;
-  void keep(JudgedSample judged);
-  void keep_first(JudgedSample judged);
+  bool keeps(const SampleRecord& record) const;
+  void keep(SampleRecord record);
+  void keep_first(SampleRecord record);
 
   size_t most_, always_;
   Task task_ = Task::none;
-  std::unique_ptr<Judge> judge_;     // null: the task's rows are not judged one by one
-  std::vector<int64_t> items_ = {};  // of retrieval: the samples, as the metrics were told them
-  std::vector<JudgedSample> heap_;   // the smallest error in front
-  std::vector<JudgedSample> shown_;  // by their numbers
+  std::unique_ptr<PerSampleError> error_;  // null: the task's rows have no error of their own
+  std::vector<int64_t> items_ = {};        // retrieval: the samples, in the order in which metrics received them
+  std::vector<SampleRecord> heap_;         // the smallest error in front
+  std::vector<SampleRecord> shown_;        // by their numbers
 };
 
 }  // namespace amp

@@ -1,8 +1,27 @@
 // Settings of the model, its head and its loss. Each row names a member of a RunSpec part, its help and the jobs that
 // read it.
 #include "run/settings/rows/rows.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
+
+namespace {
+
+std::vector<std::string_view> task_choices() {
+  std::vector<std::string_view> names = {"auto"};
+  for (const TaskRule& r : task_rules()) names.emplace_back(r.name);
+  return names;
+}
+
+std::vector<std::pair<std::string_view, std::string_view>> task_synonyms() {
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;
+  for (const TaskRule& r : task_rules()) {
+    for (const std::string_view synonym : r.synonyms) pairs.emplace_back(synonym, r.name);
+  }
+  return pairs;
+}
+
+}  // namespace
 
 std::vector<Setting> model_settings() {
   return {
@@ -16,29 +35,8 @@ std::vector<Setting> model_settings() {
       setting("task", &ObjectiveSpec::task,
               "What to train for; chooses the loss, the form of labels and the metrics. auto: by the loss and the "
               "label column.")
-          .one_of({"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "retrieval",
-                   "language", "seq2seq"})
-          .same({{"token_classification", "token"},
-                 {"ner", "token"},
-                 {"qa", "span"},
-                 {"question_answering", "span"},
-                 {"multi_label_classification", "multilabel"},
-                 {"single_label_classification", "classification"},
-                 {"causal_lm", "language"},
-                 {"translation", "seq2seq"},
-                 {"summarization", "seq2seq"},
-                 {"pos", "token"},
-                 {"chunk", "token"},
-                 {"stsb", "regression"},
-                 {"cola", "classification"},
-                 {"mnli", "classification"},
-                 {"mrpc", "classification"},
-                 {"qnli", "classification"},
-                 {"qqp", "classification"},
-                 {"rte", "classification"},
-                 {"sst2", "classification"},
-                 {"wnli", "classification"},
-                 {"xnli", "classification"}})
+          .one_of(task_choices())
+          .same(task_synonyms())
           .read_by(kGraph | kData | jobs(Job::generate))
           .also({"task_name", OtherName("do_regression", "regression", "auto")}),
       setting("loss", &ObjectiveSpec::loss,

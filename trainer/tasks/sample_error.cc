@@ -1,32 +1,17 @@
-#include "trainer/judges/judge.h"
+#include "trainer/tasks/sample_error.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace amp {
 
-namespace {
-std::map<Task, MakeJudge>& judges() {
-  static std::map<Task, MakeJudge> all;
-  return all;
-}
-}  // namespace
-
-JudgeRegistration::JudgeRegistration(Task task, MakeJudge make) { judges().emplace(task, make); }
-
-std::unique_ptr<Judge> make_judge(Task task, const LossSpec& loss, const MetricContext& context) {
-  const auto it = judges().find(task);
-  return it == judges().end() ? nullptr : it->second(loss, context);
-}
-
-std::span<const float> values_of(const JudgedRow& r, size_t output) {
+std::span<const float> values_of(const SampleRow& r, size_t output) {
   const HostTensor& out = r.outputs[output];
   const int64_t width = out.numel() / r.rows;
   return {out.as<float>() + r.row * width, static_cast<size_t>(width)};
 }
 
-std::vector<double> labels_of(const JudgedRow& r) {
+std::vector<double> labels_of(const SampleRow& r) {
   const HostTensor& label = r.label;
   const int64_t width = label.numel() / r.rows;
   std::vector<double> out(static_cast<size_t>(width));
@@ -39,7 +24,7 @@ std::vector<double> labels_of(const JudgedRow& r) {
 }
 
 double minus_log(double p) {  // exp(-750) is 0
-  return p > 0 ? -std::log(p) : std::isnan(p) ? Judge::kInfinity : 750;
+  return p > 0 ? -std::log(p) : std::isnan(p) ? PerSampleError::kInfinity : 750;
 }
 
 size_t largest(std::span<const double> p) {

@@ -1,30 +1,11 @@
-#include "trainer/predictions/predictions.h"
+#include "trainer/tasks/predictions.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 
 namespace amp {
-
-namespace {
-std::map<Task, MakePredictions>& makers() {
-  static std::map<Task, MakePredictions> all;
-  return all;
-}
-}  // namespace
-
-PredictionRegistration::PredictionRegistration(Task task, MakePredictions make) { makers().emplace(task, make); }
-
-bool has_predictions(Task task) { return makers().count(task) > 0; }
-
-std::unique_ptr<Predictions> make_predictions(Task task, const LossSpec& loss, const PredictionContext& context) {
-  const auto it = makers().find(task);
-  if (it == makers().end()) bug("a task without predictions");
-  return it->second(loss, context);
-}
 
 double shown(double value) {
   const auto f = static_cast<float>(value);

@@ -1,6 +1,5 @@
-// What a model predicts, row by row of its input: labels and probabilities, numbers, answers, tags, embeddings, the
-// loss of a text. Each task is one file in this folder that registers itself; whoever writes predictions goes by this
-// header.
+// Predictions: what a model predicts for each row of its input, as named fields and as arrays: labels and probabilities,
+// numbers, answers, tags, embeddings, the loss of a text. A task's file implements it; run/ writes the files.
 #pragma once
 
 #include <memory>
@@ -52,16 +51,7 @@ struct PredictionContext {
   int64_t top_k = 5;                           // tokens told for each mask
 };
 
-using MakePredictions = std::unique_ptr<Predictions> (*)(const LossSpec& loss, const PredictionContext& context);
-// At namespace scope of a task's file: `const PredictionRegistration registered{Task::span, make<Answers>};`
-struct PredictionRegistration {
-  PredictionRegistration(Task task, MakePredictions make);
-};
-template <class T>
-std::unique_ptr<Predictions> make(const LossSpec& loss, const PredictionContext& context) {
-  return std::make_unique<T>(loss, context);
-}
-
+// By the task's row.
 bool has_predictions(Task task);
 std::unique_ptr<Predictions> make_predictions(Task task, const LossSpec& loss, const PredictionContext& context);
 

@@ -1,10 +1,40 @@
-// Embeddings: a vector for each text of a row.
+// Retrieval: embeddings of anchors and candidates, without labels. The own candidate should be the nearest of all.
+// The error of a sample is the rank of its own candidate, which WorstSamples::finish() reads from the metrics.
 #include "base/error.h"
-#include "trainer/predictions/predictions.h"
+#include "trainer/tasks/nearest.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
 namespace {
+
+// Of anchors and candidates: rows in turn, or an output for each side.
+class RetrievalMetrics final : public TaskMetrics {
+ public:
+  RetrievalMetrics(const LossSpec& loss, const MetricContext&)
+      : sides_(loss.outputs.size() > 1 ? 1 : rows_together(loss)) {}
+  void add(const std::vector<HostTensor>& outputs, const HostTensor&, std::span<const int64_t>) override {
+    const int64_t width = outputs.at(0).dims().back();
+    if (sides_ > 1) return nearest_.add(floats(outputs[0]), width, sides_);
+    std::vector<std::vector<float>> sides;
+    for (const HostTensor& t : outputs) sides.push_back(floats(t));
+    std::vector<float> rows;
+    const size_t h = static_cast<size_t>(width);
+    for (size_t at = 0; at < sides[0].size(); at += h) {
+      for (const std::vector<float>& s : sides) rows.insert(rows.end(), s.begin() + at, s.begin() + at + h);
+    }
+    nearest_.add(rows, width, static_cast<int64_t>(sides.size()));
+  }
+  MetricValues values(double) const override {
+    const Nearest::Scores s = nearest_.scores();
+    return {{"accuracy", s.accuracy}, {"mrr", s.mrr}};
+  }
+  std::span<const CandidateRank> ranks() const override { return nearest_.ranks(); }
+
+ private:
+  int64_t sides_;
+  Nearest nearest_;
+};
 
 class Embeddings final : public Predictions {
  public:
@@ -59,7 +89,15 @@ class Embeddings final : public Predictions {
   std::vector<std::vector<float>> values_;  // by side: (rows, width)
 };
 
-const PredictionRegistration embeddings_predictions{Task::retrieval, make<Embeddings>};
+const TaskRegistration retrieval_row{{
+    .name = "retrieval",
+    .embeddings = true,
+    .loss = "multiple_negatives",
+    .metrics = {{"accuracy"}, {"mrr"}},
+    .best = "accuracy",
+    .make_metrics = metrics_as<RetrievalMetrics>,
+    .make_predictions = predictions_as<Embeddings>,
+}};
 
 }  // namespace
 

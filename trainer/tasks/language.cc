@@ -1,86 +1,18 @@
-// How well a causal language model foretells a text: the mean loss of its tokens after the first (of prompts with
-// answers: of the answers'), and its perplexity; an encoder-decoder model a target text. Of a masked language model:
-// the likeliest tokens at each mask of a text, as transformers' fill-mask pipeline gives them.
+// Language models. A causal one predicts each next token: predictions are the loss and perplexity of a text (of prompts
+// with answers: of the answer's tokens). A masked one fills masks: predictions are the likeliest tokens at each mask of
+// a text, as transformers' fill-mask pipeline gives them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "base/error.h"
 #include "trainer/losses/loss.h"
-#include "trainer/predictions/predictions.h"
+#include "trainer/tasks/task_rule.h"
+#include "trainer/tasks/token_texts.h"
 
 namespace amp {
 
 namespace {
-
-// Of outputs (rows, tokens, vocabulary).
-int64_t vocabulary_of(const HostTensor& out, const Batch& batch) {
-  const int64_t length = batch.labels.dims().at(1);
-  const int64_t width = width_of(out, batch.rows) / length;
-  if (out.numel() != batch.rows * length * width || width < 2)
-    fail(Exit::usage, "E_TASK", cat("the model's output of shape ", to_string(out.dims()), " is no language model's"),
-         "give the task that the model is for with --task");
-  return width;
-}
-
-class Language final : public Predictions {
- public:
-  // ahead: places from the output to the token that it foretells
-  Language(const PredictionContext& context, int64_t ahead)
-      : ahead_(ahead),
-        sums_(static_cast<size_t>(context.rows)),
-        tokens_(static_cast<size_t>(context.rows)),
-        rows_(context.source_rows) {}
-
-  void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {  // (rows, tokens, vocabulary)
-    const HostTensor out = outputs.at(0).cast(DType::f32);
-    const int64_t length = batch.labels.dims().at(1), width = vocabulary_of(out, batch);
-    const auto* const ids = batch.labels.as<int64_t>();
-    for (int64_t r = 0; r < batch.rows; ++r) {
-      auto sample = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
-      if (!rows_.empty()) sample = static_cast<size_t>(rows_[sample]);
-      for (int64_t i = r * length; i + ahead_ < (r + 1) * length; ++i) {
-        const int64_t id = ids[i + ahead_];
-        if (id == kIgnoreIndex) continue;
-        if (id >= width)
-          fail(Exit::data, "E_DATA_TOKEN_RANGE", cat("token ", id, " of a model with ", width, " outputs"),
-               "the tokenizer's vocabulary does not match the model");
-        sums_[sample] += minus_log({out.as<float>() + i * width, static_cast<size_t>(width)}, id);
-        ++tokens_[sample];
-      }
-    }
-  }
-
-  std::vector<PredictedField> row(int64_t row) const override {
-    return {{"loss", number(loss(row))},
-            {"perplexity", number(std::exp(loss(row)))},
-            {"tokens", tokens_[static_cast<size_t>(row)]}};
-  }
-
-  std::vector<NamedTensor> tensors() const override {
-    const auto rows = static_cast<int64_t>(sums_.size());
-    std::vector<float> losses;
-    for (int64_t r = 0; r < rows; ++r) losses.push_back(static_cast<float>(loss(r)));
-    return {{"loss", HostTensor::of<float>({rows}, losses)}, {"tokens", HostTensor::of<int64_t>({rows}, tokens_)}};
-  }
-
- private:
-  static double minus_log(std::span<const float> x, int64_t id) {
-    const float top = *std::max_element(x.begin(), x.end());
-    double sum = 0;
-    for (const float v : x) sum += std::exp(static_cast<double>(v) - top);
-    return std::log(sum) + top - x[static_cast<size_t>(id)];
-  }
-  double loss(int64_t row) const {  // NaN where a text has no token after its first
-    const auto r = static_cast<size_t>(row);
-    return tokens_[r] ? sums_[r] / static_cast<double>(tokens_[r]) : std::nan("");
-  }
-
-  const int64_t ahead_;
-  std::vector<double> sums_;
-  std::vector<int64_t> tokens_;
-  std::span<const int64_t> rows_;  // of samples
-};
 
 class FilledMasks final : public Predictions {
  public:
@@ -186,20 +118,25 @@ class FilledMasks final : public Predictions {
   int64_t top_k_;
 };
 
-std::unique_ptr<Predictions> of_language(const LossSpec& loss, const PredictionContext& context) {
-  if (loss_rule(loss.kind).next_token) return std::make_unique<Language>(context, 1);
+std::unique_ptr<Predictions> language_predictions(const LossSpec& loss, const PredictionContext& context) {
+  if (loss_rule(loss.kind).next_token) return text_losses(context, 1);
   if (!loss_rule(loss.kind).hidden_tokens || !context.tokenizer)
     fail(Exit::usage, "E_TASK", cat("texts are foretold by causal language models, the loss is ", loss.kind),
          "--loss masked_lm fills the masks of texts, --loss causal_lm tells how likely texts are");
   return std::make_unique<FilledMasks>(context);
 }
 
-std::unique_ptr<Predictions> of_targets(const LossSpec&, const PredictionContext& context) {
-  return std::make_unique<Language>(context, 0);
-}
-
-const PredictionRegistration language_predictions{Task::language, of_language};
-const PredictionRegistration of_seq2seq{Task::seq2seq, of_targets};
+const TaskRegistration language_row{{
+    .name = "language",
+    .synonyms = {"causal_lm"},
+    .labels = LabelForm::ids,
+    .text = TextForm::own_tokens,
+    .loss = "causal_lm",
+    .metrics = {{"accuracy"}, {"perplexity", true}},
+    .make_metrics = token_text_metrics,
+    .make_predictions = language_predictions,
+    .make_error = token_loss_error,
+}};
 
 }  // namespace
 

@@ -1,17 +1,60 @@
-// Tags of words, and the entities that they make, with their exact text. A word's tag is that of its first piece; a
-// word that was cut off with the end of a long text has none.
+// Token classification: a class for each word, whose first token has the label. Tags of entities are scored by entity.
+// Predictions are the tags and the entities with their exact text; a word cut off at the end of a long text has none.
+// The error of a sample is -log p of its labels, summed over the words that are wrong.
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/utf8.h"
 #include "trainer/metrics/metrics.h"
-#include "trainer/predictions/predictions.h"
+#include "trainer/tasks/class_metrics.h"
 #include "trainer/tasks/entities.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
 namespace {
+
+class TokenMetrics final : public ClassMetrics {
+ public:
+  TokenMetrics(const LossSpec& loss, const MetricContext& context)
+      : ClassMetrics(loss), tags_(are_entity_tags(context.classes) ? context.classes : std::vector<std::string>()) {}
+
+  MetricValues values(double) const override {
+    MetricValues out = {{"accuracy", classes().accuracy()}, {"macro_f1", classes().macro_f1()}};
+    if (tags_.empty()) return out;
+    out.emplace_back("entity_precision", entities_.precision());
+    out.emplace_back("entity_recall", entities_.recall());
+    out.emplace_back("entity_f1", entities_.f1());
+    return out;
+  }
+
+ private:
+  void counted(const HostTensor&, const HostTensor& label, int64_t, const std::vector<int64_t>& ids,
+               const std::vector<int64_t>& wanted) override {
+    if (!tags_.empty() && label.rank() == 2) add_entities(label.dims()[1], ids, wanted);
+  }
+
+  // A row is a text, its words the places whose label counts.
+  void add_entities(int64_t length, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted) {
+    const auto name = [&](int64_t id) {
+      return id >= 0 && id < static_cast<int64_t>(tags_.size()) ? tags_[static_cast<size_t>(id)] : "O";
+    };
+    for (size_t row = 0; row < wanted.size(); row += static_cast<size_t>(length)) {
+      std::vector<std::string> got, want;
+      for (size_t i = row; i < row + static_cast<size_t>(length); ++i) {
+        if (wanted[i] == loss_.ignore_index()) continue;
+        got.push_back(name(ids[i]));
+        want.push_back(name(wanted[i]));
+      }
+      entities_.add(got, want);
+    }
+  }
+
+  std::vector<std::string> tags_;  // of entities; empty: others
+  EntityScores entities_;
+};
 
 // The text that words stand in, and the bytes of each.
 struct WordPlaces {
@@ -120,7 +163,70 @@ class Tags final : public Predictions {
   std::vector<std::vector<double>> probabilities_;
 };
 
-const PredictionRegistration tags_predictions{Task::token, make<Tags>};
+class TagError final : public PerSampleError {
+ public:
+  TagError(const LossSpec&, const MetricContext& context) : names_(context.classes) {}
+
+  double error(const SampleRow& r) const override {
+    double sum = 0;
+    each_token(r, [&](size_t want, const std::vector<double>& p) {
+      if (largest(p) != want || std::isnan(p[want])) sum += minus_log(p[want]);
+    });
+    return sum > 0 ? sum : kNone;
+  }
+
+  void describe(const SampleRow& r, SampleRecord& out) const override {
+    std::vector<std::string> want, got;
+    each_token(r, [&](size_t label, const std::vector<double>& p) {
+      want.push_back(class_name(names_, static_cast<int64_t>(label)));
+      got.push_back(class_name(names_, static_cast<int64_t>(largest(p))));
+    });
+    out.label = join(want, " ");
+    out.predicted = join(got, " ");
+  }
+
+ private:
+  template <class F>
+  static void each_token(const SampleRow& r, const F& f) {  // f(label, probabilities), outputs (B, T, C)
+    const std::span<const float> x = values_of(r);
+    const std::vector<double> label = labels_of(r);
+    const Dims& d = r.outputs[0].dims();
+    if (d.size() != 3 || d[1] != static_cast<int64_t>(label.size())) return;
+    const auto classes = static_cast<size_t>(d[2]);
+    std::vector<double> p(classes);
+    for (size_t t = 0; t < label.size(); ++t) {
+      if (label[t] < 0 || label[t] >= static_cast<double>(classes)) continue;
+      softmax(x.subspan(t * classes, classes), p);
+      f(static_cast<size_t>(label[t]), p);
+    }
+  }
+
+  std::vector<std::string> names_;
+};
+
+std::string best_of_tags(const std::vector<std::string>& classes) {
+  return are_entity_tags(classes) ? "entity_f1" : "accuracy";
+}
+
+const TaskRegistration token_row{{
+    .name = "token",
+    .synonyms = {"token_classification", "ner", "pos", "chunk"},
+    .labels = LabelForm::tokens,
+    .text = TextForm::tagged_words,
+    .named_classes = true,
+    .head = "token",
+    .output_rank = 3,
+    .class_axis = 2,
+    .loss = "cross_entropy",
+    .losses_of = {Task::classification, Task::language},
+    .metrics = {{"accuracy"}, {"macro_f1"}, {"entity_precision"}, {"entity_recall"}, {"entity_f1"}},
+    .best = "accuracy",
+    .best_of = best_of_tags,
+    .metrics_from = MetricsFrom::data,
+    .make_metrics = metrics_as<TokenMetrics>,
+    .make_predictions = predictions_as<Tags>,
+    .make_error = error_as<TagError>,
+}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What a model is worst at, for people to look at: how wrong an output is about its row, and what it said instead. Each
-// task is one file in this folder that registers itself; trainer/tasks/worst_samples.h keeps the worst.
+// PerSampleError: how wrong an output is about its row, and what was predicted, for reports. A task's file implements it;
+// WorstSamples (trainer/tasks/worst_samples.h) keeps the samples with the largest errors.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace amp {
 
-struct JudgedSample {
+struct SampleRecord {
   int64_t sample = 0;  // of the dataset
   double error = 0;    // infinite where the outputs are no numbers
   std::string label, predicted;
@@ -25,39 +25,30 @@ struct JudgedSample {
   Mask label_mask = {}, predicted_mask = {};                      // of segmentation
 };
 
-// One row of a batch as judges see it.
-struct JudgedRow {
+// One row of a batch: outputs and label hold all of its rows.
+struct SampleRow {
   std::span<const HostTensor> outputs;  // in fp32
   const HostTensor& label;              // i64, or fp32
   int64_t row = 0, rows = 0, sample = 0;
 };
 
-class Judge {
+class PerSampleError {
  public:
-  virtual ~Judge() = default;
+  virtual ~PerSampleError() = default;
   static constexpr double kNone = -1;  // no error: the row is not kept
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  virtual double error(const JudgedRow& row) const = 0;
-  virtual void describe(const JudgedRow& row, JudgedSample& out) const = 0;
-  virtual bool shows(const JudgedRow&) const { return false; }  // is it worth a look, right or wrong? A picture is.
+  virtual double error(const SampleRow& row) const = 0;
+  virtual void describe(const SampleRow& row, SampleRecord& out) const = 0;
+  virtual bool shows(const SampleRow&) const { return false; }  // true: also shown when it is right, as masks are
 };
 
-using MakeJudge = std::unique_ptr<Judge> (*)(const LossSpec& loss, const MetricContext& context);
-// At namespace scope of a task's file: `const JudgeRegistration registered{Task::span, judge<Spans>};`
-struct JudgeRegistration {
-  JudgeRegistration(Task task, MakeJudge make);
-};
-template <class T>
-std::unique_ptr<Judge> judge(const LossSpec& loss, const MetricContext& context) {
-  return std::make_unique<T>(loss, context);
-}
-
-std::unique_ptr<Judge> make_judge(Task task, const LossSpec& loss, const MetricContext& context);  // null: it has none
+// By the task's row; null: errors are not computed.
+std::unique_ptr<PerSampleError> make_sample_error(Task task, const LossSpec& loss, const MetricContext& context);
 
 // ---- for the tasks' files
 
-std::span<const float> values_of(const JudgedRow& row, size_t output = 0);  // of a pair: of both its rows
-std::vector<double> labels_of(const JudgedRow& row);
+std::span<const float> values_of(const SampleRow& row, size_t output = 0);  // of a pair: of both its rows
+std::vector<double> labels_of(const SampleRow& row);
 double minus_log(double p);  // finite for 0, infinite for NaN
 size_t largest(std::span<const double> p);
 

@@ -1,0 +1,24 @@
+// Tasks whose outputs are logits of the tokens of texts: metrics, predictions and per-sample errors of language models
+// and of encoder-decoder models.
+#pragma once
+
+#include <memory>
+
+#include "trainer/tasks/predictions.h"
+#include "trainer/tasks/sample_error.h"
+#include "trainer/tasks/task.h"
+
+namespace amp {
+
+// Accuracy of the tokens, and perplexity.
+std::unique_ptr<TaskMetrics> token_text_metrics(const LossSpec& loss, const MetricContext& context);
+// The mean loss of each text's tokens, its perplexity, and how many tokens they are. ahead: positions from an output to
+// the token that it predicts.
+std::unique_ptr<Predictions> text_losses(const PredictionContext& context, int64_t ahead);
+// The mean loss of a text's tokens, and what was predicted where the loss is largest. Every text has such an error.
+std::unique_ptr<PerSampleError> token_loss_error(const LossSpec& loss, const MetricContext& context);
+
+// The vocabulary's size, of outputs (rows, tokens, vocabulary). Other shapes: E_TASK.
+int64_t vocabulary_of(const HostTensor& out, const Batch& batch);
+
+}  // namespace amp
