@@ -161,6 +161,7 @@ class Decision {
            cat("the model names no classes, and the data's labels are texts: ", some_of(labels_)), name_them());
     const auto count = static_cast<int64_t>(labels_.size());
     if (count != e_.head) other_number();
+    require_order();
     take(labels_, e_.numbered ? "order of the data's own files" : kDataSource, true);
     if (!e_.numbered)
       out_.warnings.push_back(
@@ -237,6 +238,15 @@ class Decision {
              "head that is there, in the order of its outputs"));
   }
 
+  // Natural order is that of numbers from 0 on. Names have to be given in their order.
+  void require_order() const {
+    if (!e_.ordered || e_.numbered) return;
+    const std::optional<Numbers> numbers = numbers_of(labels_, 0);
+    if (numbers && numbers->begin()->first >= 0) return;
+    fail(Exit::usage, "E_LABELS", cat("the classes have an order that the labels do not tell: ", some_of(labels_)),
+         "name them from the lowest to the highest: --labels low,middle,high");
+  }
+
   std::string name_them() const {
     return cat("name the ", e_.head,
                " classes in the order of the model's outputs: --labels a,b,c, or a file with a "
@@ -252,6 +262,7 @@ class Decision {
     if (e_.head > 0 && static_cast<int64_t>(labels_.size()) != e_.head &&
         !(e_.spare_outputs && static_cast<int64_t>(labels_.size()) < e_.head))
       other_number();
+    require_order();
     std::vector<std::string> names = labels_;
     for (auto i = static_cast<int64_t>(names.size()); i < size; ++i) names.push_back(cat("LABEL_", i));
     take(std::move(names), cat(e_.numbered ? "order of the data's own files" : kDataSource, ", ", what), false);

@@ -23,6 +23,7 @@ struct KnownClasses {
 
 struct ClassEvidence {
   std::vector<std::string> labels = {};  // distinct labels of the data; empty: no labels
+  bool ordered = false;                  // the order is a part of the data: names in natural order are refused
   bool numbered = false;                 // `labels` are already in the order of the data's own files (CIFAR, IDX)
   std::vector<std::string> asked = {};   // from the setting `labels`
   KnownClasses resumed = {};             // of the resumed run

@@ -119,6 +119,7 @@ ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task tas
   for (const KnownClasses& known : e.known) likely.push_back(static_cast<int64_t>(known.names.size()));
   if (!e.asked.empty()) likely = {static_cast<int64_t>(e.asked.size())};
   const TaskRule& rule = task_rule(task);
+  e.ordered = rule.ordered_classes;
   for (int64_t& n : likely) n = rule.outputs_for(n);
   e.head = rule.classes_of(kept_outputs(spec.model, model.graph, task, likely));
   e.new_head = never_trained(*model.doc);
@@ -134,6 +135,7 @@ ClassOrder model_classes(const RunSpec& spec, const Imported& model, Task task, 
                          const DataLabels& labels, const Log& log) {
   ClassEvidence e = evidence_of(spec, model, labels);
   e.may_guess = false;
+  e.ordered = task_rule(task).ordered_classes;
   e.head = task_rule(task).classes_of(classes_of_output(model.graph, model.graph.find(loss.outputs.at(0)), task));
   ClassOrder order = task_rule(task).has_masks() ? mask_classes(e) : order_classes(e);
   tell(order, log);

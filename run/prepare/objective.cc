@@ -107,9 +107,11 @@ static int64_t declared_classes(const SourceGraph& g, const LossSpec& s) {
   const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
   const ClassAxis axis = loss_rule(s.kind).classes;
   const size_t rank = v.rank_known ? v.dims.size() : 0;
-  if (axis == ClassAxis::of_tokens && rank == 3) return v.dims[2].value;
-  if ((axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3)) return v.dims[1].value;
-  return -1;
+  int64_t places = -1;
+  if (axis == ClassAxis::of_tokens && rank == 3) places = v.dims[2].value;
+  if ((axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3))
+    places = v.dims[1].value;
+  return places > 0 ? places + loss_rule(s.kind).more_classes : -1;
 }
 
 void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
@@ -134,7 +136,9 @@ void check_labels(const Session& session, const Losses& losses, const Dataset& d
     const auto out = std::find_if(graph->outputs.begin(), graph->outputs.end(),
                                   [&](const Graph::Output& o) { return o.name == s.values().front(); });
     if (label == sample.end() || is_float(label->second.dtype()) || out == graph->outputs.end()) continue;
-    const int64_t classes = class_count(loss_rule(s.kind).classes, graph->value(out->value).dims, label->second.dims());
+    const LossRule& rule = loss_rule(s.kind);
+    int64_t classes = class_count(rule.classes, graph->value(out->value).dims, label->second.dims());
+    if (classes > 0) classes += rule.more_classes;
     if (classes > 0 && s.label_name() == "label") data.check_label_range(classes, s.ignore_index());
     if (classes > 0 && s.label_name() != "label") data.check_more_labels(s.label_name(), classes, s.ignore_index());
   }

@@ -63,6 +63,7 @@ struct LossRule {
   bool after_softmax = false, after_sigmoid = false;  // reads the logits if the model ends with this operator
   const char* on_logits = "";                         // the kind to use on these logits; "": this kind
   ClassAxis classes = ClassAxis::none;
+  int64_t more_classes = 0;    // classes beyond the axis's extent: outputs are thresholds between classes
   bool next_token = false;     // the output at position s predicts the label at s + 1
   bool hidden_tokens = false;  // for text: predicts tokens that are masked in the input (data/language/masking.h)
   // Losses of a gradient: computes the loss's sum from the gradient of build()'s sum with respect to LossSpec::input

@@ -39,6 +39,7 @@ struct ClassMetric {
   std::string name;
   double (*value)(const ClassScores&);
   bool lower_is_better = false;
+  bool ordered = false;  // only for classes in an order
 };
 
 // Predictions and targets of regression.

@@ -20,7 +20,9 @@ class ClassificationMetrics final : public ClassMetrics {
 
   MetricValues values(double) const override {
     MetricValues out = {{"accuracy", classes().accuracy()}, {"macro_f1", classes().macro_f1()}};
-    for (const ClassMetric& m : class_metrics()) out.emplace_back(m.name, m.value(scores_));
+    for (const ClassMetric& m : class_metrics()) {
+      if (!m.ordered) out.emplace_back(m.name, m.value(scores_));
+    }
     return out;
   }
 
@@ -128,7 +130,9 @@ class ClassError final : public PerSampleError {
 
 std::vector<std::string> class_metric_names() {
   std::vector<std::string> names;
-  for (const ClassMetric& m : class_metrics()) names.push_back(m.name);
+  for (const ClassMetric& m : class_metrics()) {
+    if (!m.ordered) names.push_back(m.name);
+  }
   return names;
 }
 

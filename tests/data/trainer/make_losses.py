@@ -211,8 +211,28 @@ def probabilities():
              lambda a: F.cross_entropy(a, soft, weight=w, label_smoothing=smoothing))
 
 
+def ordinal():
+    x, y = torch.randn(7, 4) * 2, ids((7,), 5)
+    w = torch.tensor([0.5, 1.0, 2.0, 0.0])
+
+    def coral(logits, labels, importance=None):  # coral_loss of coral-pytorch 1.4, with its levels_from_labelbatch
+        levels = (labels[:, None] > torch.arange(logits.shape[1])).double()
+        term = F.logsigmoid(logits) * levels + (F.logsigmoid(logits) - logits) * (1 - levels)
+        if importance is not None:
+            term = term * importance
+        return -term.sum(1).mean()
+
+    case("plain", dict(kind="coral"), [x], y, lambda a: coral(a, y))
+    case("large logits", dict(kind="coral"), [x * 100], y, lambda a: coral(a, y))
+    case("importance weights", dict(kind="coral", importance_weights=w.tolist()), [x], y, lambda a: coral(a, y, w))
+    z = ids((7,), 5, -100)
+    case("ignored", dict(kind="coral"), [x], z, lambda a: coral(a[z >= 0], z[z >= 0]))
+    two = ids((7,), 2)
+    case("two classes", dict(kind="coral", ignore_index=9), [x[:, :1]], two, lambda a: coral(a, two))
+
+
 if __name__ == "__main__":
-    for make in (entropy, binary, numbers, masks, embeddings, probabilities):
+    for make in (entropy, binary, numbers, masks, embeddings, probabilities, ordinal):
         make()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.json"), "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
