@@ -1,5 +1,6 @@
-// Predictions: what a model predicts for each row of its input, as named fields and as arrays: labels and probabilities,
-// numbers, answers, tags, embeddings, the loss of a text. A task's file implements it; run/ writes the files.
+// Predictions: what a model predicts for each row of its input, as named fields and as arrays: labels and
+// probabilities, numbers, answers, tags, embeddings, the loss of a text. A task's file implements it; run/ writes the
+// files.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// PerSampleError: how wrong an output is about its row, and what was predicted, for reports. A task's file implements it;
-// WorstSamples (trainer/tasks/worst_samples.h) keeps the samples with the largest errors.
+// PerSampleError: how wrong an output is about its row, and what was predicted, for reports. A task's file implements
+// it; WorstSamples (trainer/tasks/worst_samples.h) keeps the samples with the largest errors.
 #pragma once
 
 #include <cstdint>

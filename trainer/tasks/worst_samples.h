@@ -1,5 +1,5 @@
-// WorstSamples: the samples of an evaluation with the largest errors, with their labels and predictions. For tasks whose
-// samples are pictures of masks it also keeps a few samples that are the same in each evaluation.
+// WorstSamples: the samples of an evaluation with the largest errors, with their labels and predictions. For tasks
+// whose samples are pictures of masks it also keeps a few samples that are the same in each evaluation.
 //
 // Each task's file defines the error (PerSampleError). A right prediction is no error; a text always has one. The error
 // of retrieval, the rank of the own candidate, is known when all rows are there and comes from the metrics.
