@@ -22,8 +22,8 @@ struct Shaped {
 };
 
 // Applies --cut_at, then keeps the model's own head (resized by --num_labels) or attaches a new one. classes: of the
-// data; 0: not known. head: the kind of a new head that the task needs ("classification", ...), or "none".
-// Exit::usage E_NUM_LABELS: the classifier has another size and no flag decides, or the size of a new head is not known.
+// data; 0: not known. head: the kind of a new head that the task needs ("classification", ...), or "none". Exit::usage
+// E_NUM_LABELS: the classifier has another size and no flag decides, or the size of a new head is not known.
 Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& head);
 
 // Finds the output that holds an embedding of texts, or adds one (shape_model() with head "embedding"); logs the
