@@ -1,5 +1,5 @@
-// Implements text_file.h: resolves names and patterns, reads files whole, and unpacks gzip with zlib. Output grows in
-// SpillBytes, which continue on disk, and is limited to 100 times the input to stop decompression bombs.
+// Implements text_file.h: resolves names and patterns, reads files whole, and unpacks gzip with zlib. Unpacked text is
+// in SpillBytes, which continue on disk. To stop decompression bombs it is limited to 256 MiB or 100 times the input.
 #include "data/text_file.h"
 
 #include <glob.h>
