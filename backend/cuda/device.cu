@@ -1,3 +1,5 @@
+// Implements the parts of CudaDevice that need no driver: conversions, additions and checks of indices as kernels,
+// workspace queries, and the start of NCCL. A failed check of an index is packed into a 64-bit flag for heed().
 #include "backend/cuda/device.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/nccl.h"

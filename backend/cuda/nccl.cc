@@ -1,3 +1,7 @@
+// Loads NCCL 2 at run time and implements the device communicator: sums, averages and gathers over ranks, one GPU a
+// rank.
+// A thread polls the communicator for asynchronous errors, because the host may block in a collective that never ends.
+// NCCL's functions are declared in nccl.h; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
 #include "backend/cuda/nccl.h"
 
 #include <dlfcn.h>
@@ -33,7 +37,7 @@ int type_of(DType t) {
 }  // namespace
 
 Api open(const char* file) {
-  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // stays loaded
+  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // never unloaded
   if (!library) {
     const char* const why = dlerror();
     no_nccl(why ? why : "it cannot be loaded");
@@ -89,8 +93,8 @@ NcclRanks::~NcclRanks() {
   }
   changed_.notify_all();
   watcher_.join();
-  // What is under way uses the communicator. One that failed is left to the end of the process: destroying it may wait
-  // for a rank that is gone.
+  // Work in flight uses the communicator. A failed communicator is not destroyed: destroying it may wait for a lost
+  // rank.
   int error = nccl::kSuccess;
   if (api_.comm_get_async_error(comm_, &error) != nccl::kSuccess || error != nccl::kSuccess) return;
   try {
@@ -151,7 +155,8 @@ void NcclRanks::average(const std::vector<Tensor>& data) {
   for (const Tensor& t : data) divide(device_, t, contact_.size);
 }
 
-// Ranges may differ in length, which ncclAllGather does not know: a group of broadcasts, as NCCL's guide has it.
+// Ranges may differ in length, which ncclAllGather does not support. A group of broadcasts replaces it, as in NCCL's
+// guide.
 void NcclRanks::gather(const Tensor& data, const std::vector<ElementRange>& ranges) {
   check(data.dtype == DType::f32 && static_cast<int>(ranges.size()) == contact_.size, "shares of fp32 are gathered");
   ensure(api_.group_start(), "starting to gather");
@@ -166,8 +171,8 @@ void NcclRanks::gather(const Tensor& data, const std::vector<ElementRange>& rang
   ensure(api_.group_end(), "gathering");
 }
 
-// The host may wait for a sum that never ends: whoever is told of the error ends it (as PyTorch's watchdog does;
-// ncclCommAbort itself may wait).
+// Polls for asynchronous errors, because the host may wait for a sum that never ends. The callback that receives the
+// error ends the process, as PyTorch's watchdog does; ncclCommAbort itself may wait.
 void NcclRanks::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return over_; })) {

@@ -1,10 +1,10 @@
 // Sums over GPUs by NCCL 2 (libnccl.so.2, https://docs.nvidia.com/deeplearning/nccl), one GPU a rank. The library is
-// loaded when ranks with GPUs meet, so that the program runs where there is none; what is used of it is declared here,
-// and runtime/nccl_abi.cc holds that to NVIDIA's header.
+// loaded when ranks with GPUs connect, so that the program runs without it. This file declares the functions that are
+// used; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
 //
-// A sum is enqueued on the device's stream and recorded with it. Its order is NCCL's: all ranks get the same bits, not
-// always those of the CPU's ranks. NVLink SHARP, which may differ from run to run, is off unless NCCL_NVLS_ENABLE
-// says otherwise.
+// A sum is enqueued on the device's stream and recorded with it. NCCL fixes its order: all ranks get the same bits,
+// which may differ from those of the CPU's ranks. NVLink SHARP may differ from run to run; it is off unless
+// NCCL_NVLS_ENABLE enables it.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +33,7 @@ constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
 // ncclDataType_t
 constexpr int kFloat16 = 6, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
 constexpr int kSum = 0;               // ncclRedOp_t
-constexpr int kLeastVersion = 21800;  // 2.18: the oldest that is built for CUDA 12
+constexpr int kLeastVersion = 21800;  // 2.18: the oldest version built for CUDA 12
 
 struct Api {
   int (*get_version)(int* version);
@@ -49,16 +49,16 @@ struct Api {
   const char* (*get_last_error)(Comm comm);
 };
 
-// E_NCCL: there is no such library, or it is too old.
+// Errors: E_NCCL if the library is missing or too old.
 Api open(const char* file);
-// Opened once in a process: libnccl.so.2, or what ONNX_AMP_NCCL_LIBRARY names.
+// Opens libnccl.so.2, or the library that ONNX_AMP_NCCL_LIBRARY names, once per process.
 const Api& load();
 
 }  // namespace nccl
 
 class NcclRanks final : public DeviceRanks {
  public:
-  // By all ranks together. E_NCCL: NCCL does not start.
+  // Collective: all ranks construct it together. Errors: E_NCCL if NCCL does not start.
   NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact);
   ~NcclRanks() override;
 
@@ -67,16 +67,16 @@ class NcclRanks final : public DeviceRanks {
   void gather(const Tensor& data, const std::vector<ElementRange>& ranges) override;
 
  private:
-  void sum_all(const std::vector<Tensor>& data);  // of any type that NCCL knows, as one group
+  void sum_all(const std::vector<Tensor>& data);  // of any type that NCCL supports, as one group
   void sum_local(const std::vector<Tensor>& data);
   void ensure(int result, const char* doing) const;
-  void watch();  // NCCL tells of errors only who asks
+  void watch();  // polls for NCCL's asynchronous errors
 
   const nccl::Api& api_;
   CudaDevice& device_;
   const RankContact contact_;
-  Tensor sent_;                        // of gradients that are exchanged in 16 bits
-  DeviceMemory sent_memory_, broken_;  // broken: of ranks that take steps of their own, something is not finite
+  Tensor sent_;                        // gradients that are exchanged in 16 bits
+  DeviceMemory sent_memory_, broken_;  // broken_: flag of local-step ranks; not 0 if some value is not finite
   nccl::Comm comm_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -7,7 +7,7 @@
 
 namespace amp::cuda {
 
-// A thread computes an element, its sum in the order of k: right, and many times slower than cuBLASLt.
+// Each thread computes one element and sums in the order of k. Correct, and many times slower than cuBLASLt.
 std::function<void(const void* a, const void* b, void* c)> plain_product(CudaDevice& d, const Gemm& g);
 
 }  // namespace amp::cuda

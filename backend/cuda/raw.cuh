@@ -1,5 +1,5 @@
-// Elements in registers as they are stored, not converted yet. Converting waits for the memory: a loop that fetches
-// several of these before it unpacks any has more loads under way.
+// Elements in registers in their storage type. Converting waits for the memory, so a loop that fetches several before
+// it unpacks any keeps more loads in flight.
 #pragma once
 
 #include "backend/cuda/ref.cuh"
@@ -7,8 +7,8 @@
 // <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
-// W neighbors that will be T. T float: of fp32, fp16 or bf16, W 1 or 4 (the data aligned to four elements, the index a
-// multiple of 4). Other T: of any type.
+// W neighbors that unpack to T. T float: storage fp32, fp16 or bf16, W 1 or 4 (data aligned to four elements, the index
+// a multiple of 4). Other T: any storage.
 template <class T, int W>
 struct Raw {
   T value[W];
@@ -19,7 +19,7 @@ struct Raw<float, W> {
   uint32_t word[W];
 };
 
-// Aliases of what is stored.
+// Types that may alias any storage.
 using Word = uint32_t __attribute__((may_alias));
 struct __attribute__((may_alias, aligned(16))) FourWords {
   uint32_t w[4];
@@ -81,8 +81,8 @@ DEV uint32_t float_to_bits(float f) {
 #endif
 }
 
-// W floats of fp32, fp16 or bf16, as fetch() finds them. Other types are not asked about: every question is code at
-// every place that stores.
+// Loads W floats of fp32, fp16 or bf16, as fetch() does. Other types are not supported: each check would add code at
+// every call.
 template <int W>
 DEV void load_some(const Ref& r, int64_t i, float (&out)[W]) {
   unpack(r, fetch<float, W>(r, i), out);
@@ -107,7 +107,7 @@ DEV void store_some(const Ref& r, int64_t i, const float (&v)[W]) {
         TwoWords{{h[0] | static_cast<uint32_t>(h[1]) << 16, h[2] | static_cast<uint32_t>(h[3]) << 16}};
 }
 
-// f(0), f(1), ... f(N - 1) as constants: what f indexes stays in registers.
+// Calls f(0), f(1), ... f(N - 1) with constants, so that arrays that f indexes stay in registers.
 template <int N, class F>
 DEV void unrolled(const F& f) {
   if constexpr (N > 0) {
@@ -116,7 +116,7 @@ DEV void unrolled(const F& f) {
   }
 }
 
-// i / d of numbers that are not negative; 32-bit division is several times faster.
+// Returns i / d for non-negative numbers; 32-bit division is several times faster.
 DEV int64_t quotient(int64_t i, int64_t d) {
   if ((i | d) <= 0xffffffffll) return static_cast<unsigned>(i) / static_cast<unsigned>(d);
   return i / d;

@@ -1,5 +1,4 @@
-// Tensors as kernels see them: a pointer and a storage type. Loading and storing convert; the type is the same for all
-// threads,
+// Tensors in kernels: a pointer and a storage type. Loading and storing convert. The type is the same for all threads,
 // so the choice costs a uniform branch.
 #pragma once
 
@@ -53,7 +52,7 @@ struct Ref {
   HD explicit operator bool() const { return data != nullptr; }
 };
 
-// Element i as T: float or double from any floating type (and any other by value), an integer from integers.
+// Loads element i as T: float or double from any floating type (and any other by value), an integer from integers.
 template <class T>
 DEV T load(const Ref& r, int64_t i) {
   switch (r.type) {
@@ -87,7 +86,7 @@ DEV T load(const Ref& r, int64_t i) {
   return T(0);
 }
 
-// ONNX Cast from a floating number to an integer: towards zero, saturating; NaN is 0.
+// Implements ONNX Cast from a floating number to an integer: towards zero, saturating; NaN becomes 0.
 template <class I, class T>
 DEV I to_integer(T v) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -149,7 +148,7 @@ DEV void store(const Ref& r, int64_t i, T v) {
   }
 }
 
-// Four neighbors at once, i a multiple of 4 and the data aligned to four elements: T is float or double.
+// Loads four neighbors at once. i is a multiple of 4, the data is aligned to four elements, T is float or double.
 template <class T>
 DEV void load4(const Ref& r, int64_t i, T (&out)[4]) {
   if (r.type == DType::f32) {
@@ -188,7 +187,7 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
     for (int k = 0; k < 4; ++k)
       f.v[k] = r.type == DType::f16 ? float_to_half(static_cast<float>(v[k])) : float_to_bf16(static_cast<float>(v[k]));
     static_cast<Four*>(r.data)[i / 4] = f;
-  } else {  // no loop: what a loop indexes may leave the registers
+  } else {  // no loop: arrays that a loop indexes may leave the registers
     store(r, i, v[0]);
     store(r, i + 1, v[1]);
     store(r, i + 2, v[2]);
@@ -198,14 +197,13 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
 
 constexpr int kMaxRank = 8;
 
-// Dims and strides that travel with a kernel. Axes of extent 1 and neighbors that advance together may be merged
-// beforehand.
+// Dims and strides passed to a kernel. Axes of extent 1 and neighbors that advance together may be merged before.
 struct Axes {
   int rank = 0;
   int64_t extent[kMaxRank] = {};
   int64_t stride[kMaxRank] = {};
 
-  // Where element i of the row-major iteration over the extents lies.
+  // Returns the offset of element i of the row-major iteration over the extents.
   DEV int64_t offset(int64_t i) const {
     int64_t o = 0;
     if (i <= 0xffffffffll) {  // 32-bit division is several times faster
@@ -230,7 +228,8 @@ struct Axes {
 
 namespace amp::cuda {
 
-// Axes of row-major iteration over dims with the given strides; merges what can be merged, E_RANK above kMaxRank axes.
+// Makes the axes of row-major iteration over dims with the given strides. Merges axes where possible; E_RANK above
+// kMaxRank axes.
 inline Axes make_axes(const Dims& dims, const Dims& strides) {
   Axes a;
   for (size_t d = 0; d < dims.size(); ++d) {

@@ -1,5 +1,4 @@
-// Row kernels (rows.cuh) that read a row once and keep it in registers, where it is short enough and a multiple of
-// four.
+// Row kernels (rows.cuh) that read a row once and keep it in registers, if it is short enough and a multiple of four.
 #pragma once
 
 #include "backend/cuda/raw.cuh"
@@ -17,7 +16,7 @@ struct RowPart {
   int64_t at;
   Raw<float, W> held[kGroups];
 
-  // Where ref is empty nothing is read, and nothing may be got.
+  // An empty ref is not read; then get() must not be called.
   DEV RowPart(const R& ref, int64_t start, int64_t n, const RowTeam& team) : x(ref), at(start) {
     if constexpr (V > 0) {
       if (x) each(n, team, [&](auto g, int64_t i) { held[g] = fetch<float, W>(x, at + i); });

@@ -6,7 +6,7 @@
 
 namespace amp::cuda {
 
-// The threads that share a row. for_each visits its elements; reductions hand every thread the same result.
+// The threads that share a row. for_each() visits its elements; reductions return the result to every thread.
 class RowTeam {
  public:
   DEV RowTeam(bool whole_block)

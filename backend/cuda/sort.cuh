@@ -1,6 +1,6 @@
-// Sorting small keys: every element counts those below it, in one launch; more than kCountedAtOnce of them in squares
-// of 256, then merges in which every element finds its own place (1 + log2(n / 256) launches). The result is a function
-// of the keys alone.
+// Sorts small keys. Up to kCountedAtOnce keys, one launch: every element counts the elements below it. More keys:
+// blocks of 256 are sorted by counting, then merged; every element finds its own position (1 + log2(n / 256) launches).
+// The result depends only on the keys.
 #pragma once
 
 #include "backend/cpu/workspace.h"
@@ -8,12 +8,12 @@
 
 namespace amp::cuda {
 
-// A key and where it was: words are all different, and equal keys stay in order.
+// A key and its index. Words are distinct, and equal keys stay in order.
 DEV uint64_t sort_word(int64_t key, int64_t i) { return static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(i); }
 DEV int64_t key_of(uint64_t word) { return static_cast<int64_t>(word >> 32); }
 DEV int64_t place_of(uint64_t word) { return static_cast<int64_t>(word & 0xffffffffu); }
 
-// How many words of the ascending range [begin, end) are below w.
+// Returns how many words of the ascending range [begin, end) are below w.
 DEV int64_t count_below(const uint64_t* words, int64_t begin, int64_t end, uint64_t w) {
   const int64_t first = begin;
   while (begin < end) {
@@ -52,7 +52,7 @@ struct SortTile {
   }
 };
 
-// Neighboring sorted runs of 2^shift words become one.
+// Merges neighboring sorted runs of 2^shift words.
 struct MergeRuns {
   const uint64_t* in;
   uint64_t* out;
@@ -68,10 +68,10 @@ struct MergeRuns {
   }
 };
 
-// The most whose keys fit into a block's shared memory.
+// The most keys that fit into a block's shared memory.
 constexpr int64_t kCountedAtOnce = 8192;
 
-// 32 elements a block, a lane each; its warps share the keys to compare with.
+// Sorts 32 elements a block, one a lane. The warps divide the keys to compare with.
 template <class Key>
 struct SortByCounting {
   static constexpr bool cooperative = true;

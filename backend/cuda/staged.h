@@ -1,4 +1,4 @@
-// Operands in the type a library wants: in place when they are stored so, else copied through the node's workspace.
+// Operands in the type that a library requires: used in place if stored so, else copied through the node's workspace.
 #pragma once
 
 #include "backend/cpu/workspace.h"
@@ -30,7 +30,7 @@ struct Staged {
   }
 };
 
-// The type a product of two operands is computed from: theirs when it is one, else fp32.
+// Returns the type in which a product of two operands is computed: theirs if equal, else fp32.
 inline DType common_type(const Tensor& a, const Tensor& b) { return a.dtype == b.dtype ? a.dtype : DType::f32; }
 
 }  // namespace amp::cuda

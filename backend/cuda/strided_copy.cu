@@ -1,3 +1,5 @@
+// Copies between strided regions. Axes are merged first; the longest common unit of up to 16 bytes is moved at once.
+// A copy that crosses axes goes through squares in shared memory; a large contiguous one is left to the driver.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -7,7 +9,7 @@ namespace amp::cuda {
 
 namespace strided_copy_detail {
 
-// Axes of a copy, outermost first, and where an element of their row-major iteration lies on either side.
+// Axes of a copy, outermost first, and both sides' strides of their row-major iteration.
 struct CopyAxes {
   int rank = 0;
   Divisor extent[kMaxRank];
@@ -30,7 +32,7 @@ struct CopyAxes {
   }
 };
 
-// A thread reads several elements before it writes any: that many reads are under way at once.
+// A thread reads several elements before it writes any, to keep that many reads in flight.
 template <class T>
 struct Copy {
   static constexpr int kMany = sizeof(T) >= 8 ? 2 : 4;
@@ -58,8 +60,8 @@ struct Copy {
   }
 };
 
-// One axis (a elements) lies close in the source, another one (b) in the destination: squares of both go through shared
-// memory, so that reads and writes are of neighbors. The odd pitch, in words, spreads a column over the banks.
+// Axis a is contiguous in the source, axis b in the destination. Squares of both go through shared memory, so that
+// reads and writes are of neighbors. The odd pitch, in words, distributes a column over the banks.
 template <class T, int kSide>
 struct Transposition {
   static constexpr bool cooperative = true;
@@ -126,8 +128,8 @@ Kernel transposition(CudaDevice& d, const T* x, T* y, const CopyWalk& w, size_t 
   return [&d, grid, k] { launch(d, grid, k); };
 }
 
-// The axis that lies close in the source while the last one does so in the destination; the last one where there is
-// none, or where squares would be mostly empty.
+// Returns the axis that is contiguous in the source, if the last axis is contiguous in the destination. Returns the
+// last axis if there is none, or if squares would be mostly empty.
 size_t crossing_axis(const CopyWalk& w) {
   const size_t last = w.n.size() - 1;
   constexpr int64_t kLeast = 12;
@@ -166,8 +168,7 @@ Kernel typed(CudaDevice& d, const char* x, char* y, const CopyWalk& w) {
   return transposition<T, 32>(d, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(y), w, a);
 }
 
-// Neighbors that may be moved as one: the largest power of two, at most 16 bytes, that every run and step is a
-// multiple of.
+// Returns the bytes to move as one: the largest power of two, at most 16, that divides every run, step and address.
 int64_t unit_of(const char* x, const char* y, int64_t size, const CopyWalk& w) {
   const size_t last = w.n.size() - 1;
   if (w.from[last] != 1 || w.to[last] != 1) return size;
@@ -189,7 +190,7 @@ Kernel strided_copy(CudaDevice& d, const Tensor& src, const Region& from, const 
   CopyWalk w = copy_walk(dims, from.strides, to.strides);
   const char* x = static_cast<const char*>(src.data) + from.offset * size;
   char* y = static_cast<char*>(dst.data) + to.offset * size;
-  // A copy by the driver starts later than a kernel of a recorded step: only where there is much to move.
+  // A driver's copy starts later than a kernel in a recorded step, so it is used only for large copies.
   if (w.n.size() == 1 && w.from[0] == 1 && w.to[0] == 1 && w.n[0] * size >= kByDriver)
     return [&d, x, y, bytes = w.n[0] * size] { d.copy(y, x, bytes); };
   const int64_t unit = unit_of(x, y, size, w);

@@ -1,4 +1,4 @@
-// Copies between strided regions on a CUDA device: what Transpose, Slice, Concat, Split and Expand are made of.
+// Copies between strided regions on a CUDA device, for Transpose, Slice, Concat, Split and Expand.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -6,8 +6,8 @@
 
 namespace amp::cuda {
 
-// dst[dst region] = src[src region] over dims; the element types are equal, the regions do not overlap. E_RANK where
-// more than eight axes cannot be merged.
+// Copies src[src region] to dst[dst region] over dims. The element types are equal and the regions do not overlap.
+// E_RANK if more than eight axes remain after merging.
 Kernel strided_copy(CudaDevice& d, const Tensor& src, const Region& from, const Tensor& dst, const Region& to,
                     const Dims& dims);
 

@@ -7,7 +7,7 @@ namespace {
 
 using namespace update_kernels;
 
-// What a step of a tensor is told, and its gradient as the rule sees it.
+// Prepares a tensor's step: its scalars, and the gradient in the form that the rule takes.
 struct BeginTensor {
   Moves moves;
   double lr_factor, decay;

@@ -1,4 +1,4 @@
-// The GPU's update by a rule of whole tensors, tensor by tensor; its state.
+// The GPU's update by a tensor-wise optimizer, one tensor at a time, and its state.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class TensorUpdate {
  public:
   TensorUpdate(CudaDevice& device, const UpdateSpec& spec);
 
-  // The weights of all spans, in the step that `moves.state` describes.
+  // Updates the weights of all spans in the step that `moves.state` describes.
   void launch(const UpdateSpec& spec, const update_kernels::Moves& moves);
   std::vector<std::pair<std::string, Tensor>> state() const;
 

@@ -1,5 +1,5 @@
-// The steps of a rule of whole tensors (backend/tensor_rule.h) on the GPU: a launch or two each. None of them does
-// anything in a step that is not applied, or to a tensor that waits; products, which write scratch memory alone, run.
+// The operations of a tensor-wise optimizer (backend/tensor_rule.h) on the GPU, one or two launches each. In a skipped
+// step, or for a tensor that waits, they do nothing. Products, which write only scratch memory, still run.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace tensor_kernels {
 
 using update_kernels::kThreads;
 
-// Of the tensor whose turn it is.
+// The tensor that is being updated.
 struct Turn {
   const UpdateState* state;
   int64_t from_step;
@@ -59,7 +59,7 @@ struct Larger {
   DEV double operator()(double a, double b) const { return a > b ? a : b; }
 };
 
-// A block a part of a row: parts[row * n_parts + part].
+// Each block reduces a part of a row: parts[row * n_parts + part].
 template <class F, class Op>
 struct RowParts {
   static constexpr bool cooperative = true;
@@ -82,7 +82,7 @@ struct RowParts {
   }
 };
 
-// A thread a column of a part of a matrix's rows: parts[(matrix * n_parts + part) * columns + column].
+// Each thread reduces a column of a part of a matrix's rows: parts[(matrix * n_parts + part) * columns + column].
 template <class F>
 struct ColumnParts {
   int64_t rows, columns, n_parts;
@@ -98,7 +98,7 @@ struct ColumnParts {
   }
 };
 
-// out[group * columns + column] from the parts of each group.
+// Computes out[group * columns + column] from the parts of each group.
 template <class Op>
 struct JoinParts {
   int64_t columns, n_parts;
@@ -131,7 +131,7 @@ struct Once {
 
 }  // namespace tensor_kernels
 
-// What workers keep from step to step: plans of products by shape, memory for parts of sums.
+// Resources that workers keep between steps: plans of products by shape, memory for partial sums.
 class TensorTools {
  public:
   explicit TensorTools(CudaDevice& d) : device(d) {}
@@ -211,7 +211,7 @@ class TensorWorker {
     g.beta = beta == 0 ? 0 : 1;
     tools_.product(g, a, b, c);
   }
-  bool perhaps(const double*) const { return true; }  // it is known on the device
+  bool perhaps(const double*) const { return true; }  // only the device has the answer
 
  private:
   template <class F, class Op>

@@ -1,3 +1,5 @@
+// The device's update (backend/update.h) on CUDA. All launches of a step are recorded as a CUDA graph and replayed.
+// The host does not wait: reports of steps arrive in a ring in pinned memory and are read later.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -47,7 +49,7 @@ class Update final : public DeviceUpdate {
     set_copies({});
   }
 
-  ~Update() override {  // reports may be under way into memory that goes with us
+  ~Update() override {  // reports in flight write into our memory
     try {
       d_.synchronize();
     } catch (...) {
@@ -104,7 +106,7 @@ class Update final : public DeviceUpdate {
   void restore() override { displace(nullptr); }
 
   void apply() override {
-    if (asked_ - read_ >= kRing) {  // nobody took the reports: the oldest would be overwritten
+    if (asked_ - read_ >= kRing) {  // the oldest report would be overwritten
       d_.synchronize();
       drain();
     }
@@ -174,8 +176,8 @@ class Update final : public DeviceUpdate {
 
  private:
   static constexpr int64_t kRing = 64;
-  // Steps that the host prepares ahead of the device: enough to keep it busy. More would only make reports late: times
-  // of steps that come in heaps, stop signals heeded long after.
+  // Steps that the host prepares ahead of the device: enough to keep it busy. More would delay reports, which makes
+  // step times uneven and stop signals slow.
   static constexpr int kAhead = 3;
 
   struct Quantised {
@@ -187,7 +189,7 @@ class Update final : public DeviceUpdate {
 
   void allocate_state() {
     const OptimizerConfig& o = spec_.optimizer;
-    const int64_t bytes = own_.count * 4, least = std::max<int64_t>(bytes, 4);  // a share may be empty
+    const int64_t bytes = own_.count * 4, least = std::max<int64_t>(bytes, 4);  // a shard may be empty
     if (o.whole()) tensors_.emplace(d_, spec_);
     if (o.quantised()) {
       quantised_at_.emplace(spec_.spans);
@@ -247,12 +249,12 @@ class Update final : public DeviceUpdate {
   int64_t shard_blocks() const { return blocks_of(n_shards_); }
 
   const Shard* shards() const { return static_cast<const Shard*>(shards_.get()); }
-  // State of the elements that are moved here, by their numbers among all.
+  // State of the elements that this rank moves, indexed by their numbers among all.
   float* of_all(const DeviceMemory& memory) const { return memory ? floats(memory) - own_.begin : nullptr; }
 
   Tensor elements(float* data) const { return {data, DType::f32, {spec_.elements}}; }
 
-  // Recorded with the step.
+  // Sums over ranks; recorded with the step.
   void sum_over_ranks() {
     if (!spec_.ranks) return;
     launch(d_, {n_statistics(), kThreads, 0},
@@ -303,7 +305,7 @@ class Update final : public DeviceUpdate {
     } else {
       with_element(o.rule, o.settings, [&](auto element) { launch_rule<decltype(element)>(); });
     }
-    if (spec_.own) {  // the weights are those before where the step is skipped, on all ranks
+    if (spec_.own) {  // a skipped step leaves the previous weights
       spec_.gather();
       launch(d_, {shard_blocks(), kThreads, 0}, KeepCopies{shards(), n_shards_, spec_.params});
     }
@@ -374,16 +376,16 @@ class Update final : public DeviceUpdate {
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  const ElementRange own_;  // that are moved here: all, or of a sharded optimizer a share
+  const ElementRange own_;  // elements that this rank moves: all, or the shard of a sharded optimizer
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
       parts_, lr_, momentum_, statistics_, counts_, shards_, moved_, ring_, bounds_, clips_, places_;
-  std::optional<TensorUpdate> tensors_;  // of a rule of whole tensors
+  std::optional<TensorUpdate> tensors_;  // for a tensor-wise optimizer
   std::optional<QuantisedLayout> quantised_at_;
-  std::vector<Quantised> quantised_;  // in the place of m_ and v_
+  std::vector<Quantised> quantised_;  // replaces m_ and v_
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   bool by_shards_ = false;        // gradients are inspected shard by shard
-  std::deque<UpdateState> told_;  // read, not yet taken
+  std::deque<UpdateState> told_;  // reports read but not yet taken
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;
 };

@@ -1,4 +1,5 @@
-// AddNorm, AddNormGrad, AddNormGradSums (ops/add_norm.h).
+// AddNorm, AddNormGrad, AddNormGradSums (ops/add_norm.h): one kernel reads a row once and keeps it in registers.
+// Its sums over rows are added in the order of columns.cuh, so that the bits equal those of the separate operators.
 #include "backend/cuda/row_part.cuh"
 #include "ops/add_norm.h"
 #include "ops/cuda/add_norm_parts.cuh"
@@ -15,7 +16,7 @@ struct Forward {
   Branch a;
   Sum x;
   Ref scale, bias, b;
-  const float *x_mean, *x_rstd;  // null: x is added; else its norm by these
+  const float *x_mean, *x_rstd;  // null: x is added; else its norm, computed from these
   Ref x_scale, x_bias;
   Sum y, s;
   Branch copy;
@@ -26,8 +27,8 @@ struct Forward {
   Drop drop;
   Rounding round_sum, round_dropped;
 
-  // s = x + dropout(a + b), stored. Four elements stay in registers; single ones are read again where this thread has
-  // written them.
+  // Stores s = x + dropout(a + b). Four elements stay in registers; single ones are read again where this thread wrote
+  // them.
   DEV void sum(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], const float (&residual)[W]) const {
     if (b) {
       float q[W];
@@ -45,7 +46,7 @@ struct Forward {
     store_some(to, at, p);
   }
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    // everything is fetched before anything is stored: a store may be to what is read next, for all the compiler knows
+    // Everything is fetched before anything is stored: the compiler must assume that a store may alias the next read.
     const RowPart<V, Branch> branch(a, row * n, n, team);
     const RowPart<V, Sum> residual(x, row * n, n, team);
     Drop::Row dropped;
@@ -104,7 +105,7 @@ struct Forward {
   }
 };
 
-// Which of AddNormGradSums's results is summed for the branch's bias.
+// The result of AddNormGradSums that is summed for the branch's bias.
 enum class Branch : uint8_t { none, ds, da, copy };
 
 template <int V, class T, bool kDrops>
@@ -124,7 +125,7 @@ struct Backward {
   Rounding round_norm;
   ChunkSums sums;
   Branch summed;
-  // mine: this warp's sums, where there are any
+  // mine: this warp's sums, if there are any.
   DEV void operator()(int64_t row, const RowTeam& team, float* mine) const {
     const RowPart<V, Sum> part(s, row * n, n, team), grad(dy, row * n, n, team), rest(dy_more, row * n, n, team),
         added(more, row * n, n, team);
@@ -189,7 +190,7 @@ struct Backward {
   }
 };
 
-// Rows in chunks: a chunk's rows go to the block's teams in turn.
+// Distributes chunks of rows: the block's teams take the rows of a chunk in turn.
 template <class Body>
 struct ChunkKernel {
   static constexpr bool cooperative = true;
@@ -228,8 +229,8 @@ Kernel rows_kernel(const KernelArgs& a, const Body& body, int64_t rows) {
   return [&d = device_of(a), body, rows] { for_each_row(d, rows, body.n, body); };
 }
 
-// make(groups of four that a thread holds, types, whether it drops) -> Kernel. branch, sum: the large operands by role.
-// What is not among the common combinations computes with types that are asked for at every load.
+// Calls make(groups of four that a thread holds, types, whether it drops), which returns a Kernel. branch, sum: the
+// large operands by role. Uncommon combinations of types are resolved at every load.
 template <class Make>
 Kernel by_kind(const Drop& drop, std::initializer_list<Tensor> branch, std::initializer_list<Tensor> sum,
                const Make& make) {
@@ -290,7 +291,7 @@ Kernel forward(const KernelArgs& args) {
   });
 }
 
-// outputs: of AddNormGrad, the first of args'.
+// outputs: the number of AddNormGrad's outputs, the first of args.
 Kernel backward(const KernelArgs& args, size_t outputs, const ChunkSums& sums, Branch summed) {
   const Attrs& t = args.attrs();
   const Tensor& ds = args.out[0];
@@ -313,7 +314,7 @@ Kernel backward(const KernelArgs& args) {
   return backward(args, args.out.size(), {}, Branch::none);
 }
 
-// Where rows are not held in warps, the sums are taken behind the gradient.
+// If rows are not held in warps, the sums are computed after the gradient.
 template <bool accumulate>
 Kernel backward_and_sums(const KernelArgs& args, Carver& carver) {
   if (in_double(args)) no_fp64(args);

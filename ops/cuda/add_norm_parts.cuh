@@ -1,5 +1,5 @@
-// What AddNorm and its gradient (ops/add_norm.h) do to an element: rounding between what were separate nodes, dropout,
-// and the types of their operands.
+// Element-wise parts of AddNorm and its gradient (ops/add_norm.h): the rounding between formerly separate nodes,
+// dropout, and the operands' types.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -9,7 +9,7 @@
 
 namespace amp::cuda {
 
-// What an intermediate result is stored as in separate nodes.
+// The storage type of an intermediate result in separate nodes.
 struct Rounding {
   DType type = DType::f32;
   HD explicit Rounding(DType t) : type(t) {}
@@ -24,9 +24,8 @@ struct Rounding {
   }
 };
 
-// The types of the large operands: branch is what comes out of a product (and what goes back into one), sum the
-// residual stream, its norm and their gradients. Types that are known when the kernel is compiled make it a tenth as
-// long.
+// The types of the large operands. branch: a product's result or its gradient. sum: the residual stream, its norm and
+// their gradients. Types known at compile time make the kernel a tenth as long.
 template <class BranchRef, class SumRef>
 struct Types {
   using Branch = BranchRef;
@@ -42,7 +41,7 @@ struct Drop {
   uint32_t threshold = 0, site = 0;
   float scale = 1;
   int64_t per_sample = 1, n = 1;
-  const int64_t* tokens = nullptr;  // of each row, or null: rows are where they stand
+  const int64_t* tokens = nullptr;  // of each row; null: rows are in their original places
   Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
       : state(a.state),
         per_sample(elements_per_sample(a.attrs(), elements)),
@@ -55,7 +54,7 @@ struct Drop {
     scale = static_cast<float>(bits.scale);
   }
   explicit operator bool() const { return drops; }
-  // No row is cut by a sample's end, and groups of four begin where Philox's do.
+  // Whether no sample ends within a row and groups of four coincide with Philox blocks.
   bool whole_rows() const { return !drops || (per_sample % n == 0 && n % 4 == 0); }
 
   struct Row {
@@ -65,7 +64,7 @@ struct Drop {
     const int64_t at = (tokens ? tokens[row] : row) * n, sample = quotient(at, per_sample);
     return {sample, at - sample * per_sample};
   }
-  // W elements of a row from i on; four begin at a multiple of four.
+  // Drops from W elements of a row, starting at i. Groups of four begin at a multiple of four.
   template <int W>
   DEV void operator()(const Row& row, int64_t i, float (&v)[W]) const {
     int64_t k = row.at + i, sample = row.sample;

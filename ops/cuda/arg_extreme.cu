@@ -1,5 +1,5 @@
-// ArgMax, ArgMin (ops/shape_ops.cc): along the middle of (outer, n, inner). As on the CPU a NaN is never chosen but
-// where it comes first.
+// ArgMax, ArgMin (ops/shape_ops.cc): along the middle of (outer, n, inner). As on the CPU, a NaN is chosen only if it
+// comes first.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 
@@ -19,7 +19,7 @@ struct Arg {
   }
 };
 
-// A thread a line: many lines, neighbors side by side.
+// One thread per line, for many lines; neighboring lines belong to neighboring threads.
 template <bool Max, class T>
 struct Alone : Arg<Max, T> {
   DEV void operator()(int64_t i) const {
@@ -45,7 +45,7 @@ struct Better {
   }
 };
 
-// A team a line: the extreme, then where it is.
+// One team per line: finds the extreme, then its index.
 template <bool Max, class T>
 struct Together : Arg<Max, T> {
   static constexpr int min_blocks = 4;

@@ -1,5 +1,5 @@
-// What the kernels of fused attention share (ops/fused_attention.h): the problem as it travels with them, the part of
-// it that a block owns, masks, and the bits of dropout.
+// Shared by the kernels of fused attention (ops/fused_attention.h): the problem passed to them, the part that a block
+// owns, masks, and dropout's bits.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct AttentionProblem {
   Ref mask;
   int64_t mask_stride[4] = {};
 
-  // Kernels do nothing where `gate` is not null and holds 0.
+  // Kernels do nothing if `gate` is not null and holds 0.
   const int32_t* gate = nullptr;
 
   const int64_t* offsets = nullptr;  // of sequences
@@ -29,7 +29,7 @@ struct AttentionProblem {
 
   const RunState* state = nullptr;
   uint32_t threshold = 0, site = 0;
-  float keep = 1;          // what is not dropped is multiplied by it
+  float keep = 1;          // factor of the elements that are kept
   int64_t per_sample = 0;  // elements of p; 0: a batch entry or sequence is a sample
   bool in_fours = false;   // four keys from a multiple of four on are one Philox block
 
@@ -37,8 +37,8 @@ struct AttentionProblem {
   HD bool per_key() const { return mask && mask_stride[2] == 0; }  // the mask is the same for all queries
 };
 
-// What a kernel is compiled for: whether there may be a mask, and dropout. Where there may be none, the kernel has
-// neither its branches nor its registers.
+// Compile-time options of a kernel: whether there may be a mask, and dropout. Without them the kernel has neither their
+// branches nor their registers.
 template <bool kMasks, bool kDrops>
 struct AttentionKind {
   static constexpr bool masks = kMasks, drops = kDrops;
@@ -60,7 +60,7 @@ struct AttentionUnit {
       keys = static_cast<int>(p.keys);
       return;
     }
-    // Whatever the offsets are, nothing outside is touched.
+    // Clamps the offsets, so that invalid ones access nothing outside.
     first = p.offsets[outer];
     int64_t n = p.offsets[outer + 1] - first;
     n = n < p.longest ? n : p.longest;
@@ -68,11 +68,11 @@ struct AttentionUnit {
     if (n > p.queries - first) n = p.queries > first ? p.queries - first : 0;
     queries = keys = static_cast<int>(n);
   }
-  // Element 0 of this head's token.
+  // Returns the offset of element 0 of this head's token.
   DEV int64_t at(const AttentionForm::Strides& s, int64_t token) const {
     return s.offset + batch * s.batch + head * s.head + (first + token) * s.token;
   }
-  // Of lse and whatever else is (batch, heads, queries).
+  // Returns the row in lse and other tensors of (batch, heads, queries).
   DEV int64_t row(const AttentionProblem& p, int64_t query) const {
     return (batch * p.heads + head) * p.queries + first + query;
   }
@@ -81,8 +81,8 @@ struct AttentionUnit {
   }
 };
 
-// scale q k, rounded: no compiler may make the product part of what is computed of it, because forward and backward
-// must find the same score.
+// Returns scale q k, rounded. No compiler may contract the product with later arithmetic, because forward and backward
+// must compute the same score.
 DEV float scaled(float z, float scale) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(z, scale);
@@ -90,13 +90,13 @@ DEV float scaled(float z, float scale) {
   return z * scale;
 #endif
 }
-// z from scale q k and the mask's element.
+// Applies the mask's element m to z = scale q k.
 DEV float masked(const AttentionProblem& p, float z, float m) {
   if (!p.mask) return z;
   if (p.hides()) return m != 0 ? z : p.fill;
   return z + m;
 }
-// A boolean is 1 or 0.
+// Reads an element of the mask; a boolean is 1 or 0.
 DEV float mask_value(const AttentionProblem& p, int64_t at) {
   if (p.mask.type == DType::f32) return static_cast<const float*>(p.mask.data)[at];
   if (p.mask.type == DType::boolean) return static_cast<const uint8_t*>(p.mask.data)[at] != 0 ? 1.0f : 0.0f;
@@ -104,11 +104,11 @@ DEV float mask_value(const AttentionProblem& p, int64_t at) {
   return p.mask.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
 }
 
-// How a row's softmax ends: outputs 1 and 2, and what the row's result is multiplied by.
+// The end of a row's softmax: outputs 1 and 2, and the factor of the row's result.
 struct AttentionRowEnd {
   float lse, rest, scale;
 
-  // top: the largest score, sum: of exp(score - top).
+  // top: the largest score. sum: the sum of exp(score - top).
   DEV AttentionRowEnd(const AttentionProblem& p, int keys, float top, float sum) {
     const float log_sum = logf(sum);
     lse = top + log_sum;
@@ -125,10 +125,11 @@ struct AttentionRowEnd {
   }
 };
 
-// A row that is NaN because it sees no key, and to which no gradient arrives (d = sum dy y is 0): none goes on.
+// Whether a row is NaN because all its keys are masked, and no gradient reaches it (d = sum dy y is 0). Then it passes
+// none on.
 DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }
 
-// e^x to a few units in the last place, for results that are stored in 16 bits.
+// Approximates e^x to a few units in the last place, for results stored in 16 bits.
 DEV float exp_near(float x) {
 #ifdef __CUDA_ARCH__
   return __expf(x);
@@ -147,14 +148,14 @@ class AttentionDropout {
     step_ = static_cast<uint32_t>(p.state->step);
   }
   DEV explicit operator bool() const { return p_.threshold != 0; }
-  // Whether p at (query, key) stays.
+  // Whether p at (query, key) is kept.
   DEV bool keeps(int64_t query, int64_t key) const {
     const Cell c = cell(row(query) + key);
     const PhiloxBlock b = block(c);
     const auto lane = static_cast<int>(c.k & 3);
     return keeps(lane == 0 ? b.v[0] : lane == 1 ? b.v[1] : lane == 2 ? b.v[2] : b.v[3]);
   }
-  // Where keys come in fours: the words of keys 4 four .. 4 four + 3.
+  // For keys in groups of four: the words of keys 4 four .. 4 four + 3.
   DEV PhiloxBlock words(int64_t query, int64_t four) const { return block(cell(row(query) + 4 * four)); }
   DEV bool keeps(uint32_t word) const { return word >= p_.threshold; }
 
@@ -185,7 +186,7 @@ class AttentionDropout {
   uint32_t step_ = 0;
 };
 
-// A NaN that is dropped is gone.
+// Applies dropout. A dropped NaN becomes 0.
 DEV float dropped(float p, bool kept, float keep) { return kept ? p * keep : 0.0f; }
 
 }  // namespace amp::cuda

@@ -1,5 +1,5 @@
-// Fused attention in fp32 arithmetic, of any storage types and widths: 64 queries by 64 keys at a time, 64 columns of a
-// result a block. And the small kernels about it.
+// Fused attention in fp32 arithmetic, for any storage types and widths: 64 queries by 64 keys at a time, 64 columns of
+// a result per block. Also the small kernels before and after it.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -7,7 +7,7 @@
 
 namespace amp::cuda {
 
-// One element of fp32 or 16 bits, all that attention is computed of.
+// Loads an element of fp32 or 16 bits; attention has no other types.
 DEV float load_one(const Ref& r, int64_t i) {
   float v[1];
   load_some(r, i, v);
@@ -18,7 +18,8 @@ DEV void store_one(const Ref& r, int64_t i, float v) {
   store_some(r, i, one);
 }
 
-// 256 threads; of a 64x64 matrix thread (x, y) = (thread % 16, thread / 16) has rows y + 16 r and columns x + 16 c.
+// A tile of 256 threads: in a 64x64 matrix thread (x, y) = (thread % 16, thread / 16) owns rows y + 16 r, columns x +
+// 16 c.
 struct PlainTiles {
   static constexpr int kSize = 64, kThreads = 256, kPart = 32, kLd = kSize + 1, kPartLd = kPart + 1;
   static constexpr int64_t kShared = (2 * kSize * kPartLd + kSize * kLd) * 4;
@@ -59,7 +60,7 @@ struct PlainTiles {
       }
     }
   }
-  // sum += w b or w^T b, w (64, 64) as the threads hold it; columns [column, column + 64) of b.
+  // Computes sum += w b or w^T b. The threads hold w (64, 64); b contributes columns [column, column + 64).
   template <bool transposed>
   static DEV void accumulate(float (&sum)[4][4], const float (&w)[4][4], const Rows& b, int column) {
     float *const ws = weights(), *const bs = staged();
@@ -78,7 +79,7 @@ struct PlainTiles {
       each([&](auto r, auto c, int, int) { sum[r][c] += left[r] * right[c]; });
     }
   }
-  // Rows and columns of the block's result.
+  // Stores rows and columns of the block's result.
   static DEV void leave(const float (&sum)[4][4], float scale, const Rows& to, int column) {
     each([&](auto r, auto c, int i, int j) {
       if (i < to.valid && column + j < to.width)
@@ -87,7 +88,8 @@ struct PlainTiles {
   }
 };
 
-// What a block of the three kernels owns: a tile of a head's queries or keys, and a part of the result's columns.
+// The part that a block of the three kernels owns: a tile of a head's queries or keys, and a range of the result's
+// columns.
 struct PlainBlock {
   AttentionUnit unit;
   int first, column;
@@ -166,7 +168,7 @@ struct PlainBackward : PlainTiles {
   const float *lse, *rest, *d;
   int tiles, parts;
 
-  // z = p as it multiplies v, g = ds, of queries from i0 on and keys from j0 on.
+  // Sets z = p as it multiplies v and g = ds, for queries from i0 on and keys from j0 on.
   DEV void slopes(const PlainBlock& b, const AttentionDropout& dropout, int i0, int j0, float (&z)[4][4],
                   float (&g)[4][4]) const {
     const AttentionUnit& unit = b.unit;
@@ -230,8 +232,8 @@ struct PlainGradQueries : PlainBackward {
   }
 };
 
-// d = sum dy y of every query, 0 where no gradient arrives, whatever y is: sixteen lanes a row, W elements at a time.
-// Rows are visited as they lie in memory.
+// Computes d = sum dy y of every query; 0 if no gradient arrives, for any y. Sixteen lanes a row, W elements at a time.
+// Rows are visited in their order in memory.
 template <int W>
 struct AttentionDots {
   static constexpr bool cooperative = true;
@@ -269,14 +271,14 @@ struct AttentionDots {
   }
 };
 
-// Tokens behind the last sequence get zeros.
+// Writes zeros to tokens after the last sequence.
 struct AttentionTail {
   Ref data;
   AttentionForm::Strides place;
   const int64_t* end;
   int64_t tokens;
   int heads, width;
-  float *lse, *rest;  // may be null; become infinite and 0
+  float *lse, *rest;  // may be null; set to infinity and 0
 
   DEV void operator()() const {
     const int64_t row = int64_t{heads} * width, first = *end < 0 ? 0 : *end;

@@ -9,13 +9,13 @@ namespace amp::cuda {
 
 constexpr int kAttentionRows = 64;  // that a block owns
 
-// What the three kernels share. Matrices in shared memory have D columns, rows D + 8 apart.
+// Shared by the three kernels. Matrices in shared memory have D columns; rows are D + 8 apart.
 template <DType type, int D>
 struct AttentionTiles {
   static constexpr int kLd = D + 8, kSteps = D / 16, kThreads = 128, kChunks = D / 8;
   using Elements = uint16_t;
 
-  // Tokens [first, first + Rows) of a head; what is behind `valid` of them or behind `width` is zero.
+  // Fetches tokens [first, first + Rows) of a head. Tokens after `valid` and columns after `width` are zero.
   template <int Rows>
   static DEV void fetch(Elements* to, const Elements* from, int64_t token_stride, int valid, int width) {
     for (int c = thread_index(); c < Rows * kChunks; c += kThreads) {
@@ -24,7 +24,7 @@ struct AttentionTiles {
       copy_later(to + row * kLd + column, there ? from + row * token_stride + column : from, there ? 16 : 0);
     }
   }
-  // x (16 rows a warp, 8 F) = a b^T: a from row 16 warp on, b's rows are x's columns.
+  // Computes x (16 rows a warp, 8 F) = a b^T. a starts at row 16 warp; b's rows are x's columns.
   template <int F>
   static DEV void scores(TileC (&x)[F], const Elements* a, const Elements* b) {
     unrolled<F>([&](auto f) { x[f] = {}; });
@@ -42,7 +42,7 @@ struct AttentionTiles {
       multiply_add<type>(x[2 * f + 1], left, two);
     });
   }
-  // sum (16 rows a warp, D) += x b: x (16, 8 F) as it lies in registers, b (8 F, D).
+  // Computes sum (16 rows a warp, D) += x b. x (16, 8 F) is in registers; b is (8 F, D).
   template <int F>
   static DEV void accumulate(TileC (&sum)[kChunks], const TileC (&x)[F], const Elements* b) {
     unrolled<F / 2>([&](auto f) {
@@ -55,8 +55,8 @@ struct AttentionTiles {
       });
     });
   }
-  // The block's rows, times `low` (this thread's first row) and `high` (the one 8 below), by way of shared memory that
-  // nobody reads any more.
+  // Stores the block's rows, scaled by `low` (this thread's first row) and `high` (the row 8 below). They pass through
+  // shared memory that is no longer read.
   static DEV void leave(const TileC (&sum)[kChunks], float low, float high, Elements* shared, Elements* to,
                         int64_t token_stride, int valid, int width) {
     sync_threads();
@@ -73,7 +73,7 @@ struct AttentionTiles {
           *reinterpret_cast<const FourWords*>(shared + row * kLd + column);
     }
   }
-  // What dropout keeps of x (queries, keys): bit 4 f + i for x[f].v[i]. query: of the warp's first row, key: of the
+  // Returns dropout's bits for x (queries, keys): bit 4 f + i for x[f].v[i]. query: the warp's first row. key: the
   // first column.
   template <int F>
   static DEV uint32_t kept_by_query(const AttentionDropout& dropout, bool in_fours, int query, int key) {
@@ -85,7 +85,7 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(row + (e & 2) * 4, column + e / 4 * 8 + (e & 1))} << e;
       return kept;
     }
-    // Two neighboring lanes share the blocks of both their rows: each draws one and hands over half.
+    // Two neighboring lanes share the Philox blocks of both their rows: each computes one and exchanges half.
     const bool odd = (lane() & 1) != 0;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(row + (odd ? 8 : 0), (column + f * 8) / 4);
@@ -97,7 +97,7 @@ struct AttentionTiles {
     }
     return kept;
   }
-  // The same of x (keys, queries).
+  // Returns dropout's bits for x (keys, queries).
   template <int F>
   static DEV uint32_t kept_by_key(const AttentionDropout& dropout, bool in_fours, int key, int query) {
     if (!dropout) return 0xffffffffu;
@@ -108,8 +108,8 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(column + e / 4 * 8 + (e & 1), row + (e & 2) * 4)} << e;
       return kept;
     }
-    // The lanes of four neighboring rows share four blocks: each draws the one of its number, as x[f].v counts, and
-    // takes from all of them the bit of its own row.
+    // The lanes of four neighboring rows share four Philox blocks. Each computes the block of its own number, as x[f].v
+    // counts, and takes its row's bit from all of them.
     const int mine = tile_row() & 3;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(column + f * 8 + (mine & 1), (row + (mine & 2) * 4) / 4);
@@ -144,7 +144,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     const int i0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
     if (i0 >= unit.queries) return;
     const AttentionDropout dropout(p, unit);
-    uint16_t* const ks = shared_memory<uint16_t>();  // first the queries
+    uint16_t* const ks = shared_memory<uint16_t>();  // holds the queries first
     uint16_t* const vs = ks + kAttentionRows * kLd;
     float* const column = reinterpret_cast<float*>(vs + kKeys * kLd);
 
@@ -200,7 +200,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
   }
 
-  // Online softmax: z -> e^(z - highest so far); before: what the sums and results up to here shrink by.
+  // Online softmax: replaces z by e^(z - largest so far). before: the factor for the sums and results so far.
   DEV static void exponentials(TileC (&z)[kKeys / 8], float (&top)[2], float (&sum)[2], float (&before)[2]) {
     unrolled<2>([&](auto r) {
       float highest = top[r];
@@ -221,7 +221,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // Writes the logarithms of the sums of this thread's rows; scale: what their results are multiplied by.
+  // Writes the log-sums of this thread's rows. scale: the factors of their results.
   DEV void close_rows(const AttentionUnit& unit, int i, const float (&top)[2], float (&sum)[2],
                       float (&scale)[2]) const {
     unrolled<2>([&](auto r) {
@@ -236,7 +236,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // q k -> z, -inf behind the last key.
+  // Turns q k into z, -inf after the last key.
   DEV void finish(const AttentionUnit& unit, TileC (&z)[kKeys / 8], const float* column, int i, int j0) const {
     unrolled<kKeys / 8>([&](auto f) {
       unrolled<4>([&](auto e) {

@@ -1,26 +1,26 @@
-// Gradients of fused attention on tensor cores (attention_tiles.cuh; algorithm 2 of the same paper): one kernel for dk
-// and dv, one for dq, each element with one owner.
+// Gradients of fused attention on tensor cores (attention_tiles.cuh; algorithm 2 of the same paper). One kernel
+// computes dk and dv, one dq; each element has one owner.
 #pragma once
 
 #include "ops/cuda/attention_tiles.cuh"
 
 namespace amp::cuda {
 
-// p, as it multiplies v, and ds of one element.
+// p (as it multiplies v) and ds of one element.
 struct AttentionSlope {
   float p, ds;
 };
-// What backward reads of a query.
+// A query's values that backward reads.
 struct AttentionRow {
   float lse = 0, rest = 0, d = 0;
 };
-// g = dy v^T of the element; hidden: by a boolean mask.
+// g = dy v^T of the element. hidden: masked by a boolean mask.
 DEV AttentionSlope attention_slope(float z, float g, const AttentionRow& row, bool kept, float keep, bool hidden) {
   const float soft = sees_nothing(row.lse, row.d) ? 0.0f : exp_near((z - row.lse) - row.rest), d = row.d;
   return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
 }
 
-// dk and dv of 64 keys: walks over the queries.
+// Computes dk and dv of 64 keys in a loop over the queries.
 template <DType type, int D, class Kind>
 struct AttentionGradKeys : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
@@ -99,7 +99,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 
  private:
-  // Queries and dy of one block to qs; their lse, rest and d to rows.
+  // Fetches queries and dy of one block to qs; their lse, rest and d to rows.
   DEV void fetch_queries(const AttentionUnit& unit, int i0, uint16_t* qs, float* rows) const {
     Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
     Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
@@ -114,7 +114,8 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 };
 
-// dq of 64 queries: walks over the keys. It comes first: it finds d, the dots of y and dy, for the keys' too.
+// Computes dq of 64 queries in a loop over the keys. It runs first, because it also computes d, the dots of y and dy,
+// for the other kernel.
 template <DType type, int D, class Kind>
 struct AttentionGradQueries : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
@@ -189,7 +190,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       Tiles::accumulate(sum, g, ks);
     }
     await_copies<0>();
-    // Where the results go is found once more: kept through the loop it would cost registers.
+    // Recomputes the destination: keeping it through the loop would cost registers.
     const int64_t block = found_again(block_index());
     const AttentionUnit to(p, block / tiles);
     const int first = static_cast<int>(block % tiles) * kAttentionRows;
@@ -219,7 +220,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       if (lane() % 4 == 0) d[unit.row(p, row)] = sum;
     }
   }
-  // Keys and values of one block to ks; the mask of its columns.
+  // Fetches keys and values of one block to ks, and the mask of its columns.
   DEV void fetch_keys(const AttentionUnit& unit, int j0, uint16_t* ks, float* column) const {
     Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
     Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);

@@ -1,4 +1,4 @@
-// AxisMap (ops/axis_map.cc): what Resize and Pad (reflect, edge, wrap) are made of.
+// AxisMap (ops/axis_map.cc), the core of Resize and Pad (reflect, edge, wrap).
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -6,7 +6,7 @@
 namespace amp::cuda {
 namespace {
 
-// A table of the kernel's own in the device's memory, written when the kernel is prepared.
+// Uploads a table that belongs to one kernel. It is written when the kernel is prepared.
 template <class T, class From>
 const T* upload_table(CudaDevice& d, std::vector<DeviceMemory>& keep, const std::vector<From>& v) {
   const std::vector<T> host(v.begin(), v.end());

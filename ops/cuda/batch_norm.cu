@@ -1,5 +1,5 @@
-// BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C) where channels lie
-// last: then every place is an image of its own. Statistics in two passes, fp32.
+// BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C) in channels-last
+// layout: then every place counts as an image. Statistics take two passes in fp32.
 #include "backend/channels_last.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/divide.cuh"
@@ -23,11 +23,12 @@ class Layout {
   HD int64_t channels() const { return channels_; }
   HD int64_t inner() const { return inner_; }
   int64_t numel() const { return n_ * channels_ * inner_; }
-  float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }  // statistics of nothing are 0
-  int lanes() const { return inner_ == 1 ? 32 : 1; }  // channels side by side where they lie so
+  // Statistics of an empty tensor are 0.
+  float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }
+  int lanes() const { return inner_ == 1 ? 32 : 1; }  // channels are side by side in channels-last layout
   int64_t rows() const { return n_ * inner_; }        // elements of a channel
 
-  // Where element i of a channel's (N, inner) lies.
+  // Returns the offset of element i of a channel's (N, inner).
   DEV int64_t at(int64_t i, int64_t channel) const {
     const int64_t image = by_inner_(i);
     return (image * channels_ + channel) * inner_ + i - image * inner_;
@@ -46,14 +47,14 @@ DEV float rstd_of(const Ref& var, int64_t channel, float epsilon) {
   return 1 / sqrtf(load<float>(var, channel) + epsilon);
 }
 
-// A thread has W neighbors of one channel, or one of each of C neighboring channels: W C is 1 or 4. Which channel
-// neighbor k is of, from the first one's.
+// A thread has W neighbors of one channel, or one of each of C neighboring channels: W C is 1 or 4. Returns the channel
+// of neighbor k, relative to the first one's.
 template <int C>
 DEV constexpr int channel_at(int k) {
   return C == 1 ? 0 : k;
 }
 
-// y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
+// Computes y = (x - mean) a + b. Subtracting first avoids cancellation with a large mean.
 template <int W, int C>
 struct Normalize {
   static constexpr int K = W * C;
@@ -74,7 +75,7 @@ struct Normalize {
   }
 };
 
-// A channel's mean, or its variance about a mean that is known. A row is W elements.
+// Sums for a channel's mean, or for its variance about a given mean. A row is W elements.
 template <bool Variance, int W, int C>
 struct Moment {
   using Value = float;
@@ -225,7 +226,7 @@ Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
   };
 }
 
-// f(W, C) for the widest loads that the layout allows.
+// Calls f(W, C) with the widest loads that the layout allows.
 template <class F>
 Kernel by_width(const Layout& l, F f) {
   using One = std::integral_constant<int, 1>;

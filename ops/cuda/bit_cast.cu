@@ -7,7 +7,7 @@
 namespace amp::cuda {
 namespace {
 
-// Storage of 16 bits holds numbers of the working type: those are what the bits are taken from.
+// 16-bit storage holds numbers of the working type; the bits are taken from those numbers.
 struct BitCast {
   Ref x, y;
   int size;  // of an element as it is declared

@@ -16,7 +16,7 @@ struct Where {
   }
 };
 
-// Strides of an operand under NumPy broadcasting to dims.
+// Returns an operand's strides under NumPy broadcasting to dims.
 Dims broadcast_strides(const Dims& of, const Dims& dims) {
   Dims s(dims.size(), 0);
   int64_t running = 1;

@@ -1,7 +1,7 @@
-// Sums down the columns of what a kernel holds row by row: its blocks take chunks of consecutive rows, a warp each
-// fourth row, and add to sums of their warp's in shared memory. What a chunk comes to goes to memory; the last block of
-// a class of chunks adds these up, the last of all the classes'. The order is that of columns.cuh (sums_by_chunks), so
-// that the bits are those of the separate kernels.
+// Sums down the columns of a matrix that a kernel holds row by row. Its blocks take chunks of consecutive rows; each
+// warp takes every fourth row and adds to its own sums in shared memory. A chunk's sums go to memory. The last block of
+// a class of chunks adds these up, and the last block of all adds up the classes. The order is that of columns.cuh
+// (sums_by_chunks), so the bits equal those of the separate kernels.
 #pragma once
 
 #include "backend/cuda/columns.cuh"
@@ -16,14 +16,14 @@ struct ChunkSums {
   int count = 0;  // of sums, each of n
   bool accumulate = false;
   int64_t n = 0, chunks = 0;
-  float* partial = nullptr;  // (chunks, count, n); null: there is nothing to sum
+  float* partial = nullptr;  // (chunks, count, n); null: nothing is summed
   float* classes = nullptr;  // (kChunkClasses, count, n)
   uint32_t* done = nullptr;  // chunks of each class, classes; zero before and after
 
   static int64_t shared_bytes(int64_t count, int64_t n) { return 4 * kChunkWarps * count * n; }
 
   HD explicit operator bool() const { return partial != nullptr; }
-  // This warp's sums. They are its own lanes', each at the columns that it holds: nothing is waited for.
+  // Returns this warp's sums. Each lane owns the columns that it holds, so no synchronization is needed.
   DEV float* begin(const RowTeam& team) const {
     float* const mine = shared_memory<float>() + warp() * count * n;
     for (int k = 0; k < count; ++k) {
@@ -37,9 +37,10 @@ struct ChunkSums {
     for (int w = 0; w < 4; ++w) f.v[w] += v[w];
     store_four(mine + k * n + i, f);
   }
-  DEV void add(float*, int, int64_t, const float (&)[1]) const {}  // never: rows that are not held have no sums here
+  // Not called: rows that are not held have no sums here.
+  DEV void add(float*, int, int64_t, const float (&)[1]) const {}
 
-  // Behind a chunk's last row: all threads of the block.
+  // Ends a chunk; call it after the chunk's last row with all threads of the block.
   DEV void meet(int64_t chunk) const {
     const float* const warps = shared_memory<float>();
     const int64_t cells = count * n;
@@ -51,7 +52,7 @@ struct ChunkSums {
     });
     const int64_t kind = chunk % kChunkClasses, members = (chunks - kind + kChunkClasses - 1) / kChunkClasses;
     if (!last_of(done + kind, members)) return;
-    // one cell a thread from here on: few registers, which all of the kernel would have to have
+    // One cell a thread from here on: more registers would be charged to the whole kernel.
     for (int64_t i = thread_index(); i < cells; i += block_threads()) {
       float sum = 0;
       for (int64_t c = kind; c < chunks; c += kChunkClasses) sum += published(partial + c * cells + i);
@@ -91,7 +92,7 @@ struct ChunkSums {
   static DEV void each(int64_t cells, const F& f) {
     for (int64_t i = 4 * thread_index(); i < cells; i += 4 * block_threads()) f(i);
   }
-  // Whether this block is the last of `all` to come here with what it has stored; then the counter is zero again.
+  // Whether this block is the last of `all` blocks to arrive with its stores. If so, resets the counter to zero.
   static DEV bool last_of(uint32_t* counter, int64_t all) {
     int* const last = shared_memory<int>();
     publish();

@@ -1,5 +1,5 @@
-// Conv, ConvGradX, ConvGradW where channels lie last (ops/passes/channels_last.h): one product a group over all places
-// of some images, with windows laid out as its rows. Sums are fp32; a library takes over as in conv.cu.
+// Conv, ConvGradX, ConvGradW in channels-last layout (ops/passes/channels_last.h): one product per group over all
+// places of some images, with windows laid out as its rows. Sums are fp32; a library takes over as in conv.cu.
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {
@@ -13,13 +13,14 @@ ConvShape shape_of(const KernelArgs& a, const Tensor& x, const Tensor& w, const 
 class Groups {
  public:
   explicit Groups(const ConvProblem& q) : q_(q), apart_(q.s.groups > 1) {}
-  // Elements from one group's to the next's, and from one row to the next.
+  // Elements from one group to the next, and from one row to the next.
   int64_t next_x() const { return q_.s.c; }
   int64_t next_y() const { return q_.s.m; }
   int64_t next_w() const { return q_.s.m * q_.k; }
   int64_t next_columns(int64_t rows) const { return q_.pointwise() ? q_.s.c : rows * q_.k; }
   int64_t row_of_columns() const { return q_.pointwise() ? q_.gc : q_.k; }
-  // What an address is a multiple of (Gemm::stride_a ...), where it moves by groups or chunks of images.
+  // Returns the number that an address is a multiple of (Gemm::stride_a ...) when it moves by groups or chunks of
+  // images.
   int64_t step(int64_t group, int64_t chunk, bool chunks) const { return apart_ ? group : chunks ? chunk : 0; }
 
  private:
@@ -27,7 +28,7 @@ class Groups {
   bool apart_;
 };
 
-// The columns of images first ..: laid out in the workspace, or the input itself.
+// The columns of images from `first` on: laid out in the workspace, or the input itself.
 struct Columns {
   char* place = nullptr;  // null: the input's own rows
   DeviceWindow window;

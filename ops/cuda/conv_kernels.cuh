@@ -1,4 +1,4 @@
-// Kernels around the products of a convolution (conv.cu), and depthwise convolutions, which are no products.
+// Kernels before and after the products of a convolution (conv.cu), and depthwise convolutions, which use no products.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"
@@ -8,9 +8,8 @@
 
 namespace amp::cuda {
 
-// Windows as columns: for every channel and tap a row with the inputs that the outputs of an image meet, 0 in the
-// padding. Rows of one image follow each other (images_inside false) or those of one channel and tap (true). E: the
-// elements' bits.
+// im2col: a row for every channel and tap. It holds the inputs that the outputs of an image use, 0 in the padding.
+// Consecutive rows belong to one image (images_inside false) or to one channel and tap (true). E: the elements' bits.
 template <class E>
 struct Im2col {
   const E* x;
@@ -45,8 +44,8 @@ struct Im2col {
   }
 };
 
-// The same of an input whose channels lie last: a row for every output of every image, with its taps' channels behind
-// each other; groups have matrices of their own. Rows are images * out_size().
+// im2col of a channels-last input: a row for every output of every image, with the channels of its taps in sequence.
+// Groups have separate matrices. Rows are images * out_size().
 template <class E>
 struct Im2colLast {
   const E* x;
@@ -73,7 +72,7 @@ struct Im2colLast {
   }
 };
 
-// (images, channels, n) as (channels, images, n).
+// Transposes (images, channels, n) to (channels, images, n).
 template <class E>
 struct ChannelsFirst {
   const E* x;
@@ -89,7 +88,7 @@ struct ChannelsFirst {
   }
 };
 
-// The transpose of Im2col: an input gathers what the windows that cover it say, in the order of the outputs.
+// The transpose of Im2col: each input gathers the values of the windows that cover it, in the order of the outputs.
 struct Col2im {
   const float* columns;
   Ref dx;
@@ -123,14 +122,14 @@ struct Col2imLast {
   }
 };
 
-// y = bias, or 0 where there is none.
+// Sets y = bias, or 0 without a bias.
 struct FillChannels {
   Ref y, bias;
   int64_t channels, n;
   DEV void operator()(int64_t i) const { store(y, i, bias ? load<float>(bias, quotient(i, n) % channels) : 0.0f); }
 };
 
-// One input channel a group, m output channels.
+// Depthwise: one input channel per group, m output channels.
 template <class R>
 struct DepthwiseForward {
   R x, w, bias, y;
@@ -168,7 +167,7 @@ struct DepthwiseGradX {
     store(dx, i, sum);
   }
 };
-// A row is one weight: its sum goes over all images and outputs.
+// A row is one weight: its sum runs over all images and outputs.
 template <class R>
 struct DepthwiseGradW {
   R x, dy;

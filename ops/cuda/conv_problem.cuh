@@ -1,4 +1,4 @@
-// What the kernels of convolutions share in either layout (conv.cu, conv_channels_last.cu).
+// Shared by the kernels of convolutions in both layouts (conv.cu, conv_channels_last.cu).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace amp::cuda {
 
-// Prepares the operator where its channels lie last.
+// Prepare the operator for channels-last layout.
 Kernel conv_last(const KernelArgs& a, Carver& carve);
 Kernel conv_last_grad_x(const KernelArgs& a, Carver& carve);
 Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve);
@@ -18,7 +18,7 @@ Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve);
 struct ConvProblem {
   const KernelArgs& a;
   ConvShape s;
-  DType in, out;  // what products read and write
+  DType in, out;  // types that products read and write
   DeviceWindow window;
   int64_t k, p, gm, gc, in_size;  // weights of an output channel, outputs of a channel; channels of all groups
 
@@ -39,7 +39,7 @@ struct ConvProblem {
   }
   bool empty() const { return s.n == 0 || k == 0 || p == 0 || gm == 0 || in_size == 0; }
   bool depthwise() const { return s.groups > 1 && s.c == 1; }
-  // The columns are the input.
+  // Whether the columns equal the input.
   bool pointwise() const {
     return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) {
       return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out;
@@ -83,13 +83,14 @@ class ImageChunks {
   P whole_, rest_;
 };
 
-// Room for a library's weight gradient in its operands' 16 bits, where the products write fp32; else null.
+// Reserves memory for a library's weight gradient in its operands' 16 bits if the products write fp32; else returns
+// null.
 inline void* take_rounded(const ConvProblem& q, Carver& carve, const Tensor& dw) {
   return q.out == q.in ? nullptr : carve.take<char>(dw.numel() * size_of(q.in));
 }
 
-// own, or the library's once it has agreed with own. rounded: take_rounded() of a weight gradient. own adds the bias
-// itself.
+// Runs own, or the library after it has agreed with own. rounded: take_rounded() of a weight gradient. own adds the
+// bias itself.
 inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOperands o, const Dims& result, Kernel own,
                       const Tensor& bias = {}, void* rounded = nullptr) {
   if (q.out != q.in && !rounded) return own;

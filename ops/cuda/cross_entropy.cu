@@ -1,5 +1,5 @@
-// CrossEntropy, CrossEntropyGrad (ops/cross_entropy.cc). A label out of range, an error on the CPU, makes NaN here: a
-// kernel cannot stop a run, and a loss that is not finite does.
+// CrossEntropy, CrossEntropyGrad (ops/cross_entropy.cc). A label out of range, an error on the CPU, yields NaN here: a
+// kernel cannot stop a run, but a loss that is not finite does.
 #include <cfloat>
 
 #include "backend/cpu/workspace.h"
@@ -9,8 +9,8 @@
 namespace amp::cuda {
 namespace {
 
-// Visits a row that begins at element `at`: take(v, index) of one element each at its ends, of four between them, where
-// the memory is aligned to four whatever the row's length. Four loads are under way.
+// Visits a row that begins at element `at`. Calls take(v, index) with one element at the row's unaligned ends and four
+// between them. Four loads are in flight.
 template <class F>
 DEV void walk(const Ref& x, int64_t at, int64_t n, const RowTeam& team, F take) {
   const int64_t misaligned = (4 - at % 4) % 4, head = misaligned < n ? misaligned : n;
@@ -50,7 +50,7 @@ struct SoftmaxSum {
       total *= expf(top - now);
       top = now;
     }
-    for (int w = 0; w < W; ++w) total += expf(v[w] - now);  // NaN stays
+    for (int w = 0; w < W; ++w) total += expf(v[w] - now);  // a NaN propagates
   }
 };
 
@@ -66,7 +66,7 @@ DEV SoftmaxSum softmax_sum(const Ref& x, int64_t at, int64_t n, const RowTeam& t
 struct Losses {
   Ref x;
   const int64_t* labels;
-  float* losses;  // a row
+  float* losses;  // one per row
   int64_t n, ignore;
   DEV void operator()(int64_t row, const RowTeam& team) const {
     const int64_t label = labels[row];

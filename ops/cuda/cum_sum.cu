@@ -11,14 +11,14 @@ struct Scan {
   int64_t n, inner;
   bool exclusive, reverse;
 
-  // Element k in the order of the sum, of line i.
+  // Returns the offset of element k, in the order of the sum, of line i.
   DEV int64_t at(int64_t i, int64_t k) const {
     const int64_t outer = quotient(i, inner);
     return (outer * n + (reverse ? n - 1 - k : k)) * inner + i - outer * inner;
   }
 };
 
-// A thread a line: many lines, neighbors side by side.
+// One thread per line, for many lines; neighboring lines belong to neighboring threads.
 template <class T>
 struct Alone : Scan<T> {
   DEV void operator()(int64_t i) const {
@@ -32,7 +32,7 @@ struct Alone : Scan<T> {
   }
 };
 
-// A warp a line, 32 elements at a time.
+// One warp per line, 32 elements at a time.
 template <class T>
 struct Together : Scan<T> {
   static constexpr int min_blocks = 4;

@@ -1,5 +1,5 @@
-// Det and DetGrad (ops/det.cc): a thread for a determinant. Its matrix lies in the workspace, element by element beside
-// those of the other threads, so that a warp reads and writes neighbors.
+// Det and DetGrad (ops/det.cc): one thread per determinant. Matrices are interleaved in the workspace, so that the
+// threads of a warp read and write neighbors.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -23,7 +23,7 @@ struct Det {
   }
 };
 
-// A thread for a cofactor.
+// One thread per cofactor.
 struct DetGrad {
   Ref x, dy, dx;
   float* scratch;
@@ -46,7 +46,7 @@ struct DetGrad {
   }
 };
 
-// Threads that there is room for, a multiple of 32 and no more than there are determinants.
+// Returns how many threads the workspace permits: a multiple of 32, at most the number of determinants.
 int64_t threads_for(int64_t determinants, int64_t elements) {
   const int64_t room = std::max<int64_t>(32, kScratch / std::max<int64_t>(elements * 4, 1));
   return (std::min({determinants, room, int64_t{1} << 17}) + 31) / 32 * 32;

@@ -7,7 +7,7 @@
 namespace amp::cuda {
 namespace {
 
-// Group g of a row's elements is what one Philox block decides: four, or fewer at the row's end.
+// One Philox block decides group g of a row's elements: four, or fewer at the row's end.
 template <int W>
 struct Dropout {
   Ref x, y;
@@ -31,7 +31,7 @@ struct Dropout {
   }
 };
 
-// Channels last: an element's bits are those of its place in (N, C, places).
+// Channels last: an element uses the bits of its place in (N, C, places).
 struct DropoutLast {
   Ref x, y;
   const RunState* state;

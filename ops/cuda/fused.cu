@@ -1,5 +1,5 @@
-// Fused (ops/fused.cc): a kernel generated for the chain (fused_source.h). Where nothing can be compiled at run time,
-// one that reads the steps from its arguments: the same bits, but its values travel through local memory.
+// Fused (ops/fused.cc): a kernel generated for the chain (fused_source.h). Without run-time compilation, a kernel reads
+// the steps from its arguments: the bits are equal, but its values go through local memory.
 #include "backend/broadcast_loop.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/fused_elements.cuh"
@@ -24,10 +24,10 @@ struct Step {
   uint8_t in[3];
   int8_t out;  // an output's number, or -1
   DType type;
-  uint8_t words;  // where its parameters begin
+  uint8_t words;  // offset of its parameters
 };
 
-// One functor on numbers; truth is 0 or 1.
+// Applies one functor to numbers; a truth value is 0 or 1.
 struct Call {
   const uint64_t* words;
   const float* x;
@@ -140,7 +140,7 @@ Kernel interpreted(const KernelArgs& a) {
   return [&d = device_of(a), n, body] { for_each(d, n, body); };
 }
 
-// The sums of what the interpreting kernel stores, by their own kernels.
+// Sums the results of the interpreting kernel with separate kernels.
 Kernel with_sums(const KernelArgs& a, const FusedSums& sums, void* partial, const Kernel& elements) {
   std::vector<Kernel> kernels = {elements};
   const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
@@ -157,7 +157,7 @@ Kernel with_sums(const KernelArgs& a, const FusedSums& sums, void* partial, cons
   };
 }
 
-// Where a column's rows are cut: the second launch, as of the sum's own kernel.
+// If a column's rows are split: joins the splits in a second launch, as the sum's own kernel does.
 Kernel join_splits(const KernelArgs& a, const FusedSums& sums, float* partial) {
   const int64_t cells = sums.tiles.outer * sums.tiles.columns;
   const ColumnTiles join = join_tiles(1, sums.tiles);

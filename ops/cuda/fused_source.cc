@@ -1,3 +1,6 @@
+// Generates the CUDA source of a Fused node's kernel and its arguments. A thread keeps the values of all steps in
+// registers. The text depends only on the steps, the types and the form of broadcasting, so that NVRTC's result is
+// shared between shapes.
 #include "ops/cuda/fused_source.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// The source of a Fused node's kernel: a thread takes one element, or four neighbors, through all steps in registers.
+// The source of a Fused node's kernel. A thread takes one element, or four neighbors, through all steps in registers.
 // The text is the same for all shapes that broadcast alike; extents, strides and addresses are arguments. NVRTC
-// compiles it on a device,
-// the C++ compiler for the emulator's tests. With sums, a thread takes rows of its columns, and columns.cuh adds up.
+// compiles it on a device, the C++ compiler for the emulator's tests. With sums, a thread takes rows of its columns,
+// and columns.cuh adds up.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace amp::cuda {
 struct FusedLaunch {
   GeneratedSource source;
   std::vector<uint64_t> words;  // the arguments
-  int64_t groups = 0;           // of one or four elements: a thread's share
+  int64_t groups = 0;           // groups of one or four elements; a thread takes one
 };
 
 struct FusedSums {
   std::vector<size_t> outputs;  // which outputs of the node are sums
-  std::vector<size_t> of;       // and which outputs they are sums of
+  std::vector<size_t> of;       // the outputs that are summed
   ReduceShape shape;
   ColumnTiles tiles;
 };
 std::optional<FusedSums> fused_sums(const KernelArgs& a);
 
-// partial: tiles.splits * shape.outer * shape.inner numbers for each sum, where there are splits.
+// partial: tiles.splits * shape.outer * shape.inner numbers for each sum if there are splits.
 FusedLaunch fused_launch(const KernelArgs& a, const std::optional<FusedSums>& sums, void* partial);
 
 }  // namespace amp::cuda

@@ -1,3 +1,5 @@
+// Compiles generated kernels with NVRTC on threads of their own, caches the machine code in files and loads it into the
+// driver at the first launch. Failures warn once, and launches then return false.
 #include "backend/cuda/runtime/compiler.h"
 
 #include <cuda_runtime.h>
@@ -29,7 +31,7 @@ struct Compiler::Entry {
   cudaKernel_t kernel = nullptr;
   bool failed = false;
 
-  // Once, on the thread that launches.
+  // Runs once, on the launching thread.
   void load() {
     if (!code.valid()) return;
     const std::string cubin = code.get();

@@ -1,5 +1,5 @@
-// Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, kept in files, loaded. Without NVRTC
-// nothing is compiled, and a warning says so once.
+// Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, cached in files, loaded. Without NVRTC
+// nothing is compiled, and one warning is printed.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace amp::cuda {
 
 class Compiler {
  public:
-  // cudaStream_t. Compiled code is kept in `folder`; empty: not at all.
+  // stream: a cudaStream_t. Compiled code is cached in `folder`; empty: no cache.
   Compiler(void* stream, const std::string& architecture, const std::string& folder);
   ~Compiler();
   // Begins to compile on a thread of its own; the first launch waits for it.

@@ -61,7 +61,7 @@ class Describer {
     set_output(dv, kDv, a_.keys, a_.value_width, a_.v);
   }
 
-  // Which queries and keys take part.
+  // Restricts which queries and keys take part.
   template <class Options>
   void set_form(Options& options) {
     if (a_.causal) options.set_causal_mask(true);

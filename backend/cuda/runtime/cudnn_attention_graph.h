@@ -1,4 +1,4 @@
-// How cuDNN is asked for an attention, apart from the device that runs it: a test builds its plans from the description
+// Describes an attention to cuDNN, independent of the device that runs it. A test builds the plans from the description
 // of a GPU, on any machine.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN (backend/cuda/convolution.h), described to it as graphs. A build that did not find
-// cudnn-frontend's headers has none of them (cmake/cudnn_frontend.cmake).
+// Convolutions by cuDNN (backend/cuda/convolution.h), described as graphs. A build without cudnn-frontend's headers has
+// none (cmake/cudnn_frontend.cmake).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace amp::cuda {
 
-// Destroy it before the Cudnn that it plans with; plans may outlive both, but not run.
+// Destroy it before the Cudnn that it plans with. Plans may outlive both, but must not run then.
 class CudnnConvolution {
  public:
   static constexpr int kMostPlans = 512;                         // in a run

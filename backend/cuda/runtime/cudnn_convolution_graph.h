@@ -1,4 +1,4 @@
-// How cuDNN is asked for a convolution, apart from the device that runs it: a test builds its plans from the
+// Describes a convolution to cuDNN, independent of the device that runs it. A test builds the plans from the
 // description of a GPU, on any machine.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace amp::cuda {
 // Identities of the graph's tensors, for its execution.
 enum ConvolutionTensor : int64_t { kA = 1, kB, kConvolutionBias, kC };
 
-// Adds the convolution to an empty graph. False: cuDNN cannot address it (2^31 elements).
+// Adds the convolution to an empty graph. Returns false if cuDNN cannot address it (2^31 elements).
 bool describe_convolution(cudnn_frontend::graph::Graph& graph, const Convolution& what);
 
-// Of a convolution in its type. tf32: fp32 operands may be rounded to TF32.
+// The limits on plans for a convolution. tf32: fp32 operands may be rounded to TF32.
 inline PlanLimits convolution_limits(const Convolution& what, bool tf32) {
   return {CudnnConvolution::kMostWorkspace, what.type != DType::f32 || tf32};
 }

@@ -1,5 +1,4 @@
-// From a described graph to the plans that cuDNN can compile for it, on a GPU or, without one, for the description of a
-// GPU (tests/cudnn).
+// Finds the plans that cuDNN can compile for a described graph, on a GPU or for the description of a GPU (tests/cudnn).
 #pragma once
 
 #include <cudnn_frontend.h>
@@ -27,8 +26,8 @@ struct PlanLimits {
   bool tensor_cores = true;  // fp32 operands may be rounded to TF32
 };
 
-// Asks cuDNN for the plans of a described graph, the likely fastest first, and keeps the deterministic ones within the
-// limits that sum in fp32. An error where there are none. handle: null for a described device.
+// Requests cuDNN's plans of a described graph, the likely fastest first. Keeps the deterministic ones within the limits
+// that sum in fp32. Returns an error if none is left. handle: null for a described device.
 inline cudnn_frontend::error_t find_plans(cudnn_frontend::graph::Graph& g, cudnnHandle_t handle,
                                           const PlanLimits& limits) {
   using cudnn_frontend::HeurMode_t;

@@ -1,6 +1,6 @@
-// cuDNN's functions, defined here: each calls the one of its name in the library, which is loaded at the first call. So
-// the plugin opens on a machine without cuDNN, and models that do not need it run there. A function that is used but
-// not listed here does not link.
+// Defines cuDNN's functions: each forwards to the function of its name in the library, which is loaded at the first
+// call. The plugin therefore opens on a machine without cuDNN, and models that do not need it run there. A function
+// that is used but not listed here does not link.
 #include <cudnn.h>
 #include <dlfcn.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 struct Library {
   void* handle = nullptr;
-  std::string missing;  // why there is none
+  std::string missing;  // why the library is missing
 
   Library() {
     handle = dlopen(cat("libcudnn.so.", CUDNN_MAJOR).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -6,7 +6,7 @@
 
 namespace amp::cuda {
 
-// Compiles the plan that cuDNN puts first and reserves its workspace. False: there is none within the limits.
+// Compiles cuDNN's first plan and reserves its workspace. Returns false if there is no plan within the limits.
 inline bool compile(cudnn_frontend::graph::Graph& graph, Cudnn& cudnn, const PlanLimits& limits,
                     DeviceMemory& workspace) {
   int64_t bytes = 0;

@@ -1,3 +1,5 @@
+// Device memory for the CUDA runtime: single allocations, an arena on the driver's virtual memory management that grows
+// under a fixed address, and an uploader that copies from two halves of pinned memory.
 #include "backend/cuda/runtime/memory.h"
 
 #include <cuda.h>
@@ -12,7 +14,7 @@ namespace amp::cuda {
 
 namespace {
 [[noreturn]] void out_of_memory(int64_t bytes) {
-  cudaGetLastError();  // taken note of: the next launch is not to be blamed
+  cudaGetLastError();  // clears the error, so that the next launch does not report it
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   fail(Exit::memory, "E_OOM", cat("the GPU has no room for ", bytes, " bytes more: ", free, " of ", total, " are free"),
@@ -142,7 +144,8 @@ void Uploader::upload(void* to, const void* host, int64_t bytes) {
       ensure(cudaEventRecord(read_[half_], stream_), "recording an event");
       half_ = 1 - half_;
       used_ = 0;
-      ensure(cudaEventSynchronize(read_[half_]), "waiting for an upload");  // an event never recorded is no wait
+      // An event that was not recorded does not wait.
+      ensure(cudaEventSynchronize(read_[half_]), "waiting for an upload");
     }
     const int64_t n = std::min(bytes, kHalf - used_);
     char* staging = pinned_ + half_ * kHalf + used_;

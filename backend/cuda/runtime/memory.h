@@ -11,7 +11,7 @@
 
 namespace amp::cuda {
 
-// Bytes that were allocated through a device.
+// Counts the bytes allocated through a device.
 class MemoryUse {
  public:
   void add(int64_t bytes) {
@@ -26,16 +26,16 @@ class MemoryUse {
   std::atomic<int64_t> now_{0}, peak_{0};
 };
 
-// Throws E_CUDA (E_OOM for want of memory) naming what was tried.
+// Throws E_CUDA (E_OOM if memory is exhausted) with the name of the failed action.
 void ensure(cudaError_t status, const char* what);
 
 DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<MemoryUse> use);
 
-// Address space is reserved once, physical memory mapped as it is wanted (the driver's virtual memory management).
+// Reserves the address space once and maps physical memory on demand (the driver's virtual memory management).
 std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<MemoryUse> use);
 
-// Copies to the device that return at once: the bytes wait in pinned memory. Two halves take turns; one is written
-// again when the device has read it.
+// Copies to the device that return at once: the bytes wait in pinned memory. Two halves alternate; a half is reused
+// after the device has read it.
 class Uploader {
  public:
   explicit Uploader(cudaStream_t stream);

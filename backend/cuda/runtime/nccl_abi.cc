@@ -1,4 +1,4 @@
-// What backend/cuda/nccl.h declares of NCCL is what NVIDIA's header says, where that is installed. No code.
+// Compares the declarations of backend/cuda/nccl.h with NVIDIA's header if that is installed. Contains no code.
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 
@@ -10,7 +10,7 @@ namespace amp::cuda::nccl {
 
 namespace {
 
-// Passed alike: a pointer for a pointer, else the same size and kind.
+// Whether both types are passed alike: both pointers, or the same size and kind.
 template <class A, class B>
 constexpr bool kAlike = std::is_pointer_v<A> == std::is_pointer_v<B> &&
                         sizeof(A) == sizeof(B) && std::is_class_v<A> == std::is_class_v<B>;

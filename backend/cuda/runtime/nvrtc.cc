@@ -1,3 +1,5 @@
+// Loads NVRTC at run time and compiles the source of a generated kernel to machine code (a cubin).
+// Also reads and writes the files of the cubin cache, each with a checksum.
 #include "backend/cuda/runtime/nvrtc.h"
 
 #include <cuda_runtime_api.h>
@@ -16,7 +18,7 @@ namespace amp::cuda {
 
 namespace {
 
-// The library's functions that are needed, by the declarations of its header.
+// The library's functions that are used, with the declarations of its header.
 struct Library {
   decltype(&nvrtcVersion) version = nullptr;
   decltype(&nvrtcCreateProgram) create = nullptr;
@@ -27,7 +29,7 @@ struct Library {
   decltype(&nvrtcGetCUBINSize) cubin_size = nullptr;
   decltype(&nvrtcGetCUBIN) cubin = nullptr;
   decltype(&nvrtcGetErrorString) error = nullptr;
-  std::string missing;  // why there is none
+  std::string missing;  // why the library is missing
 
   Library() {
     const std::string name = cat("libnvrtc.so.", CUDART_VERSION / 1000);
@@ -53,8 +55,8 @@ struct Library {
   }
 
  private:
-  // NVRTC opens its builtins by name. That fails where NVRTC itself was found by the RUNPATH of the plugin. A library
-  // that is loaded already is found by its name, so the one beside NVRTC is loaded first.
+  // NVRTC opens its builtins by name. That fails if NVRTC itself was found by the plugin's RUNPATH. A loaded library is
+  // found by its name, so this loads the builtins from NVRTC's folder first.
   void load_builtins() const {
     int major = 0, minor = 0;
     Dl_info place{};
@@ -90,7 +92,7 @@ std::string compile_cubin(const GeneratedSource& source, const std::string& arch
   const std::string text = whole_text({source});
   nvrtcResult status = l.create(&program, text.c_str(), (source.name + ".cu").c_str(), 0, nullptr, nullptr);
   const std::string arch = "--gpu-architecture=" + architecture;
-  // As the operators' own kernels are compiled (cmake/cuda.cmake).
+  // The options match those of the operators' own kernels (cmake/cuda.cmake).
   const char* const options[] = {arch.c_str(), "--std=c++20", "--fmad=false", "-default-device"};
   if (status == NVRTC_SUCCESS) status = l.compile(program, static_cast<int>(std::size(options)), options);
   std::string code;

@@ -1,5 +1,5 @@
-// NVRTC, NVIDIA's compiler for kernels at run time: a library that is looked for when it is first needed. Needs neither
-// GPU nor driver. And files of what it made.
+// NVRTC, NVIDIA's compiler for kernels at run time, loaded at first use. It needs neither GPU nor driver. Also the
+// files that cache its machine code.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace amp::cuda {
 
-std::string nvrtc_missing();  // why there is none; empty: there is
-// Machine code for an architecture ("sm_90"). Empty: it failed, and why says with what.
+std::string nvrtc_missing();  // why NVRTC is missing; empty if it is present
+// Returns machine code for an architecture ("sm_90"). Empty: it failed for the reason in `why`.
 std::string compile_cubin(const GeneratedSource& source, const std::string& architecture, std::string& why);
-std::string nvrtc_version();  // "13.0"; empty where there is none
+std::string nvrtc_version();  // "13.0"; empty without NVRTC
 
-// A file of machine code: a checksum, then the code. What is broken or not there reads as empty.
+// Reads a file of machine code: a checksum, then the code. A broken or missing file reads as empty.
 std::string read_cubin(const std::string& path);
-// under another name first; errors are ignored: it is a cache
+// Writes under a temporary name first. Errors are ignored: it is a cache.
 void write_cubin(const std::string& path, const std::string& code);
 
 }  // namespace amp::cuda

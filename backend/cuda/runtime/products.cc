@@ -1,3 +1,7 @@
+// Matrix products by cuBLASLt. A plan is made once per shape. At its first run the library's candidates are timed on
+// the
+// real operands, and the fastest algorithm is kept in memory and on disk. cuBLASLt is column-major: a row-major product
+// c = a b is requested as c' = b' a', so a and b are swapped in every call.
 #include "backend/cuda/runtime/products.h"
 
 #include <optional>
@@ -50,7 +54,7 @@ const char* key_of(Epilogue e) {
   return "";
 }
 
-// The library's matrix A is our b.
+// cuBLASLt's matrix A is our b.
 cublasLtEpilogue_t library_epilogue(const EpilogueProduct& p) {
   switch (p.epilogue) {
     case Epilogue::sums_a:
@@ -69,12 +73,12 @@ std::span<uint8_t> bytes_of(cublasLtMatmulAlgo_t& algorithm) {
   return {reinterpret_cast<uint8_t*>(&algorithm), sizeof algorithm};
 }
 
-// Elements from the first of a result to behind its last.
+// Counts the elements from a result's first to its last.
 int64_t extent_of_c(const Gemm& g) { return (g.batch - 1) * g.stride_c + (g.m - 1) * (g.ldc ? g.ldc : g.n) + g.n; }
 
 }  // namespace
 
-// The library counts in columns: a row-major (m, n) is its (n, m), so that c = a b is asked for as c' = b' a'.
+// cuBLASLt is column-major: a row-major (m, n) is its (n, m). The product c = a b is requested as c' = b' a'.
 struct Products::Plan {
   Gemm g;
   cublasLtMatmulDesc_t op = nullptr;
@@ -111,7 +115,7 @@ cublasLtMatmulPreference_t preference_for(const Gemm& g, size_t workspace) {
   ensure(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                        sizeof workspace);
-  // a matrix of a batch may begin anywhere that its elements allow; plans are made for what all share
+  // A batch's matrices may begin at any element. Plans assume the alignment that all of them share.
   const uint32_t alignment = 16;
   const auto aligned = [&](int64_t stride, DType t) {
     return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t));
@@ -148,7 +152,7 @@ void Products::describe(Plan& p, const Gemm& g, const EpilogueProduct* more) con
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, cuda_type(g.out));
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
     }
-    // Heuristics may refuse an epilogue without a pointer; run() sets the true one.
+    // Heuristics may refuse an epilogue without a pointer. This is a placeholder; run() sets the real one.
     set(sums ? CUBLASLT_MATMUL_DESC_BIAS_POINTER : CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, workspace_);
   } else if (g.bias) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
@@ -194,7 +198,7 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
       if (r.state == CUBLAS_STATUS_SUCCESS) p->candidates.push_back(r.algo);
   }
   if (p->candidates.empty()) {
-    if (more || g.bias) return nullptr;  // the caller does the rest itself
+    if (more || g.bias) return nullptr;  // the caller does the rest
     fail(Exit::unsupported, "E_CUDA", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
   }
   p->chosen = p->candidates.front();
@@ -214,17 +218,17 @@ cublasStatus_t Products::run(Plan& p, const cublasLtMatmulAlgo_t& algorithm, con
                         kWorkspace, stream_);
 }
 
-// The fastest, as it runs in a recorded step. A product that adds to its result is timed on a scratch copy's place:
-// zeros, as large.
+// Times the candidates as in a recorded step and keeps the fastest. A product that adds to its result is timed on
+// scratch memory of the same size, filled with zeros.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
-  if (is_capturing(stream_)) return;  // met there first, the library's first choice stands until a run outside
+  if (is_capturing(stream_)) return;  // while recording, the library's first choice is used until a run outside
   p.tuned = true;
   if (p.candidates.size() < 2) return;
   void* scratch = nullptr;
   if (p.g.beta != 0) {
     const size_t bytes = static_cast<size_t>(extent_of_c(p.g) * size_of(p.g.out));
     if (cudaMalloc(&scratch, bytes) != cudaSuccess) {
-      cudaGetLastError();  // no memory to spare: the library's first choice stands
+      cudaGetLastError();  // no memory to spare: the library's first choice is used
       return;
     }
     amp::cuda::ensure(cudaMemsetAsync(scratch, 0, bytes, stream_), "clearing a product's scratch");
@@ -235,7 +239,7 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
     bool ran = true;
     const auto once = [&] { ran = ran && run(p, candidate, a, b, c, extra) == CUBLAS_STATUS_SUCCESS; };
     once();
-    if (!ran) continue;  // not for these operands after all
+    if (!ran) continue;  // not for these operands
     const double ms = milliseconds(stream_, once);
     if (!ran || (best && ms >= *best)) continue;
     best = ms;
@@ -250,7 +254,7 @@ bool Products::recall(Plan& p, const std::string& key) {
   cublasLtMatmulAlgo_t algorithm{};
   cublasLtMatmulHeuristicResult_t result{};
   if (!known || !from_hex(*known, bytes_of(algorithm))) return false;
-  // Another driver may refuse what an earlier one was timed with.
+  // Checks the stored algorithm: a different driver may refuse it.
   if (cublasLtMatmulAlgoCheck(handle_, p.op, p.a, p.b, p.c, p.c, &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
       result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kWorkspace)
     return false;
@@ -260,7 +264,7 @@ bool Products::recall(Plan& p, const std::string& key) {
 
 cublasStatus_t Products::tuned_run(Plan& p, const std::string& key, const void* a, const void* b, void* c,
                                    void* extra) {
-  // Another process or device may have chosen meanwhile: the same choice, the same bits.
+  // Another process or device may have stored its choice meanwhile. Using it gives the same bits.
   if (!p.tuned && !recall(p, key)) tune(p, key, a, b, c, extra);
   return run(p, p.chosen, a, b, c, extra);
 }
@@ -274,7 +278,7 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
   } else {
     plan = make_plan(g, nullptr);
     if (!plan) return nullptr;
-    if (!g.bias) plans_[key] = plan;  // a bias's address is part of its plan
+    if (!g.bias) plans_[key] = plan;  // a bias's address is part of its plan, so the plan is not shared
   }
   recall(*plan, key);
   return [this, plan, key](const void* a, const void* b, void* c) {
@@ -282,7 +286,7 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
   };
 }
 
-// A plan of its own: it holds the address of what comes with the product.
+// Has a plan of its own, because the plan contains the address of the epilogue's operand.
 class Products::WithEpilogue final : public LibraryProduct {
  public:
   WithEpilogue(Products& products, std::shared_ptr<Plan> plan, std::string key)

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt: one plan a shape, tuned at first use. The bytes of the chosen algorithm are kept on disk
-// per GPU and library version: its rank among the library's candidates may be another tomorrow.
+// Matrix products by cuBLASLt: one plan a shape, tuned at first use. The bytes of the chosen algorithm are stored on
+// disk per GPU and library version, because its rank among the library's candidates may change.
 #pragma once
 
 #include <cublasLt.h>
@@ -17,28 +17,29 @@ namespace amp::cuda {
 
 class Products {
  public:
-  // gpu: names the cache file. tf32: fp32 products may round their operands to TF32.
+  // gpu: part of the cache file's name. tf32: fp32 products may round their operands to TF32.
   Products(cudaStream_t stream, const std::string& gpu, bool tf32);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);  // empty: not with this bias
-  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);            // null: the library has none
+  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);  // empty: this bias is not supported
+  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);            // null: not supported by the library
 
  private:
   struct Plan;
   class WithEpilogue;
-  // Null where the library knows no algorithm for a product with a bias or an epilogue; an error without either.
+  // Returns null if the library has no algorithm for a product with a bias or an epilogue. Without either that is an
+  // error.
   void describe(Plan& p, const Gemm& g, const EpilogueProduct* more) const;  // its operation and its layouts
   std::shared_ptr<Plan> make_plan(const Gemm& g, const EpilogueProduct* more) const;
-  bool recall(Plan& plan, const std::string& key);  // the algorithm that is kept; false: none, or not for this driver
+  bool recall(Plan& plan, const std::string& key);  // reads the stored algorithm; false: none, or the driver refuses it
   void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
   cublasStatus_t tuned_run(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
   cublasStatus_t run(Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
                      void* extra) const;
 
-  static constexpr size_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
+  static constexpr size_t kWorkspace = 32 << 20;  // NVIDIA's recommendation for Hopper
   cudaStream_t stream_;
   bool tf32_;
   cublasLtHandle_t handle_ = nullptr;

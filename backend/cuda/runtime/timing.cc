@@ -1,3 +1,5 @@
+// Times work on a stream by replaying a CUDA graph of several runs between two events. The number of runs per graph is
+// chosen so that a measurement takes about kEnough. Work that cannot be captured is launched repeatedly instead.
 #include "backend/cuda/runtime/timing.h"
 
 #include <algorithm>
@@ -43,7 +45,7 @@ class Clock {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-// `runs` runs as a graph; null where they cannot be captured.
+// Captures `runs` runs as a graph; returns null if they cannot be captured.
 cudaGraphExec_t capture(cudaStream_t stream, int runs, const std::function<void()>& work) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
@@ -71,7 +73,7 @@ bool is_capturing(cudaStream_t stream) {
 
 double milliseconds(cudaStream_t stream, const std::function<void()>& work) {
   Clock clock(stream);
-  work();  // warms up: modules are loaded, workspaces taken
+  work();  // warms up: loads modules, allocates workspaces
   const double once = clock(work);
   const int runs = std::clamp(static_cast<int>(kEnough / std::max(once, 1e-3)), 1, kMostRuns);
   cudaGraphExec_t graph = capture(stream, runs, work);
@@ -84,7 +86,7 @@ double milliseconds(cudaStream_t stream, const std::function<void()>& work) {
       ms = clock([&] {
         for (int i = 0; i < runs; ++i) work();
       });
-    if (repeat > 0 && (best == 0 || ms < best)) best = ms;  // the first uploads the graph
+    if (repeat > 0 && (best == 0 || ms < best)) best = ms;  // the first replay uploads the graph and does not count
   }
   if (graph) cudaGraphExecDestroy(graph);
   ensure(cudaGetLastError(), "timing");

@@ -1,5 +1,5 @@
-// Times of work on a stream as it takes inside a recorded step: replays of a CUDA graph of many runs, so that what the
-// host needs to launch them does not count.
+// Times work on a stream as it runs inside a recorded step: replays a CUDA graph of many runs, so that the host's
+// launch time does not count.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,8 @@ namespace amp::cuda {
 
 bool is_capturing(cudaStream_t stream);
 
-// Milliseconds a run, the least of a few. Waits. Work that cannot be recorded is launched run after run.
+// Returns milliseconds per run, the least of a few measurements. Waits for the stream. Work that cannot be recorded is
+// launched repeatedly.
 double milliseconds(cudaStream_t stream, const std::function<void()>& work);
 
 }  // namespace amp::cuda
