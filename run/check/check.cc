@@ -234,6 +234,7 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   r.head = check_head(spec, g, p);
   r.notes = model.notes;
   tell_fixed_shapes(r.fixed, log);
+  // look_ahead() attaches a head, therefore it works on a copy of the model.
   Preparation before = look_ahead(spec, model);
   r.before_training = std::move(before.lines);
   for (const KnownClasses& k : known_classes(spec.model, model)) {

@@ -109,6 +109,7 @@ class Checker {
       if (!training && !known_.empty() && !known_.count(label))
         problem(row.where, cat("the label '", printable(label), "' is not in the training data"));
     }
+    // The first row with a text is stored with its label and place, so that the report can name it.
     const std::string text = join(row.texts, "\x1f"), label = join(row.labels, "\x1f");
     const auto [seen, fresh] = (training ? training_ : validation_).emplace(text, std::pair{label, row.where});
     if (!fresh) {

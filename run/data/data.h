@@ -27,7 +27,7 @@ struct TrainData {
   bool whole_batches = false;           // drop the last batch of an epoch if it is short
 };
 
-// What a dataset must hold for a run.
+// The requirements of a run for its dataset: inputs, labels and how to read them.
 struct DataNeeds {
   Task task = Task::classification;                     // selects how the label column of a text table is read
   std::vector<int> inputs;                              // graph inputs, as values of the model

@@ -143,6 +143,8 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   const bool masks = task_rule(needs.task).has_masks();
   const std::vector<ImageSize> sizes = image_sizes(spec.data.images);
   for (const ImageSize size : sizes) require_size(graph, input, masks, size);
+  // Files in the model's folder take precedence over a guess by the input. If only --eval_transforms is given, training
+  // uses the same steps.
   if (*spec.data.images.transforms == "auto" || *spec.data.images.eval_transforms == "auto") {
     const auto said = image_processing_beside(spec.model.model, masks, log);
     const ImageGuess guess = said ? ImageGuess{said->training, said->evaluation}

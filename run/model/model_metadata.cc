@@ -118,6 +118,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
       taken.push_back(cat("--", name, " ", printable(join(texts, ","))));
   };
   std::vector<LossSpec> losses = record.losses;
+  // --output names another output for the recorded losses.
   if (!spec.model.output.empty()) {
     for (LossSpec& s : losses) s.outputs.clear();
   }
@@ -126,6 +127,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     for (const LossSpec& s : losses) texts.push_back(loss_json(s));
     offer("loss", texts);
   }
+  // The recorded task applies only if it fits the losses that are given.
   if (record.task != Task::none && !spec.objective.task.asked()) {
     std::vector<std::string> texts = *spec.objective.loss;
     std::erase(texts, "auto");

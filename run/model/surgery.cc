@@ -237,6 +237,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   out.head = head_kind(spec.model, head);
   int cut = -1;
   if (!spec.model.cut_at.empty()) cut = cut_graph(g, spec.model.cut_at, out.lines);
+  // Without a number from flags or data, a span head has two outputs (start and end) and a regression head one.
   const int64_t asked = spec.model.num_labels;
   const int64_t labels = asked > 0                                  ? asked
                          : out.head == "span"                       ? 2
@@ -248,10 +249,12 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
     out.outputs = {spec.model.output};
     return out;
   }
+  // Try the model's own classifier first, unless a flag asks for a new head or names its source.
   const bool own = !always && cut < 0 && spec.model.head_from.empty() && out.head != "span" && !embedding;
   if (own && use_own(spec, g, out.head, labels, out)) return out;
   if (out.head == "none") return out;
 
+  // Otherwise choose the tensor that a new head reads, and attach the head.
   HeadOptions h;
   h.kind = out.head;
   h.always = always || cut >= 0;
