@@ -170,6 +170,16 @@ static std::string embedding_line(const ModelSpec& model, const HeadChoice& choi
              choice.normalized ? ", normalized" : "", why, "; it has no weights");
 }
 
+// labels 0: the data decide the number.
+static std::string new_head_line(const HeadChoice& choice, const HeadOptions& h, int64_t labels,
+                                 const std::string& source) {
+  return cat("head: ", h.kind, ", ",
+             labels == 0 ? std::string("an output for every class") : cat(labels, labels == 1 ? " output" : " outputs"),
+             " on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
+             h.kind == "segmentation" ? std::string() : cat(", dropout ", h.dropout),
+             ", weights normal(0, 0.02) from --seed");
+}
+
 Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log) {
   Shaped out = shape_model(spec, job, model, 0, "embedding");
   for (const std::string& line : out.lines) log.note(line);
@@ -287,12 +297,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
     out.lines.push_back(embedding_line(spec.model, choice, out.outputs[0], source, said_by));
     return out;
   }
-  out.lines.push_back(
-      cat("head: ", out.head, ", ",
-          look ? std::string("an output for every class") : cat(labels, labels == 1 ? " output" : " outputs"), " on '",
-          source, "' (", choice.reason, "), pooling ", choice.pooling,
-          h.kind == "segmentation" ? std::string() : cat(", dropout ", h.dropout),
-          ", weights normal(0, 0.02) from --seed"));
+  out.lines.push_back(new_head_line(choice, h, look ? 0 : labels, source));
   return out;
 }
 
