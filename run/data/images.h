@@ -33,7 +33,7 @@ std::string counts_of(std::span<const ImageSize> sizes, std::span<const int32_t>
 
 // Replaces --transforms and --eval_transforms if they are auto: by the model's preprocessor_config.json, else by its
 // input. Fills in --mask_values, and logs the result. E_IMAGE_SIZES (exit 2): the model does not take one of
-// --image_sizes. needs: task, inputs, labelled, training, mask_classes.
+// --image_sizes. needs: task, inputs, `labelled`, training, mask_classes.
 RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
                         const Log& log);
 

@@ -1,6 +1,6 @@
 // Datasets for language models and encoder-decoder models. Chat templates are Jinja (data/language/), as in Hugging
 // Face tokenizers; --packing bfd packs by best fit decreasing. Masked language models hide tokens as BERT does
-// (80/10/10). Predictions keep one sequence per row: options that join rows apply only to labelled data.
+// (80/10/10). Predictions keep one sequence per row: options that join rows apply only to labeled data.
 
 #include "run/data/language_data.h"
 
