@@ -69,7 +69,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
   std::cout << "  to write" << (spec.output.verify_export ? " and compare" : "")
             << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
-  const int64_t trial = trial_bytes(spec, run->config.max_steps, bill.weights);
+  const int64_t trial = trial_bytes(spec.output, spec.schedule, run->config.max_steps, bill.weights);
   if (trial > 0) std::cout << "  to try the export before the first step: " << with_thousands(trial) << " B\n";
   if (!bill.device_memory)
     std::cout << "  the run's peak: " << with_thousands(std::max({bill.total, bill.export_check, trial}))
@@ -81,7 +81,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   for (const auto& [name, bytes] : bill.choices)
     std::cout << "  with --memory_budget: " << with_thousands(bytes) << " B, " << name << '\n';
   if (bill.room) std::cout << "  free under this process's limits: " << with_thousands(*bill.room) << " B\n";
-  keep_budget(options, spec, run->graph(), run->config, run->data);
+  keep_budget(options, spec.device, run->graph(), run->config, run->data);
   require_room(options, run->graph(), run->config, run->data);
   return 0;
 }

@@ -218,7 +218,7 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   tie_rows(spec.model, g, chosen_outputs(spec.model, g), log);
   r.batch = r.fixed.rows > 0 ? r.fixed.rows : kBatch;
   r.length = r.fixed.length > 0 ? r.fixed.length : kLength;
-  const Probed p = examine(spec.model, g, choose_low_plan(spec, Job::check, g, log), r);
+  const Probed p = examine(spec.model, g, choose_low_plan(spec.precision, Job::check, g, log), r);
   const ParameterCount count = count_parameters(g);
   r.tensors = count.tensors;
   r.elements = count.elements;

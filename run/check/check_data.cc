@@ -184,7 +184,7 @@ class Checker {
 Task task_of_data(const RunSpec& spec) {
   if (const Task asked = asked_task(spec); asked != Task::none) return asked;
   if (const Task head = task_from_name(spec.model.head); head != Task::none) return head;
-  return wants_sides(spec) ? sides_task(spec) : text_task(spec);
+  return wants_sides(spec) ? sides_task(spec.objective) : text_task(spec);
 }
 
 }  // namespace

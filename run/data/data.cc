@@ -92,7 +92,7 @@ AnswerOptions answer_options(const TextSpec& text) {
 bool has_named_classes(Task task) { return task_rule(task).named_classes; }
 
 static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
-  const std::vector<LossSpec> losses = asked_losses(spec).parts;
+  const std::vector<LossSpec> losses = asked_losses(spec.objective).parts;
   return !losses.empty() &&
          std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return loss_rule(s.kind).*is; });
 }

@@ -38,7 +38,7 @@ RawRows raw_rows_of(const Imported& model, const Log& log) {
   for (const LossSpec& s : record.losses) {
     if (!s.outputs.empty()) spec.model.output = s.outputs[0];
   }
-  out.output = choose_losses(spec, g).parts.at(0).outputs.at(0);
+  out.output = choose_losses(spec.model, spec.objective, g).parts.at(0).outputs.at(0);
   const TargetTransform& t = features.target_transform;
   out.form = t.form == TargetForm::log        ? RawOutput::exp
              : t.form == TargetForm::log1p    ? RawOutput::expm1

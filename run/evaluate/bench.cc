@@ -56,15 +56,15 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
   SourceGraph& g = model.graph;
   const SyntheticShape shape{spec.schedule.batch_size,
                              *spec.data.text.max_seq_len > 0 ? *spec.data.text.max_seq_len : 128};
-  Losses losses = choose_losses(spec, g);
+  Losses losses = choose_losses(spec.model, spec.objective, g);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
-  const bool asked = !asked_losses(spec).parts.empty();
+  const bool asked = !asked_losses(spec.objective).parts.empty();
   if (!asked && losses.parts.size() == 1 && losses.parts[0].kind == "cross_entropy" &&
       !is_of_classes(g, losses.parts[0], shape)) {
     log.note(cat("no --loss: '", losses.parts[0].outputs.at(0), "' holds no classes of rows, its loss is mse"));
     spec.objective.loss = std::vector<std::string>{"mse"};
-    losses = choose_losses(spec, g);
+    losses = choose_losses(spec.model, spec.objective, g);
   }
   if (!asked && losses.parts.size() == 1)
     spec.objective.loss = std::vector<std::string>{losses.parts[0].kind};  // the synthetic data fit this loss
@@ -76,10 +76,10 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
   return spec;
 }
 
-void refuse(const RunSpec& spec) {
-  if (spec.distribution.ranks > 1)
+void refuse(const DistributionSpec& distribution, const ScheduleSpec& schedule) {
+  if (distribution.ranks > 1)
     fail(Exit::usage, "E_RANKS", "a step of several ranks is not taken apart", "leave --ranks out");
-  if (spec.schedule.gradient_cache)
+  if (schedule.gradient_cache)
     fail(Exit::usage, "E_USAGE", "the two passes of --gradient_cache are not taken apart", "leave it out");
 }
 
@@ -90,7 +90,7 @@ std::vector<Tensors> window_of(PreparedRun& run) {
 }  // namespace
 
 BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
-  refuse(given);
+  refuse(given.distribution, given.schedule);
   BenchReport out;
   out.synthetic = given.data.train.empty();
   std::optional<Scratch> scratch;
@@ -98,7 +98,7 @@ BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
   const RunSpec spec = out.synthetic ? with_synthetic_data(given, scratch->file("synthetic.safetensors"), log) : given;
   const std::unique_ptr<PreparedRun> run = prepare(spec, {log, {}, {}}, Aim::estimate);
   SessionOptions options = session_options(run->spec, Job::train, run->plan, log);
-  keep_budget(options, run->spec, run->graph(), run->config, run->data);
+  keep_budget(options, run->spec.device, run->graph(), run->config, run->data);
   require_room(options, run->graph(), run->config, run->data);
   Session session(run->graph(), options);
   apply_groups(run->ready.groups, session.layout());

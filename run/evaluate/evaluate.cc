@@ -57,7 +57,7 @@ Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph&
   if (kind == DataKind::images && task == Task::none)
     task = spec.data.images.val_masks.empty() ? Task::classification : Task::segmentation;
   needs.sides = kind == DataKind::text && wants_sides(spec);
-  if (task == Task::none) task = needs.sides ? sides_task(spec) : task_of_labels(spec, g);
+  if (task == Task::none) task = needs.sides ? sides_task(spec.objective) : task_of_labels(spec, g);
   return task;
 }
 
@@ -84,8 +84,8 @@ ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, con
 }  // namespace
 
 Metrics evaluate_model(const RunSpec& given, const Log& log) {
-  set_threads(given);
-  asked_losses(given);
+  set_threads(given.device);
+  asked_losses(given.objective);
   const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::evaluate, log);
   if (data_kind(asked.data, asked.data.val) == DataKind::tensors)
@@ -133,8 +133,8 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   check_labels(g, objective.losses, *data);
   tell_cosine_targets(objective.losses, *data, log);
   check_pairs(objective.losses, *data, batch_size, false);
-  if (text) require_length(g, outputs, longest_of(spec, *data));
-  const PrecisionPlan plan = choose_plan(spec, Job::evaluate, g, log);
+  if (text) require_length(g, outputs, longest_of(spec.data.text, *data));
+  const PrecisionPlan plan = choose_plan(spec.precision, Job::evaluate, g, log);
   Session session(g, session_options(spec, Job::evaluate, plan, log));
   release_parameters(model);
   check_labels(session, objective.losses, *data);

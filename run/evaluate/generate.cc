@@ -35,7 +35,7 @@ namespace {
 constexpr int64_t kLengthStep = 32;  // texts are padded to a multiple of it, since each length needs a Program
 
 std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
-  const std::vector<LossSpec> asked = asked_losses(spec).parts;
+  const std::vector<LossSpec> asked = asked_losses(spec.objective).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   // the model computes this loss itself; its logits are another output
@@ -57,7 +57,7 @@ class NextToken {
       : logits_(logits),
         outputs_{g.find(logits)},
         tokenizer_(tokenizer),
-        session_(g, session_options(spec, Job::generate, choose_plan(spec, Job::generate, g, log), log)),
+        session_(g, session_options(spec, Job::generate, choose_plan(spec.precision, Job::generate, g, log), log)),
         inputs_(input_specs(g, needed_inputs(g, outputs_))),
         fixed_(fixed_length(inputs_)) {}
 
@@ -151,7 +151,7 @@ int32_t choose_token(std::span<const float> logits, const Sampling& how, uint64_
 
 std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std::string>& prompts,
                                     int64_t max_new_tokens, const Sampling& how, const Log& log) {
-  set_threads(given);
+  set_threads(given.device);
   const RunSpec asked = with_run(given, log);
   Imported model = open_model(asked, Job::generate, log);
   const SourceGraph& g = model.graph;

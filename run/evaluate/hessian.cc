@@ -18,9 +18,9 @@ namespace amp {
 
 namespace {
 
-void require_wide(const RunSpec& spec) {
-  if (*spec.precision.use_fp16 || *spec.precision.use_bf16 || !spec.precision.precision_plan.empty() ||
-      is_low(dtype_from_name(spec.precision.dtype)))
+void require_wide(const PrecisionSpec& precision) {
+  if (*precision.use_fp16 || *precision.use_bf16 || !precision.precision_plan.empty() ||
+      is_low(dtype_from_name(precision.dtype)))
     fail(Exit::usage, "E_USAGE", "second derivatives are computed in fp32 or fp64, without a precision plan",
          "--dtype fp32 or --dtype fp64");
 }
@@ -120,19 +120,19 @@ void require_finite_product(const Session& session) {
 
 HessianReport write_hessian_product(const RunSpec& spec, const std::string& inputs, const std::string& direction,
                                     const std::string& out, const std::string& dump_graph, const Log& log) {
-  set_threads(spec);
+  set_threads(spec.device);
   require_tensor_file(out);
-  require_wide(spec);
-  asked_losses(spec);
+  require_wide(spec.precision);
+  asked_losses(spec.objective);
   Imported model = open_model(spec, Job::gradients, log);
   SourceGraph& g = model.graph;
   const Tensors batch = read_batch(inputs);
-  Losses losses = choose_losses(spec, g);
+  Losses losses = choose_losses(spec.model, spec.objective, g);
   tell_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
   tie_rows(spec.model, g, values_of(g, losses), log);
-  Session session(g, session_options(spec, Job::gradients, choose_plan(spec, Job::gradients, g, log), log));
+  Session session(g, session_options(spec, Job::gradients, choose_plan(spec.precision, Job::gradients, g, log), log));
   LossAccumulator window(losses);
   window.count(batch);
   const std::set<int> wanted = with_gradient(session, losses, batch);

@@ -97,7 +97,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   SourceGraph& g = model.graph;
   require_known_operators(g, g.outputs);
   tell_fixed_shapes(fix_shapes(g, g.outputs), log);
-  const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
+  const PrecisionPlan plan = choose_plan(spec.precision, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
   const Tensors batch = read_batch(inputs);
@@ -170,7 +170,7 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
   if (const Task asked = asked_task(spec); asked != Task::none) return asked;
   if (record.task != Task::none) return record.task;
   if (kind != DataKind::text) return task_of_rows(g);
-  if (wants_sides(spec)) return sides_task(spec);
+  if (wants_sides(spec)) return sides_task(spec.objective);
   if (is_language_model(spec)) return Task::language;
   const Task task = task_by_outputs(g, known_classes(spec.model, model));
   if (task == Task::none)
@@ -187,7 +187,7 @@ Task as_asked(Task task, bool sides, const RunSpec& spec) {
 
 // Returns the loss whose outputs decide what is predicted.
 LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head, Task task, const Log& log) {
-  const std::vector<LossSpec> asked = asked_losses(spec).parts;
+  const std::vector<LossSpec> asked = asked_losses(spec.objective).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   if (own)
@@ -337,8 +337,8 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
                                    : open_texts(spec, rows, g, needs, log);
   if (images) check_ranges(record.ranges, data->input_ranges(), inputs, log);
   if (text) check_tokenizer(spec, record, log);
-  if (text) require_length(g, outputs, longest_of(spec, *data));
-  const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
+  if (text) require_length(g, outputs, longest_of(spec.data.text, *data));
+  const PrecisionPlan plan = choose_plan(spec.precision, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
   PredictionContext context{
@@ -370,7 +370,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
 }  // namespace
 
 PredictReport predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
-  set_threads(spec);
+  set_threads(spec.device);
   return data_kind(spec.data, inputs) == DataKind::tensors ? predict_tensors(with_run(spec, log), inputs, out, log)
                                                            : predict_rows(spec, inputs, out, log);
 }

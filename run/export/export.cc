@@ -47,13 +47,13 @@ Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& 
 }
 
 // Checks that the run's model file exists and is unchanged. Checkpoints hold only the tensors that training changed.
-void require_model(const RunSpec& spec, const Checkpoint& checkpoint) {
-  if (!path_exists(spec.model.model)) {
-    fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(spec.model.model), "' is not there"),
+void require_model(const ModelSpec& model, const Checkpoint& checkpoint) {
+  if (!path_exists(model.model)) {
+    fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(model.model), "' is not there"),
          "put it back: an export is that file with trained weights in it");
   }
   const auto saved = checkpoint.hashes.find("model");
-  if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(spec.model.model)}});
+  if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(model.model)}});
 }
 
 ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
@@ -65,11 +65,11 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   std::string average;
   if (names_average(weights)) {
     OptimizerConfig averages;
-    averages.ema_decays = ema_decays(spec);
-    average = averages.average_name(average_named(spec, weights));
+    averages.ema_decays = ema_decays(spec.optimization);
+    average = averages.average_name(average_named(spec.optimization, weights));
   }
   const Checkpoint checkpoint = choose_checkpoint(folder + "/checkpoints", weights, log);
-  require_model(spec, checkpoint);
+  require_model(spec.model, checkpoint);
   Imported model = open_model(spec, Job::train, notes);
   set_fixed_inputs(model.graph, record.fixed);
   ReadyModel ready = ready_model(spec, Job::train, std::move(model), record.facts, notes);
@@ -83,7 +83,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
         "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
         "computes them anew for averaged weights");
   const bool trained = checkpoint.step > 0;
-  export_weights(spec, ready, plan, trained_tensors(session),
+  export_weights(spec.output, ready, plan, trained_tensors(session),
                  trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
                  out, log);
   ExportedRun done;
@@ -144,7 +144,7 @@ void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
   e.precision = spec.output.export_types();
   e.inference_form = true;
   if (e.precision == "mixed") {
-    for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
+    for (const Decision& d : choose_low_plan(spec.precision, Job::write, model.graph, log).nodes)
       e.compute.push_back(dtype_of(d.compute));
   }
   if (e.precision == "fp16") e.wide = epsilon_in_fp32(model.graph, DType::f16);

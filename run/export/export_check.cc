@@ -43,9 +43,9 @@ class TrialFolder {
 
 int64_t weight_bytes(const Session& session) { return session.layout().size() * size_of(session.float_type()); }
 
-[[noreturn]] void fail_before_training(const Error& e, const RunSpec& spec) {
+[[noreturn]] void fail_before_training(const Error& e, const OutputSpec& output) {
   std::string hint = e.hint();
-  if (*spec.output.export_precision != "fp32" && hint.find("export_precision") == std::string::npos)
+  if (*output.export_precision != "fp32" && hint.find("export_precision") == std::string::npos)
     hint += cat(hint.empty() ? "" : "; ", "or export with --export_precision fp32");
   Error out(e.exit(), e.id(), e.fact(), hint);
   for (const std::string& where : e.where()) out.at(where);
@@ -62,28 +62,27 @@ int64_t kept_checkpoints(const TrainerConfig& c) {
 
 }  // namespace
 
-int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights) {
+int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int64_t max_steps, int64_t weights) {
   const bool small = weights <= kChecked;
-  if (max_steps == 0 || spec.schedule.lr_range_test > 0 || (!small && *spec.output.export_precision == "fp32"))
-    return 0;
-  return (small && spec.output.verify_export ? 3 : 2) * weights;
+  if (max_steps == 0 || schedule.lr_range_test > 0 || (!small && *output.export_precision == "fp32")) return 0;
+  return (small && output.verify_export ? 3 : 2) * weights;
 }
 
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   const RunSpec& spec = run.spec;
   const int64_t weights = weight_bytes(session);
   const bool small = weights <= kChecked;
-  if (trial_bytes(spec, run.config.max_steps, weights) == 0) return false;
+  if (trial_bytes(spec.output, spec.schedule, run.config.max_steps, weights) == 0) return false;
   try {
     const TrialFolder trial(folder);
-    export_weights(spec, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());
+    export_weights(spec.output, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());
     if (!spec.output.verify_export || !small) return false;
     const Losses& losses = run.config.objective.losses;
     const ExportReference reference = export_reference(session, losses, export_batch(run));
     compare_export(reference, trial.file(), losses, spec.output.export_types());
     return true;
   } catch (const Error& e) {
-    if (e.exit() != Exit::memory) fail_before_training(e, spec);
+    if (e.exit() != Exit::memory) fail_before_training(e, spec.output);
     run.host.log.warning(cat("W_EXPORT_CHECK: the export could not be tried before training: ", e.fact()));
   } catch (const std::bad_alloc&) {
     run.host.log.warning("W_EXPORT_CHECK: the export could not be tried before training: out of memory");

@@ -19,7 +19,7 @@ namespace amp {
 bool try_export(PreparedRun& run, Session& session, const std::string& folder);
 // Returns the memory of that trial in bytes: the trained weights and the file, or its import and the graph that runs
 // it. 0: no trial. weights: their bytes.
-int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights);
+int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int64_t max_steps, int64_t weights);
 
 // Fails with E_DISK (Exit::storage) if the folder's file system has too little space for the run's checkpoints and
 // model. checkpoint: bytes of one checkpoint.

@@ -92,12 +92,12 @@ std::vector<TrainedTensor> trained_tensors(const Session& session) {
   return out;
 }
 
-void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan,
+void export_weights(const OutputSpec& output, const ReadyModel& ready, const PrecisionPlan& plan,
                     std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
                     const std::string& path, const Log& log, bool keep_refused) {
   ExportOptions e;
   e.keep_refused = keep_refused;
-  e.precision = spec.output.export_types();
+  e.precision = output.export_types();
   if (plan.any_low()) {
     for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));
   }

@@ -30,7 +30,7 @@ const char* const kUnknownTaskHint =
     "what it reads; assigning boxes to anchors, as detection needs it, is not built";
 
 OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
-  const bool asked = !asked_losses(spec).parts.empty() || asked_task(spec) != Task::none ||
+  const bool asked = !asked_losses(spec.objective).parts.empty() || asked_task(spec) != Task::none ||
                      !spec.model.output.empty() || spec.model.head != "auto" || !spec.model.head_from.empty() ||
                      !spec.model.cut_at.empty() || spec.model.num_labels > 0;
   if (asked || own_losses(g).size() == 1) return {};

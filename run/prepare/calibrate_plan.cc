@@ -8,9 +8,9 @@
 
 namespace amp {
 
-bool measures_plan(const RunSpec& spec) {
-  return *spec.precision.amp_level == "auto" && spec.precision.precision_plan.empty() &&
-         (*spec.precision.use_fp16 || *spec.precision.use_bf16);
+bool measures_plan(const PrecisionSpec& precision) {
+  return *precision.amp_level == "auto" && precision.precision_plan.empty() &&
+         (*precision.use_fp16 || *precision.use_bf16);
 }
 
 CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Objective& objective,

@@ -12,7 +12,7 @@
 namespace amp {
 
 // True if amp_level is auto, a 16-bit type is requested and no plan file is given.
-bool measures_plan(const RunSpec& spec);
+bool measures_plan(const PrecisionSpec& precision);
 
 // Measures plans on calibrate_batches batches in training order and returns the chosen one. Starts from amp_level or
 // precision_plan if one is named, else from O2 and O1. Logs each plan that it tries.

@@ -24,12 +24,12 @@ namespace amp {
 
 namespace {
 
-Limits limits_of(const RunSpec& spec) {
+Limits limits_of(const DeviceSpec& device) {
   Limits l;
-  l.graph_nodes = spec.device.max_graph_nodes;
-  l.activation_bytes = spec.device.max_activation_bytes;
-  l.constant_bytes = spec.device.max_constant_bytes;
-  l.in_memory_bytes = spec.device.in_memory_max_size;
+  l.graph_nodes = device.max_graph_nodes;
+  l.activation_bytes = device.max_activation_bytes;
+  l.constant_bytes = device.max_constant_bytes;
+  l.in_memory_bytes = device.in_memory_max_size;
   return l;
 }
 
@@ -63,7 +63,7 @@ void refuse_architecture(const std::string& model) {
 Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   check_settings(spec, job);
   refuse_architecture(spec.model.model);
-  set_limits(limits_of(spec));
+  set_limits(limits_of(spec.device));
   const bool steps = job == Job::train || job == Job::gradients;
   ImportOptions o;
   if (steps || job == Job::check || job == Job::plan) {
@@ -91,22 +91,21 @@ Tensors read_batch(const std::string& path) {
   return b;
 }
 
-PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& g, const Log& log) {
+PrecisionPlan choose_plan(const PrecisionSpec& precision, Job job, const SourceGraph& g, const Log& log) {
   DType low = DType::f32;
-  if (*spec.precision.use_fp16) low = DType::f16;
-  if (*spec.precision.use_bf16) low = DType::bf16;
+  if (*precision.use_fp16) low = DType::f16;
+  if (*precision.use_bf16) low = DType::bf16;
   if (computes(job)) {
-    const DType asked = dtype_from_name(spec.precision.dtype);
+    const DType asked = dtype_from_name(precision.dtype);
     if (is_low(asked)) low = asked;
   }
-  if (low == DType::f32 && spec.precision.precision_plan.empty()) return decide(g, preset("O0"), DType::f32);
-  if (spec.precision.precision_plan.empty() && *spec.precision.amp_level == "auto") {
+  if (low == DType::f32 && precision.precision_plan.empty()) return decide(g, preset("O0"), DType::f32);
+  if (precision.precision_plan.empty() && *precision.amp_level == "auto") {
     fail(Exit::usage, "E_AMP_AUTO", "--amp_level auto measures on training data, which this verb does not read",
          "write the plan with `plan MODEL --calibrate FILE --out plan.json` and give it as --precision_plan plan.json");
   }
-  const OpList list =
-      load_op_list(!spec.precision.precision_plan.empty() ? spec.precision.precision_plan : *spec.precision.amp_level);
-  const bool type_asked = spec.precision.use_fp16.asked() || spec.precision.use_bf16.asked();
+  const OpList list = load_op_list(!precision.precision_plan.empty() ? precision.precision_plan : *precision.amp_level);
+  const bool type_asked = precision.use_fp16.asked() || precision.use_bf16.asked();
   if (low == DType::f32 && list.dtype && !type_asked) low = *list.dtype;
   if (low == DType::f32 && !list.dtype) {
     if (job == Job::plan) {
@@ -121,26 +120,27 @@ PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& g, co
   return plan;
 }
 
-PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& g, const Log& log) {
-  const bool asked = *spec.precision.use_fp16 || *spec.precision.use_bf16 || !spec.precision.precision_plan.empty() ||
-                     (job == Job::plan && *spec.precision.amp_level == "auto");
-  return asked ? choose_plan(spec, job, g, log) : decide(g, load_op_list(*spec.precision.amp_level), DType::f16);
+PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const SourceGraph& g, const Log& log) {
+  const bool asked = *precision.use_fp16 || *precision.use_bf16 || !precision.precision_plan.empty() ||
+                     (job == Job::plan && *precision.amp_level == "auto");
+  return asked ? choose_plan(precision, job, g, log) : decide(g, load_op_list(*precision.amp_level), DType::f16);
 }
 
-bool synchronises(const RunSpec& spec) {
-  return spec.distribution.sync_bn && spec.model.batchnorm == "train" && spec.distribution.ranks > 1;
+bool synchronises(const DistributionSpec& distribution, const ModelSpec& model) {
+  return distribution.sync_bn && model.batchnorm == "train" && distribution.ranks > 1;
 }
 
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log) {
   SessionOptions o;
   if (computes(job) && spec.precision.dtype == "fp64") o.float_type = DType::f64;
-  if (job == Job::train || computes(job)) o.device = &choose_device(spec, o.float_type == DType::f64, log);
+  if (job == Job::train || computes(job))
+    o.device = &choose_device(spec.device, spec.distribution, o.float_type == DType::f64, log);
   if (plan.any_low() && o.float_type == DType::f32) {
     o.low = plan.low;
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
   if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.model.batchnorm == "train";
-  o.sync_batchnorm = job == Job::train && synchronises(spec);
+  o.sync_batchnorm = job == Job::train && synchronises(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;
   o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;  // the decision reads one rank's batches only
@@ -191,8 +191,8 @@ void require_known_operators(const SourceGraph& g, const std::vector<int>& outpu
                      : join(hints, "; "));
 }
 
-void set_threads(const RunSpec& spec) {
-  if (spec.device.threads > 0) omp_set_num_threads(static_cast<int>(spec.device.threads));
+void set_threads(const DeviceSpec& device) {
+  if (device.threads > 0) omp_set_num_threads(static_cast<int>(device.threads));
 }
 
 }  // namespace amp

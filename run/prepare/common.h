@@ -20,17 +20,18 @@ Tensors read_batch(const std::string& path);  // path: .safetensors or .npz
 
 // Returns the plan that the settings request (use_fp16, use_bf16, amp_level, precision_plan, dtype). Without such a
 // request every node computes in fp32.
-PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Log& log);
+PrecisionPlan choose_plan(const PrecisionSpec& precision, Job job, const SourceGraph& graph, const Log& log);
 // Like choose_plan(), but without a requested type it returns the plan of use_fp16. Used to display plans and to write
 // mixed-precision files, for which an all-fp32 plan is useless.
-PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Log& log);
-bool synchronises(const RunSpec& spec);  // --sync_bn: batch statistics are computed over all ranks
+PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const SourceGraph& graph, const Log& log);
+// --sync_bn: true if batch statistics are computed over all ranks.
+bool synchronises(const DistributionSpec& distribution, const ModelSpec& model);
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
 
 // Fails with exit 4 if the graph needs unknown operators. The message lists each such node and the parameters that it
 // blocks.
 void require_known_operators(const SourceGraph& graph, const std::vector<int>& outputs);
 
-void set_threads(const RunSpec& spec);
+void set_threads(const DeviceSpec& device);
 
 }  // namespace amp

@@ -19,19 +19,19 @@ namespace amp {
 
 namespace {
 
-LossScaleConfig scale_config(const RunSpec& spec, const PrecisionPlan& plan) {
-  LossScaleConfig c = base_loss_scale(spec, plan);
-  if (c.mode == LossScaleConfig::Mode::off || *spec.precision.loss_scale != "dynamic") return c;
+LossScaleConfig scale_config(const PrecisionSpec& precision, const PrecisionPlan& plan) {
+  LossScaleConfig c = base_loss_scale(precision, plan);
+  if (c.mode == LossScaleConfig::Mode::off || *precision.loss_scale != "dynamic") return c;
   const auto take = [](auto& value, const auto& setting) {
     if (setting.asked()) value = static_cast<std::remove_reference_t<decltype(value)>>(*setting);
   };
-  take(c.init, spec.precision.init_loss_scale);
-  take(c.growth_factor, spec.precision.scale_growth_factor);
-  take(c.backoff_factor, spec.precision.scale_backoff_factor);
-  take(c.min, spec.precision.min_loss_scale);
-  take(c.max, spec.precision.max_loss_scale);
-  take(c.growth_interval, spec.precision.scale_growth_interval);
-  take(c.hysteresis, spec.precision.scale_hysteresis);
+  take(c.init, precision.init_loss_scale);
+  take(c.growth_factor, precision.scale_growth_factor);
+  take(c.backoff_factor, precision.scale_backoff_factor);
+  take(c.min, precision.min_loss_scale);
+  take(c.max, precision.max_loss_scale);
+  take(c.growth_interval, precision.scale_growth_interval);
+  take(c.hysteresis, precision.scale_hysteresis);
   if (c.mode == LossScaleConfig::Mode::dynamic) c.init = std::clamp(c.init, c.min, c.max);
   return c;
 }
@@ -54,7 +54,7 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   c.weight_decay = spec.optimization.weight_decay;
   c.clip_mode = clip_mode_from_name(spec.optimization.clip_mode);
   c.max_grad_norm = spec.optimization.max_grad_norm;
-  c.ema_decays = ema_decays(spec);
+  c.ema_decays = ema_decays(spec.optimization);
   c.ema_every = spec.optimization.ema_every;
   c.ema_warmup = spec.optimization.ema_warmup;
   c.gradient_noise = spec.optimization.gradient_noise;
@@ -68,8 +68,8 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   return c;
 }
 
-std::function<bool(int64_t)> overflow_drill(const RunSpec& spec) {
-  const StepRanges ranges = parse_steps(spec.precision.inject_overflow).value_or(StepRanges{});
+std::function<bool(int64_t)> overflow_drill(const PrecisionSpec& precision) {
+  const StepRanges ranges = parse_steps(precision.inject_overflow).value_or(StepRanges{});
   if (ranges.empty()) return nullptr;
   return [ranges](int64_t step) {
     return std::any_of(ranges.begin(), ranges.end(),
@@ -79,18 +79,18 @@ std::function<bool(int64_t)> overflow_drill(const RunSpec& spec) {
 
 }  // namespace
 
-LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan) {
+LossScaleConfig base_loss_scale(const PrecisionSpec& precision, const PrecisionPlan& plan) {
   LossScaleConfig c = plan.list.loss_scale;
   if (!plan.any_f16()) {
     c.mode = LossScaleConfig::Mode::off;
-  } else if (*spec.precision.loss_scale != "dynamic") {
+  } else if (*precision.loss_scale != "dynamic") {
     c.mode = LossScaleConfig::Mode::fixed;
-    const std::optional<double> scale = parse_number(*spec.precision.loss_scale);
+    const std::optional<double> scale = parse_number(*precision.loss_scale);
     if (!scale || !(*scale > 0))
       fail(Exit::usage, "E_USAGE",
-           cat("loss_scale '", printable(*spec.precision.loss_scale), "' is neither dynamic nor a number above 0"));
+           cat("loss_scale '", printable(*precision.loss_scale), "' is neither dynamic nor a number above 0"));
     c.init = *scale;
-  } else if (spec.precision.loss_scale.asked()) {
+  } else if (precision.loss_scale.asked()) {
     c.mode = LossScaleConfig::Mode::dynamic;
   }
   return c;
@@ -125,24 +125,24 @@ ScheduleConfig schedule_config(const RunSpec& spec, int64_t steps, const Sampler
 }
 
 // Stochastic weight averaging: sets its first step and the learning rate from that step on.
-void average_at_end(const RunSpec& spec, TrainerConfig& c) {
-  if (spec.optimization.swa_start >= 0) {
-    c.optimizer.swa_start = spec.optimization.swa_start < 1
-                                ? std::llround(spec.optimization.swa_start * static_cast<double>(c.max_steps))
-                                : std::llround(spec.optimization.swa_start);
+void average_at_end(const OptimizationSpec& optimization, TrainerConfig& c) {
+  if (optimization.swa_start >= 0) {
+    c.optimizer.swa_start = optimization.swa_start < 1
+                                ? std::llround(optimization.swa_start * static_cast<double>(c.max_steps))
+                                : std::llround(optimization.swa_start);
     c.optimizer.validate();
   }
-  if (spec.optimization.swa_lr < 0) return;
-  if (spec.optimization.swa_start < 0)
-    fail(Exit::usage, "E_USAGE", cat("--swa_lr ", spec.optimization.swa_lr, " without --swa_start"),
+  if (optimization.swa_lr < 0) return;
+  if (optimization.swa_start < 0)
+    fail(Exit::usage, "E_USAGE", cat("--swa_lr ", optimization.swa_lr, " without --swa_start"),
          "say from which step on weights are averaged: --swa_start 0.75");
-  c.schedule.averaged = {c.optimizer.swa_start, spec.optimization.swa_lr, spec.optimization.swa_anneal_steps,
-                         spec.optimization.swa_anneal_strategy == "cos"};
+  c.schedule.averaged = {c.optimizer.swa_start, optimization.swa_lr, optimization.swa_anneal_steps,
+                         optimization.swa_anneal_strategy == "cos"};
 }
 
 // --gradient_cache: losses that compare rows are computed over the rows of a whole step.
-void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
-  c.gradient_cache = spec.schedule.gradient_cache;
+void cache_gradients(const ScheduleSpec& schedule, TrainerConfig& c) {
+  c.gradient_cache = schedule.gradient_cache;
   if (!c.gradient_cache) return;
   const std::vector<LossSpec>& losses = c.objective.losses.parts;
   if (losses_across_rows(c.objective.losses).parts.empty())
@@ -158,14 +158,14 @@ void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
          "take another optimizer, or leave --gradient_cache out");
 }
 
-SaveStrategy saves_of(const RunSpec& spec) {
-  const SaveStrategy saves = save_strategy(spec.output.save_strategy);
-  if (saves == SaveStrategy::steps && spec.output.save_steps == 0)
+SaveStrategy saves_of(const OutputSpec& output) {
+  const SaveStrategy saves = save_strategy(output.save_strategy);
+  if (saves == SaveStrategy::steps && output.save_steps == 0)
     fail(Exit::usage, "E_USAGE", "--save_strategy steps needs to know how many", "give --save_steps N");
   if (saves != SaveStrategy::none) return saves;
-  if (spec.output.save_steps > 0)
+  if (output.save_steps > 0)
     fail(Exit::usage, "E_USAGE", "--save_strategy no and --save_steps contradict each other", "leave one of them out");
-  if (spec.output.export_weights == "best")
+  if (output.export_weights == "best")
     fail(Exit::usage, "E_USAGE", "--export_weights best reads a checkpoint, and --save_strategy no writes none",
          "leave one of them out");
   return saves;
@@ -198,12 +198,12 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   }
 }
 
-DType grad_reduce_dtype(const RunSpec& spec, const LossScaleConfig& scale) {
-  if (spec.distribution.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
+DType grad_reduce_dtype(const DistributionSpec& distribution, const LossScaleConfig& scale) {
+  if (distribution.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
     fail(Exit::usage, "E_USAGE",
          "--grad_reduce_dtype fp16: without a loss scale small gradients would become zero in fp16",
          "--grad_reduce_dtype bf16, or train with --use_fp16");
-  return dtype_from_name(spec.distribution.grad_reduce_dtype);
+  return dtype_from_name(distribution.grad_reduce_dtype);
 }
 
 }  // namespace
@@ -213,8 +213,8 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   TrainerConfig c;
   c.objective = objective;
   c.optimizer = optimizer_config(spec);
-  cache_gradients(spec, c);
-  c.scale = scale_config(spec, plan);
+  cache_gradients(spec.schedule, c);
+  c.scale = scale_config(spec.precision, plan);
   c.sampler = sampler_options(spec, *data.train, data.text);
   c.sampler.whole_batches = data.whole_batches;
   if (data.train->size() == 1) {  // a file of tensors that is one whole batch
@@ -225,14 +225,14 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   if (spec.distribution.sync_bn && spec.model.batchnorm != "train")
     fail(Exit::usage, "E_USAGE", "--sync_bn is about batch statistics, which --batchnorm train computes",
          "give --batchnorm train, or leave --sync_bn out");
-  c.sampler.every_rank = synchronises(spec);
+  c.sampler.every_rank = synchronises(spec.distribution, spec.model);
   if (c.sampler.every_rank && spec.data.text.in_tokens)
     fail(Exit::usage, "E_RANKS",
          "--sync_bn needs rows of every micro-batch on every rank, --in_tokens cannot promise them",
          "leave one of them out");
   if (spec.distribution.shard_optimizer) c.optimizer.shards = spec.distribution.ranks;
   c.optimizer.validate();
-  if (names_average(spec.output.export_weights)) average_named(spec, spec.output.export_weights);
+  if (names_average(spec.output.export_weights)) average_named(spec.optimization, spec.output.export_weights);
   if (data.train->size() < spec.distribution.ranks) {
     fail(Exit::usage, "E_RANKS", cat(spec.distribution.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
@@ -241,7 +241,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.max_steps = spec.schedule.max_steps >= 0 ? spec.schedule.max_steps  // 0: only imports and exports
                                              : sampler.windows_of(spec.schedule.epochs);
   c.schedule = schedule_config(spec, c.max_steps, sampler);
-  average_at_end(spec, c);
+  average_at_end(spec.optimization, c);
   if (spec.schedule.lr_range_test > 0) {
     if (spec.distribution.ranks > 1)
       fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");
@@ -256,7 +256,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.eval_batch_size = spec.evaluation_rows();
   c.eval_steps = spec.evaluation.eval_steps;
   c.save_steps = spec.output.save_steps;
-  c.save_strategy = saves_of(spec);
+  c.save_strategy = saves_of(spec.output);
   c.save_total_limit = spec.output.save_total_limit;
   c.max_seconds = 60 * spec.schedule.max_minutes;
   c.max_consecutive_skips = spec.schedule.lr_range_test > 0 ? 0 : spec.precision.max_consecutive_skips;
@@ -265,9 +265,9 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.best_metric = spec.evaluation.metric_for_best_model;
   if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
   c.output_dir = spec.output.output_dir;
-  c.inject_overflow = overflow_drill(spec);
+  c.inject_overflow = overflow_drill(spec.precision);
   c.overlap_sums = spec.distribution.overlap_grad_reduce;
-  c.grad_reduce_dtype = grad_reduce_dtype(spec, c.scale);
+  c.grad_reduce_dtype = grad_reduce_dtype(spec.distribution, c.scale);
   c.sync_every = spec.distribution.sync_every;
   check_local_steps(spec, c);
   c.fixed = resume_record(spec);

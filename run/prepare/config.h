@@ -9,7 +9,7 @@
 namespace amp {
 
 // Returns the plan's loss scale, or the one that --loss_scale replaces it by.
-LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan);
+LossScaleConfig base_loss_scale(const PrecisionSpec& precision, const PrecisionPlan& plan);
 
 TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,
                              const TrainData& data);

@@ -20,45 +20,45 @@ static std::optional<int64_t> local_rank() {
   return std::nullopt;
 }
 
-static int gpu_of(const RunSpec& spec) {
+static int gpu_of(const DistributionSpec& distribution) {
   const int64_t place = local_rank().value_or(0);
-  if (spec.distribution.gpus.empty()) {
+  if (distribution.gpus.empty()) {
     // if it names one GPU, the launcher assigned it to this rank
     const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return visible && *visible && !std::strchr(visible, ',') ? 0 : static_cast<int>(place);
   }
-  const std::vector<std::string> gpus = split(spec.distribution.gpus, ',');
+  const std::vector<std::string> gpus = split(distribution.gpus, ',');
   if (gpus.size() > 1 && !local_rank())
-    fail(Exit::usage, "E_RANKS", cat("--gpus ", spec.distribution.gpus, ": this computes on one GPU"),
+    fail(Exit::usage, "E_RANKS", cat("--gpus ", distribution.gpus, ": this computes on one GPU"),
          cat("--gpus ", gpus[0], "; only training takes several"));
   if (place >= static_cast<int64_t>(gpus.size()))
     fail(Exit::usage, "E_RANKS",
-         cat("--gpus ", spec.distribution.gpus, " names ", gpus.size(), ", and this rank has place ", place,
+         cat("--gpus ", distribution.gpus, " names ", gpus.size(), ", and this rank has place ", place,
              " on its machine"),
          "name a GPU for each rank of a machine, or leave --gpus out");
   return std::stoi(gpus[static_cast<size_t>(place)]);
 }
 
-static std::shared_ptr<Device> open(const RunSpec& spec) {
+static std::shared_ptr<Device> open(const DeviceSpec& spec, const DistributionSpec& distribution) {
   PluginOptions o;
-  o.ordinal = gpu_of(spec);
-  o.tf32 = spec.device.tf32;
+  o.ordinal = gpu_of(distribution);
+  o.tf32 = spec.tf32;
   if (const char* off = std::getenv("ONNX_AMP_CUDA_GRAPHS"); off && std::string(off) == "0") o.graphs = false;
   return open_cuda(o);
 }
 
-Device& choose_device(const RunSpec& spec, bool fp64, const Log& log) {
-  const std::string& asked = spec.device.device;
+Device& choose_device(const DeviceSpec& spec, const DistributionSpec& distribution, bool fp64, const Log& log) {
+  const std::string& asked = spec.device;
   if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
-  if (asked == "cpu" || fp64 || (asked == "auto" && spec.distribution.gpus.empty() && !has_cuda_driver()))
+  if (asked == "cpu" || fp64 || (asked == "auto" && distribution.gpus.empty() && !has_cuda_driver()))
     return cpu_device();
   // Not destroyed: at exit the CUDA libraries may be unloaded first.
   static auto& device = *new std::shared_ptr<Device>;
   if (device) return *device;
   try {
-    device = open(spec);
+    device = open(spec, distribution);
   } catch (const Error& e) {
-    if (asked == "cuda" || !spec.distribution.gpus.empty() || e.id() != "E_DEVICE_UNAVAILABLE") throw;
+    if (asked == "cuda" || !distribution.gpus.empty() || e.id() != "E_DEVICE_UNAVAILABLE") throw;
     return cpu_device();
   }
   log.info(cat("device: ", device->description()));

@@ -5,13 +5,14 @@
 
 #include "backend/plugin.h"
 #include "base/log.h"
-#include "run/spec/spec.h"
+#include "run/spec/device.h"
+#include "run/spec/distribution.h"
 
 namespace amp {
 
 // Returns the CPU (fp64 always runs there), or the GPU that --device cuda requests or --device auto finds. The GPU is
 // opened once per process. E_DEVICE_UNAVAILABLE states the reason.
-Device& choose_device(const RunSpec& spec, bool fp64, const Log& log);
+Device& choose_device(const DeviceSpec& spec, const DistributionSpec& distribution, bool fp64, const Log& log);
 
 // Memory of a GPU that choose_device() returned; nullopt for the CPU.
 std::optional<PluginMemory> memory_of(const Device& device);

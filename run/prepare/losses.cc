@@ -29,9 +29,9 @@ std::vector<std::string> floating_outputs(const SourceGraph& g) {
 }
 
 // Splits --output at commas, unless a value of the graph has the whole text as its name.
-std::vector<std::string> named_outputs(const RunSpec& spec, const SourceGraph& g) {
-  if (spec.model.output.empty()) return {};
-  const std::string& text = spec.model.output;
+std::vector<std::string> named_outputs(const ModelSpec& model, const SourceGraph& g) {
+  if (model.output.empty()) return {};
+  const std::string& text = model.output;
   return g.find(text) >= 0 ? std::vector<std::string>{text} : split(text, ',');
 }
 
@@ -69,8 +69,8 @@ bool takes(const LossSpec& spec, const std::string& ending) {
 }
 
 // Applies --label_smoothing to each loss that supports it and has no smoothing of its own.
-void smooth_labels(const RunSpec& spec, Losses& losses) {
-  const double p = spec.objective.label_smoothing;
+void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
+  const double p = objective.label_smoothing;
   bool taken = p == 0;
   for (LossSpec& s : losses.parts) {
     if (p == 0 || !s.has("label_smoothing")) continue;
@@ -84,8 +84,8 @@ void smooth_labels(const RunSpec& spec, Losses& losses) {
 }
 
 // Adds a distill loss for --teacher unless the user named one. With a teacher, kl without a label means distill.
-void add_teacher(const RunSpec& spec, Losses& losses) {
-  const bool teacher = !spec.objective.teacher.empty();
+void add_teacher(const ObjectiveSpec& objective, Losses& losses) {
+  const bool teacher = !objective.teacher.empty();
   for (LossSpec& s : losses.parts) {
     if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
   }
@@ -95,12 +95,12 @@ void add_teacher(const RunSpec& spec, Losses& losses) {
     return;
   }
   if (losses.wants_teacher()) return;
-  const double w = spec.objective.teacher_weight;
+  const double w = objective.teacher_weight;
   for (LossSpec& s : losses.parts) s.weight *= 1 - w;
   LossSpec s;
   s.kind = "distill";
   s.weight = w;
-  s.set("temperature", {spec.objective.temperature});
+  s.set("temperature", {objective.temperature});
   losses.parts.push_back(s);
 }
 
@@ -134,17 +134,18 @@ bool headed(const LossSpec& s) {
 
 }  // namespace
 
-Losses asked_losses(const RunSpec& spec) {
-  std::vector<std::string> texts = *spec.objective.loss;
+Losses asked_losses(const ObjectiveSpec& objective) {
+  std::vector<std::string> texts = *objective.loss;
   std::erase(texts, "auto");
   Losses l;
   l.parts = parse_losses(texts);
   return l;
 }
 
-Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::string& head, const std::string& automatic) {
-  Losses losses = asked_losses(spec);
-  const std::vector<std::string> named = named_outputs(spec, g);
+Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, const SourceGraph& g,
+                     const std::string& head, const std::string& automatic) {
+  Losses losses = asked_losses(objective);
+  const std::vector<std::string> named = named_outputs(model, g);
   const bool automatic_loss = losses.parts.empty();
   if (automatic_loss) {
     LossSpec s;
@@ -152,7 +153,7 @@ Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::strin
     if (own || !automatic.empty()) s.kind = own ? "model" : automatic;
     losses.parts.push_back(s);
   }
-  add_teacher(spec, losses);
+  add_teacher(objective, losses);
   for (LossSpec& s : losses.parts) {
     choose_input(s, g);
     if (s.outputs.empty())
@@ -176,7 +177,7 @@ Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::strin
     if (one || (end && end->op == "Sigmoid")) losses.parts[0].kind = "bce_logits";
     if (losses.parts[0].kind == "cross_entropy" && ends_in_probabilities(g, output)) losses.parts[0].kind = "nll_probs";
   }
-  smooth_labels(spec, losses);
+  smooth_labels(objective, losses);
   return losses;
 }
 

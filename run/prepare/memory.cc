@@ -52,15 +52,15 @@ std::optional<int64_t> limited_room() {
 }
 }  // namespace
 
-void keep_budget(SessionOptions& options, const RunSpec& spec, const SourceGraph& g, const TrainerConfig& config,
+void keep_budget(SessionOptions& options, const DeviceSpec& device, const SourceGraph& g, const TrainerConfig& config,
                  const TrainData& data) {
-  if (spec.device.gradient_checkpointing) options.activation_budget = 1;
-  const std::optional<int64_t> bytes = parse_integer(spec.device.memory_budget);
+  if (device.gradient_checkpointing) options.activation_budget = 1;
+  const std::optional<int64_t> bytes = parse_integer(device.memory_budget);
   if (!bytes) return;
   SessionOptions free = options;
   free.activation_budget = 0;
   const MemoryEstimate whole = bill_of(g, free, config, data)(config.sampler.batch_size);
-  if (!spec.device.gradient_checkpointing)
+  if (!device.gradient_checkpointing)
     options.activation_budget = std::max<int64_t>(1, *bytes - (whole.total() - whole.activations));
   if (whole.total() <= *bytes) return;
   const auto measure = bill_of(g, options, config, data);

@@ -7,6 +7,7 @@
 
 #include "backend/plugin.h"
 #include "run/data/data.h"
+#include "run/spec/device.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {
@@ -32,7 +33,7 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
 
 // --memory_budget: the part that is left for activations becomes options.activation_budget. E_OOM if no level of
 // recomputation fits. --gradient_checkpointing: uses the smallest budget.
-void keep_budget(SessionOptions& options, const RunSpec& spec, const SourceGraph& g, const TrainerConfig& config,
+void keep_budget(SessionOptions& options, const DeviceSpec& device, const SourceGraph& g, const TrainerConfig& config,
                  const TrainData& data);
 
 // Checks the estimate against the known limit before anything is allocated; E_OOM if it does not fit.

@@ -23,19 +23,19 @@ namespace amp {
 
 Task asked_task(const RunSpec& spec) { return task_from_name(*spec.objective.task); }
 
-Task sides_task(const RunSpec& spec) {
-  return asked_losses(spec).labels().empty() ? Task::retrieval : Task::regression;
+Task sides_task(const ObjectiveSpec& objective) {
+  return asked_losses(objective).labels().empty() ? Task::retrieval : Task::regression;
 }
 
 bool lacks_output(const RunSpec& spec) {
-  const Losses losses = asked_losses(spec);
+  const Losses losses = asked_losses(spec.objective);
   const bool named = !losses.parts.empty() && std::all_of(losses.parts.begin(), losses.parts.end(),
                                                           [](const LossSpec& s) { return !s.outputs.empty(); });
   return spec.model.output.empty() && !named;
 }
 
 bool wants_sides(const RunSpec& spec) {
-  const Losses losses = asked_losses(spec);
+  const Losses losses = asked_losses(spec.objective);
   if (losses.parts.empty()) return task_rule(asked_task(spec)).embeddings;
   return std::any_of(losses.parts.begin(), losses.parts.end(),
                      [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
@@ -56,8 +56,8 @@ std::string loss_of(Task task, const SourceGraph& g) {
 
 // True if the model has one probability per row and the user named no loss: a binary classifier, not independent
 // labels.
-bool is_yes_or_no(const RunSpec& spec, const SourceGraph& g, const Losses& losses) {
-  if (!asked_losses(spec).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
+bool is_yes_or_no(const ObjectiveSpec& objective, const SourceGraph& g, const Losses& losses) {
+  if (!asked_losses(objective).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
     return false;
   const SourceValue& v = g.value(g.find(losses.parts[0].outputs.at(0)));
   return v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1;
@@ -67,7 +67,7 @@ bool is_yes_or_no(const RunSpec& spec, const SourceGraph& g, const Losses& losse
 Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std::string& head, Task task,
                            const Log& log) {
   Objective objective;
-  objective.losses = choose_losses(spec, g, head, task == Task::none ? "" : loss_of(task, g));
+  objective.losses = choose_losses(spec.model, spec.objective, g, head, task == Task::none ? "" : loss_of(task, g));
   for (LossSpec& s : objective.losses.parts) {
     const bool thirds = task_rule(task_of(s)).embeddings && spec.data.text.text_columns->size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;
@@ -81,9 +81,9 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
   // A loss that was chosen for a classifier with one logit would pass for a loss of independent labels.
   const MetricsFrom from = task_rule(task).metrics_from;
   const bool by_data =
-      from == MetricsFrom::data || (from == MetricsFrom::data_sans_loss && asked_losses(spec).parts.empty());
+      from == MetricsFrom::data || (from == MetricsFrom::data_sans_loss && asked_losses(spec.objective).parts.empty());
   if (objective.task == Task::none && by_data && all_fit()) objective.task = task;
-  if (objective.task == Task::none && task == Task::none && is_yes_or_no(spec, g, objective.losses))
+  if (objective.task == Task::none && task == Task::none && is_yes_or_no(spec.objective, g, objective.losses))
     objective.task = Task::classification;
   for (const LossSpec& s : objective.losses.parts) {
     if (objective.task == Task::none) objective.task = task_of(s);
@@ -207,7 +207,7 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
   require_known_operators(g, g.outputs);
   fix_shapes(g, g.outputs);
   t->teacher = std::make_unique<Teacher>(
-      g, session_options(spec, Job::train, choose_plan(spec, Job::train, g, log), log), losses);
+      g, session_options(spec, Job::train, choose_plan(spec.precision, Job::train, g, log), log), losses);
   for (size_t i = 0; i < t->teacher->outputs().size(); ++i) {
     const auto end = output_activation(g, g.find(t->teacher->outputs()[i]));
     if (!end || end->op == "Sigmoid") continue;

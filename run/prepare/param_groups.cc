@@ -124,23 +124,23 @@ void scale_layers(ParamGroups& groups, const Values& values) {
   }
 }
 
-[[noreturn]] void no_layers(const RunSpec& spec, const SourceGraph& g) {
+[[noreturn]] void no_layers(const OptimizationSpec& optimization, const SourceGraph& g) {
   std::vector<std::string> names;
   for (size_t i = 0; i < g.values.size() && names.size() < 6; ++i) {
     if (g.values[i].kind == SourceKind::parameter) names.push_back(printable(g.shown(static_cast<int>(i))));
   }
   fail(Exit::usage, "E_LAYER_DECAY",
-       cat(spec.optimization.layer_decay != 1 ? "--layer_decay " + number_text(spec.optimization.layer_decay)
-                                              : cat("--gradual_unfreezing ", spec.optimization.gradual_unfreezing),
+       cat(optimization.layer_decay != 1 ? "--layer_decay " + number_text(optimization.layer_decay)
+                                         : cat("--gradual_unfreezing ", optimization.gradual_unfreezing),
            ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, blocks.0, ...); the model "
            "has ",
            join(names, ", "), names.size() == 6 ? ", ..." : ""),
        "give them by name: --param_group 'GLOB: lr_scale=0.5', or unfreeze_step=100");
 }
 
-void refuse_rule_of_all_steps(const RunSpec& spec, const std::string& flag) {
+void refuse_rule_of_all_steps(const OptimizationSpec& optimization, const std::string& flag) {
   OptimizerConfig c;
-  c.rule = update_rule_from_name(spec.optimization.optimizer);
+  c.rule = update_rule_from_name(optimization.optimizer);
   c.settings = rule_settings(c.rule, {});
   if (c.curved() || c.remembers())
     fail(Exit::usage, "E_FLAG_VALUE", cat(flag, ": a step of --optimizer ", c.rule, " depends on all before it"),
@@ -148,24 +148,23 @@ void refuse_rule_of_all_steps(const RunSpec& spec, const std::string& flag) {
 }
 
 // Fails for keys that the optimizer does not support.
-void check_rule(const ParamGroup& row, const RunSpec& spec) {
+void check_rule(const ParamGroup& row, const OptimizationSpec& optimization) {
   if (row.unfreeze_step.value_or(0) > 0)
-    refuse_rule_of_all_steps(spec, cat("--param_group '", printable(row.glob), "': unfreeze_step"));
-  if (row.adamw && spec.optimization.optimizer != "muon")
-    refuse(row, "E_FLAG_VALUE",
-           cat("adamw: --optimizer ", spec.optimization.optimizer, " moves all parameters in one way"),
+    refuse_rule_of_all_steps(optimization, cat("--param_group '", printable(row.glob), "': unfreeze_step"));
+  if (row.adamw && optimization.optimizer != "muon")
+    refuse(row, "E_FLAG_VALUE", cat("adamw: --optimizer ", optimization.optimizer, " moves all parameters in one way"),
            "--optimizer muon, or leave it out");
 }
 
-void apply_row(ParamGroups& groups, const ParamGroup& row, const RunSpec& spec, Values& values,
+void apply_row(ParamGroups& groups, const ParamGroup& row, const OptimizationSpec& optimization, Values& values,
                const std::set<size_t>& masters, std::map<size_t, std::string>& frozen) {
-  if (row.lr && spec.optimization.lr == 0)
+  if (row.lr && optimization.lr == 0)
     refuse(row, "E_FLAG_VALUE", cat("lr=", number_text(*row.lr), " follows the schedule, and --lr is 0"),
            "give --lr the peak of the schedule");
-  check_rule(row, spec);
+  check_rule(row, optimization);
   for (const size_t i : masters) {
     ParamGroups::Own& own = groups.own[values[i].name];
-    if (row.lr) own.lr_factor = *row.lr / spec.optimization.lr;
+    if (row.lr) own.lr_factor = *row.lr / optimization.lr;
     if (row.lr_scale) own.lr_factor = *row.lr_scale;
     if (row.weight_decay) own.weight_decay = row.weight_decay;
     if (row.max_grad_norm) {
@@ -251,22 +250,22 @@ void tell_layers(const ParamGroups& groups, const FlatLayout& layout, const Log&
 
 }  // namespace
 
-std::vector<ParamGroup> asked_groups(const RunSpec& spec) {
+std::vector<ParamGroup> asked_groups(const OptimizationSpec& optimization) {
   std::vector<ParamGroup> rows;
-  for (const std::string& text : spec.optimization.param_group) rows.push_back(parse_group(text));
+  for (const std::string& text : optimization.param_group) rows.push_back(parse_group(text));
   return rows;
 }
 
-ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, SourceGraph& g) {
+ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& g) {
   ParamGroups groups;
-  groups.rows = asked_groups(spec);
-  groups.layer_decay = spec.optimization.layer_decay;
+  groups.rows = asked_groups(optimization);
+  groups.layer_decay = optimization.layer_decay;
   groups.layers = layers;
-  groups.unfreezing = spec.optimization.gradual_unfreezing;
-  const bool by_layer = spec.optimization.layer_decay != 1 || spec.optimization.gradual_unfreezing > 0;
-  if (by_layer && layers.layers.empty()) no_layers(spec, g);
+  groups.unfreezing = optimization.gradual_unfreezing;
+  const bool by_layer = optimization.layer_decay != 1 || optimization.gradual_unfreezing > 0;
+  if (by_layer && layers.layers.empty()) no_layers(optimization, g);
   if (by_layer) scale_layers(groups, g.values);
-  if (spec.optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(spec, "--gradual_unfreezing");
+  if (optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(optimization, "--gradual_unfreezing");
   std::map<size_t, std::string> frozen;  // master -> glob of the row that froze it
   for (const ParamGroup& row : groups.rows) {
     std::set<size_t> masters;
@@ -275,7 +274,7 @@ ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, Sou
         masters.insert(master(g.values, i));
     }
     if (masters.empty()) fail_unmatched(g, "--param_group", row.glob);
-    apply_row(groups, row, spec, g.values, masters, frozen);
+    apply_row(groups, row, optimization, g.values, masters, frozen);
     std::set<std::string>& names = groups.members.emplace_back();
     for (const size_t i : masters) names.insert(g.values[i].name);
   }
@@ -302,7 +301,8 @@ void apply_groups(const ParamGroups& groups, FlatLayout& layout) {
   }
 }
 
-void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayout& layout, const Log& log) {
+void tell_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
+                 const Log& log) {
   if (groups.layer_decay != 1) tell_layers(groups, layout, log);
   if (groups.unfreezing > 0) {
     int64_t last = 0;
@@ -318,8 +318,8 @@ void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayou
   if (groups.own.empty()) return;
   for (const Chunk& c : layout.chunks()) {
     if (c.frozen || !groups.own.count(c.name)) continue;
-    log.detail(cat("group: ", printable(c.name), ": lr ", number_text(spec.optimization.lr * c.lr_factor),
-                   ", weight decay ", number_text(c.weight_decay.value_or(spec.optimization.weight_decay))));
+    log.detail(cat("group: ", printable(c.name), ": lr ", number_text(optimization.lr * c.lr_factor), ", weight decay ",
+                   number_text(c.weight_decay.value_or(optimization.weight_decay))));
   }
 }
 

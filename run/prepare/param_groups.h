@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "importer/discover/layer_depths.h"
-#include "run/spec/spec.h"
+#include "run/spec/optimization.h"
 #include "trainer/compile/flat_layout.h"
 
 namespace amp {
@@ -26,7 +26,7 @@ struct ParamGroup {
   std::optional<bool> adamw;             // updated by AdamW under an optimizer for matrices (muon)
 };
 // Parses --param_group. Usage errors E_FLAG_VALUE and E_FLAG_RANGE for malformed rows.
-std::vector<ParamGroup> asked_groups(const RunSpec& spec);
+std::vector<ParamGroup> asked_groups(const OptimizationSpec& optimization);
 
 struct ParamGroups {
   struct Own {  // overrides of the run's settings for one parameter
@@ -48,12 +48,13 @@ struct ParamGroups {
 
 // Builds the groups of a model that has its head and adapters already. Freezes the parameters of rows with freeze=true.
 // E_GLOB if a glob matches nothing, E_LAYER_DECAY if no layers are found.
-ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, SourceGraph& graph);
+ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& graph);
 
 void apply_groups(const ParamGroups& groups, FlatLayout& layout);
 
 // Logs a line per row and one for the layers. Details (--verbose) list every layer and parameter.
-void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayout& layout, const Log& log);
+void tell_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
+                 const Log& log);
 // Returns {"param_group": [...], "layer_decay": [...]} with the parameters of each, for run.json.
 std::string groups_json(const ParamGroups& groups, const FlatLayout& layout);
 

@@ -54,14 +54,14 @@ PlannedModel plan_model(const RunSpec& spec, const Log& log) {
   out.graph = open_model(spec, Job::plan, log).graph;
   fix_shapes(out.graph, out.graph.outputs);
   tie_rows(spec.model, out.graph, out.graph.outputs, log);
-  out.plan = choose_low_plan(spec, Job::plan, out.graph, log);
+  out.plan = choose_low_plan(spec.precision, Job::plan, out.graph, log);
   out.cost = forward_cost(spec, out.graph, out.plan, log);
   return out;
 }
 
 std::string plan_json(const RunSpec& spec, const Log& log) {
   const Imported model = open_model(spec, Job::plan, log);
-  return plan_to_json(model.graph, choose_low_plan(spec, Job::plan, model.graph, log));
+  return plan_to_json(model.graph, choose_low_plan(spec.precision, Job::plan, model.graph, log));
 }
 
 PlannedModel measure_model(const RunSpec& spec, const Log& log) {

@@ -65,7 +65,7 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
     return f;
   }
   f.sides = f.text && wants_sides(spec);
-  if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
+  if (f.task == Task::none) f.task = f.sides ? sides_task(spec.objective) : text_task(spec);
   labels = read_labels(spec, spec.data.train, f.task, true);
   return f;
 }
@@ -145,7 +145,7 @@ void check_samples(PreparedRun& run) {
     if (training) tell_cosine_targets(losses, *d, run.host.log);
     const int64_t rows = spec.data.text.in_tokens ? 0 : spec.schedule.batch_size;
     check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.data.shuffle);
-    longest = std::max(longest, longest_of(spec, *d));
+    longest = std::max(longest, longest_of(spec.data.text, *d));
   }
   if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);
 }
@@ -153,7 +153,8 @@ void check_samples(PreparedRun& run) {
 PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
   const RunSpec& spec = run.spec;
   const SourceGraph& g = run.graph();
-  if (run.aim != Aim::measure_plan && !measures_plan(spec)) return choose_plan(spec, run.job(), g, run.host.log);
+  if (run.aim != Aim::measure_plan && !measures_plan(spec.precision))
+    return choose_plan(spec.precision, run.job(), g, run.host.log);
   const std::string earlier = work + "/precision_plan.json";  // of the resumed run
   if (run.folder && run.folder->checkpoint() && path_exists(earlier))
     return decide(g, load_op_list(earlier), *spec.precision.use_bf16 ? DType::bf16 : DType::f16);
@@ -186,12 +187,11 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
        cat("cut longer texts with --max_seq_len ", ok));
 }
 
-int64_t longest_of(const RunSpec& spec, const Dataset& data) {
+int64_t longest_of(const TextSpec& text, const Dataset& data) {
   int64_t n = 0;
   for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
-  const int64_t padded =
-      (n + spec.data.text.pad_to_multiple - 1) / spec.data.text.pad_to_multiple * spec.data.text.pad_to_multiple;
-  return *spec.data.text.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.data.text.max_seq_len)) : padded;
+  const int64_t padded = (n + text.pad_to_multiple - 1) / text.pad_to_multiple * text.pad_to_multiple;
+  return *text.max_seq_len > 0 ? std::min(padded, std::max(n, *text.max_seq_len)) : padded;
 }
 
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
@@ -228,7 +228,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   tell_fixed_shapes(shapes.found(), log);
   tie_rows(spec.model, g, out.outputs, log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
-  if (job == Job::train) out.groups = group_parameters(spec, out.model.layers, g);
+  if (job == Job::train) out.groups = group_parameters(spec.optimization, out.model.layers, g);
   return out;
 }
 
@@ -259,9 +259,9 @@ static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
   RunSpec spec = with_start_token(
       with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
-  set_threads(spec);
-  asked_losses(spec);
-  asked_groups(spec);
+  set_threads(spec.device);
+  asked_losses(spec.objective);
+  asked_groups(spec.optimization);
   require_one_kind(spec);
   auto run = std::make_unique<PreparedRun>();
   run->spec = spec;

@@ -48,7 +48,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
 // Fails with E_SEQ_LEN (exit 5) before anything is computed if texts are longer than the model's position table; the
 // message states the length that fits. longest_of: tokens of the longest batch.
 void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest);
-int64_t longest_of(const RunSpec& spec, const Dataset& data);
+int64_t longest_of(const TextSpec& text, const Dataset& data);
 
 // Purpose of a prepared run: training in output_dir, estimating memory and time, or measuring a precision plan.
 enum class Aim { train, estimate, measure_plan };

@@ -8,9 +8,9 @@
 
 namespace amp {
 
-std::vector<double> ema_decays(const RunSpec& spec) {
+std::vector<double> ema_decays(const OptimizationSpec& optimization) {
   std::vector<double> out;
-  for (const std::string& text : spec.optimization.ema_decay) {
+  for (const std::string& text : optimization.ema_decay) {
     const std::optional<double> decay = parse_number(text);
     if (!decay) fail(Exit::usage, "E_FLAG_VALUE", cat("--ema_decay: '", printable(text), "' is no number"));
     if (*decay != 0) out.push_back(*decay);
@@ -20,9 +20,9 @@ std::vector<double> ema_decays(const RunSpec& spec) {
 
 bool names_average(const std::string& weights) { return weights == "ema" || weights.starts_with("ema:"); }
 
-int average_named(const RunSpec& spec, const std::string& weights) {
-  const std::vector<double> decays = ema_decays(spec);
-  if (decays.empty() && spec.optimization.swa_start < 0)
+int average_named(const OptimizationSpec& optimization, const std::string& weights) {
+  const std::vector<double> decays = ema_decays(optimization);
+  if (decays.empty() && optimization.swa_start < 0)
     fail(Exit::usage, "E_EXPORT_WEIGHTS", "the run has no moving average of its weights",
          "train with --ema_decay or --swa_start, or export --export_weights last");
   if (weights == "ema") return 0;

@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "run/spec/spec.h"
+#include "run/spec/optimization.h"
 
 namespace amp {
 
-std::vector<double> ema_decays(const RunSpec& spec);  // in the given order, without zeros; may be empty
+// Returns --ema_decay in the given order, without zeros; may be empty.
+std::vector<double> ema_decays(const OptimizationSpec& optimization);
 
 // names_average: true for --export_weights ema and ema:DECAY. average_named: the index of that average; usage error
 // (E_EXPORT_WEIGHTS) if the run does not keep it.
 bool names_average(const std::string& weights);
-int average_named(const RunSpec& spec, const std::string& weights);
+int average_named(const OptimizationSpec& optimization, const std::string& weights);
 
 }  // namespace amp

@@ -16,16 +16,15 @@ namespace amp {
 
 namespace {
 // Takes the tokenizer from the record of the run in `folder`, if there is a readable one.
-void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
+void take_tokenizer(DataSpec& data, const std::string& folder, const Log& log) {
   if (!path_exists(folder + "/" + kExportRecord)) return;
   try {
-    const RunSpec trained = read_export_record(folder).spec;
-    const std::string& path =
-        trained.data.text.tokenizer.empty() ? trained.data.text.vocab : trained.data.text.tokenizer;
+    const DataSpec trained = read_export_record(folder).spec.data;
+    const std::string& path = trained.text.tokenizer.empty() ? trained.text.vocab : trained.text.tokenizer;
     if (path.empty() || !path_exists(path)) return;
-    (trained.data.text.tokenizer.empty() ? spec.data.text.vocab : spec.data.text.tokenizer) = path;
-    if (spec.data.language.chat_template.empty() && path_exists(trained.data.language.chat_template))
-      spec.data.language.chat_template = trained.data.language.chat_template;
+    (trained.text.tokenizer.empty() ? data.text.vocab : data.text.tokenizer) = path;
+    if (data.language.chat_template.empty() && path_exists(trained.language.chat_template))
+      data.language.chat_template = trained.language.chat_template;
     log.info(cat("tokenizer of the run: ", printable(path)));
   } catch (const Error& e) {
     log.detail(cat("the run's record is not read: ", e.fact()));
@@ -33,34 +32,34 @@ void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
 }
 
 // Takes the joined files of the run's training table, if all of them still exist.
-void take_joins(RunSpec& spec, const std::string& folder) {
+void take_joins(TableSpec& tables, const std::string& folder) {
   if (!path_exists(folder + "/" + kExportRecord)) return;
   try {
     const RunSpec trained = read_export_record(folder).spec;
     for (const std::string& file : join_files(trained.data.tables)) {
       if (!path_exists(file)) return;
     }
-    spec.data.tables.join.suggest(*trained.data.tables.join);
+    tables.join.suggest(*trained.data.tables.join);
   } catch (const Error&) {  // reported by take_tokenizer, or when the model needs the files
   }
 }
 }  // namespace
 
 namespace {
-std::string folder_of(const RunSpec& spec) {
-  const std::string folder = std::filesystem::path(spec.model.model).parent_path().string();
+std::string folder_of(const ModelSpec& model) {
+  const std::string folder = std::filesystem::path(model.model).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 }  // namespace
 
 RunSpec with_run_tokenizer(RunSpec spec, const Log& log) {
-  if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder_of(spec), log);
+  if (tokenizer_path(spec).empty()) take_tokenizer(spec.data, folder_of(spec.model), log);
   return spec;
 }
 
 RunSpec with_run(RunSpec spec, const Log& log) {
   spec = with_run_tokenizer(with_model_files(std::move(spec), log), log);
-  take_joins(spec, folder_of(spec));
+  take_joins(spec.data.tables, folder_of(spec.model));
   return spec;
 }
 

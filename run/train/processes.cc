@@ -43,7 +43,7 @@ RunSpec with_processes(const RunSpec& given, const Host& host) {
     fail(Exit::usage, "E_RANKS",
          cat("--ranks ", spec.distribution.ranks, " in each of ", host.ranks->size(), " processes"),
          "leave --ranks out: every process is a rank");
-  if (measures_plan(spec))
+  if (measures_plan(spec.precision))
     fail(Exit::usage, "E_RANKS", "a precision plan is measured by one process",
          "measure it with the verb 'plan', and name it with --precision_plan");
   spec.distribution.ranks = host.ranks->size();

@@ -70,7 +70,7 @@ void profile(Training& t, const Tensors& batch) {
 // Creates and compiles the session, then writes the first files of the run. Everything that can fail early fails here.
 void begin(Training& t) {
   PreparedRun& run = t.run;
-  keep_budget(t.options, run.spec, run.graph(), run.config, run.data);
+  keep_budget(t.options, run.spec.device, run.graph(), run.config, run.data);
   require_room(t.options, run.graph(), run.config, run.data);
   t.session = with_advice(t, [&] { return std::make_unique<Session>(run.graph(), t.options); });
   apply_groups(run.ready.groups, t.session->layout());
@@ -92,7 +92,7 @@ void begin(Training& t) {
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
   if (run.spec.device.profile) profile(t, batch);
   describe_start(*t.session, run.plan, run.config, run.data.train->size(), batch_rows(losses, batch));
-  tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
+  tell_groups(run.ready.groups, run.spec.optimization, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
   t.watch = std::make_unique<RunWatch>(run, t.work());
@@ -155,7 +155,7 @@ void choose_weights(Training& t) {
     const Checkpoint best = load_checkpoint(checkpoint_path(t.work() + "/checkpoints", result.best_step));
     copy_views(t.session->moving(), "param", best.tensors, params.as_mutable<float>());
   } else if (averaged) {
-    const HostTensor ema = t.trainer->average(average_named(t.run.spec, which));
+    const HostTensor ema = t.trainer->average(average_named(t.run.spec.optimization, which));
     // Frozen tensors and running statistics have no average (torch.optim.swa_utils treats buffers the same way).
     for (const Chunk& c : t.session->layout().chunks()) {
       if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
@@ -182,20 +182,20 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
   if (stepped || run.facts.kind() != DataKind::tensors)
     metadata = model_record(run);  // an untrained file of tensors keeps its metadata
   try {
-    export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log);
+    export_weights(run.spec.output, run.ready, run.plan, weights, metadata, path, run.host.log);
   } catch (const Error& e) {
     if (e.exit() == Exit::storage || e.exit() == Exit::memory) throw;
     if (e.id() == "E_EXPORT_CHECK") {
       run.host.log.warning(cat("W_EXPORT_CHECK: the model is written nevertheless: ", e.fact()));
-      export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log, true);
+      export_weights(run.spec.output, run.ready, run.plan, weights, metadata, path, run.host.log, true);
       return;
     }
     const std::string types = run.spec.output.export_types();
     if (types == "fp32") throw;
     run.host.log.warning(cat("W_EXPORT_PRECISION: the trained model cannot be written in ",
                              types == "file" ? "the file's own types" : types, ", it is written in fp32: ", e.fact()));
-    RunSpec wide = run.spec;
-    wide.output.export_precision = "fp32";
+    OutputSpec wide = run.spec.output;
+    wide.export_precision = "fp32";
     export_weights(wide, run.ready, run.plan, weights, metadata, path, run.host.log);
   }
 }
