@@ -62,7 +62,7 @@ void print_range(const LrRange& range, const std::string& folder) {
 }
 
 int dry_run(const RunSpec& spec, const Console& console) {
-  const std::unique_ptr<PreparedRun> run = prepare(spec, {console.log(), {}, {}}, Aim::estimate);
+  const std::unique_ptr<PreparedRun> run = prepare(spec, {console.log(), {}, {}}, Mode::estimate);
   SessionOptions options = session_options(spec, Job::train, run->plan, console.log());
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
   std::cout << "memory on " << bill.device << ": " << bill.text << '\n';

@@ -96,7 +96,7 @@ BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
   std::optional<Scratch> scratch;
   if (out.synthetic) scratch.emplace();
   const RunSpec spec = out.synthetic ? with_synthetic_data(given, scratch->file("synthetic.safetensors"), log) : given;
-  const std::unique_ptr<PreparedRun> run = prepare(spec, {log, {}, {}}, Aim::estimate);
+  const std::unique_ptr<PreparedRun> run = prepare(spec, {log, {}, {}}, Mode::estimate);
   SessionOptions options = session_options(run->spec, Job::train, run->plan, log);
   keep_budget(options, run->spec.device, run->graph(), run->config, run->data);
   require_room(options, run->graph(), run->config, run->data);

@@ -205,7 +205,7 @@ namespace {
 
 json number_or_null(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-json told(const SampleRecord& s, const SampleRows& data, const Dataset& numbered) {
+json sample_json(const SampleRecord& s, const SampleRows& data, const Dataset& numbered) {
   json out = {{"where", cut(numbered.where(s.sample))}, {"error", number_or_null(s.error)}, {"text", data.text(s)}};
   if (s.predicted_mask.empty()) {
     const bool token = s.label_token >= 0, candidate = s.nearest >= 0;
@@ -242,8 +242,8 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
                        [&](const SampleRecord& a) { return a.sample == s.sample; });
   });
   if (masks && wrong.size() > kMasks) wrong.resize(kMasks);
-  for (const SampleRecord& s : wrong) out["worst"].push_back(told(s, data, numbered));
-  for (const SampleRecord& s : worst.always()) out["always"].push_back(told(s, data, numbered));
+  for (const SampleRecord& s : wrong) out["worst"].push_back(sample_json(s, data, numbered));
+  for (const SampleRecord& s : worst.always()) out["always"].push_back(sample_json(s, data, numbered));
   if (masks) {
     int16_t most = 0;
     for (const std::vector<SampleRecord>* list : {&std::as_const(wrong), &worst.always()}) {

@@ -72,7 +72,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   require_model(spec.model, checkpoint);
   Imported model = open_model(spec, Job::train, notes);
   set_fixed_inputs(model.graph, record.fixed);
-  ReadyModel ready = ready_model(spec, Job::train, std::move(model), record.facts, notes);
+  PreparedModel ready = prepare_model(spec, Job::train, std::move(model), record.facts, notes);
   const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.output.export_precision);
   auto held = std::make_unique<Session>(ready.model.graph, session_options(spec, Job::train, {}, notes));
   Session& session = *held;

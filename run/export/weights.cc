@@ -92,7 +92,7 @@ std::vector<TrainedTensor> trained_tensors(const Session& session) {
   return out;
 }
 
-void export_weights(const OutputSpec& output, const ReadyModel& ready, const PrecisionPlan& plan,
+void export_weights(const OutputSpec& output, const PreparedModel& ready, const PrecisionPlan& plan,
                     std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
                     const std::string& path, const Log& log, bool keep_refused) {
   ExportOptions e;

@@ -22,7 +22,7 @@ std::vector<TrainedTensor> trained_tensors(const Session& session);
 
 // Writes the weights to a model file. metadata: entries to set in it. Logs the notes of the export. keep_refused: see
 // ExportOptions.
-void export_weights(const OutputSpec& output, const ReadyModel& ready, const PrecisionPlan& plan,
+void export_weights(const OutputSpec& output, const PreparedModel& ready, const PrecisionPlan& plan,
                     std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
                     const std::string& path, const Log& log, bool keep_refused = false);
 

@@ -63,13 +63,13 @@ void balance_class_weights(Losses& losses, const Dataset& train, int64_t classes
     const auto present = static_cast<double>(classes - std::count(counts.begin(), counts.end(), 0));
     const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
     std::vector<double> weights;
-    std::vector<std::string> told;
+    std::vector<std::string> reported;
     for (size_t c = 0; c < counts.size(); ++c) {
       weights.push_back(counts[c] > 0 ? all / (present * static_cast<double>(counts[c])) : 1);
-      told.push_back(cat(c < names.size() ? printable(names[c]) : std::to_string(c), " ", weights.back()));
+      reported.push_back(cat(c < names.size() ? printable(names[c]) : std::to_string(c), " ", weights.back()));
     }
-    log.info(
-        cat("class weights, balanced over ", with_thousands(static_cast<int64_t>(all)), " labels: ", join(told, ", ")));
+    log.info(cat("class weights, balanced over ", with_thousands(static_cast<int64_t>(all)),
+                 " labels: ", join(reported, ", ")));
     s.balanced = false;
     s.set("class_weights", std::move(weights));
   }

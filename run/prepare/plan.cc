@@ -65,7 +65,7 @@ std::string plan_json(const RunSpec& spec, const Log& log) {
 }
 
 PlannedModel measure_model(const RunSpec& spec, const Log& log) {
-  const std::unique_ptr<PreparedRun> run = prepare(spec, {log, {}, {}}, Aim::measure_plan);
+  const std::unique_ptr<PreparedRun> run = prepare(spec, {log, {}, {}}, Mode::measure_plan);
   PlannedModel out;
   {
     Session session(run->graph(), session_options(spec, Job::plan, run->plan, log));

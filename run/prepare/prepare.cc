@@ -47,7 +47,7 @@ void require_one_kind(const RunSpec& spec) {
 
 // Reads the facts of the training data that the model's head depends on. `read` receives a table of features, `labels`
 // the labels.
-DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
+DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
   const DataKind kind = data_kind(spec.data, spec.data.train);
   f.text = kind == DataKind::text;
@@ -153,7 +153,7 @@ void check_samples(PreparedRun& run) {
 PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
   const RunSpec& spec = run.spec;
   const SourceGraph& g = run.graph();
-  if (run.aim != Aim::measure_plan && !measures_plan(spec.precision))
+  if (run.mode != Mode::measure_plan && !measures_plan(spec.precision))
     return choose_plan(spec.precision, run.job(), g, run.host.log);
   const std::string earlier = work + "/precision_plan.json";  // of the resumed run
   if (run.folder && run.folder->checkpoint() && path_exists(earlier))
@@ -194,8 +194,8 @@ int64_t longest_of(const TextSpec& text, const Dataset& data) {
   return *text.max_seq_len > 0 ? std::min(padded, std::max(n, *text.max_seq_len)) : padded;
 }
 
-ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
-  ReadyModel out;
+PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
+  PreparedModel out;
   out.model = std::move(model);
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
@@ -234,7 +234,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
 
 // Notes that the default rate is for pretrained models, if the weights are random.
 static void hint_at_rate(const PreparedRun& run) {
-  if (run.aim != Aim::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
+  if (run.mode != Mode::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
       !never_trained(*run.ready.model.doc))
     return;
   run.host.log.note(cat("the model's weights are drawn, and --lr ", run.spec.optimization.lr,
@@ -242,7 +242,7 @@ static void hint_at_rate(const PreparedRun& run) {
 }
 
 static void tell_scaled_rate(const PreparedRun& run) {
-  if (run.aim != Aim::train || run.spec.optimization.lr_base_scale == "none") return;
+  if (run.mode != Mode::train || run.spec.optimization.lr_base_scale == "none") return;
   run.host.log.note(cat("--lr_base_scale ", run.spec.optimization.lr_base_scale, ": the peak rate is ",
                         number_text(run.config.schedule.lr), ", ", number_text(run.spec.optimization.lr), " at ",
                         run.spec.optimization.lr_base_size, " samples a step"));
@@ -256,7 +256,7 @@ static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   return with_run_tokenizer(std::move(spec), log);
 }
 
-std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
+std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mode mode) {
   RunSpec spec = with_start_token(
       with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
   set_threads(spec.device);
@@ -266,18 +266,18 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   auto run = std::make_unique<PreparedRun>();
   run->spec = spec;
   run->host = host;
-  run->aim = aim;
+  run->mode = mode;
   Imported model = open_model(spec, run->job(), host.log);
   if (data_kind(spec.data, spec.data.train) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {spec.data.train, spec.data.val}, false, host.log);
-  if (aim == Aim::train && host.ranks->is_root()) {
+  if (mode == Mode::train && host.ranks->is_root()) {
     OutputRequest request{spec.output.output_dir, spec.output.resume, spec.output.overwrite, {}};
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
     run->folder.emplace(std::move(request), host.log);
   }
   std::shared_ptr<const FeatureTable> table;  // read once, used by inspection and by the dataset
   DataLabels labels;
-  run->facts = look_at_data(run->spec, table, labels, host.log);
+  run->facts = inspect_data(run->spec, table, labels, host.log);
   for (const std::string& what : suspicious_labels(labels.texts)) host.log.warning(what);
   require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
   if (run->facts.kind() != DataKind::tensors && has_named_classes(run->facts.task)) {
@@ -286,7 +286,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
     run->facts.classes = std::move(order.classes);
     run->facts.class_source = order.source;
   }
-  run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
+  run->ready = prepare_model(run->spec, run->job(), std::move(model), run->facts, host.log);
   for (RunSpec* s : {&spec, &run->spec})
     fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.data.text.text_columns) : 1,
                    s == &spec ? host.log : Log());

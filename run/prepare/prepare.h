@@ -33,7 +33,7 @@ struct DataFacts {
   }
 };
 
-struct ReadyModel {
+struct PreparedModel {
   Imported model;  // with its head, dropout and adapters
   Task task = Task::none;
   Objective objective;
@@ -43,7 +43,7 @@ struct ReadyModel {
 };
 // Adds head, dropout and adapters, chooses the objective and the trainable parameters. The result depends on `facts`
 // and the settings only, not on the data files.
-ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);
+PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);
 
 // Fails with E_SEQ_LEN (exit 5) before anything is computed if texts are longer than the model's position table; the
 // message states the length that fits. longest_of: tokens of the longest batch.
@@ -51,28 +51,28 @@ void require_length(const SourceGraph& graph, const std::vector<int>& outputs, i
 int64_t longest_of(const TextSpec& text, const Dataset& data);
 
 // Purpose of a prepared run: training in output_dir, estimating memory and time, or measuring a precision plan.
-enum class Aim { train, estimate, measure_plan };
+enum class Mode { train, estimate, measure_plan };
 
 struct PreparedRun {
   RunSpec spec;
   Host host;
-  Aim aim = Aim::train;
+  Mode mode = Mode::train;
   DataFacts facts;
-  ReadyModel ready;
+  PreparedModel ready;
   std::unique_ptr<OpenTeacher> teacher;
-  std::optional<OutputFolder> folder;        // Aim::train, first rank only
+  std::optional<OutputFolder> folder;        // Mode::train, first rank only
   std::optional<Checkpoint> checkpoint;      // other ranks: the checkpoint that the first rank resumes from
   std::shared_ptr<const Features> features;  // fitted on a table of features
   TrainData data;
   PrecisionPlan plan;
   TrainerConfig config;
 
-  Job job() const { return aim == Aim::measure_plan ? Job::plan : Job::train; }
+  Job job() const { return mode == Mode::measure_plan ? Job::plan : Job::train; }
   SourceGraph& graph() { return ready.model.graph; }
 };
 
 // Reads everything that training needs. Errors of settings, model, data and folder are raised here. Writes nothing.
-std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Aim aim = Aim::train);
+std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Mode mode = Mode::train);
 
 // Returns the micro-batch with the longest texts, which determines the size of all memory.
 Tensors first_batch(PreparedRun& run);

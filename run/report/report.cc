@@ -40,7 +40,7 @@ nlohmann::json metrics_json(const std::optional<Metrics>& m) {
 }
 
 // Returns the names of the metrics in summaries; the requested one comes first.
-nlohmann::json told_metrics(const EvaluationSpec& evaluation, const std::optional<Metrics>& m) {
+nlohmann::json reported_metrics(const EvaluationSpec& evaluation, const std::optional<Metrics>& m) {
   nlohmann::json names = nlohmann::json::array();
   if (!m) return names;
   if (evaluation.metric_for_best_model != "auto") names.push_back(evaluation.metric_for_best_model);
@@ -203,7 +203,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   j["initial_metrics"] = metrics_json(r.initial);
   j["final_metrics"] = metrics_json(r.last);  // metrics of model.onnx
   j["warnings"] = warnings_of(r, facts);
-  j["told_metrics"] = told_metrics(spec.evaluation, r.last);
+  j["told_metrics"] = reported_metrics(spec.evaluation, r.last);
   j["metrics_as_trained"] = metrics_json(facts.as_trained);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds},

@@ -289,7 +289,7 @@ TrainReport follow(Training& t) {
 }  // namespace
 
 TrainReport train(PreparedRun& run) {
-  check(run.aim == Aim::train && (run.folder || !run.host.ranks->is_root()),
+  check(run.mode == Mode::train && (run.folder || !run.host.ranks->is_root()),
         "train() of a run that was prepared for something else");
   Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
   if (run.spec.schedule.lr_range_test > 0) {

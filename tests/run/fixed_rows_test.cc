@@ -133,7 +133,7 @@ TEST_CASE("rows that the exporter stored once for each row of a batch train as o
     std::vector<std::string> notes;
     const Log log([&](Level, const std::string& line) { notes.push_back(line); });
     RunSpec spec = sgd(f, model);
-    const auto run = prepare(spec, {log, {}, {}}, Aim::train);
+    const auto run = prepare(spec, {log, {}, {}}, Mode::train);
     std::set<std::string> names;
     for (const SourceValue& v : run->graph().values) {
       if (v.kind == SourceKind::parameter && v.trainable && v.tied_to < 0 && v.name.ends_with(".row")) {

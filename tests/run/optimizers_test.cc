@@ -183,7 +183,7 @@ TEST_CASE("moments in 8 bits take a quarter, and are what a checkpoint holds") {
     return bytes;
   };
   const auto estimate = [](const RunSpec& spec) {
-    const std::unique_ptr<PreparedRun> run = prepare(spec, {}, Aim::estimate);
+    const std::unique_ptr<PreparedRun> run = prepare(spec, {}, Mode::estimate);
     return memory_bill(session_options(run->spec, Job::train, run->plan, {}), run->graph(), run->config, run->data)
         .text;
   };

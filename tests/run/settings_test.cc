@@ -100,7 +100,7 @@ TEST_CASE("a library's settings are held to the same ranges, in the same words",
   const auto refused = [](void (*change)(RunSpec&)) {
     RunSpec spec = batch_of("lenet_relu_dyn18");
     change(spec);
-    const Error e = error_of([&] { prepare(spec, {}, Aim::estimate); });
+    const Error e = error_of([&] { prepare(spec, {}, Mode::estimate); });
     CHECK(e.exit() == Exit::usage);
     return e.fact();
   };
@@ -115,6 +115,6 @@ TEST_CASE("a library's settings are held to the same ranges, in the same words",
   CHECK_THAT(refused([](RunSpec& s) { s.output.output_dir = ""; }), ContainsSubstring("empty"));
   RunSpec other = batch_of("lenet_relu_dyn18");
   other.precision.dtype = "fp8";  // that training does not read
-  CHECK_NOTHROW(prepare(other, {}, Aim::estimate));
+  CHECK_NOTHROW(prepare(other, {}, Mode::estimate));
   CHECK(error_of([&] { evaluate_model(other); }).id() == "E_USAGE");
 }
