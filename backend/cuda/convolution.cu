@@ -1,8 +1,6 @@
-// Guards convolutions by a library. The first run computes with the project's kernels and with the library and compares
-// both.
-// The library is used from then on if they agree, else it is dropped with a warning. Kernels register the operators
-// that
-// may request a convolution, so that graphs without them do not load the library.
+// Guards convolutions by a library. The first run computes with the project's kernels and the library, and compares.
+// If both agree, the library is used from then on, else it is dropped with a warning. Kernels register the operators
+// that may use a library convolution; graphs with such operators reserve memory for its workspace.
 #include <iostream>
 #include <set>
 

@@ -1,6 +1,5 @@
 // Guards products with an epilogue by a library (cuBLASLt). The first run computes with the project's kernels and with
-// the
-// library and compares both. A library that agrees is then timed against the project's kernels, and the faster is kept.
+// the library and compares both. A library that agrees is then timed against the kernels, and the faster is kept.
 #include <iostream>
 
 #include "backend/cuda/compare_outputs.h"

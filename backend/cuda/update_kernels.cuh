@@ -237,7 +237,7 @@ struct Followers {
   }
 };
 
-// Of a rule of whole tensors, which has moved the weights.
+// The steps after a tensor-wise optimizer has moved the weights.
 struct Follow {
   Moves moves;
   Followers followers;

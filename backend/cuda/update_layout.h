@@ -1,4 +1,4 @@
-// What the kernels of the device's update are told of a run's parameters: parts of tensors, units, statistics.
+// Builds the tables about a run's parameters for the device's update: parts of tensors, units, statistics.
 #pragma once
 
 #include <vector>

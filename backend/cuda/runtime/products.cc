@@ -1,7 +1,6 @@
-// Matrix products by cuBLASLt. A plan is made once per shape. At its first run the library's candidates are timed on
-// the
-// real operands, and the fastest algorithm is kept in memory and on disk. cuBLASLt is column-major: a row-major product
-// c = a b is requested as c' = b' a', so a and b are swapped in every call.
+// Matrix products by cuBLASLt. A plan is made once per shape. At its first run the library's candidates are timed
+// on the real operands, unless the choice is on disk already. The fastest algorithm is kept in memory and on disk.
+// cuBLASLt is column-major: a row-major product c = a b is requested as c' = b' a', with a and b swapped.
 #include "backend/cuda/runtime/products.h"
 
 #include <optional>
