@@ -2,17 +2,14 @@
 """Checks the Markdown documents of the repository. Needs only Python's standard library.
 
 1. Every relative link names a file that exists, and its fragment a heading of that file.
-2. Prose ends at column 100 and bullets have at most three lines, except in the pages listed in
-   NOT_YET_WRAPPED. Tables and code blocks are not prose.
-3. No page outside that list contains one of the BANNED phrases."""
+2. Prose ends at column 100 and bullets have at most three lines. Tables and code blocks are not prose.
+3. No page contains one of the BANNED phrases."""
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "bench/README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("models/*/README.md")])
-NOT_YET_WRAPPED = set("""
-""".split())
 BANNED = {
     r"\bspelled out\b": "unfused, expanded, written as single operators",
     r"\btold apart\b": "distinguished",
@@ -80,10 +77,8 @@ def banned_phrases(page):
 def main():
     wrong = []
     for page in PAGES:
-        checks = [broken_links] if page.name in NOT_YET_WRAPPED else [broken_links, long_prose, banned_phrases]
+        checks = [broken_links, long_prose, banned_phrases]
         wrong += [f"{page.relative_to(ROOT)}: {problem}" for check in checks for problem in check(page)]
-    missing = NOT_YET_WRAPPED - {page.name for page in PAGES}
-    wrong += [f"NOT_YET_WRAPPED names {name}, which does not exist" for name in sorted(missing)]
     print("\n".join(wrong) or f"{len(PAGES)} pages, ok")
     return 1 if wrong else 0
 
