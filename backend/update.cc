@@ -99,11 +99,11 @@ int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64
   }
   const int64_t wide = averages() + (lookahead > 0) + (sam_rho > 0) + curved();
   const int64_t tensors = whole() ? TensorLayout(rule, settings, spans).bytes() : 0;
-  if (!quantised()) return tensors + elements * 4 * (wide + moments());
+  if (!quantized()) return tensors + elements * 4 * (wide + moments());
   int64_t bytes = 0;
   for (const UpdateSpan& s : spans) {
-    const int64_t blocks = (s.count + kQuantisedBlock - 1) / kQuantisedBlock;
-    bytes += s.count < kLeastQuantised ? s.count * 4 : s.count + blocks * 4;
+    const int64_t blocks = (s.count + kQuantizedBlock - 1) / kQuantizedBlock;
+    bytes += s.count < kLeastQuantized ? s.count * 4 : s.count + blocks * 4;
   }
   return elements * 4 * wide + bytes * moments();
 }
@@ -189,17 +189,17 @@ void OptimizerConfig::validate() const {
           cat("0: ", rule, " averages by itself").c_str());
   require(lookahead_alpha > 0 && lookahead_alpha <= 1, "lookahead_alpha", lookahead_alpha, "a number in (0, 1]");
   require(state_bits == 32 || state_bits == 8, "optim_bits", static_cast<double>(state_bits), "32 or 8");
-  bool quantises = false;
+  bool quantizes = false;
   with_element(rule, settings,
-               [&]<class Element>(Element) { quantises = kQuantises<Element> && Element::moments <= 2; });
-  if (quantised() && !quantises)
+               [&]<class Element>(Element) { quantizes = kQuantizes<Element> && Element::moments <= 2; });
+  if (quantized() && !quantizes)
     fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_bits 8: ", rule, " keeps its moments in 32 bits"),
          "--optimizer adam, adamw (without amsgrad) or lion");
   require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
   if (!sharded()) return;
   const char* const why = whole() || rule_measures(rule, settings) ? " looks at tensors as a whole"
                           : evaluated_elsewhere()                  ? " is evaluated at an average of its own"
-                          : quantised()                            ? " keeps its moments by blocks (--optim_bits 8)"
+                          : quantized()                            ? " keeps its moments by blocks (--optim_bits 8)"
                                                                    : nullptr;
   if (why)
     fail(Exit::usage, "E_FLAG_VALUE", cat("--shard_optimizer: ", rule, why),

@@ -32,7 +32,7 @@ namespace amp {
 
 constexpr int kMaxLossTerms = 16;
 constexpr int kMaxAverages = 4;                                   // of the weights
-constexpr int64_t kQuantisedBlock = 256, kLeastQuantised = 4096;  // elements: of a block of 8-bit moments, of a tensor
+constexpr int64_t kQuantizedBlock = 256, kLeastQuantized = 4096;  // elements: of a block of 8-bit moments, of a tensor
 
 enum class ClipMode : uint8_t { norm2, norm_inf, value, adaptive };
 ClipMode clip_mode_from_name(const std::string& name);       // "norm", "inf", "value", "agc"; usage error
@@ -70,7 +70,7 @@ struct OptimizerConfig {
   int64_t lookahead = 0;
   double lookahead_alpha = 0.5;
   double sam_rho = 0;       // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
-  int64_t state_bits = 32;  // 8: block-wise quantized moments (backend/cpu/update/quantised.h)
+  int64_t state_bits = 32;  // 8: block-wise quantized moments (backend/cpu/update/quantized.h)
   // ZeRO stage 1 (Rajbhandari et al. 2020, arXiv:1910.02054): the number of ranks that divide moments and averages;
   // each rank updates its shard. 1: not sharded.
   int64_t shards = 1;
@@ -83,7 +83,7 @@ struct OptimizerConfig {
   int averages() const { return swa_start >= 0 ? 1 : static_cast<int>(ema_decays.size()); }
   AverageRule average_rule(int k) const;
   std::string average_name(int k) const;  // in checkpoints: "ema" for the first, "ema:0.999" for others
-  bool quantised() const { return state_bits == 8; }
+  bool quantized() const { return state_bits == 8; }
   // True if the gradients of some span are transformed per unit before the rule receives them.
   bool transforms_gradients(const std::vector<UpdateSpan>& spans) const;
   double clip_bound(const UpdateSpan& span) const;  // max_grad_norm of its group

@@ -138,8 +138,8 @@ constexpr bool kDrawsLabels = requires {
 
 // True if its moments may be stored in 8 bits: the first is signed, the second is not negative.
 template <class Element>
-constexpr bool kQuantises = requires {
-  Element::quantises;
+constexpr bool kQuantizes = requires {
+  Element::quantizes;
 };
 
 // True if a step's facts depend on those of the previous step.

@@ -134,15 +134,15 @@ int64_t cls_in(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 }
 }  // namespace
 
-std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& tokenizer, int64_t max_seq_len,
-                                           int64_t doc_stride) {
+std::vector<LabeledText> encode_questions(AnswerKey& key, const Tokenizer& tokenizer, int64_t max_seq_len,
+                                          int64_t doc_stride) {
   const int64_t most = max_seq_len > 0 ? max_seq_len : INT32_MAX;
   if (most < 8)
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ": too short for a question and its passage"),
          "raise --max_seq_len");
   std::vector<std::vector<Piece>> passages;
   for (const std::string& p : key.passages) passages.push_back(tokenizer.pieces(p));
-  std::vector<LabelledText> out;
+  std::vector<LabeledText> out;
   key.windows.clear();
   for (size_t q = 0; q < key.questions.size(); ++q) {
     const std::vector<Piece>& all = passages[key.questions[q].passage];
@@ -158,7 +158,7 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
       const int64_t stop = std::min(total, at + room);
       const std::span<const Piece> part =
           std::span(all).subspan(static_cast<size_t>(at), static_cast<size_t>(stop - at));
-      LabelledText s;
+      LabeledText s;
       s.line = key.questions[q].line;
       s.file = key.questions[q].file;
       s.row = static_cast<int64_t>(key.questions[q].passage);

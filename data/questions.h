@@ -70,7 +70,7 @@ AnswerKey question_rows(const Table& table, const std::string& question, const s
 
 // Makes the samples of all questions and fills key.windows. A question longer than half of max_seq_len is truncated.
 // Throws E_SEQ_LEN if max_seq_len is below 8.
-std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& tokenizer, int64_t max_seq_len,
-                                           int64_t doc_stride);
+std::vector<LabeledText> encode_questions(AnswerKey& key, const Tokenizer& tokenizer, int64_t max_seq_len,
+                                          int64_t doc_stride);
 
 }  // namespace amp

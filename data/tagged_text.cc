@@ -122,16 +122,16 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 namespace {
 // label(text, word): the label of the word's first token.
 template <class F>
-std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
-                                      int64_t max_seq_len, F&& label) {
+std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
+                                     int64_t max_seq_len, F&& label) {
   const Frame& frame = tokenizer.single();
   const int64_t specials = specials_in(frame), before = ids_before(frame, FramePart::What::first, 0);
   if (max_seq_len != 0 && max_seq_len < specials)
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
          "raise --max_seq_len");
-  std::vector<LabelledText> out;
+  std::vector<LabeledText> out;
   for (const TaggedText& text : texts) {
-    LabelledText s;
+    LabeledText s;
     s.line = text.line;
     s.file = text.file;
     s.row = static_cast<int64_t>(out.size());
@@ -156,8 +156,8 @@ std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, cons
 }
 }  // namespace
 
-std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
-                                        const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len) {
+std::vector<LabeledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
+                                       const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len) {
   const LabelIndex index(classes);
   std::unordered_map<std::string, int64_t> ids;  // tag -> class, of tags seen so far
   return encode_each(texts, tokenizer, max_seq_len, [&](const TaggedText& text, size_t w) {
@@ -174,8 +174,8 @@ std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, co
   });
 }
 
-std::vector<LabelledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
-                                       int64_t max_seq_len) {
+std::vector<LabeledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
+                                      int64_t max_seq_len) {
   return encode_each(texts, tokenizer, max_seq_len,
                      [](const TaggedText&, size_t w) { return static_cast<int64_t>(w); });
 }

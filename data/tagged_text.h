@@ -39,10 +39,10 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 // Tokenizes texts: [CLS] tokens [SEP], truncated to max_seq_len (0: not truncated), with a label for each id. Words are
 // tokenized one by one. A word's first token has the word's class; its other tokens and the special tokens have
 // kIgnoreIndex, as in Hugging Face's run_ner. Throws E_DATA_LABEL_NEW for an unknown tag.
-std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
-                                        const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len);
+std::vector<LabeledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
+                                       const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len);
 // Like encode_tagged, without tags: the label of a word's first token is the word's index in its text.
-std::vector<LabelledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
-                                       int64_t max_seq_len);
+std::vector<LabeledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
+                                      int64_t max_seq_len);
 
 }  // namespace amp

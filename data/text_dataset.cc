@@ -25,7 +25,7 @@ namespace {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(LabelledTexts texts, std::vector<std::string> names, const Tokenizer& tokenizer,
+  TextDataset(LabeledTexts texts, std::vector<std::string> names, const Tokenizer& tokenizer,
               std::vector<InputSpec> inputs, const TextOptions& options, std::shared_ptr<const AnswerKey> key)
       : texts_(std::move(texts)),
         inputs_(std::move(inputs)),
@@ -35,7 +35,7 @@ class TextDataset final : public Dataset {
         pad_(tokenizer.pad()) {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
-    labelled_ = true;
+    labeled_ = true;
     for (size_t i = 0; i < texts_.size(); ++i) {
       const size_t want = options_.labels == LabelForm::spans ? 2 : texts_.ids(i).size();
       if (texts_.labels(i).size() != want)
@@ -45,7 +45,7 @@ class TextDataset final : public Dataset {
 
   TextDataset(const Table& table, const Tokenizer& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
       : TextDataset({}, table.names(), tokenizer, std::move(inputs), options, nullptr) {
-    labelled_ = false;
+    labeled_ = false;
     tokenize(table, tokenizer);
     const std::string& column = options_.label_column;
     if (column.empty()) return;
@@ -74,7 +74,7 @@ class TextDataset final : public Dataset {
     return sides_ == 1 ? texts_.lengths() : std::span<const int32_t>(longest_sides_);
   }
   std::span<const int64_t> source_rows() const override {
-    return labelled_ ? texts_.rows() : std::span<const int64_t>();
+    return labeled_ ? texts_.rows() : std::span<const int64_t>();
   }
   std::string where(int64_t sample) const override {
     const auto s = static_cast<size_t>(sample * sides_);
@@ -90,9 +90,9 @@ class TextDataset final : public Dataset {
     if (options_.labels == LabelForm::spans || options_.labels == LabelForm::ids) return;
     for (int64_t sample = 0; sample < size(); ++sample) {
       const auto s = static_cast<size_t>(sample);
-      if (!labelled_ && s >= classes_.size()) return;
-      int64_t largest = labelled_ ? kIgnoreIndex : classes_[s];
-      if (labelled_) {
+      if (!labeled_ && s >= classes_.size()) return;
+      int64_t largest = labeled_ ? kIgnoreIndex : classes_[s];
+      if (labeled_) {
         for (const int32_t l : texts_.labels(s)) largest = std::max<int64_t>(largest, l);
       }
       if (largest < classes) continue;
@@ -173,7 +173,7 @@ class TextDataset final : public Dataset {
   HostTensor square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
-  LabelledTexts texts_;  // one per side of a sample
+  LabeledTexts texts_;  // one per side of a sample
   std::vector<InputSpec> inputs_;
   std::vector<TextRole> roles_;
   TextOptions options_;
@@ -184,9 +184,9 @@ class TextDataset final : public Dataset {
   std::vector<int32_t> longest_sides_;  // longest side per sample, if it has several
   std::vector<int64_t> classes_;
   std::vector<float> numbers_;
-  size_t width_ = 1;       // numbers per row
-  int64_t cut_ = 0;        // truncated samples
-  bool labelled_ = false;  // texts carry labels: one per id, or two per text
+  size_t width_ = 1;      // numbers per row
+  int64_t cut_ = 0;       // truncated samples
+  bool labeled_ = false;  // texts carry labels: one per id, or two per text
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences, int64_t length) const {
@@ -264,7 +264,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   const int64_t padded = std::max(
       longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
   const int64_t length = options_.fixed_seq_len > 0 ? options_.fixed_seq_len : padded;
-  if (labelled_ || !options_.label_column.empty()) b.labels = labels(samples, length);
+  if (labeled_ || !options_.label_column.empty()) b.labels = labels(samples, length);
   b.valid_items = count_valid(b.labels);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (roles_[i] == TextRole::label && !b.labels) {
@@ -283,7 +283,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
 
 HostTensor TextDataset::labels(std::span<const int64_t> samples, int64_t length) const {
   const auto rows = static_cast<int64_t>(samples.size());
-  if (labelled_) {
+  if (labeled_) {
     const bool tokens = options_.labels != LabelForm::spans;
     HostTensor t = HostTensor::empty(DType::i64, {rows, tokens ? length : 2});
     int64_t* p = t.as_mutable<int64_t>();
@@ -345,9 +345,9 @@ std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& 
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
 }
 
-std::unique_ptr<Dataset> make_labelled_dataset(LabelledTexts texts, std::vector<std::string> names,
-                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
-                                               const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
+std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names,
+                                              const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
+                                              const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
   return std::make_unique<TextDataset>(std::move(texts), std::move(names), tokenizer, std::move(inputs), options,
                                        std::move(key));
 }

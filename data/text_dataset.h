@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/labelled_texts.h"
+#include "data/labeled_texts.h"
 #include "data/labels.h"
 #include "data/tokenizer.h"
 
@@ -45,9 +45,9 @@ std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& 
 
 // Makes a dataset of texts that carry their labels; options' columns and separator are not used. key: for questions,
 // else null.
-std::unique_ptr<Dataset> make_labelled_dataset(LabelledTexts texts, std::vector<std::string> names,
-                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
-                                               const TextOptions& options,
-                                               std::shared_ptr<const AnswerKey> key = nullptr);
+std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names,
+                                              const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
+                                              const TextOptions& options,
+                                              std::shared_ptr<const AnswerKey> key = nullptr);
 
 }  // namespace amp

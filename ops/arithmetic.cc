@@ -1,7 +1,7 @@
 // Add, Sub, Mul, Div, Neg, Abs, Sign, Mod, Sum, Mean: ONNX 7+ (NumPy broadcasting).
 #include <cmath>
 
-#include "graph/quantiser.h"
+#include "graph/quantizer.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {

@@ -28,11 +28,11 @@ namespace {
 
 void check_channels(const InferCtx& c, size_t x, size_t first) {
   const Dims& dims = c.in(x).dims;
-  if (dims.size() < 2) fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims)));
+  if (dims.size() < 2) fail(Exit::model, "E_SHAPE", cat("batch normalization of ", to_string(c.in(x).dims)));
   for (size_t i = first; i < c.n_in(); ++i) {
     if (c.in(i).dims != Dims{has_channels_last(c.attrs) ? dims.back() : dims[1]}) {
       fail(Exit::model, "E_SHAPE",
-           cat("batch normalisation of ", to_string(c.in(x).dims), " with a vector ", to_string(c.in(i).dims)));
+           cat("batch normalization of ", to_string(c.in(x).dims), " with a vector ", to_string(c.in(i).dims)));
     }
   }
 }
@@ -84,9 +84,9 @@ std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, con
   const std::vector<int64_t> axes = all_but_channels(x.dims());
   const auto row = [&](ValueId v) { return Term(b, b.cast(v, b.dtype(x))).shaped(channel); };
   const bool train = a.i("train", 0) != 0;
-  const Term centred = x - (train ? x.mean(axes) : row(in[3]));
-  const Term var = train ? (centred * centred).mean(axes) : row(in[4]);
-  const Term rstd = (var + a.f("epsilon", 1e-5)).to("Sqrt").to("Reciprocal"), h = centred * rstd;
+  const Term centered = x - (train ? x.mean(axes) : row(in[3]));
+  const Term var = train ? (centered * centered).mean(axes) : row(in[4]);
+  const Term rstd = (var + a.f("epsilon", 1e-5)).to("Sqrt").to("Reciprocal"), h = centered * rstd;
   const Term g = dy * row(in[2]), rest = train ? g - g.mean(axes) - h * (g * h).mean(axes) : g;
   const auto total = [&](Term t) { return b.cast(b.reduce_sum(t, axes, false), b.dtype(in[2])); };
   return {rstd * rest, total(dy * h), total(dy)};
@@ -148,7 +148,7 @@ ValueId by_elements(Lowering& l, ValueId x) {
 // over the ranks. It belongs to no source node, so no precision plan rounds it.
 std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueId bias, double epsilon) {
   const Origin node = b.origin;
-  b.origin = Origin{-1, "synchronised batch normalisation"};
+  b.origin = Origin{-1, "synchronized batch normalization"};
   const Term x(b, input);
   const int64_t channels = x.dims()[1];
   const Dims row = channel_row(x.dims());
@@ -158,11 +158,11 @@ std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueI
   const Term sums = all(b.op("Concat", {b.reduce_sum(x, axes, false), b.expand(b.scalar(items, b.dtype(x)), {1})},
                              {{"axis", int64_t{0}}}));
   const Term count(b, slice(b, sums, 0, channels, 1)), mean = Term(b, slice(b, sums, 0, 0, channels)) / count;
-  const Term centred = x - mean.shaped(row);
-  const Term var = all(b.reduce_sum(centred * centred, axes, false)) / count;
+  const Term centered = x - mean.shaped(row);
+  const Term var = all(b.reduce_sum(centered * centered, axes, false)) / count;
   const Term rstd = (var + epsilon).to("Sqrt").to("Reciprocal");
   const auto wide = [&](ValueId v) { return Term(b, b.cast(v, b.dtype(x))).shaped(row); };
-  const Term y = centred * rstd.shaped(row) * wide(scale) + wide(bias);
+  const Term y = centered * rstd.shaped(row) * wide(scale) + wide(bias);
   b.origin = node;
   return {y, mean, var};
 }

@@ -1,7 +1,7 @@
 // Sqrt, Reciprocal, Exp, Log, Erf, Pow, Sin, Cos, Floor, Ceil, Round: ONNX 6+.
 #include <cmath>
 
-#include "graph/quantiser.h"
+#include "graph/quantizer.h"
 #include "ops/elementwise_op.h"
 #include "ops/term.h"
 

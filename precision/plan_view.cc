@@ -36,7 +36,7 @@ std::set<std::pair<int, int>> edges_of(const SourceGraph& g) {
   return out;
 }
 
-const char* colour(const Decision& d) {
+const char* color(const Decision& d) {
   if (d.cls == "not-float") return "#dfe2e6";
   return d.compute == Compute::f32 ? "#f5cfa8" : d.compute == Compute::f16 ? "#b5e0c7" : "#b3d7ee";
 }
@@ -73,7 +73,7 @@ std::string plan_to_dot(const SourceGraph& g, const PrecisionPlan& plan) {
     std::string tip = d.cls;
     if (!d.pass.empty()) tip += cat("; ", d.pass);
     if (!d.rule.empty()) tip += cat("; ", d.rule);
-    out << "  n" << i << " [label=" << quoted(g.nodes[i].op + type) << ", fillcolor=\"" << colour(d)
+    out << "  n" << i << " [label=" << quoted(g.nodes[i].op + type) << ", fillcolor=\"" << color(d)
         << "\", tooltip=" << quoted(cat(g.nodes[i].name, ": ", tip)) << "];\n";
   }
   for (const auto& [from, to] : edges_of(g)) {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "graph/quantiser.h"
+#include "graph/quantizer.h"
 #include "precision/epsilon.h"
 #include "precision/float_types.h"
 #include "precision/range.h"
@@ -93,7 +93,7 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
         if (o >= 0) integers[static_cast<size_t>(o)] = 1;
       }
     }
-    if (reads || n.attrs.has(kQuantiserData)) reason = "it computes with the integers of a quantiser";
+    if (reads || n.attrs.has(kQuantizerData)) reason = "it computes with the integers of a quantizer";
     if (in_unit[i] == UnitSafety::all) continue;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       if (n.inputs[k] < 0) continue;

@@ -20,7 +20,7 @@ enum class UnitSafety : uint8_t {
 //     value built from it reaches, up to the first that bounds it (Add of a mask, then Softmax). bf16 rounds -FLT_MAX
 //     to -inf too, so the limit is the same for both types. Bounds of Clip, Max, Min and Pad are harmless.
 //   * A weight with an element beyond 65504, if low is f16. It is reported in warnings, not clamped.
-//   * An unfused quantizer (graph/quantiser.h), and the nodes that its integers reach before they are scaled: products
+//   * An unfused quantizer (graph/quantizer.h), and the nodes that its integers reach before they are scaled: products
 //     of integers are neither exact nor within range in 16 bits.
 //   * A one-element constant that low changes by more than 1 % (an epsilon of 1e-12 is 0 in fp16), or a weight most of
 //     whose elements become 0; and the nodes between an epsilon and the operation that needs it (epsilon.h).

@@ -17,7 +17,7 @@ class NormPattern {
   NormPattern(const UnitMatcher& m, int anchor) : m_(m), anchor_(anchor) {}
 
   bool match(Unit& unit) {
-    if (!statistics() || !normalised() || !m_.closed(nodes_, y_)) return false;
+    if (!statistics() || !normalized() || !m_.closed(nodes_, y_)) return false;
     affine();
     unit = {mean_ < 0     ? "RMSNormalization"
             : last_axis() ? "LayerNormalization"
@@ -75,7 +75,7 @@ class NormPattern {
     return true;
   }
 
-  bool normalised() {
+  bool normalized() {
     int r = m_.out(anchor_);
     if (!inverse_) {
       const int div = m_.only_user(r, "Div"), reciprocal = m_.only_user(r, "Reciprocal");

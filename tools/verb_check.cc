@@ -40,7 +40,7 @@ void print_head(const CheckedHead& h) {
   if (!h.error.empty()) {
     std::cout << "head: none can be attached: " << h.error << " -> " << h.todo << '\n';
   } else if (h.needed) {
-    std::cout << "head: for labelled text of another number of classes a new one would read '" << h.from << "' ("
+    std::cout << "head: for labeled text of another number of classes a new one would read '" << h.from << "' ("
               << h.reason << "), pooling " << h.pooling << '\n';
   }
 }

@@ -7,7 +7,7 @@
 
 #include "backend/cuda/tensor_update.h"
 #include "backend/cuda/update_layout.h"
-#include "backend/cuda/update_quantised.cuh"
+#include "backend/cuda/update_quantized.cuh"
 #include "backend/update.h"
 #include "backend/update_rules.h"
 
@@ -164,12 +164,12 @@ class Update final : public DeviceUpdate {
   std::vector<std::pair<std::string, Tensor>> own_state() override {
     if (tensors_) return tensors_->state();
     std::vector<std::pair<std::string, Tensor>> out;
-    for (size_t i = 0; i < quantised_.size(); ++i) {
-      const auto names = QuantisedLayout::names(static_cast<int>(i));
-      const Quantised& q = quantised_[i];
-      out.emplace_back(names[0], Tensor{q.codes.get(), DType::u8, {quantised_at_->codes}});
-      out.emplace_back(names[1], Tensor{q.largest.get(), DType::f32, {quantised_at_->blocks}});
-      out.emplace_back(names[2], Tensor{q.wide.get(), DType::f32, {quantised_at_->wide}});
+    for (size_t i = 0; i < quantized_.size(); ++i) {
+      const auto names = QuantizedLayout::names(static_cast<int>(i));
+      const Quantized& q = quantized_[i];
+      out.emplace_back(names[0], Tensor{q.codes.get(), DType::u8, {quantized_at_->codes}});
+      out.emplace_back(names[1], Tensor{q.largest.get(), DType::f32, {quantized_at_->blocks}});
+      out.emplace_back(names[2], Tensor{q.wide.get(), DType::f32, {quantized_at_->wide}});
     }
     return out;
   }
@@ -180,9 +180,9 @@ class Update final : public DeviceUpdate {
   // step times uneven and stop signals slow.
   static constexpr int kAhead = 3;
 
-  struct Quantised {
+  struct Quantized {
     DeviceMemory map, codes, largest, wide;
-    QuantisedSpans spans() const {
+    QuantizedSpans spans() const {
       return {floats(map), static_cast<uint8_t*>(codes.get()), floats(largest), floats(wide)};
     }
   };
@@ -191,14 +191,14 @@ class Update final : public DeviceUpdate {
     const OptimizerConfig& o = spec_.optimizer;
     const int64_t bytes = own_.count * 4, least = std::max<int64_t>(bytes, 4);  // a shard may be empty
     if (o.whole()) tensors_.emplace(d_, spec_);
-    if (o.quantised()) {
-      quantised_at_.emplace(spec_.spans);
-      places_ = upload(quantised_at_->places);
+    if (o.quantized()) {
+      quantized_at_.emplace(spec_.spans);
+      places_ = upload(quantized_at_->places);
       for (int i = 0; i < o.moments(); ++i) {
         const auto& map = dynamic_map(i == 0);
-        const std::vector<uint8_t> zeros(static_cast<size_t>(quantised_at_->codes), code_of_zero(i == 0));
-        quantised_.push_back({upload(std::vector(map.begin(), map.end())), upload(zeros),
-                              d_.allocate(quantised_at_->blocks * 4), d_.allocate(quantised_at_->wide * 4)});
+        const std::vector<uint8_t> zeros(static_cast<size_t>(quantized_at_->codes), code_of_zero(i == 0));
+        quantized_.push_back({upload(std::vector(map.begin(), map.end())), upload(zeros),
+                              d_.allocate(quantized_at_->blocks * 4), d_.allocate(quantized_at_->wide * 4)});
       }
     } else {
       DeviceMemory* const moments[] = {&m_, &v_, &u_};
@@ -352,12 +352,12 @@ class Update final : public DeviceUpdate {
   void launch_rule() {
     decide<Element>();
     const int64_t blocks = blocks_of(n_moved_);
-    if constexpr (kQuantises<Element> && Element::moments <= 2) {
-      if (spec_.optimizer.quantised()) {
+    if constexpr (kQuantizes<Element> && Element::moments <= 2) {
+      if (spec_.optimizer.quantized()) {
         launch(d_, {blocks, kThreads, 256},
-               ApplyQuantised<Element>{moves(), followers(), spec_.grads,
-                                       static_cast<const QuantisedLayout::Place*>(places_.get()), quantised_[0].spans(),
-                                       quantised_.back().spans()});
+               ApplyQuantized<Element>{moves(), followers(), spec_.grads,
+                                       static_cast<const QuantizedLayout::Place*>(places_.get()), quantized_[0].spans(),
+                                       quantized_.back().spans()});
         return;
       }
     }
@@ -380,8 +380,8 @@ class Update final : public DeviceUpdate {
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
       parts_, lr_, momentum_, statistics_, counts_, shards_, moved_, ring_, bounds_, clips_, places_;
   std::optional<TensorUpdate> tensors_;  // for a tensor-wise optimizer
-  std::optional<QuantisedLayout> quantised_at_;
-  std::vector<Quantised> quantised_;  // replaces m_ and v_
+  std::optional<QuantizedLayout> quantized_at_;
+  std::vector<Quantized> quantized_;  // replaces m_ and v_
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   bool by_shards_ = false;        // gradients are inspected shard by shard

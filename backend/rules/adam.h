@@ -11,7 +11,7 @@ namespace amp {
 template <bool Decoupled, bool NearZero, bool Amsgrad>
 struct AdamElement {
   static constexpr int moments = Amsgrad ? 3 : 2;  // m, v, the largest v
-  static constexpr bool quantises = true;
+  static constexpr bool quantizes = true;
   template <class T>
   struct Scalars {
     T shrink;         // AdamW: 1 - lr * weight_decay; otherwise 1

@@ -8,7 +8,7 @@ namespace amp {
 
 struct LionElement {
   static constexpr int moments = 1;  // m
-  static constexpr bool quantises = true;
+  static constexpr bool quantizes = true;
   template <class T>
   struct Scalars {
     T shrink, lr, beta1, beta1_weight, beta2, beta2_weight;

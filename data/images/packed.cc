@@ -21,13 +21,13 @@ std::vector<PackedKind>& packed_rows() {
   return all;
 }
 
-struct LabelledFile {
+struct LabeledFile {
   std::string path;
   PackedLabels labels;  // empty if not requested
   int64_t count = 0;
 };
 
-std::vector<LabelledFile> files_of(const std::string& names, const PackedColumns& columns) {
+std::vector<LabeledFile> files_of(const std::string& names, const PackedColumns& columns) {
   const std::vector<std::string> paths = files_named(names);
   std::vector<std::string> label_files(paths.size());
   if (!columns.label_files.empty()) label_files = files_named(columns.label_files);
@@ -36,7 +36,7 @@ std::vector<LabelledFile> files_of(const std::string& names, const PackedColumns
          cat("'", printable(names), "' is ", paths.size(), " files of images, '", printable(columns.label_files), "' ",
              label_files.size(), " of labels"),
          "name a file of labels for each file of images, in their order");
-  std::vector<LabelledFile> out;
+  std::vector<LabeledFile> out;
   for (size_t i = 0; i < paths.size(); ++i) {
     const PackedKind* const kind = packed_kind_of(paths[i]);
     if (!kind)
@@ -44,8 +44,8 @@ std::vector<LabelledFile> files_of(const std::string& names, const PackedColumns
            cat("'", printable(paths[i]), "' is not called as the others of '", printable(names), "'"),
            "name files of one kind");
     out.push_back({paths[i], {}, 0});
-    if (columns.labelled) out.back().labels = kind->labels(paths[i], label_files[i], columns.label);
-    out.back().count = columns.labelled ? static_cast<int64_t>(out.back().labels.ids.size()) : kind->count(paths[i]);
+    if (columns.labeled) out.back().labels = kind->labels(paths[i], label_files[i], columns.label);
+    out.back().count = columns.labeled ? static_cast<int64_t>(out.back().labels.ids.size()) : kind->count(paths[i]);
   }
   return out;
 }
@@ -100,13 +100,13 @@ Image PackedImages::image(int64_t i) const {
 Table packed_table(const std::string& names, const PackedColumns& columns) {
   TableBuilder out(names);
   out.columns() = {columns.path};
-  if (columns.labelled) out.columns().push_back(columns.label);
-  for (const LabelledFile& f : files_of(names, columns)) {
+  if (columns.labeled) out.columns().push_back(columns.label);
+  for (const LabeledFile& f : files_of(names, columns)) {
     for (int64_t i = 0; i < f.count; ++i) {
       const std::string path = cat(f.path, "#", i);
       out.begin_file(path);
       out.add_text(path);
-      if (columns.labelled) out.add_text(f.labels.classes[static_cast<size_t>(f.labels.ids[static_cast<size_t>(i)])]);
+      if (columns.labeled) out.add_text(f.labels.classes[static_cast<size_t>(f.labels.ids[static_cast<size_t>(i)])]);
     }
   }
   return out.finish();
@@ -114,7 +114,7 @@ Table packed_table(const std::string& names, const PackedColumns& columns) {
 
 std::vector<std::string> packed_classes(const std::string& names, const PackedColumns& columns) {
   std::vector<std::string> out;
-  for (LabelledFile& f : files_of(names, columns)) {
+  for (LabeledFile& f : files_of(names, columns)) {
     if (f.labels.classes.size() > out.size()) out = std::move(f.labels.classes);
   }
   return out;

@@ -59,10 +59,10 @@ PackedImages read_packed(const std::string& path);
 
 struct PackedColumns {
   std::string path, label;
-  bool labelled = true;
+  bool labeled = true;
   std::string label_files = {};  // one per file of images; empty: found by name
 };
-// Reads one file or several (data/text_file.h). Columns: path and, if labelled, label with the name of the class.
+// Reads one file or several (data/text_file.h). Columns: path and, if labeled, label with the name of the class.
 Table packed_table(const std::string& names, const PackedColumns& columns);
 // Returns the classes in the order of their ids, including those without images.
 std::vector<std::string> packed_classes(const std::string& names, const PackedColumns& columns);

@@ -71,7 +71,7 @@ int PngReader::orientation() const {
 
 // Requests colors of 8 bits per channel without alpha, as Pillow does: 16 bits lose the lower half, palettes are
 // expanded.
-void ask_for_colours(png_structp png, int type, int depth) {
+void ask_for_colors(png_structp png, int type, int depth) {
   if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
   if (type == PNG_COLOR_TYPE_GRAY && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
   if (depth == 16) png_set_strip_16(png);
@@ -80,7 +80,7 @@ void ask_for_colours(png_structp png, int type, int depth) {
 
 void ask_for_numbers(const EncodedImage& file, png_structp png, int type, int depth) {
   if (type == PNG_COLOR_TYPE_RGB || type == PNG_COLOR_TYPE_RGB_ALPHA)
-    file.refuse("a mask in colours", "masks are grey or indexed images whose pixels are numbers of classes", "E_MASK");
+    file.refuse("a mask in colors", "masks are grey or indexed images whose pixels are numbers of classes", "E_MASK");
   if (depth == 16) file.refuse("a mask of 16 bits a pixel", "write it with 8", "E_MASK");
   png_set_packing(png);
   if (type & PNG_COLOR_MASK_ALPHA) png_set_strip_alpha(png);
@@ -105,7 +105,7 @@ Image decode_png(const EncodedImage& file) {
   if (file.numbers) {
     ask_for_numbers(file, r.png, type, depth);
   } else {
-    ask_for_colours(r.png, type, depth);
+    ask_for_colors(r.png, type, depth);
   }
   png_set_interlace_handling(r.png);
   png_read_update_info(r.png, r.info);

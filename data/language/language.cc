@@ -31,9 +31,9 @@ std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& 
 }
 
 // Adds special tokens to a text. Of these only an end-of-text token after the text has a label.
-LabelledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces, const std::vector<int64_t>& labels) {
+LabeledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces, const std::vector<int64_t>& labels) {
   const Frame& frame = tokenizer.single();
-  LabelledText out;
+  LabeledText out;
   out.encoding = assemble(frame, pieces);
   out.labels.assign(out.encoding.ids.size(), kIgnoreIndex);
   const int64_t before = ids_before(frame, FramePart::What::first, 0);
@@ -66,11 +66,11 @@ LanguageReader::LanguageReader(const Table& table, const Tokenizer& tokenizer, s
   for (const std::string& name : options_.columns) columns_.push_back(table.column(name));
 }
 
-LabelledText LanguageReader::read(int64_t row) const {
+LabeledText LanguageReader::read(int64_t row) const {
   const bool chat = table_.is_json(row, columns_[0]);
-  LabelledText out = chat                   ? conversation(row)
-                     : columns_.size() == 1 ? plain(table_.text(row, columns_[0]))
-                                            : completion(table_.text(row, columns_[0]), table_.text(row, columns_[1]));
+  LabeledText out = chat                   ? conversation(row)
+                    : columns_.size() == 1 ? plain(table_.text(row, columns_[0]))
+                                           : completion(table_.text(row, columns_[0]), table_.text(row, columns_[1]));
   if (options_.packing == TextPacking::stride && (chat || columns_.size() > 1))
     fail(Exit::usage, "E_PACKING", "--packing stride goes on with plain texts, these rows are prompts with answers",
          "give --packing wrapped or --packing bfd, or leave it out");
@@ -80,8 +80,8 @@ LabelledText LanguageReader::read(int64_t row) const {
   return out;
 }
 
-LabelledText LanguageReader::plain(std::string_view text) const {
-  LabelledText out;
+LabeledText LanguageReader::plain(std::string_view text) const {
+  LabeledText out;
   if (!options_.end_texts) {
     out.encoding = tokenizer_.encode(text);
   } else {
@@ -93,7 +93,7 @@ LabelledText LanguageReader::plain(std::string_view text) const {
   return out;
 }
 
-LabelledText LanguageReader::completion(std::string_view prompt, std::string_view completion) const {
+LabeledText LanguageReader::completion(std::string_view prompt, std::string_view completion) const {
   const std::string text = cat(prompt, completion);
   std::vector<Piece> pieces = tokenizer_.pieces(text);
   const size_t begin = options_.loss_on == LossOn::all ? 0 : prompt.size();
@@ -103,7 +103,7 @@ LabelledText LanguageReader::completion(std::string_view prompt, std::string_vie
   return framed(tokenizer_, pieces, labels);
 }
 
-LabelledText LanguageReader::conversation(int64_t row) const {
+LabeledText LanguageReader::conversation(int64_t row) const {
   if (!chat_)
     fail(Exit::usage, "E_CHAT_TEMPLATE",
          cat(table_.where(row), ": column '", printable(options_.columns[0]),
@@ -130,7 +130,7 @@ LabelledText LanguageReader::conversation(int64_t row) const {
     fail(e.exit(), e.id(), cat(table_.where(row), ": ", e.fact()), e.hint());
   }
   const std::vector<Piece> pieces = tokenizer_.pieces(chat.text);
-  LabelledText out;
+  LabeledText out;
   for (const Piece& p : pieces) out.encoding.ids.push_back(p.id);
   out.encoding.types.assign(pieces.size(), 0);
   out.labels = labels_in(chat.text, pieces, chat.answers);
@@ -139,13 +139,13 @@ LabelledText LanguageReader::conversation(int64_t row) const {
 
 namespace {
 
-bool has_something_to_learn(const LabelledText& t) {
+bool has_something_to_learn(const LabeledText& t) {
   return std::any_of(t.labels.begin() + (t.labels.empty() ? 0 : 1), t.labels.end(),
                      [](int64_t l) { return l != kIgnoreIndex; });
 }
 
 // Truncates to max_seq_len and keeps the special tokens after the text.
-void cut(LabelledText& t, const Tokenizer& tokenizer, bool in_frame, int64_t max_seq_len) {
+void cut(LabeledText& t, const Tokenizer& tokenizer, bool in_frame, int64_t max_seq_len) {
   const Frame& frame = tokenizer.single();
   const int64_t behind = in_frame ? specials_in(frame) - ids_before(frame, FramePart::What::first, 0) : 0;
   const auto n = static_cast<int64_t>(t.encoding.ids.size()), keep = max_seq_len - behind;
@@ -168,10 +168,10 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", most, ": too short for a text and its special tokens"),
          "raise --max_seq_len");
   LanguageTexts out;
-  const auto add = [&](LabelledText& t) {
+  const auto add = [&](LabeledText& t) {
     const bool long_one = most > 0 && static_cast<int64_t>(t.encoding.ids.size()) > most;
     if (options.packing == TextPacking::stride && long_one) {
-      for (const LabelledText& w : windows_of(std::move(t), tokenizer.single(), most, options.stride))
+      for (const LabeledText& w : windows_of(std::move(t), tokenizer.single(), most, options.stride))
         out.texts.append(w);
       return;
     }
@@ -184,7 +184,7 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
     if (learnt || options.keep_rows || options.packing == TextPacking::wrapped) out.texts.append(t);
   };
   for_each_made(
-      table.rows(), [&](int64_t r) { return reader.read(r); }, [&](int64_t, LabelledText& t) { add(t); });
+      table.rows(), [&](int64_t r) { return reader.read(r); }, [&](int64_t, LabeledText& t) { add(t); });
   if (options.packing == TextPacking::wrapped) out.texts = wrap_texts(out.texts, most);
   if (options.packing == TextPacking::bfd) out.texts = pack_texts(out.texts, most);
   return out;

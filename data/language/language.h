@@ -32,12 +32,12 @@ class LanguageReader {
   LanguageReader(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                  LanguageOptions options);
   // Returns all ids with labels; kIgnoreIndex where there is no loss. Throws E_DATA_CHAT, E_DATA_UTF8.
-  LabelledText read(int64_t row) const;
+  LabeledText read(int64_t row) const;
 
  private:
-  LabelledText plain(std::string_view text) const;
-  LabelledText completion(std::string_view prompt, std::string_view completion) const;
-  LabelledText conversation(int64_t row) const;
+  LabeledText plain(std::string_view text) const;
+  LabeledText completion(std::string_view prompt, std::string_view completion) const;
+  LabeledText conversation(int64_t row) const;
   const Table& table_;
   const Tokenizer& tokenizer_;
   std::shared_ptr<const ChatTemplate> chat_;
@@ -46,7 +46,7 @@ class LanguageReader {
 };
 
 struct LanguageTexts {
-  LabelledTexts texts;
+  LabeledTexts texts;
   int64_t cut = 0;         // truncated rows
   int64_t unanswered = 0;  // rows left out because no label remains
 };

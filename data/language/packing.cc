@@ -16,7 +16,7 @@ namespace amp {
 namespace {
 
 // Appends ids [from, to) of a text to `out`.
-void append(LabelledText& out, const LabelledText& text, size_t from, size_t to) {
+void append(LabeledText& out, const LabeledText& text, size_t from, size_t to) {
   const auto part = [&](auto& to_list, const auto& from_list) {
     to_list.insert(to_list.end(), from_list.begin() + static_cast<std::ptrdiff_t>(from),
                    from_list.begin() + static_cast<std::ptrdiff_t>(to));
@@ -26,13 +26,13 @@ void append(LabelledText& out, const LabelledText& text, size_t from, size_t to)
   part(out.labels, text.labels);
 }
 
-LabelledText empty_like(const LabelledText& text) { return {{}, {}, text.line, text.file, text.row, {}}; }
+LabeledText empty_like(const LabeledText& text) { return {{}, {}, text.line, text.file, text.row, {}}; }
 
 }  // namespace
 
-std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int64_t max_seq_len, int64_t stride) {
+std::vector<LabeledText> windows_of(LabeledText text, const Frame& frame, int64_t max_seq_len, int64_t stride) {
   const size_t n = text.encoding.ids.size(), most = static_cast<size_t>(max_seq_len);
-  std::vector<LabelledText> out;
+  std::vector<LabeledText> out;
   if (max_seq_len <= 0 || n <= most) {
     out.push_back(std::move(text));
     return out;
@@ -47,7 +47,7 @@ std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int6
   const size_t room = most - before - after, end = n - after;
   for (size_t from = before;; from += room - static_cast<size_t>(stride)) {
     const size_t to = std::min(end, from + room);
-    LabelledText w = empty_like(text);
+    LabeledText w = empty_like(text);
     append(w, text, 0, before);
     append(w, text, from, to);
     append(w, text, end, n);
@@ -60,12 +60,12 @@ std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int6
   }
 }
 
-LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length) {
-  LabelledTexts out;
-  LabelledText open;
+LabeledTexts wrap_texts(const LabeledTexts& texts, int64_t length) {
+  LabeledTexts out;
+  LabeledText open;
   const auto most = static_cast<size_t>(length);
   for (size_t i = 0; i < texts.size(); ++i) {
-    const LabelledText t = texts[i];
+    const LabeledText t = texts[i];
     for (size_t at = 0, n = t.encoding.ids.size(); at < n;) {
       if (open.encoding.ids.empty()) open = empty_like(t);
       const size_t to = std::min(n, at + most - open.encoding.ids.size());
@@ -83,7 +83,7 @@ LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length) {
 namespace {
 
 // Returns the texts of each sequence by best-fit decreasing.
-std::vector<std::vector<size_t>> fit_texts(const LabelledTexts& texts, int64_t length) {
+std::vector<std::vector<size_t>> fit_texts(const LabeledTexts& texts, int64_t length) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts.length(a) > texts.length(b); });
@@ -112,14 +112,14 @@ std::vector<std::vector<size_t>> fit_texts(const LabelledTexts& texts, int64_t l
 
 }  // namespace
 
-LabelledTexts pack_texts(const LabelledTexts& texts, int64_t length) {
-  LabelledTexts out;
+LabeledTexts pack_texts(const LabeledTexts& texts, int64_t length) {
+  LabeledTexts out;
   for (const std::vector<size_t>& together : fit_texts(texts, length)) {
-    LabelledText sequence = empty_like(texts[together[0]]);
+    LabeledText sequence = empty_like(texts[together[0]]);
     for (const size_t i : together) {
       const size_t begin = sequence.labels.size();
       if (begin > 0) sequence.restarts.push_back(static_cast<int32_t>(begin));
-      const LabelledText t = texts[i];
+      const LabeledText t = texts[i];
       append(sequence, t, 0, t.encoding.ids.size());
       sequence.labels[begin] = kIgnoreIndex;  // not predicted from another text
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/labelled_texts.h"
+#include "data/labeled_texts.h"
 #include "data/tokenizer.h"
 
 namespace amp {
@@ -21,11 +21,11 @@ enum class TextPacking : uint8_t {
 
 // Cuts a text with the tokenizer's single() template into overlapping windows. Throws E_SEQ_LEN if stride leaves no
 // length.
-std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int64_t max_seq_len, int64_t stride);
+std::vector<LabeledText> windows_of(LabeledText text, const Frame& frame, int64_t max_seq_len, int64_t stride);
 
-LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length);
+LabeledTexts wrap_texts(const LabeledTexts& texts, int64_t length);
 
 // Packs texts of at most `length` ids, in the order of TRL.
-LabelledTexts pack_texts(const LabelledTexts& texts, int64_t length);
+LabeledTexts pack_texts(const LabeledTexts& texts, int64_t length);
 
 }  // namespace amp

@@ -47,7 +47,7 @@ class Seq2SeqDataset final : public Dataset {
   int64_t cut_;
 };
 
-std::unique_ptr<Dataset> side(LabelledTexts texts, const std::vector<std::string>& names, const Tokenizer& tokenizer,
+std::unique_ptr<Dataset> side(LabeledTexts texts, const std::vector<std::string>& names, const Tokenizer& tokenizer,
                               const std::vector<InputSpec>& inputs, int64_t pad_to_multiple, int64_t most,
                               bool encoder) {
   TextOptions t;
@@ -57,20 +57,20 @@ std::unique_ptr<Dataset> side(LabelledTexts texts, const std::vector<std::string
   t.max_seq_len = most;
   t.pad_to_multiple = pad_to_multiple;
   t.fixed_seq_len = fixed_length(inputs);
-  return make_labelled_dataset(std::move(texts), names, tokenizer, inputs, t);
+  return make_labeled_dataset(std::move(texts), names, tokenizer, inputs, t);
 }
 
 }  // namespace
 
-LabelledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, const Seq2SeqOptions& options) {
-  LabelledText out;
+LabeledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, const Seq2SeqOptions& options) {
+  LabeledText out;
   out.encoding = tokenizer.encode(options.prefix + std::string(text), options.max_source);
   out.labels.assign(out.encoding.ids.size(), kIgnoreIndex);
   return out;
 }
 
-LabelledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& options) {
-  LabelledText out;
+LabeledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& options) {
+  LabeledText out;
   out.labels.assign(ids.begin(), ids.end());
   ids.insert(ids.begin(), options.start);
   ids.pop_back();
@@ -82,7 +82,7 @@ LabelledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& opti
 namespace {
 
 struct Seq2SeqRow {
-  LabelledText source, target;
+  LabeledText source, target;
   bool cut = false;
 };
 
@@ -113,7 +113,7 @@ Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, cons
       fail(Exit::data, "E_DATA_EMPTY", cat(table.where(r), ": the target has no tokens"),
            "the tokenizer has no end-of-text token that an empty target could have");
     row.target = seq2seq_target(std::move(e.ids), options);
-    for (LabelledText* t : {&row.source, &row.target}) {
+    for (LabeledText* t : {&row.source, &row.target}) {
       t->line = table.line(r);
       t->file = table.file(r);
       t->row = r;

@@ -22,13 +22,13 @@ struct Seq2SeqOptions {
 };
 
 struct Seq2SeqTexts {
-  LabelledTexts sources, targets;
+  LabeledTexts sources, targets;
   int64_t cut = 0;  // rows with a truncated side
 };
 
-LabelledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, const Seq2SeqOptions& options);
+LabeledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, const Seq2SeqOptions& options);
 // Returns the decoder's input and the labels for the target ids.
-LabelledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& options);
+LabeledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& options);
 Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, const Seq2SeqOptions& options);
 
 // Makes the dataset. Sources and targets are padded to their longest, rounded up to pad_to_multiple. Throws

@@ -102,12 +102,12 @@ class TrivialAugment final : public Transform {
 
 const TransformRegistration rand_augment{{.name = "rand_augment",
                                           .parameters = {"operations=2", "magnitude=9", "bins=31"},
-                                          .what = "some operations on colours and shape, all of one magnitude",
+                                          .what = "some operations on colors and shape, all of one magnitude",
                                           .random = true,
                                           .make = make_transform<RandAugment>}};
 const TransformRegistration trivial_augment{{.name = "trivial_augment",
                                              .parameters = {"bins=31"},
-                                             .what = "one operation on colours or shape, of a random magnitude",
+                                             .what = "one operation on colors or shape, of a random magnitude",
                                              .random = true,
                                              .make = make_transform<TrivialAugment>}};
 

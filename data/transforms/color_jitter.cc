@@ -46,7 +46,7 @@ class ColorJitter final : public Transform {
 const TransformRegistration color_jitter_row{
     {.name = "color_jitter",
      .parameters = {"brightness=0", "contrast=0", "saturation=0", "hue=0"},
-     .what = "colours changed at random: x is a factor from 1 - x to 1 + x (hue: -x to x), A,B one from A to B",
+     .what = "colors changed at random: x is a factor from 1 - x to 1 + x (hue: -x to x), A,B one from A to B",
      .random = true,
      .make = make_transform<ColorJitter>}};
 

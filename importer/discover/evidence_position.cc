@@ -34,7 +34,7 @@ const SourceNode* other_producer(const Use& u) {
 }
 
 // True if a division by a root of a mean is found, as in x / sqrt(mean(x * x) + eps).
-bool normalised(const SourceGraph& g, const SourceNode* n) {
+bool normalized(const SourceGraph& g, const SourceNode* n) {
   if (!n) return false;
   if (one_of(n->op, {"InstanceNormalization", "MeanVarianceNormalization", "LpNormalization"})) return true;
   if (n->op != "Div" && n->op != "Mul") return false;
@@ -95,13 +95,13 @@ bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 
 // Mul after a normalization, or Add after such a Mul.
 bool after_norm(const Use& u) {
   const SourceNode* p = other_producer(u);
-  if (u.at().op == "Mul") return normalised(*u.graph, p);
+  if (u.at().op == "Mul") return normalized(*u.graph, p);
   if (u.at().op != "Add" || !p) return false;
-  if (normalised(*u.graph, p)) return true;
+  if (normalized(*u.graph, p)) return true;
   if (p->op != "Mul" || p->inputs.size() != 2) return false;
   return std::any_of(p->inputs.begin(), p->inputs.end(), [&](int v) {
     const int q = v < 0 ? -1 : u.graph->values[static_cast<size_t>(v)].producer;
-    return q >= 0 && normalised(*u.graph, &u.graph->nodes[static_cast<size_t>(q)]);
+    return q >= 0 && normalized(*u.graph, &u.graph->nodes[static_cast<size_t>(q)]);
   });
 }
 
@@ -171,8 +171,8 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   // Positions that exclude a weight, whatever the other evidence.
   if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
   if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
-  if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData) || quantizer_parameter(u); }))
-    return {{"scale or zero point of a quantiser", -12}};
+  if (all([](const Use& u) { return u.at().attrs.has(kQuantizerData) || quantizer_parameter(u); }))
+    return {{"scale or zero point of a quantizer", -12}};
   out.push_back(position(main, naming));
   // A width or a temperature divides, is squared or exponentiated: unstructured values halve the evidence.
   if (!weight_role(main.at(), main.site_input) && unstructured(data, 6)) out.back().weight /= 2;
@@ -194,16 +194,16 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   const bool zeros = data.rank() > 1 && after_product(main) && !per_channel(data.dims()) && all_equal(g_, v, 0);
   if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
     out.push_back({"zeros with leading dims, added to a product", naming == Naming::folded ? -7.0 : -5.0});
-  if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardises(u, data); })) {
+  if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardizes(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
     const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a strength
     const bool norm = all([&](const Use& u) { return input_norm(u, data); });
-    out.push_back({norm ? "scales and shifts a graph input" : "standardises a graph input",
+    out.push_back({norm ? "scales and shifts a graph input" : "standardizes a graph input",
                    lone || (norm && naming != Naming::none) ? -1
                    : norm                                   ? -3.5
                           : Weights{vector_shift ? -4.0 : -3.0, -5, -6, -8}[static_cast<size_t>(naming)]});
   }
-  if (all([&](const Use& u) { return unstandardises(u, data); }))
+  if (all([&](const Use& u) { return unstandardizes(u, data); }))
     out.push_back({"scale or shift behind the last layer", Weights{-3, -4, -4, -5}[static_cast<size_t>(naming)]});
   return out;
 }
@@ -385,7 +385,7 @@ void PositionEvidence::find_input_like() {
 
 // Only vectors count for Add and Mul, because a matrix is more likely a position table. An operation that widens the
 // input does not standardize it: distances to prototypes subtract a table from every row.
-bool PositionEvidence::standardises(const Use& u, const HostTensor& data) const {
+bool PositionEvidence::standardizes(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_) return false;
   const SourceNode& n = u.at();
   if (!one_of(n.op, {"Sub", "Add", "Mul", "Div"}) || n.inputs.size() != 2) return false;

@@ -41,12 +41,12 @@ class PositionEvidence {
   bool becomes_kernel(const SourceNode& wave) const;
   bool changes_nothing(const std::string& op, int v) const;
   bool dummy_norm(const Use& u) const;
-  bool standardises(const Use& u, const HostTensor& data) const;
+  bool standardizes(const Use& u, const HostTensor& data) const;
   bool all_equal(const SourceGraph& g, int v, double want) const;
   bool frozen_norm(const Use& u) const;
   // importer/discover/evidence_role.cc
   void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
-  bool unstandardises(const Use& u, const HostTensor& data) const;
+  bool unstandardizes(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
   double fourier_features(int v) const;  // the evidence's weight; 0 if it is not such a projection
   bool codebook(int v) const;

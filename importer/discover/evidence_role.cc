@@ -36,7 +36,7 @@ void PositionEvidence::weigh_roles(int v, const std::vector<Use>& uses, std::vec
   if (lerp_center(v)) out.push_back({"subtracted, and added again later: a running average", -4});
   if (whitening(v, uses) || whitening_mean(v, uses))
     out.push_back({"a product right behind a subtracted mean: principal components or a whitening", -4});
-  if (scaler(v, uses)) out.push_back({"it standardises a graph input, and its inverse is applied later: a scaler", -7});
+  if (scaler(v, uses)) out.push_back({"it standardizes a graph input, and its inverse is applied later: a scaler", -7});
   if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
   if (rounded_copy(v))
     out.push_back({"a weight over its quantization step, computed by the exporter and rounded", -12});
@@ -241,7 +241,7 @@ bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
     if (u.graph != &g_) return false;
     const bool forward = one_of(n.op, {"Sub", "Div"}) && u.site_input == 1;
     if (!forward && n.op != "Add" && n.op != "Mul") return false;
-    applied = applied || (forward && standardises(u, data));
+    applied = applied || (forward && standardizes(u, data));
     undone = undone || !forward;
   }
   return applied && undone;
@@ -321,7 +321,7 @@ bool PositionEvidence::codebook(int v) const {
 }
 
 // y * scale + mean after the last layer's bias: targets were standardized. Both steps must be present.
-bool PositionEvidence::unstandardises(const Use& u, const HostTensor& data) const {
+bool PositionEvidence::unstandardizes(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_ || wide_dims(data) > 1) return false;
   const auto affine = [&](const SourceNode& n, const char* op) {
     return n.op == op && n.inputs.size() == 2 && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) {

@@ -45,7 +45,7 @@ HostTensor filled(const HostTensor& value, Dims dims) {
 
 }  // namespace
 
-void materialise_fills(Built& built) {
+void materialize_fills(Built& built) {
   SourceGraph& g = built.graph;
   const auto consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);

@@ -8,6 +8,6 @@
 
 namespace amp {
 
-void materialise_fills(Built& built);
+void materialize_fills(Built& built);
 
 }  // namespace amp

@@ -187,11 +187,11 @@ class Depths {
       if (l < 0 && s.upstream[static_cast<size_t>(v)]) before = std::max(before, s.size() + 1);
     }
     if (behind == 0) return before;
-    return behind > 1 || before > 0 || normalises(v, *end) ? behind : 0;
+    return behind > 1 || before > 0 || normalizes(v, *end) ? behind : 0;
   }
 
   // "vit.layernorm.weight" normalizes "vit.encoder.layer"; "head.norm.weight" and "fc_norm.weight" normalize no stack.
-  bool normalises(int v, const Stack& s) const {
+  bool normalizes(int v, const Stack& s) const {
     static const std::regex norm("(norm|ln|layer_?norm|rms_?norm|final_(layer_?)?norm|post_layer_?norm)[^.]*",
                                  std::regex::icase);
     std::vector<std::string> parts = split(g_.shown(v), '.');

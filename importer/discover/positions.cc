@@ -54,7 +54,7 @@ std::vector<const SourceGraph*> graphs_of(const SourceNode& n) {
 }  // namespace
 
 bool is_view(const SourceNode& n, int input) {
-  if (n.attrs.has(kQuantiserData)) return input == n.attrs.i(kQuantiserData, 0);
+  if (n.attrs.has(kQuantizerData)) return input == n.attrs.i(kQuantizerData, 0);
   if (!n.domain.empty()) return false;
   if (n.op == "Concat") return true;
   return input == 0 &&

@@ -21,7 +21,7 @@ class FakeQuantFinder {
   int run() {
     int found = 0;
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
-      if (g_.nodes[n].op == "Round" && g_.nodes[n].domain.empty()) found += quantiser(static_cast<int>(n));
+      if (g_.nodes[n].op == "Round" && g_.nodes[n].domain.empty()) found += quantizer(static_cast<int>(n));
     }
     return found;
   }
@@ -66,7 +66,7 @@ class FakeQuantFinder {
     return first && n.op != "Div" && n.op != "Sub" ? 1 : -1;
   }
 
-  bool quantiser(int round) {
+  bool quantizer(int round) {
     std::vector<Link> chain{{round, 0}};
     bool scaled = false, clipped = false;
     for (int v = node(round).inputs.at(0); v >= 0;) {  // up to the product with a constant and a Clip before it
@@ -94,7 +94,7 @@ class FakeQuantFinder {
       v = n.outputs.at(0);
     }
     if (!scaled || !clipped) return false;
-    for (const Link& l : chain) node(l.node).attrs.set(kQuantiserData, int64_t{l.data});
+    for (const Link& l : chain) node(l.node).attrs.set(kQuantizerData, int64_t{l.data});
     node(round).attrs.set(kStraightThrough, int64_t{1});
     return true;
   }
@@ -105,11 +105,11 @@ class FakeQuantFinder {
 
 }  // namespace
 
-void find_quantisers(Built& built) {
+void find_quantizers(Built& built) {
   const int found = FakeQuantFinder(built.graph).run();
   if (found == 0) return;
   built.notes.push_back(
-      cat(found, " Round nodes are quantisers (scale, Round, Clip): gradients pass straight through them"));
+      cat(found, " Round nodes are quantizers (scale, Round, Clip): gradients pass straight through them"));
 }
 
 }  // namespace amp

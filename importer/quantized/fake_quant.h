@@ -9,12 +9,12 @@
 // QuantizeLinear. Any other Round keeps its derivative.
 #pragma once
 
-#include "graph/quantiser.h"
+#include "graph/quantizer.h"
 #include "importer/read/build.h"
 
 namespace amp {
 
-// Marks the quantizers (graph/quantiser.h) and adds a note with their number.
-void find_quantisers(Built&);
+// Marks the quantizers (graph/quantizer.h) and adds a note with their number.
+void find_quantizers(Built&);
 
 }  // namespace amp

@@ -142,7 +142,7 @@ bool is_dynamic(const SourceGraph& g, int v) {
   const int p = v < 0 ? -1 : g.value(v).producer;
   if (p < 0) return false;
   const SourceNode& n = g.nodes[static_cast<size_t>(p)];
-  if (n.op == "Mul") return n.attrs.has(kQuantiserData);
+  if (n.op == "Mul") return n.attrs.has(kQuantizerData);
   if (n.op == "DynamicQuantizeLinear") return v == n.outputs.at(1);
   return n.op == "MatMulInteger" || n.op == "ConvInteger";
 }
@@ -198,7 +198,7 @@ void find_dynamic_scales(SourceGraph& g) {
     if (n.op != "Mul" || !n.domain.empty() || n.inputs.size() != 2) continue;
     for (size_t i = 0; i < 2; ++i) {
       if (!is_dynamic(g, n.inputs[i])) continue;
-      n.attrs.set(kQuantiserData, static_cast<int64_t>(i));
+      n.attrs.set(kQuantizerData, static_cast<int64_t>(i));
       break;
     }
   }

@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "graph/quantiser.h"
+#include "graph/quantizer.h"
 #include "importer/read/build.h"
 
 namespace amp {
 
-// Marks the forms (graph/quantiser.h: kDetached) and names them in the notes.
+// Marks the forms (graph/quantizer.h: kDetached) and names them in the notes.
 void find_straight_through(Built&);
-// Marks the products with scales of dynamically quantized tensors (kQuantiserData).
+// Marks the products with scales of dynamically quantized tensors (kQuantizerData).
 void find_dynamic_scales(SourceGraph&);
 
 // Messages for the user, one per node at which gradients stop, with the weights that get no gradient because of it.

@@ -112,7 +112,7 @@ void resolve_identities(Built& built, bool keep_aliases) {
 Built build_source(const ModelDoc& doc, bool keep_aliases) {
   Built built = SourceBuilder(doc).build();
   resolve_identities(built, keep_aliases);
-  materialise_fills(built);
+  materialize_fills(built);
   return built;
 }
 

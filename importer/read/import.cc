@@ -160,7 +160,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     SourceGraph& g = built.graph;
     // Mark quantizers and estimators first: they determine through which inputs gradients pass.
     if (options.train_quantized) add_float_masters(built);
-    find_quantisers(built);
+    find_quantizers(built);
     find_dynamic_scales(g);
     read_before_zip_maps(built);
     if (options.straight_through) find_straight_through(built);

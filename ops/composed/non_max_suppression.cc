@@ -27,8 +27,8 @@ struct Box {
   double y0, x0, y1, x1;
   double area() const { return (y1 - y0) * (x1 - x0); }
 };
-Box box(const double* v, bool centred) {
-  if (centred) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
+Box box(const double* v, bool centered) {
+  if (centered) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
   return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
 }
 bool overlap(const Box& a, const Box& b, double limit) {
@@ -46,7 +46,7 @@ void lower_nms(Lowering& l) {
     return l.has(i) && numel(l.dims(i)) ? known(l, i, "the thresholds").to_doubles()[0] : 0.0;
   };
   const double most = number(2), iou = number(3), least = number(4);
-  const bool filter = l.has(4) && numel(l.dims(4)) > 0, centred = l.attrs.i("center_point_box", 0) != 0;
+  const bool filter = l.has(4) && numel(l.dims(4)) > 0, centered = l.attrs.i("center_point_box", 0) != 0;
   const Dims b = boxes.dims(), s = scores.dims();
   if (b.size() != 3 || b[2] != 4 || s.size() != 3 || s[0] != b[0] || s[2] != b[1])
     fail(Exit::model, "E_SHAPE", cat("NonMaxSuppression of boxes ", to_string(b), " with scores ", to_string(s)));
@@ -63,7 +63,7 @@ void lower_nms(Lowering& l) {
       std::vector<Box> kept;
       for (const int64_t i : order) {
         if (static_cast<double>(kept.size()) >= most) break;
-        const Box candidate = box(at.data() + (n * b[1] + i) * 4, centred);
+        const Box candidate = box(at.data() + (n * b[1] + i) * 4, centered);
         if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(candidate, other, iou); }))
           continue;
         kept.push_back(candidate);

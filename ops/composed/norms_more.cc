@@ -78,12 +78,12 @@ void lower_mvn(Lowering& l) {
   Builder& b = l.b;
   std::vector<int64_t> axes = l.attrs.ints("axes", {0, 2, 3});
   for (int64_t& a : axes) a = normalize_axis(a, l.rank(0));
-  const ValueId centred = sub(b, l.in(0), mean(b, l.in(0), axes));
-  const ValueId variance = mean(b, mul(b, centred, centred), axes);
+  const ValueId centered = sub(b, l.in(0), mean(b, l.in(0), axes));
+  const ValueId variance = mean(b, mul(b, centered, centered), axes);
   const DType t = b.dtype(variance);
   const ValueId deviation =
       b.op("Sqrt", {b.op("Where", {b.op("Equal", {variance, b.scalar(0, t)}), b.scalar(1, t), variance})});
-  l.out(0, div(b, centred, shifted(b, deviation, 1e-9)));
+  l.out(0, div(b, centered, shifted(b, deviation, 1e-9)));
 }
 
 std::vector<ValueId> last_axis_norm(const Lowering& l, ValueId x, ValueId scale, ValueId bias, bool rms,

@@ -20,12 +20,12 @@ ValueId line(const Lowering& l, size_t i, DType t) {
   return numel(l.b.dims(v)) == 1 ? l.b.reshape(v, {}) : v;
 }
 // Input i minus the zero point of input z; along the last dimension if there are several.
-ValueId centred(const Lowering& l, size_t i, size_t z, DType t) {
+ValueId centered(const Lowering& l, size_t i, size_t z, DType t) {
   const ValueId x = unquantized(l.b, l.in(i), t);
   return l.has(z) ? sub(l.b, x, line(l, z, t)) : x;
 }
 ValueId number(const Lowering& l, size_t i) {
-  return mul(l.b, centred(l, i, i + 2, l.float_type()), line(l, i + 1, l.float_type()));
+  return mul(l.b, centered(l, i, i + 2, l.float_type()), line(l, i + 1, l.float_type()));
 }
 // Quantizes y with the scale of input s and the zero point of input z; without one, in the type of input `like`.
 void requantize(Lowering& l, ValueId y, size_t s, size_t z, size_t like = 0) {
@@ -79,10 +79,10 @@ void lower_global_average_pool(Lowering& l) {
 // Integers are multiplied exactly, as fp64 numbers, then scaled by both scales; the bias has units of both scales.
 void lower_gemm(Lowering& l) {
   Builder& b = l.b;
-  const ValueId w = centred(l, 3, 5, DType::f64);
+  const ValueId w = centered(l, 3, 5, DType::f64);
   if (l.attrs.i("transB", 0) != 0 && numel(l.dims(5)) > 1)
     l.unsupported("zero points of columns of a transposed weight");
-  const ValueId y = b.op("MatMul", {centred(l, 0, 2, DType::f64), w},
+  const ValueId y = b.op("MatMul", {centered(l, 0, 2, DType::f64), w},
                          {{"transA", l.attrs.i("transA", 0)}, {"transB", l.attrs.i("transB", 0)}, {"alpha", 1.0}});
   const ValueId sum = l.has(6) ? add(b, y, b.cast(l.in(6), DType::f64)) : y;
   const ValueId scale = scaled(b, mul(b, line(l, 1, DType::f64), line(l, 4, DType::f64)), l.attrs.f("alpha", 1));
@@ -100,7 +100,7 @@ ValueId product(const Lowering& l, ValueId a, ValueId b, ValueId a_scale, ValueI
 // Inputs: A, B, scale of A, scale of B, zero point of A, zero point of B, bias.
 void lower_integer_to_float(Lowering& l) {
   if (numel(l.dims(2)) != 1 || (l.has(4) && numel(l.dims(4)) != 1)) l.unsupported("scales of the rows of A");
-  const ValueId y = product(l, centred(l, 0, 4, DType::f64), centred(l, 1, 5, DType::f64), line(l, 2, DType::f64),
+  const ValueId y = product(l, centered(l, 0, 4, DType::f64), centered(l, 1, 5, DType::f64), line(l, 2, DType::f64),
                             line(l, 3, DType::f64));
   l.out(0, l.has(6) ? add(l.b, y, l.in(6)) : y);
 }
@@ -109,7 +109,7 @@ void lower_dynamic_matmul(Lowering& l) {
   Builder& b = l.b;
   const Dynamic a = dynamically_quantized(l, l.in(0));
   const ValueId x = b.cast(sub(b, a.q, a.zero), DType::f64);
-  const ValueId y = product(l, x, centred(l, 1, 3, DType::f64), b.cast(a.scale, DType::f64), line(l, 2, DType::f64));
+  const ValueId y = product(l, x, centered(l, 1, 3, DType::f64), b.cast(a.scale, DType::f64), line(l, 2, DType::f64));
   l.out(0, l.has(4) ? add(b, y, l.in(4)) : y);
 }
 
@@ -121,8 +121,8 @@ void lower_quantized_attention(Lowering& l) {
   const Dims d = l.dims(0);
   const int64_t heads = l.attrs.i("num_heads", 1), width = l.dims(1).at(1) / 3;
   const ValueId qkv = add(b,
-                          product(l, centred(l, 0, 6, DType::f64), centred(l, 1, 7, DType::f64), line(l, 3, DType::f64),
-                                  line(l, 4, DType::f64)),
+                          product(l, centered(l, 0, 6, DType::f64), centered(l, 1, 7, DType::f64),
+                                  line(l, 3, DType::f64), line(l, 4, DType::f64)),
                           l.in(2));
   ValueId part[3];
   for (int64_t i = 0; i < 3; ++i) part[i] = split_heads(b, slice(b, qkv, 2, i * width, width), heads);

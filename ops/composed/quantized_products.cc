@@ -21,7 +21,7 @@ ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
 
 // Input i minus the zero point of input z, in fp64. Values that were quantized in this graph have straight-through
 // gradients.
-ValueId centred(const Lowering& l, size_t i, size_t z, int64_t axis) {
+ValueId centered(const Lowering& l, size_t i, size_t z, int64_t axis) {
   const ValueId x = unquantized(l.b, l.in(i), DType::f64);
   if (!l.has(z)) return x;
   return sub(l.b, x, along(l, l.b.cast(l.in(z), DType::f64), axis, l.rank(i)));
@@ -44,20 +44,20 @@ void need_matrices(const Lowering& l, size_t a, size_t b) {
 
 void lower_matmul_integer(Lowering& l) {
   need_matrices(l, 0, 1);
-  const ValueId y = l.b.op("MatMul", {centred(l, 0, 2, rows_axis(l, 0)), centred(l, 1, 3, l.rank(1) - 1)});
+  const ValueId y = l.b.op("MatMul", {centered(l, 0, 2, rows_axis(l, 0)), centered(l, 1, 3, l.rank(1) - 1)});
   l.out(0, as_integers(l.b, y, DType::i32));
 }
 
 void lower_qlinear_matmul(Lowering& l) {
   need_matrices(l, 0, 3);
   Builder& b = l.b;
-  const ValueId y = b.op("MatMul", {centred(l, 0, 2, rows_axis(l, 0)), centred(l, 3, 5, l.rank(3) - 1)});
+  const ValueId y = b.op("MatMul", {centered(l, 0, 2, rows_axis(l, 0)), centered(l, 3, 5, l.rank(3) - 1)});
   const int64_t rank = b.rank(y);
   requantize(l, mul(b, y, mul(b, scale(l, 1, rank - 2, rank), scale(l, 4, rank - 1, rank))));
 }
 
 void lower_conv_integer(Lowering& l) {
-  l.out(0, as_integers(l.b, convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
+  l.out(0, as_integers(l.b, convolution(l, centered(l, 0, 2, 1), centered(l, 1, 3, 0), {}), DType::i32));
 }
 
 // Also com.microsoft's. Inputs: x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias
@@ -66,7 +66,7 @@ void lower_qlinear_conv(Lowering& l) {
   Builder& b = l.b;
   if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");
   const ValueId bias = l.has(8) ? b.cast(l.in(8), DType::f64) : ValueId{};
-  const ValueId y = convolution(l, centred(l, 0, 2, 1), centred(l, 3, 5, 0), bias);
+  const ValueId y = convolution(l, centered(l, 0, 2, 1), centered(l, 3, 5, 0), bias);
   requantize(l, mul(b, y, mul(b, scale(l, 1, 1, b.rank(y)), scale(l, 4, 1, b.rank(y)))));
 }
 

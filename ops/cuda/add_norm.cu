@@ -69,7 +69,7 @@ struct Forward {
         float f[W], c[W] = {};
         load_some(x_scale, i, f);
         if (x_bias) load_some(x_bias, i, c);
-        for (int w = 0; w < W; ++w) q[w] = normalised(q[w], xm, xk, f[w], c[w]);
+        for (int w = 0; w < W; ++w) q[w] = normalized(q[w], xm, xk, f[w], c[w]);
       }
       sum(dropped, row * n + i, i, p, q);
       for (int w = 0; w < W; ++w) {
@@ -94,7 +94,7 @@ struct Forward {
       get(g, i, p);
       load_some(scale, i, f);
       if (bias) load_some(bias, i, c);
-      for (int w = 0; w < W; ++w) p[w] = normalised(p[w], m, k, f[w], c[w]);
+      for (int w = 0; w < W; ++w) p[w] = normalized(p[w], m, k, f[w], c[w]);
       if (y) {
         const Ref to = y;
         Rounding{to.type}(p);

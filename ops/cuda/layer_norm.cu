@@ -40,7 +40,7 @@ struct Forward {
       part.get(g, i, p);
       load_some(scale, i, a);
       if (bias) load_some(bias, i, b);
-      for (int w = 0; w < W; ++w) p[w] = normalised(p[w], m, s, a[w], b[w]);
+      for (int w = 0; w < W; ++w) p[w] = normalized(p[w], m, s, a[w], b[w]);
       store_some(y, row * n + i, p);
     });
   }

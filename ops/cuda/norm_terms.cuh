@@ -8,7 +8,7 @@
 namespace amp::cuda {
 
 // The norm of x.
-DEV float normalised(float x, float mean, float rstd, float scale, float bias) {
+DEV float normalized(float x, float mean, float rstd, float scale, float bias) {
   return rounded_sum(rounded_product(rounded_product(x - mean, rstd), scale), bias);
 }
 // What it adds to the gradient of scale.

@@ -45,7 +45,7 @@ class NormMatcher : public Matcher {
     return n && n->in[0] == n->in[1] ? n->in[0] : ValueId{};
   }
   // Matches d = x - mean(x) and returns x.
-  ValueId centred(ValueId v) {
+  ValueId centered(ValueId v) {
     const Node* sub = take(v, "Sub");
     return sub && mean_of(sub->in[1]) == sub->in[0] ? sub->in[0] : ValueId{};
   }
@@ -64,7 +64,7 @@ class NormMatcher : public Matcher {
     return {};
   }
   // Matches the forms of y / rms(z): Div(y, rms), Mul(y, Reciprocal(rms)), Mul(y, Div(1, rms)). Returns y and z.
-  std::pair<ValueId, ValueId> normalised(ValueId v, double& eps) {
+  std::pair<ValueId, ValueId> normalized(ValueId v, double& eps) {
     if (const Node* div = producer(v, "Div")) {
       take(v, "Div");
       const ValueId z = root_mean_square(div->in[1], eps);
@@ -95,7 +95,7 @@ struct Norm {
   bool rms = false;
 };
 
-// Matches Add(Mul(normalised(d), W), b), d = x - mean(x).
+// Matches Add(Mul(normalized(d), W), b), d = x - mean(x).
 std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId product = add.in[i], bias = add.in[1 - i];
@@ -106,9 +106,9 @@ std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& ad
       Norm n;
       n.scale = mul->in[k];
       n.bias = bias;
-      const auto [d, z] = m.normalised(mul->in[1 - k], n.eps);
+      const auto [d, z] = m.normalized(mul->in[1 - k], n.eps);
       if (!d || d != z) continue;
-      n.x = m.centred(d);
+      n.x = m.centered(d);
       if (n.x && m.vector_of(n.scale, n.x) && m.vector_of(bias, n.x) && m.one_type()) return n;
     }
   }
@@ -137,21 +137,21 @@ std::optional<Norm> match_tf_norm(NormMatcher& m, NodeId root, const Node& add) 
         n.scale = rw->in[1 - j];
         n.bias = shift->in[0];
         const ValueId d = m.root_mean_square(inverse->in[0], n.eps);
-        if (d && m.centred(d) == x && m.vector_of(n.scale, x) && m.vector_of(n.bias, x) && m.one_type()) return n;
+        if (d && m.centered(d) == x && m.vector_of(n.scale, x) && m.vector_of(n.bias, x) && m.one_type()) return n;
       }
     }
   }
   return std::nullopt;
 }
 
-// Matches Mul(W, normalised(x)) with the mean square of x itself.
+// Matches Mul(W, normalized(x)) with the mean square of x itself.
 std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
     Norm n;
     n.rms = true;
     n.scale = mul.in[i];
-    const auto [x, z] = m.normalised(mul.in[1 - i], n.eps);
+    const auto [x, z] = m.normalized(mul.in[1 - i], n.eps);
     if (!x || x != z || m.producer(x, "Sub")) continue;
     n.x = x;
     if (m.vector_of(n.scale, x) && m.one_type()) return n;

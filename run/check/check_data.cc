@@ -136,7 +136,7 @@ class Checker {
 
   void learnt(const Row& row, int64_t r, int64_t& length) {
     try {
-      const LabelledText t = language_->read(r);
+      const LabeledText t = language_->read(r);
       length = static_cast<int64_t>(t.encoding.ids.size());
       const int64_t most = *spec_.data.text.max_seq_len;
       int64_t first = 1;  // the first token that is learned

@@ -186,7 +186,7 @@ TextOptions text_options(const DataSpec& data, const std::vector<InputSpec>& spe
   t.text_columns = *data.text.text_columns;
   const TaskRule& rule = task_rule(needs.task);
   const bool own = rule.writes_text();  // the labels are the text's own token ids
-  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *data.label_column;
+  if (needs.labeled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *data.label_column;
   t.sides = needs.sides;
   t.labels = rule.has_masks() ? LabelForm::classes : rule.labels.value_or(LabelForm::classes);
   t.classes = needs.classes;
@@ -216,12 +216,12 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   if (needs.tell_matches && rule.has_classes())
     tell_matches(distinct_labels(*rows.table, t.label_column), rows.table->name(), needs.classes, needs.log);
   if (rule.text == TextForm::tagged_words) {
-    data = make_labelled_dataset(needs.labelled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
-                                                : encode_words(rows.tagged, *tokenizer, longest),
-                                 rows.names, *tokenizer, specs, t);
+    data = make_labeled_dataset(needs.labeled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
+                                              : encode_words(rows.tagged, *tokenizer, longest),
+                                rows.names, *tokenizer, specs, t);
   } else if (rule.text == TextForm::questions) {
-    std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.data.text.doc_stride);
-    data = make_labelled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
+    std::vector<LabeledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.data.text.doc_stride);
+    data = make_labeled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
   } else if (rule.text == TextForm::source_and_target) {
     data = open_seq2seq_dataset(spec, rows, *tokenizer, specs, needs);
   } else if (rule.text == TextForm::own_tokens) {
@@ -259,7 +259,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes is for image files, '", printable(path), "' holds none"),
          "leave it out; arrays keep their size");
   if (kind == DataKind::images) {
-    const Table table = read_image_table(spec, path, needs.labelled);
+    const Table table = read_image_table(spec, path, needs.labeled);
     for (const std::string& note : table.notes()) needs.log.note(note);
     return open_image_dataset(spec, table, graph, needs);
   }
@@ -272,7 +272,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
            "name the column that holds the text; a table of image files: --image_column, of features: --target");
     require_tokenizer(spec);
-    const TextRows rows = read_text_rows(spec, path, needs.task, needs.labelled);
+    const TextRows rows = read_text_rows(spec, path, needs.task, needs.labeled);
     if (rows.table) {
       for (const std::string& note : rows.table->notes()) needs.log.note(note);
     }

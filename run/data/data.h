@@ -36,7 +36,7 @@ struct DataNeeds {
   ClassNames classes;                                   // classes, or labels of a multilabel task
   bool sides = false;                                   // each text column is a sequence by itself
   int64_t rows_per_item = 1;                            // consecutive rows of tensors that losses take as one item
-  bool labelled = true;                                 // false: for predictions
+  bool labeled = true;                                  // false: for predictions
   bool training = false;                                // images: apply the training transforms
   int64_t mask_classes = 0;                             // classes of the segmentation head; 0: not known
   bool tell_matches = false;                            // log which labels are spelled unlike their classes

@@ -61,7 +61,7 @@ std::vector<Join> fitted_joins(const TableSpec& tables, const std::string& path,
 }
 
 FeatureLabels labels_of(const FeatureTable& table, const Features& features, const DataNeeds& needs) {
-  if (!needs.labelled) return {};
+  if (!needs.labeled) return {};
   if (task_rule(needs.task).has_numbers())
     return {target_numbers(table, features.target, features.target_transform), {}, {}};
   return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes.names};
@@ -304,7 +304,7 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
   check_codes(features, graph, inputs);
   for (const CategoryMap& c : features.categories) table.require(c.column);
   for (const NumberMap& n : features.numbers) table.require(n.column);
-  if (needs.labelled) table.require(features.target);
+  if (needs.labeled) table.require(features.target);
   const FeatureValues values = feature_values(table, features);
   for (const FeatureValues::Unknown& u : values.unknown) {
     if (needs.training) break;  // these rows are held out, or beyond --limit_train

@@ -48,7 +48,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
 // E_NUM_LABELS: the labels are classes, the loss is cross-entropy, and the model has a single output value.
 void require_outputs(const SourceGraph& graph, const Losses& losses, const std::vector<std::string>& classes);
 
-// needs: features, task, classes, `labelled`, inputs. Logs values that the training data did not have.
+// needs: features, task, classes, `labeled`, inputs. Logs values that the training data did not have.
 std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
                                               const DataNeeds& needs);
 

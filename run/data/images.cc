@@ -56,20 +56,20 @@ std::string image_path_column(const ImageSpec& images) {
   return images.image_column->empty() ? ImageColumns().path : *images.image_column;
 }
 
-static PackedColumns packed_columns(const DataSpec& data, bool labelled) {
-  return {image_path_column(data.images), *data.label_column, labelled, data.images.train_labels};
+static PackedColumns packed_columns(const DataSpec& data, bool labeled) {
+  return {image_path_column(data.images), *data.label_column, labeled, data.images.train_labels};
 }
 
 std::vector<std::string> numbered_image_classes(const DataSpec& data, const std::string& path) {
   return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(data, true)) : std::vector<std::string>();
 }
 
-Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
+Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled) {
   const ImageColumns columns{image_path_column(spec.data.images), *spec.data.label_column};
-  if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec.data, labelled));
+  if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec.data, labeled));
   const bool files = names_folders(path) || has_image_extension(last_of(path));
   if (!files) return read_table(spec, path);
-  if (!labelled) return images_named(path, columns);
+  if (!labeled) return images_named(path, columns);
   if (!spec.data.images.train_masks.empty()) return masked_images(path, spec.data.images.train_masks, columns);
   if (!names_folders(path))
     fail(Exit::usage, "E_USAGE", cat("'", printable(path), "' is an image, and has no label"),
@@ -156,7 +156,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   }
   // For more than two classes pixel values are class ids, and 255 is ignored (--mask_ignore).
   const bool two = masks && needs.mask_classes <= 2;
-  if (two && needs.labelled && spec.data.images.mask_values->empty()) {
+  if (two && needs.labeled && spec.data.images.mask_values->empty()) {
     std::vector<std::string> texts;
     for (const int64_t v : find_mask_values(image_paths(table, *spec.data.label_column, spec.data.images.image_root)))
       texts.push_back(std::to_string(v));
@@ -190,13 +190,13 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
   tell_images(image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root),
-              needs.labelled && task_rule(needs.task).has_masks(), needs.log);
+              needs.labeled && task_rule(needs.task).has_masks(), needs.log);
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
   inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   ImageOptions o;
   o.input = image_input(spec.data.images, graph, inputs);
   o.path_column = image_path_column(spec.data.images);
-  if (needs.labelled) o.label_column = *spec.data.label_column;
+  if (needs.labeled) o.label_column = *spec.data.label_column;
   o.root = spec.data.images.image_root;
   o.labels = label_form(needs.task);
   o.classes = needs.classes;

@@ -16,9 +16,9 @@ namespace amp {
 
 struct RunSpec;
 
-// A table with a column of paths (image_path_column()) and, if `labelled`, one of labels (--label_column), from class
+// A table with a column of paths (image_path_column()) and, if `labeled`, one of labels (--label_column), from class
 // folders, image files, packed files (CIFAR, IDX) or a table of paths. Reads train_masks and train_labels of the spec.
-Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled = true);
+Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled = true);
 std::string image_path_column(const ImageSpec& images);  // --image_column, else the default name
 // Classes in the order in which packed files (CIFAR, IDX) number them; empty for other images.
 std::vector<std::string> numbered_image_classes(const DataSpec& data, const std::string& path);
@@ -33,7 +33,7 @@ std::string counts_of(std::span<const ImageSize> sizes, std::span<const int32_t>
 
 // Replaces --transforms and --eval_transforms if they are auto: by the model's preprocessor_config.json, else by its
 // input. Fills in --mask_values, and logs the result. E_IMAGE_SIZES (exit 2): the model does not take one of
-// --image_sizes. needs: task, inputs, `labelled`, training, mask_classes.
+// --image_sizes. needs: task, inputs, `labeled`, training, mask_classes.
 RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
                         const Log& log);
 

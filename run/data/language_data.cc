@@ -117,7 +117,7 @@ std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRow
   options.source = columns[0];
   options.target = columns[1];
   Seq2SeqTexts texts = encode_seq2seq(*rows.table, tokenizer, options);
-  if (texts.cut > 0 && needs.labelled)
+  if (texts.cut > 0 && needs.labeled)
     needs.log.note(cat(with_thousands(texts.cut), " of ", with_thousands(rows.table->rows()), " rows of ",
                        rows.table->name(), " are cut at --max_seq_len ", options.max_source, " or --max_target_length ",
                        options.max_target));
@@ -159,7 +159,7 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
                                                const std::vector<InputSpec>& specs, const TextOptions& t,
                                                const DataNeeds& needs) {
   LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
-  if (needs.labelled) {
+  if (needs.labeled) {
     require_apart(spec.data.language, specs);
   } else {  // each row has a prediction of its own
     options.keep_rows = true;
@@ -170,10 +170,10 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   const auto of_all = [&](int64_t n) {
     return cat(with_thousands(n), " of ", with_thousands(rows.table->rows()), " rows");
   };
-  if (texts.cut > 0 && needs.labelled)
+  if (texts.cut > 0 && needs.labeled)
     needs.log.note(
         cat(of_all(texts.cut), " of ", rows.table->name(), " are cut at --max_seq_len ", options.max_seq_len));
-  if (texts.unanswered > 0 && needs.labelled)
+  if (texts.unanswered > 0 && needs.labeled)
     needs.log.warning(cat("W_NO_ANSWER: ", of_all(texts.unanswered), " of ", rows.table->name(),
                           " have nothing to learn within --max_seq_len ", options.max_seq_len, ": left out"));
   if (texts.texts.empty())
@@ -184,8 +184,8 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
                        with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));
   TextOptions seen = t;
   seen.sees_ahead = is_masked_language_model(spec);
-  auto data = make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen);
-  if (!seen.sees_ahead || !needs.labelled) return data;
+  auto data = make_labeled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen);
+  if (!seen.sees_ahead || !needs.labeled) return data;
   return make_masked_dataset(std::move(data), tokenizer, specs,
                              {*spec.data.language.mlm_probability, *spec.data.language.whole_word_mask,
                               static_cast<uint64_t>(spec.device.seed)});

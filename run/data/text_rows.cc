@@ -112,7 +112,7 @@ void add_questions(TextRows& rows, AnswerKey more) {
 }
 }  // namespace
 
-TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labelled) {
+TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labeled) {
   TextRows rows;
   rows.names = files_named(path);
   const std::vector<std::string>& columns = *spec.data.text.text_columns;
@@ -125,16 +125,16 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
   if (questions && columns.size() == 1)
     fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts lie in two columns",
          "give --text_columns QUESTION,TEXT");
-  const std::string label = labelled ? *spec.data.label_column : std::string();
+  const std::string label = labeled ? *spec.data.label_column : std::string();
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)
     rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label, may_have_none));
   for (size_t f = 0; !rows.table && f < rows.names.size(); ++f) {
     const FileBytes bytes = read_text_file(rows.names[f]);
-    if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labelled));
+    if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labeled));
     if (questions)
       add_questions(rows, parse_squad(bytes.text(), rows.names[f],
-                                      !labelled       ? AnswersAre::unread
+                                      !labeled        ? AnswersAre::unread
                                       : may_have_none ? AnswersAre::given_or_no
                                                       : AnswersAre::given));
   }

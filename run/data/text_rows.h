@@ -36,9 +36,9 @@ bool names_tagged_words(const std::string& path);  // .conll
 // it.
 RunSpec with_letters(RunSpec spec, const Log& log);
 
-// Reads a table. Without --text_columns, tagged words are read from CoNLL files, questions from SQuAD's JSON. labelled:
+// Reads a table. Without --text_columns, tagged words are read from CoNLL files, questions from SQuAD's JSON. labeled:
 // false for predictions, which do not read a label column. path: one file or several (data/text_file.h).
-TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labelled = true);
+TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labeled = true);
 Table read_table(const RunSpec& spec, const std::string& path);
 
 }  // namespace amp

@@ -65,7 +65,7 @@ class NextToken {
 
   // Returns the logits (vocabulary) after the last id. `most`: the maximal length of the text.
   std::vector<float> logits(const std::vector<int32_t>& ids, int64_t most) {
-    LabelledText text;
+    LabeledText text;
     text.encoding.ids = ids;
     text.encoding.types.assign(ids.size(), 0);
     text.labels.assign(ids.begin(), ids.end());
@@ -74,12 +74,12 @@ class NextToken {
     options.max_seq_len = most;
     options.pad_to_multiple = kLengthStep;
     options.fixed_seq_len = fixed_;
-    const auto data = make_labelled_dataset({std::move(text)}, {"the prompt"}, tokenizer_, inputs_, options);
+    const auto data = make_labeled_dataset({std::move(text)}, {"the prompt"}, tokenizer_, inputs_, options);
     return logits_at(*data, static_cast<int64_t>(ids.size()) - 1);
   }
 
   // Returns the logits (vocabulary) of an encoder-decoder model after the target ids.
-  std::vector<float> logits(const LabelledText& source, std::vector<int32_t> ids, const Seq2SeqOptions& options) {
+  std::vector<float> logits(const LabeledText& source, std::vector<int32_t> ids, const Seq2SeqOptions& options) {
     const auto last = static_cast<int64_t>(ids.size());
     ids.push_back(options.start);  // placeholder for the next token, which is not read
     const auto data = make_seq2seq_dataset({{source}, {seq2seq_target(std::move(ids), options)}}, {"the prompt"},
@@ -177,7 +177,7 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   }
   for (const std::string& prompt : prompts) {
     GeneratedText t;
-    LabelledText source;
+    LabeledText source;
     if (seq2seq)
       source = seq2seq_source(prompt, *tokenizer, *seq2seq);
     else

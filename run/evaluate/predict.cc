@@ -324,7 +324,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
   needs.inputs = needed_inputs(g, outputs);
   if (has_named_classes(needs.task)) needs.classes = model_classes(spec, model, needs.task, loss, {}, log).classes;
-  needs.labelled = false;
+  needs.labeled = false;
   needs.log = log;
   needs.column_hint = "name this file's columns of text with --text_columns, in the order of those trained on";
   if (kind == DataKind::features) needs.features = features_of(spec.data, record, log);

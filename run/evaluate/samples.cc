@@ -32,7 +32,7 @@ constexpr size_t kCells = 24;          // cells per row
 constexpr int64_t kPicture = 128;      // pixels of a thumbnail's longer side
 constexpr int64_t kMaskPicture = 256;  // pixels of a picture under masks
 constexpr size_t kMasks = 4;           // worst samples with masks
-constexpr size_t kColours = 48;        // classes in the legend
+constexpr size_t kColors = 48;         // classes in the legend
 
 // Truncates a text to at most `most` bytes at a character boundary.
 std::string cut(std::string text, size_t most = kMostText) {
@@ -55,7 +55,7 @@ Image thumbnail(const Image& image, int64_t longest) {
 }
 
 // Returns a distinguishable color per class: hues by the golden angle, in two lightnesses.
-std::array<uint8_t, 3> colour_of(size_t cls) {
+std::array<uint8_t, 3> color_of(size_t cls) {
   const double hue = std::fmod(static_cast<double>(cls) * 137.508 + 210, 360), light = cls % 2 ? 0.62 : 0.46;
   const double chroma = (1 - std::abs(2 * light - 1)) * 0.72;
   std::array<uint8_t, 3> out{};
@@ -66,21 +66,21 @@ std::array<uint8_t, 3> colour_of(size_t cls) {
   return out;
 }
 
-std::string hex_colour(size_t cls) {
+std::string hex_color(size_t cls) {
   std::string out = "#";
-  for (const uint8_t v : colour_of(cls)) out += {"0123456789abcdef"[v >> 4], "0123456789abcdef"[v & 15]};
+  for (const uint8_t v : color_of(cls)) out += {"0123456789abcdef"[v >> 4], "0123456789abcdef"[v & 15]};
   return out;
 }
 
 // Draws a mask in class colors. Ignored pixels are gray.
-Image coloured(const Mask& mask) {
+Image colored(const Mask& mask) {
   const ImageSize s = within(mask.height, mask.width, kMaskPicture);
   const Mask small = resized_nearest(mask, s.height, s.width);
   Image out(small.width, small.height, 3);
   for (size_t i = 0; i < small.data.size(); ++i) {
-    const auto colour =
-        small.data[i] < 0 ? std::array<uint8_t, 3>{128, 128, 128} : colour_of(static_cast<size_t>(small.data[i]));
-    std::copy(colour.begin(), colour.end(), out.data.begin() + static_cast<std::ptrdiff_t>(3 * i));
+    const auto color =
+        small.data[i] < 0 ? std::array<uint8_t, 3>{128, 128, 128} : color_of(static_cast<size_t>(small.data[i]));
+    std::copy(color.begin(), color.end(), out.data.begin() + static_cast<std::ptrdiff_t>(3 * i));
   }
   return out;
 }
@@ -218,8 +218,8 @@ json sample_json(const SampleRecord& s, const SampleRows& data, const Dataset& n
     if (data.pictures()) out["picture"] = picture(thumbnail(data.picture_of(s), kPicture));
   } else if (data.pictures()) {
     out["picture"] = picture(data.under_masks(s));
-    out["label_mask"] = picture(coloured(s.label_mask));
-    out["predicted_mask"] = picture(coloured(s.predicted_mask));
+    out["label_mask"] = picture(colored(s.label_mask));
+    out["predicted_mask"] = picture(colored(s.predicted_mask));
   }
   return out;
 }
@@ -254,11 +254,11 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
     }
     const std::vector<std::string>& names = run_.facts.classes.names;
     const std::vector<std::string>& values = *run_.spec.data.images.mask_values;
-    for (size_t c = 0; c < std::min(kColours, static_cast<size_t>(most) + 1); ++c) {
+    for (size_t c = 0; c < std::min(kColors, static_cast<size_t>(most) + 1); ++c) {
       const std::string name = c < names.size()    ? names[c]
                                : c < values.size() ? cat("class ", c, " (pixels of ", values[c], ")")
                                                    : cat("class ", c);
-      out["classes"].push_back({{"name", cut(name, 80)}, {"colour", hex_colour(c)}});
+      out["classes"].push_back({{"name", cut(name, 80)}, {"color", hex_color(c)}});
     }
   }
   FileWriter file(folder + "/" + kSamplesFile);

@@ -9,7 +9,7 @@ namespace amp {
 namespace {
 
 // Number of nodes with integer weights, by operator.
-std::map<std::string, int> quantised(const SourceGraph& g) {
+std::map<std::string, int> quantized(const SourceGraph& g) {
   std::map<std::string, int> out;
   for (const SourceNode& n : g.nodes) {
     for (const int v : n.inputs) {
@@ -37,7 +37,7 @@ void require_trained(const Session& session) {
   std::vector<std::string> why;
   if (frozen) why.push_back(cat(frozen, frozen == 1 ? " is frozen" : " are frozen"));
   if (unreached) why.push_back(cat("the gradient of the loss reaches none of the ", unreached, " trainable ones"));
-  const std::map<std::string, int> integers = quantised(g);
+  const std::map<std::string, int> integers = quantized(g);
   for (const auto& [op, n] : integers)
     why.push_back(cat(n, " ", op, n == 1 ? " has" : " have", " integer weights, which have no gradient"));
   if (why.empty()) why.push_back("the file has none");
@@ -45,9 +45,9 @@ void require_trained(const Session& session) {
   if (unreached && !frozen) hint = "--output or --loss must name what depends on the weights; `check` lists them";
   if (!integers.empty()) {
     hint = integers.count("DequantizeLinear")
-               ? "--train_quantized true trains floating masters of the DequantizeLinear weights, quantised in every "
+               ? "--train_quantized true trains floating masters of the DequantizeLinear weights, quantized in every "
                  "forward pass, and writes integers back"
-               : "train the floating-point model and quantise it afterwards; of this file only what is floating-point "
+               : "train the floating-point model and quantize it afterwards; of this file only what is floating-point "
                  "can train: --trainable GLOB, or a new part by --head or --num_labels";
   }
   fail(Exit::usage, "E_NOTHING_TRAINS", cat("no parameter would train: ", join(why, "; ")), hint);

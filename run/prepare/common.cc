@@ -126,7 +126,7 @@ PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const Sou
   return asked ? choose_plan(precision, job, g, log) : decide(g, load_op_list(*precision.amp_level), DType::f16);
 }
 
-bool synchronises(const DistributionSpec& distribution, const ModelSpec& model) {
+bool synchronizes(const DistributionSpec& distribution, const ModelSpec& model) {
   return distribution.sync_bn && model.batchnorm == "train" && distribution.ranks > 1;
 }
 
@@ -140,7 +140,7 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
   if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.model.batchnorm == "train";
-  o.sync_batchnorm = job == Job::train && synchronises(spec.distribution, spec.model);
+  o.sync_batchnorm = job == Job::train && synchronizes(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;
   o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;  // the decision reads one rank's batches only

@@ -25,7 +25,7 @@ PrecisionPlan choose_plan(const PrecisionSpec& precision, Job job, const SourceG
 // mixed-precision files, for which an all-fp32 plan is useless.
 PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const SourceGraph& graph, const Log& log);
 // --sync_bn: true if batch statistics are computed over all ranks.
-bool synchronises(const DistributionSpec& distribution, const ModelSpec& model);
+bool synchronizes(const DistributionSpec& distribution, const ModelSpec& model);
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
 
 // Fails with exit 4 if the graph needs unknown operators. The message lists each such node and the parameters that it

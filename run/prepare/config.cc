@@ -184,7 +184,7 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
                            : o.lookahead > 0              ? "--lookahead keeps weights of its own"
                            : o.curved()              ? "the curvature of all ranks' loss is estimated by this optimizer"
                            : o.evaluated_elsewhere() ? "this optimizer averages by itself"
-                           : o.whole() || o.quantised() ? "the state of this --optimizer is not kept for each rank"
+                           : o.whole() || o.quantized() ? "the state of this --optimizer is not kept for each rank"
                                                         : nullptr;
   if (what)
     fail(Exit::usage, "E_RANKS", cat("--sync_every ", spec.distribution.sync_every, ": ", what),
@@ -225,7 +225,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   if (spec.distribution.sync_bn && spec.model.batchnorm != "train")
     fail(Exit::usage, "E_USAGE", "--sync_bn is about batch statistics, which --batchnorm train computes",
          "give --batchnorm train, or leave --sync_bn out");
-  c.sampler.every_rank = synchronises(spec.distribution, spec.model);
+  c.sampler.every_rank = synchronizes(spec.distribution, spec.model);
   if (c.sampler.every_rank && spec.data.text.in_tokens)
     fail(Exit::usage, "E_RANKS",
          "--sync_bn needs rows of every micro-batch on every rank, --in_tokens cannot promise them",

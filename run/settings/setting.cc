@@ -39,8 +39,8 @@ std::string_view translated(const Description& d, std::string_view text) {
 std::string parse_text(const Description& d, std::string_view given) {
   const std::string_view text = translated(d, given);
   if (text.empty()) refuse(d, "''", "the value is empty", "an unset shell variable?");
-  if (!d.normalise) return std::string(text);
-  const auto normal = d.normalise(text);
+  if (!d.normalize) return std::string(text);
+  const auto normal = d.normalize(text);
   if (!normal) refuse(d, given, "not understood");
   return *normal;
 }
@@ -86,7 +86,7 @@ SettingType Description::type() const {
 }
 
 std::string Description::allowed() const {
-  if (normalise) return std::string(expected);
+  if (normalize) return std::string(expected);
   if (!choices.empty()) {
     const std::vector<std::string> names(choices.begin(), choices.end());
     return "one of " + join(names, ", ");
@@ -119,7 +119,7 @@ SettingValue parse_value(const Description& d, std::span<const std::string> text
       const auto v = parse_integer(text);
       if (!v) refuse(d, given, "not a whole number");
       require_range(d, given, static_cast<double>(*v));
-      if (d.normalise && !d.normalise(text)) refuse(d, given, "out of range");
+      if (d.normalize && !d.normalize(text)) refuse(d, given, "out of range");
       return *v;
     }
     case SettingType::number: {

@@ -56,7 +56,7 @@ struct OtherName {
 };
 
 // Checks one text value and returns its canonical form, or nullopt if it is not allowed.
-using Normalise = std::optional<std::string> (*)(std::string_view text);
+using Normalize = std::optional<std::string> (*)(std::string_view text);
 
 // The allowed values of a setting and their description.
 struct Description {
@@ -69,8 +69,8 @@ struct Description {
   std::vector<std::string_view> choices = {};
   std::vector<std::pair<std::string_view, std::string_view>> synonyms = {};  // value in other trainers -> our value
   std::vector<OtherName> other_names = {};
-  Normalise normalise = nullptr;
-  std::string_view expected = {};  // description of what normalise accepts
+  Normalize normalize = nullptr;
+  std::string_view expected = {};  // description of what normalize accepts
   std::string_view alone = {};     // the value if only the name is given; empty: a value is required
   bool split_commas = false;       // a list element "a,b" becomes two elements
   bool several_files = false;      // a text that may name several files ("a.csv,b.csv"); repeated values are joined
@@ -128,7 +128,7 @@ struct Setting : Description {
   Setting& one_of(std::vector<std::string_view> values);
   Setting& same(std::vector<std::pair<std::string_view, std::string_view>> pairs);
   Setting& also(std::vector<OtherName> names);
-  Setting& checked(Normalise f, std::string_view words) { return put(normalise, f).put(expected, words); }
+  Setting& checked(Normalize f, std::string_view words) { return put(normalize, f).put(expected, words); }
   Setting& alone_is(std::string_view value) { return put(alone, value); }
   Setting& by_commas() { return put(split_commas, true); }
   Setting& names_files() { return put(several_files, true); }

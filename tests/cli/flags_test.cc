@@ -21,7 +21,7 @@ TEST_CASE("every flag has a help line, a group, a verb and a metavar", "[cli]") 
     CHECK(f.name == snake_case(f.name));
     CHECK((f.metavar.empty()) == (f.type() == SettingType::boolean || f.type() == SettingType::choice));
     CHECK((f.type() == SettingType::choice) == !f.choices.empty());
-    CHECK((f.normalise == nullptr) == f.expected.empty());
+    CHECK((f.normalize == nullptr) == f.expected.empty());
   }
 }
 

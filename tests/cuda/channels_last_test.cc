@@ -107,7 +107,7 @@ TEST_CASE("CUDA convolutions with channels last are the CPU's", "[cuda][channels
   }
 }
 
-TEST_CASE("CUDA batch normalisation with channels last is the CPU's", "[cuda][channels_last]") {
+TEST_CASE("CUDA batch normalization with channels last is the CPU's", "[cuda][channels_last]") {
   const int64_t channels = GENERATE(1, 3, 8, 130, 256);
   const DType type = GENERATE(DType::f32, DType::bf16);
   const Dims dims{3, channels, 9, 7};

@@ -217,7 +217,7 @@ TEST_CASE("running statistics are averaged over the GPUs by their samples", "[nc
   CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
 }
 
-TEST_CASE("synchronised batch normalisation sees the rows of all GPUs", "[nccl]") {
+TEST_CASE("synchronized batch normalization sees the rows of all GPUs", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun job(folder / "run");

@@ -326,7 +326,7 @@ void check_update(Device& device, const UpdateSetting& s) {
     CHECK(got->lr == rate);
     CHECK(got->terms[0] == step);
     if (!stats.found_inf) CHECK(got->norm == Catch::Approx(stats.norm).epsilon(1e-5));
-    if (s.optimizer.quantised()) compare_own_state(device, *update, optimizer);
+    if (s.optimizer.quantized()) compare_own_state(device, *update, optimizer);
     float now[3];
     device.download(now, committed.get(), 12);
     CHECK(now[1] == statistic);

@@ -42,7 +42,7 @@ Table rows_of(const std::string& text, const std::string& name = "chats.jsonl") 
 }
 
 // 1 where there is a label.
-Ints mask_of(const LabelledText& t) {
+Ints mask_of(const LabeledText& t) {
   Ints out;
   for (size_t i = 0; i < t.labels.size(); ++i) {
     if (t.labels[i] != kIgnoreIndex) CHECK(t.labels[i] == t.encoding.ids[i]);
@@ -61,10 +61,10 @@ std::pair<std::string, std::string> refusal(F&& f) {
   return {"none", ""};
 }
 
-Ints ids_of(const LabelledText& t) { return {t.encoding.ids.begin(), t.encoding.ids.end()}; }
+Ints ids_of(const LabeledText& t) { return {t.encoding.ids.begin(), t.encoding.ids.end()}; }
 
-LabelledText text_of(const Ints& ids) {
-  LabelledText t;
+LabeledText text_of(const Ints& ids) {
+  LabeledText t;
   t.encoding.ids.assign(ids.begin(), ids.end());
   t.encoding.types.assign(ids.size(), 0);
   t.labels = ids;
@@ -94,7 +94,7 @@ TEST_CASE("conversations are apply_chat_template's texts, ids and assistant mask
     const Table table = rows_of(ordered_json{{"messages", messages}}.dump());
     LanguageOptions options;
     options.columns = {"messages"};
-    LabelledText all;
+    LabeledText all;
     options.loss_on = LossOn::all;
     all = LanguageReader(table, tokenizer(), shared, options).read(0);
     CHECK(ids_of(all) == c["ids"].get<Ints>());
@@ -104,7 +104,7 @@ TEST_CASE("conversations are apply_chat_template's texts, ids and assistant mask
     }
     if (!c.contains("mask")) continue;
     options.loss_on = LossOn::answers;
-    const LabelledText t = LanguageReader(table, tokenizer(), shared, options).read(0);
+    const LabeledText t = LanguageReader(table, tokenizer(), shared, options).read(0);
     CHECK(mask_of(t) == c["mask"].get<Ints>());
     ++masks;
   }
@@ -121,7 +121,7 @@ TEST_CASE("what is learnt of a conversation") {
     LanguageOptions options;
     options.columns = std::move(columns);
     options.loss_on = on;
-    const LabelledText t = LanguageReader(table, tokenizer(), chat, options).read(0);
+    const LabeledText t = LanguageReader(table, tokenizer(), chat, options).read(0);
     std::vector<int32_t> ids;
     for (const int64_t l : t.labels) {
       if (l != kIgnoreIndex) ids.push_back(static_cast<int32_t>(l));
@@ -201,15 +201,15 @@ TEST_CASE("sequences are run_clm's windows and TRL's packed ones") {
     const std::vector<int32_t> all = tokenizer().tokenize(golden["text"].get<std::string>());
     CHECK(learnt == Ints(all.begin(), all.end()));  // each token once
   }
-  std::vector<LabelledText> texts;
+  std::vector<LabeledText> texts;
   for (const ordered_json& t : golden["texts"]) texts.push_back(text_of(t.get<Ints>()));
-  const LabelledTexts bfd = pack_texts(texts, golden["length"]), wrapped = wrap_texts(texts, golden["length"]);
+  const LabeledTexts bfd = pack_texts(texts, golden["length"]), wrapped = wrap_texts(texts, golden["length"]);
   REQUIRE(bfd.size() == golden["bfd"].size());
   for (size_t i = 0; i < bfd.size(); ++i) {
     CHECK(ids_of(bfd[i]) == golden["bfd"][i].get<Ints>());
     Ints lengths;
     int32_t from = 0;
-    const LabelledText sequence = bfd[i];
+    const LabeledText sequence = bfd[i];
     for (const int32_t r : sequence.restarts) lengths.push_back(r - std::exchange(from, r));
     lengths.push_back(bfd.length(i) - from);
     CHECK(lengths == golden["bfd_lengths"][i].get<Ints>());
@@ -221,7 +221,7 @@ TEST_CASE("sequences are run_clm's windows and TRL's packed ones") {
 }
 
 TEST_CASE("texts in one sequence have positions and a mask of their own") {
-  LabelledText packed = text_of({10, 11, 12, 13, 14});
+  LabeledText packed = text_of({10, 11, 12, 13, 14});
   packed.restarts = {2};
   TextOptions options;
   options.labels = LabelForm::ids;
@@ -229,7 +229,7 @@ TEST_CASE("texts in one sequence have positions and a mask of their own") {
   const std::vector<InputSpec> inputs = {{"input_ids", DType::i64, Dims{-1, -1}},
                                          {"position_ids", DType::i64, Dims{-1, -1}},
                                          {"attention_mask", DType::boolean, Dims{-1, 1, -1, -1}}};
-  const auto data = make_labelled_dataset({text_of({1, 2, 3}), packed}, {"t"}, tokenizer(), inputs, options);
+  const auto data = make_labeled_dataset({text_of({1, 2, 3}), packed}, {"t"}, tokenizer(), inputs, options);
   const std::vector<int64_t> both = {0, 1};
   const Batch b = data->batch(both);
   CHECK(b.inputs.at("position_ids").to_ints() == Ints{0, 1, 2, 3, 4, 5, 0, 1, 0, 1, 2, 5});

@@ -160,7 +160,7 @@ TEST_CASE("language models' texts larger than memory", "[spill]") {
     TextOptions o;
     o.labels = LabelForm::ids;
     const auto data =
-        make_labelled_dataset(encode_language(t, tokenizer(), nullptr, options).texts, {file}, tokenizer(), kInputs, o);
+        make_labeled_dataset(encode_language(t, tokenizer(), nullptr, options).texts, {file}, tokenizer(), kInputs, o);
     CHECK(data->size() > 1000);
     return all_numbers(*data);
   });

@@ -23,7 +23,7 @@ const std::vector<InputSpec> kInputs = {{"input_ids", DType::i64, Dims{-1, -1}},
 
 // Texts of ids that are drawn, some of them special, framed by [CLS] and [SEP].
 std::shared_ptr<const Dataset> texts(int64_t count) {
-  std::vector<LabelledText> all;
+  std::vector<LabeledText> all;
   uint64_t state = 7;
   for (int64_t t = 0; t < count; ++t) {
     std::vector<Piece> pieces;
@@ -31,7 +31,7 @@ std::shared_ptr<const Dataset> texts(int64_t count) {
       state = state * 6364136223846793005ULL + 1442695040888963407ULL;
       pieces.push_back({static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(tokenizer().size())), 0, 0});
     }
-    LabelledText text;
+    LabeledText text;
     text.encoding = assemble(tokenizer().single(), pieces);
     text.labels.assign(text.encoding.ids.begin(), text.encoding.ids.end());
     all.push_back(std::move(text));
@@ -39,7 +39,7 @@ std::shared_ptr<const Dataset> texts(int64_t count) {
   TextOptions o;
   o.labels = LabelForm::ids;
   o.sees_ahead = true;
-  return make_labelled_dataset(std::move(all), {"t.txt"}, tokenizer(), kInputs, o);
+  return make_labeled_dataset(std::move(all), {"t.txt"}, tokenizer(), kInputs, o);
 }
 
 std::vector<int64_t> numbers(int64_t n) {

@@ -49,7 +49,7 @@ TEST_CASE("samples of questions are run_qa's") {
   for (const auto& [lower, length, stride] : {std::tuple{true, 48, 16}, {true, 200, 32}, {false, 64, 8}}) {
     WordPieceOptions o;
     o.lower_case = lower;
-    const std::vector<LabelledText> got = encode_questions(key, WordPiece(vocab, o), length, stride);
+    const std::vector<LabeledText> got = encode_questions(key, WordPiece(vocab, o), length, stride);
     REQUIRE(got.size() == key.windows.size());
     size_t at = 0;
     for (size_t q = 0; q < key.questions.size(); ++q) {
@@ -86,7 +86,7 @@ TEST_CASE("a share of questions is held out by passage, with all of its windows"
   TextOptions o;
   o.labels = LabelForm::spans;
   auto texts = encode_questions(*key, w, 8, 1);
-  const auto data = make_labelled_dataset(std::move(texts), {"q.csv"}, w, {{"input_ids"}}, o, key);
+  const auto data = make_labeled_dataset(std::move(texts), {"q.csv"}, w, {{"input_ids"}}, o, key);
   REQUIRE(data->size() > 5);
   const SampleSplit split = split_samples(*data, 0.5, 7);
   const auto passages = [&](const Ints& samples) {
@@ -164,8 +164,8 @@ TEST_CASE("a dataset of questions knows their answers") {
       "f"));
   TextOptions o;
   o.labels = LabelForm::spans;
-  std::vector<LabelledText> texts = encode_questions(*key, w, 0, 8);
-  const auto data = make_labelled_dataset(texts, {"f"}, w, {{"input_ids"}, {"token_type_ids"}}, o, key);
+  std::vector<LabeledText> texts = encode_questions(*key, w, 0, 8);
+  const auto data = make_labeled_dataset(texts, {"f"}, w, {{"input_ids"}, {"token_type_ids"}}, o, key);
   const Batch b = data->batch(Ints{0});
   CHECK(b.inputs.at("input_ids").to_ints() == Ints{2, 4, 3, 4, 5, 6, 7, 3});
   CHECK(b.inputs.at("token_type_ids").to_ints() == Ints{0, 0, 0, 1, 1, 1, 1, 1});

@@ -82,7 +82,7 @@ TEST_CASE("targets end with the end-of-text token wherever they are cut") {
   const Seq2SeqTexts texts = encode_seq2seq(rows.table, *rows.tokenizer, rows.options);
   CHECK(texts.cut > 10);
   for (size_t row = 0; row < texts.targets.size(); ++row) {
-    const LabelledText t = texts.targets[row];
+    const LabeledText t = texts.targets[row];
     REQUIRE(t.labels.size() <= 4);
     CHECK(t.labels.back() == rows.tokenizer->special().eos);
     CHECK(t.encoding.ids.front() == 2);

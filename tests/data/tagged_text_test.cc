@@ -96,7 +96,7 @@ TEST_CASE("a share of tagged texts is held out") {
   o.labels = LabelForm::tokens;
   const Strings classes = {"B-x", "O"};
   const WordPiece w = small();
-  const auto data = make_labelled_dataset(encode_tagged(texts, {"f"}, w, classes, 0), {"f"}, w, {{"input_ids"}}, o);
+  const auto data = make_labeled_dataset(encode_tagged(texts, {"f"}, w, classes, 0), {"f"}, w, {{"input_ids"}}, o);
   const SampleSplit split = split_samples(*data, 0.25, 7);
   CHECK(split.held_out.size() == 1);
   CHECK(split.train.size() == 3);
@@ -111,7 +111,7 @@ TEST_CASE("batches of tagged words are padded with labels that count for nothing
   o.classes = classes;
   o.pad_to_multiple = 4;
   const auto data =
-      make_labelled_dataset(encode_tagged(texts, {"f"}, w, classes, 0), {"f"}, w, {{"input_ids"}, {"labels"}}, o);
+      make_labeled_dataset(encode_tagged(texts, {"f"}, w, classes, 0), {"f"}, w, {{"input_ids"}, {"labels"}}, o);
   const Batch b = data->batch(Ints{1, 0});
   CHECK(b.inputs.at("input_ids").to_ints() == Ints{2, 6, 3, 0, 0, 0, 0, 0, 2, 4, 7, 5, 3, 0, 0, 0});
   CHECK(b.labels.dims() == Dims{2, 8});

@@ -198,10 +198,10 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
 }
 
 // Scale, Round and Clip as nodes of their own: PyTorch's outputs and gradients
-// (tests/data/importer/make_quantisers.py).
-TEST_CASE("quantisers spelled out train straight through", "[contrib]") {
+// (tests/data/importer/make_quantizers.py).
+TEST_CASE("quantizers spelled out train straight through", "[contrib]") {
   size_t cases = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kData + "quantisers")) {
+  for (const auto& entry : std::filesystem::directory_iterator(kData + "quantizers")) {
     if (entry.path().extension() != ".onnx") continue;
     ++cases;
     DYNAMIC_SECTION(entry.path().stem().string()) {

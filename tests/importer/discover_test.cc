@@ -52,8 +52,8 @@ TEST_CASE("what is no weight, and why", "[discover]") {
       o = MatMul (g1, head)  ob = Add (o, last)  z = Mul (cu, ob)  y = Add (z, g1) })");
   const auto why = [&](const std::string& name) { return value(m.graph, name).reason; };
   CHECK(trained(m.graph) == std::set<std::string>{"w", "scale", "bias", "tril", "head", "last"});
-  CHECK(why("mean").find("standardises") != std::string::npos);
-  CHECK(why("std").find("standardises") != std::string::npos);
+  CHECK(why("mean").find("standardizes") != std::string::npos);
+  CHECK(why("std").find("standardizes") != std::string::npos);
   CHECK(why("eps").find("one element") != std::string::npos);
   CHECK(why("gain").find("one element") != std::string::npos);
   CHECK(why("freq").find("rotary") != std::string::npos);

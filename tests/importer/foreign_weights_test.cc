@@ -58,7 +58,7 @@ std::vector<Fixed> fixed_matrices() {
                       width = 0.4 * center;
          return std::max(0.0, 1 - std::fabs(bin - center) / width) / width;
        }},
-      {"normalised adjacency", "6,6", 36,
+      {"normalized adjacency", "6,6", 36,
        [](int64_t i) {
          const int64_t a = i / 6, b = i % 6;
          const double d[] = {2, 3, 3, 4, 3, 3};
@@ -294,7 +294,7 @@ TEST_CASE("weights train in Constant nodes when the file keeps them there", "[fo
   CHECK(flags_of_doubt(j.m.graph, j.m.verdicts, 9, left).find("fc.weight") == std::string::npos);
 }
 
-TEST_CASE("scales and zero points of quantisers never train", "[foreign]") {
+TEST_CASE("scales and zero points of quantizers never train", "[foreign]") {
   const std::string packed =
       cat("uint8[8,1,16] q = {", listed(128, [](int64_t i) { return static_cast<double>(i % 251); }), "}");
   const Verdicts j =

@@ -108,7 +108,7 @@ const std::vector<Case>& cases() {
            "}, int64[3] one = {0,0,0}, int64[3] till = {1,4,8}, int64[3] axes = {0,1,2}",
        "h1 = Slice (h, one, till, axes)  s = ScatterElements <axis = 1> (m__memory, at, h1)  y = Add (s, h)",
        "m.memory", true},
-      {"a convolution weight that is standardised",
+      {"a convolution weight that is standardized",
        "float[1,2,4] onnxXXBatchNormalization_3 = {" + numbers(8, learned) +
            "}, float[2] one = {1,1}, float[2] none = {0,0}, int64[1] flat = {8}",
        "w = BatchNormalization (onnxXXBatchNormalization_3, one, none, none, one)  v = Reshape (w, flat)  y = Mul (h, "
@@ -329,7 +329,7 @@ TEST_CASE("weights in unusual positions are written back", "[weights]") {
   }
 }
 
-TEST_CASE("a standardised weight trains through the statistics that the graph computes, its copies are one",
+TEST_CASE("a standardized weight trains through the statistics that the graph computes, its copies are one",
           "[weights]") {
   const TempDir f;
   const Numbers w = {0.3, -0.2, 0.5, 0.9, -0.7, 0.1};

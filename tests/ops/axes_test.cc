@@ -236,7 +236,7 @@ TEST_CASE("negative axes are the positive ones") {
       }
     }
   }
-  CHECK(caught * 20 > gradients * 17);  // the others are 0: over one element, or of what is normalised
+  CHECK(caught * 20 > gradients * 17);  // the others are 0: over one element, or of what is normalized
   std::cout << "negative axes: " << axes().size() << " operators and versions, " << nodes << " nodes, " << gradients
             << " gradients, " << caught << " wrong ones caught\n";
 }

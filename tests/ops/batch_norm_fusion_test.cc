@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// norm: the normalisation of x (3, 5, places) with scale g and bias h; activation: what is behind it.
+// norm: the normalization of x (3, 5, places) with scale g and bias h; activation: what is behind it.
 std::string net(const std::string& dims, const std::string& norm, const std::string& activation) {
   return "input x " + dims + "\nparam r " + dims +
          "\nparam g 5\nparam h 5\nparam m 5\nparam w 5\nx = Add(x, r)\nv = Mul(w, w)\n" + norm + "\nz = " + activation +
@@ -23,7 +23,7 @@ constexpr const char* kFrozen = "y = BatchNorm(x, g, h, m, v) {epsilon=1e-5}";
 
 }  // namespace
 
-TEST_CASE("a normalisation and its activation are one node, and their gradients", "[batch_norm_fusion]") {
+TEST_CASE("a normalization and its activation are one node, and their gradients", "[batch_norm_fusion]") {
   for (const char* dims : {"3 5 7", "3 5 300", "40 5 1"}) {
     for (const char* norm : {kTrain, kFrozen}) {
       for (const char* activation : {"Relu(y)", "Clip(y) {min=0.0; max=0.5}", "Clip(y) {min=-0.25}"}) {
@@ -38,7 +38,7 @@ TEST_CASE("a normalisation and its activation are one node, and their gradients"
   }
 }
 
-TEST_CASE("a normalisation that something else reads, or that leaves the graph, keeps its own node",
+TEST_CASE("a normalization that something else reads, or that leaves the graph, keeps its own node",
           "[batch_norm_fusion]") {
   const std::string relu = net("3 5 7", kTrain, "Relu(y)");
   CHECK(count(activate_batch_norms(training_graph(relu + "\noutput y")), "Relu") == 1);
@@ -49,7 +49,7 @@ TEST_CASE("a normalisation that something else reads, or that leaves the graph, 
   CHECK(activate_batch_norms(none).n_nodes() == none.n_nodes());
 }
 
-TEST_CASE("a forward graph has the activation in its normalisation, too", "[batch_norm_fusion]") {
+TEST_CASE("a forward graph has the activation in its normalization, too", "[batch_norm_fusion]") {
   const Graph g = CoreText(net("3 5 7", kFrozen, "Relu(y)")).graph, f = activate_batch_norms(g);
   CHECK(f.n_nodes() == g.n_nodes() - 1);
   check_equal(g, f);

@@ -141,7 +141,7 @@ void reductions(OpSpecs& s) {
   }
 }
 
-void normalisations(OpSpecs& s) {
+void normalizations(OpSpecs& s) {
   const Draw scale = uniform(0.5, 1.5);
   const auto norm = [&](Dims d, int64_t n, int64_t rms, bool bias) {
     OpCase c{{{d}, {{n}, scale}}, {{"n", n}, {"epsilon", 1e-5}, {"rms", rms}}};
@@ -255,7 +255,7 @@ void softmaxes(OpSpecs& s) {
 void add_reduction_cases(OpSpecs& s) {
   products(s);
   reductions(s);
-  normalisations(s);
+  normalizations(s);
   softmaxes(s);
 }
 

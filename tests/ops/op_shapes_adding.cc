@@ -34,7 +34,7 @@ void norms(OpSpecs& s, const Dims& d, size_t k) {
     for (size_t i = first; i < d.size(); ++i) n *= d[i];
     return n;
   };
-  while (tail() == 0) ++first;  // nothing to normalise: never lowered to LayerNorm
+  while (tail() == 0) ++first;  // nothing to normalize: never lowered to LayerNorm
   const int64_t n = tail();
   // Over few elements, 1 / sqrt(var + epsilon) is too steep for differences unless epsilon is large.
   OpCase c{{{d}, {{n}, scale}}, {{"n", n}, {"epsilon", n < 5 ? 0.5 : 1e-5}, {"rms", static_cast<int64_t>(k % 2)}}};

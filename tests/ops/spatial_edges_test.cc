@@ -59,7 +59,7 @@ TEST_CASE("MaxPool of -inf gives -inf, and its gradient to an element of the win
 }
 
 // As PyTorch does.
-TEST_CASE("a batch normalisation of no sample leaves the running statistics, and has no NaN") {
+TEST_CASE("a batch normalization of no sample leaves the running statistics, and has no NaN") {
   OneNode n;
   n.op = "BatchNormalization";
   n.version = 15;

@@ -155,16 +155,16 @@ TEST_CASE("weights beyond fp16 are reported and kept fp32; bounds of Clip are ha
   CHECK(named_types(g, decide(g, preset("O1"), DType::bf16)) == "a:bf16 b:bf16 c:bf16 d:bf16");
 }
 
-TEST_CASE("the integers of a quantiser are not computed with in 16 bits") {
+TEST_CASE("the integers of a quantizer are not computed with in 16 bits") {
   const SourceGraph g = text_graph(R"(
     input x
     param W 4 4
     const s = 0.25
     const low = -8.0
     const high = 7.0
-    q1 = Div{quantiser_data=0}(W, s)
-    q2 = Round{quantiser_data=0,straight_through=1}(q1)
-    q3 = Clip{quantiser_data=0}(q2, low, high)
+    q1 = Div{quantizer_data=0}(W, s)
+    q2 = Round{quantizer_data=0,straight_through=1}(q1)
+    q3 = Clip{quantizer_data=0}(q2, low, high)
     t = Transpose(q3)
     product = MatMul(x, t)
     y = Mul(product, s)
@@ -175,7 +175,7 @@ TEST_CASE("the integers of a quantiser are not computed with in 16 bits") {
     for (const char* node : {"q1", "q2", "q3", "t", "product", "y"}) {
       INFO(node);
       CHECK(decision(g, plan, node).compute == Compute::f32);
-      CHECK(decision(g, plan, node).rule == "it computes with the integers of a quantiser");
+      CHECK(decision(g, plan, node).rule == "it computes with the integers of a quantizer");
     }
     CHECK(decision(g, plan, "other").compute == compute_of(low));
   }

@@ -21,7 +21,7 @@ Losses losses_of(const std::string& text) {
   return out;
 }
 
-std::unique_ptr<Dataset> labelled(const HostTensor& label) {
+std::unique_ptr<Dataset> labeled(const HostTensor& label) {
   const int64_t rows = label.dims()[0];
   TensorOptions options;
   options.batch_size = 1;
@@ -58,7 +58,7 @@ TEST_CASE("balanced class weights", "[class_weights]") {
   const auto label = HostTensor::of<int64_t>({11}, {0, 1, 0, 2, 0, 1, 0, -100, 0, 1, 0});
   Losses l = losses_of("ce,class_weights=balanced");
   CHECK(parse_losses({loss_json(l.parts[0])})[0].balanced);
-  balance_class_weights(l, *labelled(label), 4, {"a", "b", "c", "unseen"}, Log());
+  balance_class_weights(l, *labeled(label), 4, {"a", "b", "c", "unseen"}, Log());
   const std::vector<double>& w = l.parts[0].list("class_weights");
   REQUIRE(w.size() == 4);
   CHECK(w[0] == Approx(10.0 / 18));
@@ -69,7 +69,7 @@ TEST_CASE("balanced class weights", "[class_weights]") {
   expect_error(
       "E_LOSS", "these labels are none",
       [&] {
-        balance_class_weights(numbers, *labelled(HostTensor::of<float>({3}, {1, 2, 3})), 3, {}, Log());
+        balance_class_weights(numbers, *labeled(HostTensor::of<float>({3}, {1, 2, 3})), 3, {}, Log());
       },
       Exit::usage);
 }

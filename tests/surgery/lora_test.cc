@@ -181,7 +181,7 @@ TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type 
   }
 }
 
-TEST_CASE("FusedMatMul of optimised files takes adapters; what transposes batches or ends in an activation does not") {
+TEST_CASE("FusedMatMul of optimized files takes adapters; what transposes batches or ends in an activation does not") {
   const char* text = R"(
     <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[N,4] x) => (float[N,3] y)
     <float[3,4] w0 = {0.1,0.2,-0.3,0.4,0.5,-0.6,0.7,0.8,-0.9,1,1.1,-1.2}, float[3,3] w1 = {1,2,3,-4,5,6,7,-8,9}>

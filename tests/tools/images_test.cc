@@ -250,19 +250,19 @@ TEST_CASE("--check_data on images counts and names what is wrong", "[images]") {
 
 TEST_CASE("an IDX file trains with the labels beside it, and is evaluated, predicted and checked", "[images]") {
   const TempDir f;
-  const auto idx = [&](const std::string& name, int each, size_t labelled) {
+  const auto idx = [&](const std::string& name, int each, size_t labeled) {
     std::string pixels(4, '\0'), labels(4, '\0');
     pixels[2] = labels[2] = 8;
     pixels[3] = 3;
     labels[3] = 1;
     for (const int n : {2 * each, 28, 28}) pixels += std::string(3, '\0') + static_cast<char>(n);
-    labels += std::string(3, '\0') + static_cast<char>(labelled);
+    labels += std::string(3, '\0') + static_cast<char>(labeled);
     for (int i = 0; i < 2 * each; ++i) {
       for (int y = 0; y < 28; ++y) {
         for (int x = 0; x < 28; ++x)
           pixels += static_cast<char>(((y < 14) == (i % 2 == 0) ? 180 : 40) + (x * 7 + y * 13 + i * 29) % 32);
       }
-      if (labels.size() < 8 + labelled) labels += static_cast<char>(i % 2);
+      if (labels.size() < 8 + labeled) labels += static_cast<char>(i % 2);
     }
     write_bytes(f / (name + "-images-idx3-ubyte"), pixels);
     write_bytes(f / (name + "-labels-idx1-ubyte"), labels);

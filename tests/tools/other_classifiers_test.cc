@@ -37,7 +37,7 @@ const char* const kSoftmax =
     "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2] x) => (float[N,2] p) <float[2,2] w = {-4,4,-4,4}, "
     "float[2] b = {0,0}> { h = MatMul (x, w) z = Add (h, b) p = Softmax (z) }";
 
-// Four rows in five are labelled right.
+// Four rows in five are labeled right.
 const char* const kTable = "a,b,label\n1,2,1\n-1,-1,0\n2,-1,1\n-2,1,0\n3,1,0\n";
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_CASE("integer weights alone do not train, and the hint names what would", "
   CHECK_THAT(s.hint, Catch::Matchers::ContainsSubstring("--train_quantized true"));
 }
 
-TEST_CASE("ten steps of integer weights are those of PyTorch's fake quantisation", "[quantized]") {
+TEST_CASE("ten steps of integer weights are those of PyTorch's fake quantization", "[quantized]") {
   const TempDir f;
   must_run(training(f / "run", 10, {"--train_quantized", "true"}));
   const double want[] = {2.034425973892212,   1.3091057538986206,  0.9176299571990967, 0.7041232585906982,

@@ -37,7 +37,7 @@ Tensors with_labels(HostTensor x, uint64_t seed) {
   return {{"x", std::move(x)}, {"label", HostTensor::of<int64_t>({rows}, label)}};
 }
 
-// Layers of products, softplus, normalisation and dropout, with sums around them.
+// Layers of products, softplus, normalization and dropout, with sums around them.
 Case dropouts() {
   std::string text = "input x\n", scales, h = "x";
   for (int i = 0; i < 6; ++i) {
@@ -56,7 +56,7 @@ Case dropouts() {
   return c;
 }
 
-// A residual block of convolutions, normalised by the statistics of the batch, which move.
+// A residual block of convolutions, normalized by the statistics of the batch, which move.
 Case convolutions() {
   const std::string text = R"(
     input x

@@ -41,8 +41,8 @@ TEST_CASE("a block takes the nearest code, and gives back what it was to a part 
   std::vector<float> x(200), back(200);
   fill(x.data(), 200, 3, 5);
   std::vector<uint8_t> codes(200);
-  const float largest = quantise_block(map, x.data(), 200, codes.data());
-  dequantise_block(map, largest, codes.data(), 200, back.data());
+  const float largest = quantize_block(map, x.data(), 200, codes.data());
+  dequantize_block(map, largest, codes.data(), 200, back.data());
   for (size_t i = 0; i < 200; ++i) {
     float nearest = INFINITY;
     for (const float c : map) nearest = std::min(nearest, std::abs(x[i] - c * largest));
@@ -50,7 +50,7 @@ TEST_CASE("a block takes the nearest code, and gives back what it was to a part 
   }
   const std::vector<float> nothing(256, 0.0f);
   codes.resize(256);
-  CHECK(quantise_block(map, nothing.data(), 256, codes.data()) == 0);
+  CHECK(quantize_block(map, nothing.data(), 256, codes.data()) == 0);
   CHECK(map[codes[9]] == 0);
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("running statistics are averaged over the ranks by their samples", "[r
 }
 
 // The last micro-batch of an epoch has 4 rows.
-TEST_CASE("synchronised batch normalisation sees the rows of all ranks", "[ranks]") {
+TEST_CASE("synchronized batch normalization sees the rows of all ranks", "[ranks]") {
   const test::TempDir folder;
   RankedRun job(folder / "run");
   job.use_batch_norm();
@@ -151,7 +151,7 @@ TEST_CASE("synchronised batch normalisation sees the rows of all ranks", "[ranks
     INFO(size << " ranks");
     const std::vector<Replica> ranks = job.run(size, 8);
     require_equal(ranks);
-    // Under a plan one rank normalises what was rounded to fp16 (2^-11 of up to 4), several ranks normalise in fp32.
+    // Under a plan one rank normalizes what was rounded to fp16 (2^-11 of up to 4), several ranks normalize in fp32.
     CHECK(furthest(ranks[0].losses, one[0].losses) <= (low ? 2e-3 : 1e-5));
     CHECK(furthest(ranks[0].mean, one[0].mean) <= (low ? 5e-4 : 1e-6));
     if (!low) CHECK(furthest(ranks[0].params.back(), one[0].params.back()) <= 1e-5);

@@ -27,7 +27,7 @@ TEST_CASE("a loss that is the root of a mean is that of all items of the set") {
     items += n;
   }
   CHECK(set.loss() == Catch::Approx(std::sqrt(squares / items) + 0.5 * 2).epsilon(1e-12));
-  CHECK(window.loss() == Catch::Approx(roots / items + 0.5 * 2).epsilon(1e-12));  // what training minimises
+  CHECK(window.loss() == Catch::Approx(roots / items + 0.5 * 2).epsilon(1e-12));  // what training minimizes
   CHECK(set.seeds(1) == window.seeds(1));
 }
 

@@ -52,7 +52,7 @@ Verb likely_verb(std::span<const std::string> words) {
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
                                  [&](const auto& s) { return lower_case(word) == lower_case(s.first); });
-  return known || flag.normalise(word);
+  return known || flag.normalize(word);
 }
 
 Assignment one_flag(std::span<const std::string> words, size_t& i) {

@@ -82,7 +82,7 @@ struct Evaluation {
   Session& session;
   const Objective& objective;
   const LossSpec* const spec = measured_loss(objective);
-  const bool unlabelled = spec && task_rule(task_of(*spec)).embeddings;
+  const bool unlabeled = spec && task_rule(task_of(*spec)).embeddings;
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
 
   EvaluatedBatch run(const Batch& batch) const;
@@ -100,7 +100,7 @@ EvaluatedBatch Evaluation::run(const Batch& batch) const {
   if (!spec) return b;
   for (const std::string& name : spec->values()) b.outputs.push_back(outputs.at(name));
   b.samples = batch.samples;
-  if (unlabelled) return b;
+  if (unlabeled) return b;
   const auto label = tensors.find(label_name);
   if (label == tensors.end())
     fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");

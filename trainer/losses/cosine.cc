@@ -35,7 +35,7 @@ Sums cosine_mse(Builder& b, const LossSpec& spec, const LossInputs& in) {
   return {total(b, square(b, sub(b, c, float_label(b, c, in.label))))};
 }
 
-const LossRegistration labelled{{
+const LossRegistration labeled{{
     .name = "cosine",
     .doc = {{"pairs of rows, 1 or -1 a pair", "1 - cos; max(0, cos - margin)", "pairs"},
             {"embeddings, embeddings", "1 - cos(x, y)", "rows"}},

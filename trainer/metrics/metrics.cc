@@ -50,10 +50,10 @@ std::vector<double> pair_cosines(std::span<const double> x, int64_t width) {
 }
 
 double Hits::f1() const {
-  return labelled + predicted ? 2 * static_cast<double>(both) / static_cast<double>(labelled + predicted) : 0;
+  return labeled + predicted ? 2 * static_cast<double>(both) / static_cast<double>(labeled + predicted) : 0;
 }
 double Hits::iou() const {
-  return labelled + predicted ? static_cast<double>(both) / static_cast<double>(labelled + predicted - both) : 0;
+  return labeled + predicted ? static_cast<double>(both) / static_cast<double>(labeled + predicted - both) : 0;
 }
 
 namespace {
@@ -62,7 +62,7 @@ double mean_of(const std::vector<Hits>& classes, double (Hits::*value)() const, 
   double sum = 0;
   int64_t n = 0;
   for (const Hits& c : classes) {
-    if (!absent_too && c.labelled + c.predicted == 0) continue;
+    if (!absent_too && c.labeled + c.predicted == 0) continue;
     ++n;
     sum += (c.*value)();
   }
@@ -83,7 +83,7 @@ void Classification::add(std::span<const int64_t> predicted, std::span<const int
            cat("labels are 0..", n - 1, "; ", ignore, " marks an item to leave out"));
     }
     ++count_;
-    ++classes_[static_cast<size_t>(want)].labelled;
+    ++classes_[static_cast<size_t>(want)].labeled;
     if (got >= 0 && got < n) ++classes_[static_cast<size_t>(got)].predicted;
     if (got != want) continue;
     ++correct_;
@@ -109,7 +109,7 @@ void Multilabel::add(std::span<const float> scores, std::span<const float> truth
       correct_ += got == want;
       all &= got == want;
       labels_[k].predicted += got;
-      labels_[k].labelled += want;
+      labels_[k].labeled += want;
       labels_[k].both += got && want;
     }
     rows_ += any;
@@ -121,7 +121,7 @@ double Multilabel::micro_f1() const {
   Hits all;
   for (const Hits& l : labels_) {
     all.both += l.both;
-    all.labelled += l.labelled;
+    all.labeled += l.labeled;
     all.predicted += l.predicted;
   }
   return all.f1();

@@ -18,7 +18,7 @@ std::vector<double> pair_cosines(std::span<const double> x, int64_t width);
 
 // Counts of one class, in items or pixels: labeled, predicted, and both (true positives).
 struct Hits {
-  int64_t both = 0, labelled = 0, predicted = 0;
+  int64_t both = 0, labeled = 0, predicted = 0;
   double f1() const;   // 2 tp / (2 tp + fp + fn), also called Dice; 0 if all counts are 0
   double iou() const;  // tp / (tp + fp + fn)
 };

@@ -10,11 +10,11 @@ namespace {
 
 // The mean over the classes that occur among labels or predictions (scikit-learn's average="macro").
 template <class F>
-double macro(const ClassScores& s, F&& value, bool labelled_only = false) {
+double macro(const ClassScores& s, F&& value, bool labeled_only = false) {
   double sum = 0;
   int64_t n = 0;
   for (const ClassReport& c : class_reports(s)) {
-    if (c.support == 0 && (labelled_only || c.predicted == 0)) continue;
+    if (c.support == 0 && (labeled_only || c.predicted == 0)) continue;
     sum += value(c);
     ++n;
   }
@@ -44,16 +44,16 @@ double binary_f1(const ClassScores& s) {  // of class 1, the metric of GLUE's MR
 
 // Gorodkin 2004, doi:10.1016/j.compbiolchem.2004.09.006: the correlation of two assignments to K classes.
 double matthews(const ClassScores& s) {
-  double right = 0, labelled = 0, predicted = 0, product = 0;
+  double right = 0, labeled = 0, predicted = 0, product = 0;
   const auto n = static_cast<double>(s.rows());
   for (size_t i = 0; i < s.labels.size(); ++i) right += s.labels[i] == s.predicted[i];
   for (const ClassReport& c : class_reports(s)) {
     const auto t = static_cast<double>(c.support), p = static_cast<double>(c.predicted);
-    labelled += t * t;
+    labeled += t * t;
     predicted += p * p;
     product += t * p;
   }
-  const double spread = (n * n - labelled) * (n * n - predicted);
+  const double spread = (n * n - labeled) * (n * n - predicted);
   return spread > 0 ? (right * n - product) / std::sqrt(spread) : 0;
 }
 

@@ -55,12 +55,12 @@ AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int6
                                     int64_t channels, T* out, int64_t size) {
   for (int64_t p = 0; p < pixels; p += 16) {
     const int64_t n = std::min<int64_t>(16, pixels - p);
-    const bool neighbours = to[p + n - 1] - to[p] == n - 1;
+    const bool neighbors = to[p + n - 1] - to[p] == n - 1;
     for (int64_t m = 0; m < channels; m += 16) {
       const int64_t rows = std::min<int64_t>(16, channels - m);
       T* first = out + m * size;
       if constexpr (std::is_same_v<T, float>) {
-        if (neighbours && n == 16 && rows == 16) {
+        if (neighbors && n == 16 && rows == 16) {
           transpose_block<Lanes>(sums + p * width + m, width, 16, 16,
                                  [&](int64_t i) AMP_INLINE { return first + i * size + to[p]; });
           continue;
@@ -69,7 +69,7 @@ AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int6
       alignas(64) float block[16][16];
       transpose_block<Lanes>(sums + p * width + m, width, n, 16, [&](int64_t i) AMP_INLINE { return block[i]; });
       for (int64_t i = 0; i < rows; ++i) {
-        if (neighbours) {
+        if (neighbors) {
           bf16_pairs::store<Lanes>(block[i], n, first + i * size + to[p]);
           continue;
         }

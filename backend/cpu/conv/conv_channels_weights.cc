@@ -152,10 +152,10 @@ void ChannelWeights::pack(const std::vector<int64_t>& of_taps, int64_t at, int64
                           int64_t first, int64_t n, float* to) const {
   if (of_taps.empty()) return;
   const bool all = static_cast<int64_t>(of_taps.size()) == taps, whole = channels % 2 == 0;
-  const bool neighbours = all && channel_stride == taps && column_stride == channels * taps;
-  if (neighbours && !pairs()) {
+  const bool neighbors = all && channel_stride == taps && column_stride == channels * taps;
+  if (neighbors && !pairs()) {
     cpu::at_level([&]<int Lanes>() AMP_INLINE { columns_apart<Lanes>(at, columns, width, first, n, to); });
-  } else if (neighbours && whole && taps <= kMostTaps) {
+  } else if (neighbors && whole && taps <= kMostTaps) {
     cpu::at_level([&]<int Lanes>() AMP_INLINE { pair_columns_apart<Lanes>(at, columns, width, first, n, to); });
   } else if (column_stride == taps && taps <= kMostTaps) {
     cpu::at_level([&]<int Lanes>() AMP_INLINE { channels_apart<Lanes>(of_taps, at, columns, width, first, n, to); });

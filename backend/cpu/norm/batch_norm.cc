@@ -139,7 +139,7 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
     const Layout l = k.l;
     const Block<columns> block(l, channels);
     constexpr int64_t kMost = Block<columns>::kMost;
-    double sum[kMost][1], centred[kMost][2];
+    double sum[kMost][1], centered[kMost][2];
     T m[kMost];
     const S* const in = static_cast<const S*>(k.x);
     T *const means = k.mean + block.channel, *const vars = k.var + block.channel;
@@ -147,7 +147,7 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
     const double count = l.divisor();
     for (int64_t c = 0; c < block.channels(); ++c) means[c] = static_cast<T>(sum[c][0] / count);
     block.spread(means, m);
-    channel_sums<T, 2>(l, block, centred, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
+    channel_sums<T, 2>(l, block, centered, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
       auto p = term[0];
       load(in + i, term[1]);
       of(m, p);
@@ -157,7 +157,7 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
     // The first mean is rounded. If it is large, its error contributes to the deviation. The mean of the remainder
     // corrects mean and variance (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
     for (int64_t c = 0; c < block.channels(); ++c) {
-      const double missed = centred[c][1] / count, var = centred[c][0] / count - missed * missed;
+      const double missed = centered[c][1] / count, var = centered[c][0] / count - missed * missed;
       means[c] = static_cast<T>(static_cast<double>(means[c]) + missed);
       vars[c] = static_cast<T>(var < 0 ? 0 : var);  // keeps NaN
     }
@@ -201,15 +201,15 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
     block.spread(k.mean + first, m);
     block.spread(one, a);
     block.spread(two, shift);
-    // g: dy before the activation; centred: x - mean.
-    const auto differentiated = [&](const auto& of, int64_t i, auto& g, auto& centred) AMP_INLINE {
+    // g: dy before the activation; centered: x - mean.
+    const auto differentiated = [&](const auto& of, int64_t i, auto& g, auto& centered) AMP_INLINE {
       auto y = g, v = g;
-      load(in + i, centred);
+      load(in + i, centered);
       of(m, v);
-      centred -= v;
+      centered -= v;
       of(a, v);
       of(shift, y);
-      y = centred * v + y;
+      y = centered * v + y;
       cut.gradient(y, g);
     };
     channel_sums<T, 2>(l, block, sum, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
@@ -222,14 +222,14 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
     block.spread(one, p);
     block.spread(two, q);
     each_element<T>(l, block, [&](const auto& of, int64_t i, auto& g) AMP_INLINE {
-      auto centred = g, rate = g, left = g, right = g;
+      auto centered = g, rate = g, left = g, right = g;
       load(grad + i, g);
-      differentiated(of, i, g, centred);
+      differentiated(of, i, g, centered);
       of(a, rate);
       if (train) {
         of(p, left);
         of(q, right);
-        g = rate * g - left - right * centred;
+        g = rate * g - left - right * centered;
       } else {
         g = rate * g;
       }

@@ -36,15 +36,15 @@ inline bool in_columns(const Layout& l) { return l.inner < kSmallestPlane; }
 template <bool columns>
 struct Block {
   static constexpr int64_t kMost = columns ? kMostColumns : 1;
-  int64_t channel, inner, neighbours;
-  Block(const Layout& l, const Channels& c) : channel(c.first), inner(l.inner), neighbours(c.count) {}
-  AMP_INLINE int64_t channels() const { return columns ? neighbours : 1; }
-  AMP_INLINE int64_t width() const { return columns ? neighbours * inner : 1; }
+  int64_t channel, inner, neighbors;
+  Block(const Layout& l, const Channels& c) : channel(c.first), inner(l.inner), neighbors(c.count) {}
+  AMP_INLINE int64_t channels() const { return columns ? neighbors : 1; }
+  AMP_INLINE int64_t width() const { return columns ? neighbors * inner : 1; }
   // Repeats a value per channel for each of its columns.
   template <class T>
   AMP_INLINE void spread(const T* from, T* to) const {
     if constexpr (columns) {
-      for (int64_t c = 0; c < neighbours; ++c) std::fill_n(to + c * inner, inner, from[c]);
+      for (int64_t c = 0; c < neighbors; ++c) std::fill_n(to + c * inner, inner, from[c]);
     } else {
       to[0] = from[0];
     }

@@ -31,13 +31,13 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   }
   in_parallel_ = total > 4 * kShard;
   const Dims dims{own_.count};
-  const int wide = config_.quantised() ? 0 : config_.moments();
-  if (config_.quantised()) {
+  const int wide = config_.quantized() ? 0 : config_.moments();
+  if (config_.quantized()) {
     check((std::is_same_v<T, float>), "moments in 8 bits stand for those in fp32");
-    for (int i = 0; i < config_.moments(); ++i) quantised_.emplace_back(spans_, i == 0);
+    for (int i = 0; i < config_.moments(); ++i) quantized_.emplace_back(spans_, i == 0);
   }
   if (config_.whole()) tensors_.emplace(config_, spans_);
-  if (!config_.whole() && !config_.quantised() && !config_.curved() && !config_.transforms_gradients(spans_) &&
+  if (!config_.whole() && !config_.quantized() && !config_.curved() && !config_.transforms_gradients(spans_) &&
       !rule_measures(config_.rule, config_.settings))
     resting_.emplace(spans_);
   for (const UpdateSpan& s : spans_) clip_groups_ = std::max(clip_groups_, s.clip_group + 1);
@@ -196,13 +196,13 @@ void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, T* params, c
   if constexpr (std::is_same_v<T, float>) {
     const int64_t at = s.begin - spans_[s.span].begin;
     thread_local std::vector<float> buffers[2];
-    for (size_t i = 0; i < quantised_.size(); ++i) {
+    for (size_t i = 0; i < quantized_.size(); ++i) {
       buffers[i].resize(static_cast<size_t>(kShard));
       (i == 0 ? spans.m : spans.v) = buffers[i].data();
-      quantised_[i].load(s.span, at, s.count, buffers[i].data());
+      quantized_[i].load(s.span, at, s.count, buffers[i].data());
     }
     kernel::move(c.rule, c.settings, step, spans, transform);
-    for (size_t i = 0; i < quantised_.size(); ++i) quantised_[i].store(s.span, at, s.count, buffers[i].data());
+    for (size_t i = 0; i < quantized_.size(); ++i) quantized_[i].store(s.span, at, s.count, buffers[i].data());
   } else {
     kernel::move(c.rule, c.settings, step, spans, transform);
   }
@@ -281,9 +281,9 @@ template <class T>
 std::vector<std::pair<std::string, HostTensor*>> Optimizer<T>::own_state() {
   if (tensors_) return tensors_->state();
   std::vector<std::pair<std::string, HostTensor*>> out;
-  for (size_t i = 0; i < quantised_.size(); ++i) {
-    const auto names = QuantisedLayout::names(static_cast<int>(i));
-    for (size_t k = 0; k < 3; ++k) out.emplace_back(names[k], quantised_[i].parts()[k]);
+  for (size_t i = 0; i < quantized_.size(); ++i) {
+    const auto names = QuantizedLayout::names(static_cast<int>(i));
+    for (size_t k = 0; k < 3; ++k) out.emplace_back(names[k], quantized_[i].parts()[k]);
   }
   return out;
 }

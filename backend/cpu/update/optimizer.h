@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "backend/cpu/update/quantised.h"
+#include "backend/cpu/update/quantized.h"
 #include "backend/cpu/update/resting_rows.h"
 #include "backend/cpu/update/tensor_update.h"
 #include "backend/cpu/update/update_loops.h"
@@ -105,7 +105,7 @@ class Optimizer {
   ElementRange own_;
   std::vector<Shard> shards_;
   bool in_parallel_ = false;                    // the work is large compared with waking threads
-  std::vector<QuantisedMoment> quantised_;      // replaces m_ and v_
+  std::vector<QuantizedMoment> quantized_;      // replaces m_ and v_
   std::optional<TensorUpdate<T>> tensors_;      // for tensor-wise optimizers
   mutable std::optional<RestingRows> resting_;  // if zero gradients may be skipped
   bool moments_known_ = true;                   // resting_ has the current state of zero rows

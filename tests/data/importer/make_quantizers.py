@@ -1,9 +1,9 @@
-"""Quantisers spelled out (scale, Round, Clip) with the gradients of PyTorch's own fake quantisation: quantisers/NAME.onnx and
+"""Quantizers spelled out (scale, Round, Clip) with the gradients of PyTorch's own fake quantization: quantizers/NAME.onnx and
 NAME.safetensors (inputs, out/y, grad/WEIGHT of sum_k sin(k + 1) y_k in float64).
 
 int_domain is as Brevitas/DeepQuant export a linear map: weight and bias are divided by their scale, rounded, clipped, multiplied as
 integers, scaled once at the end. per_channel has a weight scale for every row, dorefa clips first and rounds x n / n.
-Run with torch, onnx and safetensors installed: python3 make_quantisers.py
+Run with torch, onnx and safetensors installed: python3 make_quantizers.py
 """
 import os
 
@@ -15,7 +15,7 @@ from onnx import helper as h
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
-OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantisers")
+OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantizers")
 torch.manual_seed(5)
 f64 = torch.float64
 
@@ -57,14 +57,14 @@ def fp32(v):
     return np.asarray(v, np.float32)
 
 
-def quantiser(x, scale, zero, low, high, clip_after=True):
+def quantizer(x, scale, zero, low, high, clip_after=True):
     return torch.clamp(Straight.apply(x / scale + zero), low, high)
 
 
 def int_domain():
     x, w, b = single(3, 5), single(4, 5).requires_grad_(), single(4).requires_grad_()
     sx, sw = 0.0625, 0.125
-    q, qw, qb = quantiser(x, sx, 0, -16, 15), quantiser(w, sw, 0, -8, 7), quantiser(b, sx * sw, 0, -2.0**31, 2.0**31 - 1)
+    q, qw, qb = quantizer(x, sx, 0, -16, 15), quantizer(w, sw, 0, -8, 7), quantizer(b, sx * sw, 0, -2.0**31, 2.0**31 - 1)
     y = (q @ qw.T + qb) * (sx * sw)
     nodes = []
     for v, s, k in [("x", "sx", "8"), ("w", "sw", "4"), ("b", "sb", "32")]:
@@ -82,7 +82,7 @@ def per_channel():
     x, w = single(3, 5), single(4, 5).requires_grad_()
     scale = torch.tensor([0.125, 0.25, 0.5, 0.0625], dtype=f64).reshape(4, 1)
     q = torch.fake_quantize_per_channel_affine(w.float(), scale.flatten().float(), torch.zeros(4), 0, -4, 3).to(f64)
-    assert torch.equal(q, quantiser(w, scale, 0, -4, 3) * scale)
+    assert torch.equal(q, quantizer(w, scale, 0, -4, 3) * scale)
     y = torch.tanh(x @ q.T)
     nodes = [("Div", ["w", "s"], "w1", {}), ("Round", ["w1"], "w2", {}), ("Clip", ["w2", "low", "high"], "w3", {}),
              ("Mul", ["w3", "s"], "w4", {}), ("Gemm", ["x", "w4"], "g", {"transB": 1}), ("Tanh", ["g"], "y", {})]
@@ -90,7 +90,7 @@ def per_channel():
 
 
 def activations():
-    """A weight before a quantised activation: torch.fake_quantize_per_tensor_affine's own gradient."""
+    """A weight before a quantized activation: torch.fake_quantize_per_tensor_affine's own gradient."""
     x, w = single(6, 5), single(5, 4).requires_grad_()
     y = torch.fake_quantize_per_tensor_affine((x @ w).float(), 0.25, 7, 0, 15).to(f64)
     nodes = [("MatMul", ["x", "w"], "m", {}), ("Mul", ["m", "inverse"], "m1", {}), ("Add", ["m1", "zero"], "m2", {}), ("Round", ["m2"], "m3", {}),
@@ -107,7 +107,7 @@ def dorefa():
 
 
 def plain_round():
-    """No quantiser: rounding has no slope, the other path has."""
+    """No quantizer: rounding has no slope, the other path has."""
     x, w = single(6, 5), single(5, 4).requires_grad_()
     m = x @ w
     y = m * torch.round(m)

@@ -1,25 +1,25 @@
-// The update's second pass with moments in 8 bits (backend/quantised.h).
+// The update's second pass with moments in 8 bits (backend/quantized.h).
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"
-#include "backend/quantised.h"
+#include "backend/quantized.h"
 
 namespace amp::cuda::update_kernels {
 
-static_assert(kThreads == kQuantisedBlock && kShard % kQuantisedBlock == 0);
+static_assert(kThreads == kQuantizedBlock && kShard % kQuantizedBlock == 0);
 
 // A moment of all spans.
-struct QuantisedSpans {
+struct QuantizedSpans {
   const float* map;  // 256 numbers
   uint8_t* codes;
   float* largest;
   float* wide;
-  DEV float load(const QuantisedLayout::Place& p, int64_t e) const {
+  DEV float load(const QuantizedLayout::Place& p, int64_t e) const {
     if (p.wide >= 0) return wide[p.wide + e];
-    return map[codes[p.codes + e]] * largest[p.blocks + e / kQuantisedBlock];
+    return map[codes[p.codes + e]] * largest[p.blocks + e / kQuantizedBlock];
   }
   // By all threads of a block of codes at once; counts: whether this one has an element.
-  DEV void store(const QuantisedLayout::Place& p, int64_t e, bool counts, float x) const {
+  DEV void store(const QuantizedLayout::Place& p, int64_t e, bool counts, float x) const {
     if (p.wide >= 0) {
       if (counts) wide[p.wide + e] = x;
       return;
@@ -27,20 +27,20 @@ struct QuantisedSpans {
     const float most = block_reduce(counts ? fabsf(x) : 0.0f, 0.0f, Maximum{}, shared_memory<float>());
     if (!counts) return;
     codes[p.codes + e] = code_of(map, x, most);
-    if (e % kQuantisedBlock == 0) largest[p.blocks + e / kQuantisedBlock] = most;
+    if (e % kQuantizedBlock == 0) largest[p.blocks + e / kQuantizedBlock] = most;
   }
 };
 
 // A block takes a shard at a time, from one block of codes to the next, an element a thread.
 template <class Element>
-struct ApplyQuantised {
+struct ApplyQuantized {
   static constexpr bool cooperative = true;
   static_assert(Element::moments <= 2);
   Moves moves;
   Followers followers;
   const float* g;
-  const QuantisedLayout::Place* places;  // of each span
-  QuantisedSpans m, v;
+  const QuantizedLayout::Place* places;  // of each span
+  QuantizedSpans m, v;
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;
@@ -49,9 +49,9 @@ struct ApplyQuantised {
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
       const Shard s = moves.shards[i];
       if (s.stays(state)) continue;
-      const QuantisedLayout::Place place = places[s.span];
+      const QuantizedLayout::Place place = places[s.span];
       const auto k = Element::template scalars<float>(settings, moves.template step<Element>(settings, s));
-      for (int64_t from = 0; from < s.count; from += kQuantisedBlock) {
+      for (int64_t from = 0; from < s.count; from += kQuantizedBlock) {
         const int64_t e = from + thread_index(), in_span = s.first + e;
         const bool counts = e < s.count;
         float first = 0, second = 0, none = 0;

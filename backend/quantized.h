@@ -35,8 +35,8 @@ HD inline uint8_t code_of(const float* map, float x, float largest) {
 
 // Offsets of a moment for each span. Elements are counted from the start of a span; parts of a span begin at
 // blocks.
-struct QuantisedLayout {
-  explicit QuantisedLayout(const std::vector<UpdateSpan>& spans);
+struct QuantizedLayout {
+  explicit QuantizedLayout(const std::vector<UpdateSpan>& spans);
   struct Place {
     int64_t codes = 0, blocks = 0, wide = -1;  // offsets; wide: in fp32, -1 if quantized
   };

@@ -1,4 +1,4 @@
-#include "backend/quantised.h"
+#include "backend/quantized.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,23 +39,23 @@ uint8_t code_of_zero(bool is_signed) {
   return static_cast<uint8_t>(std::find(map.begin(), map.end(), 0.0f) - map.begin());
 }
 
-QuantisedLayout::QuantisedLayout(const std::vector<UpdateSpan>& spans) {
+QuantizedLayout::QuantizedLayout(const std::vector<UpdateSpan>& spans) {
   for (const UpdateSpan& s : spans) {
     Place p;
-    if (s.count < kLeastQuantised) {
+    if (s.count < kLeastQuantized) {
       p.wide = wide;
       wide += s.count;
     } else {
       p.codes = codes;
       p.blocks = blocks;
       codes += s.count;
-      blocks += (s.count + kQuantisedBlock - 1) / kQuantisedBlock;
+      blocks += (s.count + kQuantizedBlock - 1) / kQuantizedBlock;
     }
     places.push_back(p);
   }
 }
 
-std::array<const char*, 3> QuantisedLayout::names(int moment) {
+std::array<const char*, 3> QuantizedLayout::names(int moment) {
   return moment == 0 ? std::array{"m8/codes", "m8/largest", "m8/small tensors"}
                      : std::array{"v8/codes", "v8/largest", "v8/small tensors"};
 }

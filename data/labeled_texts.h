@@ -12,7 +12,7 @@
 namespace amp {
 
 // A tokenized text. It has a label per id (LabelForm::tokens, ids), or two labels (LabelForm::spans).
-struct LabelledText {
+struct LabeledText {
   Encoding encoding;
   std::vector<int64_t> labels;
   int64_t line = 0;
@@ -21,19 +21,19 @@ struct LabelledText {
   std::vector<int32_t> restarts = {};  // packed sequences: where the next text starts; positions restart at 0
 };
 
-class LabelledTexts {
+class LabeledTexts {
  public:
-  LabelledTexts() = default;
-  LabelledTexts(std::initializer_list<LabelledText> texts) { append_all(texts); }
-  LabelledTexts(std::span<const LabelledText> texts) { append_all(texts); }
-  LabelledTexts(const std::vector<LabelledText>& texts) { append_all(texts); }
+  LabeledTexts() = default;
+  LabeledTexts(std::initializer_list<LabeledText> texts) { append_all(texts); }
+  LabeledTexts(std::span<const LabeledText> texts) { append_all(texts); }
+  LabeledTexts(const std::vector<LabeledText>& texts) { append_all(texts); }
 
-  void append(const LabelledText& text);
+  void append(const LabeledText& text);
   void append(const Encoding& encoding, int64_t line, int32_t file, int64_t row);  // without labels
 
   size_t size() const { return lengths_.size(); }
   bool empty() const { return size() == 0; }
-  LabelledText operator[](size_t text) const;  // a copy, without offsets
+  LabeledText operator[](size_t text) const;  // a copy, without offsets
   std::span<const int32_t> lengths() const { return lengths_; }
   std::span<const int64_t> rows() const { return rows_; }
   int64_t length(size_t text) const { return lengths_[text]; }
@@ -55,7 +55,7 @@ class LabelledTexts {
  private:
   template <class Texts>
   void append_all(const Texts& texts) {
-    for (const LabelledText& t : texts) append(t);
+    for (const LabeledText& t : texts) append(t);
   }
   void add_labels(const std::vector<int64_t>& labels);
   void add_positions(const std::vector<int32_t>& restarts);

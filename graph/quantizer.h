@@ -5,7 +5,7 @@
 namespace amp {
 
 // The index of the data input; other inputs are scale, zero point and bounds.
-inline constexpr const char* kQuantiserData = "quantiser_data";
+inline constexpr const char* kQuantizerData = "quantizer_data";
 // On a quantizer's Round: the gradient passes unchanged.
 inline constexpr const char* kStraightThrough = "straight_through";
 

@@ -1,6 +1,6 @@
-// Implements LabelledTexts. Arrays that most data do not need (types, positions, labels that differ from ids) are only
+// Implements LabeledTexts. Arrays that most data do not need (types, positions, labels that differ from ids) are only
 // filled once a text needs them.
-#include "data/labelled_texts.h"
+#include "data/labeled_texts.h"
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 
 namespace amp {
 
-void LabelledTexts::append(const LabelledText& text) {
+void LabeledTexts::append(const LabeledText& text) {
   append(text.encoding, text.line, text.file, text.row);
   add_labels(text.labels);
   add_positions(text.restarts);
 }
 
-void LabelledTexts::append(const Encoding& encoding, int64_t line, int32_t file, int64_t row) {
+void LabeledTexts::append(const Encoding& encoding, int64_t line, int32_t file, int64_t row) {
   const bool typed = std::any_of(encoding.types.begin(), encoding.types.end(), [](uint8_t t) { return t != 0; });
   if (typed || !types_.empty()) {
     types_.resize(ids_.size());
@@ -28,7 +28,7 @@ void LabelledTexts::append(const Encoding& encoding, int64_t line, int32_t file,
   rows_.push_back(row);
 }
 
-void LabelledTexts::add_labels(const std::vector<int64_t>& labels) {
+void LabeledTexts::add_labels(const std::vector<int64_t>& labels) {
   const std::span<const int32_t> own = ids(size() - 1);
   if (label_starts_.empty()) {
     if (std::equal(labels.begin(), labels.end(), own.begin(), own.end())) return;
@@ -37,13 +37,13 @@ void LabelledTexts::add_labels(const std::vector<int64_t>& labels) {
     labels_.append({ids_.data(), ids_.size() - own.size()});
   }
   for (const int64_t l : labels) {
-    check(l == static_cast<int32_t>(l), "LabelledTexts: a label that no id has");
+    check(l == static_cast<int32_t>(l), "LabeledTexts: a label that no id has");
     labels_.push_back(static_cast<int32_t>(l));
   }
   label_starts_.push_back(labels_.size());
 }
 
-void LabelledTexts::add_positions(const std::vector<int32_t>& restarts) {
+void LabeledTexts::add_positions(const std::vector<int32_t>& restarts) {
   if (positions_.empty() && restarts.empty()) return;
   for (size_t text = 0, none = positions_.empty() ? size() - 1 : 0; text < none;
        ++text) {  // texts before the first packed one
@@ -60,14 +60,14 @@ void LabelledTexts::add_positions(const std::vector<int32_t>& restarts) {
   }
 }
 
-std::span<const int32_t> LabelledTexts::labels(size_t text) const {
+std::span<const int32_t> LabeledTexts::labels(size_t text) const {
   if (label_starts_.empty()) return ids(text);
   return {labels_.data() + label_starts_[text], label_starts_[text + 1] - label_starts_[text]};
 }
 
-LabelledText LabelledTexts::operator[](size_t text) const {
+LabeledText LabeledTexts::operator[](size_t text) const {
   const std::span<const int32_t> of_ids = ids(text), of_labels = labels(text);
-  LabelledText out;
+  LabeledText out;
   out.encoding.ids.assign(of_ids.begin(), of_ids.end());
   for (int64_t i = 0; i < length(text); ++i) {
     out.encoding.types.push_back(type(text, i));

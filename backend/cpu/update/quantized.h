@@ -1,21 +1,21 @@
-// 8-bit moments on the CPU (backend/quantised.h).
+// 8-bit moments on the CPU (backend/quantized.h).
 #pragma once
 
 #include <vector>
 
-#include "backend/quantised.h"
+#include "backend/quantized.h"
 #include "base/host_tensor.h"
 
 namespace amp {
 
-// Quantizes one block of at most kQuantisedBlock numbers; returns the largest magnitude.
-float quantise_block(const std::array<float, 256>& map, const float* x, int64_t n, uint8_t* codes);
-void dequantise_block(const std::array<float, 256>& map, float largest, const uint8_t* codes, int64_t n, float* x);
+// Quantizes one block of at most kQuantizedBlock numbers; returns the largest magnitude.
+float quantize_block(const std::array<float, 256>& map, const float* x, int64_t n, uint8_t* codes);
+void dequantize_block(const std::array<float, 256>& map, float largest, const uint8_t* codes, int64_t n, float* x);
 
 // One moment of all spans.
-class QuantisedMoment {
+class QuantizedMoment {
  public:
-  QuantisedMoment(const std::vector<UpdateSpan>& spans, bool is_signed);
+  QuantizedMoment(const std::vector<UpdateSpan>& spans, bool is_signed);
   void load(size_t span, int64_t at, int64_t count, float* x) const;
   void store(size_t span, int64_t at, int64_t count, const float* x);
 
@@ -25,7 +25,7 @@ class QuantisedMoment {
 
  private:
   const std::array<float, 256>& map_;
-  QuantisedLayout layout_;
+  QuantizedLayout layout_;
   HostTensor codes_, largest_, wide_;
 };
 
