@@ -1,3 +1,6 @@
+// Checks attention of a library (cuDNN) against the project's kernels: the first run of a node computes both and compares
+// them. If they differ, or the library refuses, the node uses the project's kernels from then on. Also counts the memory
+// of dropout masks that the library reads.
 #include <functional>
 #include <iostream>
 #include <map>
@@ -78,19 +81,19 @@ bool GuardedAttention::run_library(const AttentionOperands& o) {
   return true;
 }
 
+static std::vector<Part> results_of(const Attention& a, const AttentionOperands& o) {
+  if (!a.backward) return {{"result", o.y, a.y, a.queries, a.value_width}};
+  return {{"gradient of the queries", o.dq, a.q, a.queries, a.width},
+          {"gradient of the keys", o.dk, a.k, a.keys, a.width},
+          {"gradient of the values", o.dv, a.v, a.keys, a.value_width}};
+}
+
 GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, std::string& fact) {
   int32_t unfit = 0;
   if (o.unfit) device_.download(&unfit, o.unfit, sizeof unfit);
   if (unfit != 0) return Verdict::proves_nothing;
-  std::vector<Part> parts;
+  const std::vector<Part> parts = results_of(what_, o);
   AttentionOperands other = o;
-  if (what_.backward) {
-    parts = {{"gradient of the queries", o.dq, what_.q, what_.queries, what_.width},
-             {"gradient of the keys", o.dk, what_.k, what_.keys, what_.width},
-             {"gradient of the values", o.dv, what_.v, what_.keys, what_.value_width}};
-  } else {
-    parts = {{"result", o.y, what_.y, what_.queries, what_.value_width}};
-  }
   std::vector<DeviceMemory> memory;
   const auto zeros = [&](int64_t bytes) {
     memory.push_back(device_.allocate(bytes));

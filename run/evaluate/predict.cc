@@ -299,6 +299,25 @@ RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const Sourc
   return record.task == Task::none && text ? with_problem_type(spec, log) : spec;
 }
 
+void warn_of_cut(int64_t cut, int64_t rows, const TextSpec& text, const Log& log) {
+  if (cut == 0) return;
+  log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows), " texts are longer than --max_seq_len ",
+                  *text.max_seq_len, ": their last words have no tag"));
+}
+
+// What the predictions of a task refer to. It holds views of its arguments.
+PredictionContext context_of(const TextSpec& text, const DataNeeds& needs, const TextRows& rows, const Dataset& data,
+                             const Tokenizer* tokenizer) {
+  PredictionContext context{rows.size(), needs.classes.names, rows.key.get(), answer_options(text), rows.tagged, {}, {},
+                            {}};
+  if (needs.features) context.target = needs.features->target_transform;
+  context.source_rows = data.source_rows();
+  if (needs.sides) context.text_columns = *text.text_columns;
+  context.tokenizer = tokenizer;
+  context.top_k = text.top_k;
+  return context;
+}
+
 PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
   if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_label_file(with_run(given, log));
@@ -341,22 +360,13 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const PrecisionPlan plan = choose_plan(spec.precision, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
-  PredictionContext context{
-      rows.size(), needs.classes.names, rows.key.get(), answer_options(spec.data.text), rows.tagged, {}, {}, {}};
-  if (needs.features) context.target = needs.features->target_transform;
-  context.source_rows = data->source_rows();
-  if (needs.sides) context.text_columns = *spec.data.text.text_columns;
   std::unique_ptr<Tokenizer> tokenizer;
   if (task_rule(needs.task).text == TextForm::own_tokens)
     tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec.data.text));
-  context.tokenizer = tokenizer.get();
-  context.top_k = spec.data.text.top_k;
-  const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
+  const std::unique_ptr<Predictions> predictions =
+      make_predictions(needs.task, loss, context_of(spec.data.text, needs, rows, *data, tokenizer.get()));
   predict_batches(session, outputs, loss, *data, batch_rows(spec, g, needs.inputs), *predictions, log);
-  if (const int64_t cut = predictions->cut())
-    log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows.size()),
-                    " texts are longer than --max_seq_len ", *spec.data.text.max_seq_len,
-                    ": their last words have no tag"));
+  warn_of_cut(predictions->cut(), rows.size(), spec.data.text, log);
   if (masks) {
     write_masks(out, spec.data.images,
                 image_paths(*rows.table, image_path_column(spec.data.images), spec.data.images.image_root),

@@ -21,6 +21,7 @@
 #include "importer/read/import.h"
 #include "importer/read/tensor_file.h"
 #include "precision/op_list.h"
+#include "tests/node/markdown.h"
 #include "tests/node/ort_gradients.h"
 #include "tests/support.h"
 
@@ -290,25 +291,6 @@ PyTorch agrees or has no such operator, unless noted.
 * ScatterElements, ScatterND: gradients of max and min are divided evenly among ties, and those of
   mul are exact at zeros, as in PyTorch.
 )";
-
-// Wraps words at 100 columns, as tests/documents requires of pages.
-std::string wrapped(const std::string& text, const std::string& bullet = {}) {
-  std::string out = bullet;
-  size_t column = bullet.size();
-  for (const std::string& word : split(text, ' ')) {
-    const bool first = column == bullet.size();
-    if (!first && column + 1 + word.size() > 100) {
-      out += "\n" + std::string(bullet.size(), ' ');
-      column = bullet.size();
-    } else if (!first) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out + "\n";
-}
 
 // The text before the rows. ort: operators with gradients in ONNX Runtime training; missing: those without one here.
 std::string opening(size_t operators, size_t with_gradient, size_t with_second, size_t ort,

@@ -73,7 +73,7 @@ Socket dial(const std::string& address, int port, double seconds) {
     if (errno != EINPROGRESS || wait_for(s.descriptor(), POLLOUT, seconds) != 1) return Socket();
     if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0 || failed) return Socket();
   }
-  // If nobody listens yet, the system may assign this socket the port that it connects to: a TCP self-connect.
+  // If no process listens yet, the system may assign this socket the port that it connects to: a TCP self-connect.
   sockaddr_in own = {};
   socklen_t size = sizeof own;
   if (::getsockname(s.descriptor(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return Socket();

@@ -1,3 +1,6 @@
+// Exact match and F1 of answers to questions, as evaluate-v1.1.py and evaluate-v2.0.py of SQuAD compute them. Both
+// split texts like Python's str.split and compare normalized words. Python's character classes are reproduced for the
+// characters that the scripts distinguish.
 #include "trainer/tasks/answers.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Counts the predicted classes of an evaluation and computes metrics from the counts. The predicted class is the one
+// with the largest output; outputs may be [..., C] or, for pixels, [B, C, ...].
 #include "trainer/tasks/class_metrics.h"
 
 #include <algorithm>

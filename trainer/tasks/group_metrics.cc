@@ -1,3 +1,5 @@
+// Divides each batch by group and gives each part to the metrics of its group. The outputs must have the same number of
+// rows for each sample.
 #include "trainer/tasks/group_metrics.h"
 
 #include <algorithm>

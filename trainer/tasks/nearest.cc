@@ -1,3 +1,5 @@
+// Ranks candidates by the dot products of unit vectors. Products are sums in fp32 in a fixed order, one pair at a time,
+// so the result does not depend on batches or threads.
 #include "trainer/tasks/nearest.h"
 
 #include <algorithm>

@@ -7,10 +7,11 @@
 
 namespace amp {
 
-// How an item's own candidate stands among those of its block.
+// The rank of an item's own candidate among the candidates of its block.
 struct CandidateRank {
-  int64_t rank = 1;  // 1: the nearest one; equal cosines rank the own one behind, as does what is no number
-  // The nearest of the others, by its item, in the order of adding, and its side: 1, or of nobody's candidates 2, 3 ...
+  int64_t rank = 1;  // 1: the nearest one. Equal cosines and NaN rank the own candidate after the other
+  // The nearest of the other candidates: its item, in the order of adding, and its side. 1 is the candidate of another
+  // item; 2, 3 ... are additional candidates, which belong to no item.
   int64_t nearest = -1;  // -1: there is none
   int64_t side = 1;
 };
@@ -21,7 +22,7 @@ class Nearest {
  public:
   static constexpr int64_t kBlock = 4096;
 
-  // rows: (items * sides, width): anchor, its candidate, then candidates that are nobody's, item by item.
+  // rows: (items * sides, width), item by item: the anchor, its candidate, then additional candidates.
   void add(std::span<const float> rows, int64_t width, int64_t sides);
 
   struct Scores {

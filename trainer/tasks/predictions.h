@@ -47,9 +47,9 @@ struct PredictionContext {
   std::span<const TaggedText> tagged = {};     // of words
   std::vector<std::string> text_columns = {};  // sides of one encoder have a name each
   std::span<const int64_t> source_rows = {};   // of each sample, where a row may have several; else samples are rows
-  TargetTransform target = {};                 // numbers are told in the units before it
+  TargetTransform target = {};                 // numbers are reported in the units before it
   const Tokenizer* tokenizer = nullptr;        // of texts whose masks are filled
-  int64_t top_k = 5;                           // tokens told for each mask
+  int64_t top_k = 5;                           // tokens reported for each mask
 };
 
 // By the task's row.

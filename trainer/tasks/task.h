@@ -20,7 +20,7 @@ std::string default_loss(Task task);         // of a task that is not none
 Task task_of(const LossSpec& loss);          // what a loss's outputs and labels are
 bool fits(Task task, const LossSpec& loss);  // can the task's metrics be taken from this loss's outputs and labels?
 std::vector<std::string> metric_names(Task task);   // loss first
-std::vector<std::string> brief_metrics(Task task);  // those worth a line on the console
+std::vector<std::string> brief_metrics(Task task);  // those that the console shows
 std::vector<std::string> all_metric_names();
 std::string best_metric(Task task, const std::vector<std::string>& classes = {});  // what makes a model the best one
 bool lower_is_better(const std::string& metric);

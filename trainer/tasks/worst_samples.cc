@@ -1,3 +1,5 @@
+// Keeps the samples with the largest errors in a heap of bounded size. Ties keep the sample with the smaller number, so
+// the result does not depend on the order of batches.
 #include "trainer/tasks/worst_samples.h"
 
 #include <algorithm>
@@ -74,7 +76,7 @@ void WorstSamples::keep(SampleRecord record) {
   heap_.pop_back();
 }
 
-// Of the lowest numbers.
+// Keeps the samples with the lowest numbers.
 void WorstSamples::keep_first(SampleRecord record) {
   record.error = std::max(0.0, record.error);
   const auto after =

@@ -63,7 +63,7 @@ void try_plan(const std::function<void()>& attempt) {
   try {
     attempt();
   } catch (const Error& e) {
-    if (e.id() != "E_OOM") throw;    // no room for its workspace: the built-in kernels go on
+    if (e.id() != "E_OOM") throw;    // no memory for its workspace: the built-in kernels continue
   } catch (const std::exception&) {  // the headers throw where they have no answer
   }
   cudaGetLastError();  // clears the error of a failed attempt

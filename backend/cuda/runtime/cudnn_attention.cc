@@ -1,3 +1,6 @@
+// Attention by cuDNN. A plan is compiled for each shape, mask form and precision, chosen by timing among cuDNN's
+// engines, and remembered by its bytes in the autotune cache. Without the frontend's headers, plan() returns null and
+// the built-in kernels run.
 #include "backend/cuda/runtime/cudnn_attention.h"
 
 #include <cudnn.h>

@@ -37,7 +37,7 @@ namespace {
        "use --device cpu, or --device auto to take a GPU when there is one");
 }
 
-// The step, after this many others, that a profiler looks at when it was told to wait; -1: none.
+// The step that a profiler records, by its number from 1; -1: none (ONNX_AMP_CUDA_PROFILE_STEP).
 int64_t profiled_step() {
   const char* step = std::getenv("ONNX_AMP_CUDA_PROFILE_STEP");
   return step && *step ? std::max<int64_t>(std::strtoll(step, nullptr, 10), 1) : -1;
