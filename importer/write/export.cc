@@ -248,10 +248,21 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
   return external;
 }
 
+[[noreturn]] void refused_by_checker(const SourceGraph& graph, const std::string& complaint) {
+  const std::string fact = cat("the ONNX checker refuses the exported model: ", complaint);
+  const auto& v = graph.values;
+  if (std::none_of(v.begin(), v.end(), [](const SourceValue& x) { return x.replaced; }))
+    fail(Exit::internal, "E_EXPORT_CHECK", fact);
+  // Nodes that the training graph lacks, such as those of a branch that is not taken, may read a resized tensor.
+  fail(Exit::model, "E_EXPORT_CHECK", fact,
+       "the new classifier does not fit another part of the file, such as a branch that is never taken: remove that "
+       "part (onnxsim), or train without --num_labels");
+}
+
 // Writes and checks the file and, if there is one, its data file before either replaces an old one. The check may add
 // inferred shapes to `proto` after it was written.
-void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc, bool keep_refused,
-                   const std::string& path, std::vector<std::string>& notes) {
+void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc, const SourceGraph& graph,
+                   bool keep_refused, const std::string& path, std::vector<std::string>& notes) {
   std::optional<Aside> aside;
   if (!external.empty()) aside.emplace(path);
   const std::string written = aside ? aside->folder() + "/" + std::filesystem::path(path).filename().string() : path;
@@ -262,8 +273,7 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
   const std::string complaint = aside ? checker_says(written) : checker_says(proto);
   if (!complaint.empty()) {
     const std::string before = checker_says(doc);
-    if (before.empty() && !keep_refused)
-      fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
+    if (before.empty() && !keep_refused) refused_by_checker(graph, complaint);
     notes.push_back(before.empty()
                         ? cat("the ONNX checker refuses the exported model: ", complaint)
                         : cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
@@ -306,7 +316,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   ExternalTensors external = external_tensors(patched, too_large || (outside && (low || float32)));
   if (too_large)
     report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
-  write_checked(proto, external, doc, options.keep_refused, path, report.notes);
+  write_checked(proto, external, doc, graph, options.keep_refused, path, report.notes);
   return report;
 }
 

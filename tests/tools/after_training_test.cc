@@ -114,6 +114,12 @@ TEST_CASE("refusals of data and flags have hints", "[after_training]") {
   refused({model, "--train", ids({0, 1, 7}), "--loss", "cross_entropy"}, "E_DATA_LABEL", "--num_labels");
   refused({model, "--train", ids({0, 1}), "--loss", "mse"}, "E_DATA_SHAPE", "--loss");
   refused({model, "--train", ids({}), "--loss", "cross_entropy"}, "E_DATA_EMPTY", "row");
+  // The branch of this file that is not taken reads the classifier's bias too.
+  write_safetensors(f / "wide.safetensors", {{"x", HostTensor::of<float>({2, 12}, std::vector<float>(24, 0.5f))},
+                                             {"label", HostTensor::of<int64_t>({2}, {0, 6})}});
+  refused({test_data("importer/struct_if_hand16.onnx"), "--train", f / "wide.safetensors", "--loss", "cross_entropy",
+           "--num_labels", "7"},
+          "E_EXPORT_CHECK", "--num_labels");
   const std::string none = save(f, parse(R"(<ir_version: 8, opset_import: ["" : 17]>
       g (float[N,2] x) => (float[N,2] y) <float[2] w = {1,0.25}> { y = Mul (x, w) })"));
   refused({none, "--train", data, "--loss", "mse", "--lora", "r=2"}, "E_LORA", "--lora");
