@@ -1,6 +1,6 @@
-// Checks attention of a library (cuDNN) against the project's kernels: the first run of a node computes both and compares
-// them. If they differ, or the library refuses, the node uses the project's kernels from then on. Also counts the memory
-// of dropout masks that the library reads.
+// Checks attention of a library (cuDNN) against the project's kernels: the first run of a node computes both and
+// compares them. If they differ, or the library refuses, the node uses the project's kernels from then on. Also counts
+// the memory of dropout masks that the library reads.
 #include <functional>
 #include <iostream>
 #include <map>

@@ -39,10 +39,9 @@ struct ExportReport {
 
 // The file is written completely or not at all: to a temporary path, checked by the ONNX checker with shape inference,
 // then renamed. Tensors that the imported file stores externally are written to "<path>.data", regardless of the names
-// in the file.
-// Errors: Exit::storage E_WRITE; Exit::numerical E_EXPORT_RANGE: a weight beyond fp16's range; Exit::unsupported
-// E_EXPORT_INNER: the head reads a value inside a local function or branch; E_EXPORT_FP16. E_EXPORT_CHECK is Exit::model
-// if a classifier was resized, else Exit::internal.
+// in the file. Errors: Exit::storage E_WRITE; Exit::numerical E_EXPORT_RANGE: a weight beyond fp16's range;
+// Exit::unsupported E_EXPORT_INNER: the head reads a value inside a local function or branch; E_EXPORT_FP16.
+// E_EXPORT_CHECK is Exit::model if a classifier was resized, else Exit::internal.
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path);
 

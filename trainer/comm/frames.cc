@@ -1,5 +1,5 @@
-// Reads and writes frames on sockets that do not block: poll() waits at most until the deadline. The mark and the length
-// are checked before the body is read, so that a stranger's bytes are neither parsed nor allocated.
+// Reads and writes frames on sockets that do not block: poll() waits at most until the deadline. The mark and the
+// length are checked before the body is read, so that a stranger's bytes are neither parsed nor allocated.
 #include "trainer/comm/frames.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes events/, what tests/trainer/event_file_test.cc compares with, by TensorBoard's own messages and record writer,
+"""Writes events/, what tests/run/event_file_test.cc compares with, by TensorBoard's own messages and record writer,
 and reads it back with its own reader. Needs the package tensorboard.
 
 --read FOLDER: prints what TensorBoard's reader finds in a run's folder, a line a tag, and fails for a step that is there
