@@ -14,6 +14,7 @@
 #include "importer/write/export.h"
 #include "tests/support.h"
 #include "trainer/loop/trainer.h"
+#include "trainer/tasks/task.h"
 
 using namespace amp;
 namespace fs = std::filesystem;
@@ -81,11 +82,6 @@ struct Job {
   TrainerConfig config;
   test::TempDir folder;
 };
-
-std::vector<float> floats(const HostTensor& tensor) {
-  const HostTensor t = tensor.cast(DType::f32);
-  return {t.as<float>(), t.as<float>() + t.numel()};
-}
 
 void check_close(const std::vector<float>& got, const std::vector<float>& want, double tolerance) {
   REQUIRE(got.size() == want.size());
