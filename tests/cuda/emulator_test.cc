@@ -23,7 +23,7 @@ struct BlockSums {
   }
 };
 
-// Reads its neighbour's element with or without waiting for it.
+// Reads its neighbor's element with or without waiting for it.
 template <bool Waits>
 struct Neighbours {
   static constexpr bool cooperative = true;

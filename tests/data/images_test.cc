@@ -110,9 +110,9 @@ TEST_CASE("damaged and foreign image files are refused with their name", "[image
   refused("P2 2 2 7\n1 2 3", "E_IMAGE", "missing");
   refused("P5 0 2 255\n", "E_IMAGE_SIZE", "0 x 2");
 
-  refused(png, "E_MASK", "colours", true);
+  refused(png, "E_MASK", "colors", true);
   refused(jpg, "E_MASK", "JPEG", true);
-  refused(bytes_of("picture.ppm"), "E_MASK", "colours", true);
+  refused(bytes_of("picture.ppm"), "E_MASK", "colors", true);
 }
 
 TEST_CASE("a PNG header that asks for too much is refused before anything is allocated", "[images]") {
