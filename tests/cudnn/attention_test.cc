@@ -73,8 +73,10 @@ TEST_CASE("cuDNN plans the attentions of GPT-2 for an H100", "[cudnn]") {
   const Architecture& gpt2 = architecture("gpt2");
   DrawnWeights weights(1);
   Net net("gpt2", weights);
-  gpt2.build(net, ModelConfig(R"({"vocab_size": 100, "n_embd": 768, "n_layer": 1, "n_head": 12})", "gpt2"),
-             Head::causal_lm);
+  gpt2.build(
+      net,
+      ModelConfig(R"({"vocab_size": 100, "n_embd": 768, "n_layer": 1, "n_head": 12, "n_positions": 1024})", "gpt2"),
+      Head::causal_lm);
   ModelRequest r;
   r.source = net.graph();
   r.batch = {{"input_ids", HostTensor::zeros(DType::i64, {8, 384})},
