@@ -25,7 +25,7 @@ std::unique_ptr<Dataset> labeled(const HostTensor& label) {
   const int64_t rows = label.dims()[0];
   TensorOptions options;
   options.batch_size = 1;
-  return make_tensor_dataset({{"x", HostTensor::empty(DType::f32, {rows, 1})}, {"label", label}}, "d.npz",
+  return make_tensor_dataset({{"x", HostTensor::zeros(DType::f32, {rows, 1})}, {"label", label}}, "d.npz",
                              {{"x", DType::f32, Dims{-1, 1}}}, options);
 }
 
