@@ -63,14 +63,18 @@ ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId labe
   return {b.reshape(rows, {n, b.dims(rows).back()}), b.reshape(b.cast(label, DType::i64), {n})};
 }
 
+// A gather would count a negative label from the end. Replacing it by `classes` makes the gather fail instead.
+ValueId lookup_index(Builder& b, ValueId ignored, ValueId label, int64_t classes) {
+  const ValueId negative = b.op("Less", {label, b.scalar(0, DType::i64)});
+  const ValueId checked = b.op("Where", {negative, b.scalar(static_cast<double>(classes), DType::i64), label});
+  return b.op("Where", {ignored, b.scalar(0, DType::i64), checked});
+}
+
 Picked pick(Builder& b, const LossSpec& spec, const ClassRows& r) {
   const int64_t n = b.dims(r.logits)[0], classes = b.dims(r.logits)[1];
   Picked p;
   p.ignored = ignored(b, spec, r.label);
-  // A gather would count a negative label from the end. Replacing it by C makes the gather fail instead.
-  const ValueId negative = b.op("Less", {r.label, b.scalar(0, DType::i64)});
-  const ValueId checked = b.op("Where", {negative, b.scalar(static_cast<double>(classes), DType::i64), r.label});
-  const ValueId label = b.op("Where", {p.ignored, b.scalar(0, DType::i64), checked});
+  const ValueId label = lookup_index(b, p.ignored, r.label, classes);
   p.log_prob = b.op("LogSoftmax", {r.logits});
   p.own = b.reshape(b.op("GatherElements", {p.log_prob, b.reshape(label, {n, 1})}, {{"axis", int64_t{1}}}), {n});
   if (!weights_of(spec).empty()) p.weight = lookup(b, weight_table(b, spec, classes, b.dtype(p.own)), label);

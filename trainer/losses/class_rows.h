@@ -13,6 +13,10 @@ struct ClassRows {
 // are [B, C, ...] and the label [B, ...].
 ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis = false);
 
+// Labels as indices of a lookup in a table of `classes` rows: 0 where `ignored`. A label that is no class is refused
+// when the batch runs.
+ValueId lookup_index(Builder& b, ValueId ignored, ValueId label, int64_t classes);
+
 // Log-probabilities of the rows, gathered at the labels.
 struct Picked {
   ValueId ignored;   // bool [N]

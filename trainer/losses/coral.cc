@@ -33,11 +33,7 @@ Sums coral(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const int64_t rows = b.dims(r.logits)[0], thresholds = b.dims(r.logits)[1];
   const DType type = b.dtype(r.logits);
   const ValueId left_out = ignored(b, spec, r.label);
-  // A negative label would count from the end: as K it is refused when the batch runs, as one above K - 1 is.
-  const ValueId negative = b.op("Less", {r.label, b.scalar(0, DType::i64)});
-  const ValueId checked = b.op("Where", {negative, b.scalar(static_cast<double>(thresholds + 1), DType::i64), r.label});
-  const ValueId label = b.op("Where", {left_out, b.scalar(0, DType::i64), checked});
-  const ValueId level = lookup(b, level_table(b, thresholds, type), label);
+  const ValueId level = lookup(b, level_table(b, thresholds, type), lookup_index(b, left_out, r.label, thresholds + 1));
   ValueId l = sub(b, b.op("Softplus", {r.logits}), mul(b, r.logits, level));
   if (!spec.list("importance_weights").empty()) l = mul(b, l, importance(b, spec, thresholds, type));
   return {total(b, b.op("Where", {b.reshape(left_out, {rows, 1}), b.scalar(0, type), l}))};
