@@ -4,11 +4,10 @@
 // classes.
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "base/math.h"
 #include "trainer/metrics/metric.h"
-#include "trainer/metrics/metrics.h"
+#include "trainer/tasks/class_metrics.h"
 #include "trainer/tasks/probabilities.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -27,9 +26,9 @@ int64_t ordinal_class(std::span<const T> logits) {
   return above;
 }
 
-class OrdinalMetrics final : public TaskMetrics {
+class OrdinalMetrics final : public ClassMetrics {
  public:
-  OrdinalMetrics(const LossSpec& loss, const MetricContext& context) : loss_(loss), names_(context.classes) {}
+  OrdinalMetrics(const LossSpec& loss, const MetricContext& context) : ClassMetrics(loss), names_(context.classes) {}
 
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const std::vector<int64_t> wanted = whole_numbers(label);
@@ -40,13 +39,12 @@ class OrdinalMetrics final : public TaskMetrics {
     for (size_t r = 0; r < wanted.size(); ++r)
       predicted.push_back(ordinal_class(std::span(logits).subspan(r * thresholds, thresholds)));
     scores_.classes = static_cast<int64_t>(thresholds) + 1;
-    if (!classes_) classes_ = std::make_unique<Classification>(scores_.classes);
-    classes_->add(predicted, wanted, loss_.ignore_index());
+    count(scores_.classes, predicted, wanted);
     add_class_scores(scores_, {}, wanted, predicted, loss_.ignore_index(), false);
   }
 
   MetricValues values(double) const override {
-    MetricValues out = {{"accuracy", classes_ ? classes_->accuracy() : 0}};
+    MetricValues out = {{"accuracy", classes().accuracy()}};
     for (const ClassMetric& m : class_metrics()) {
       if (m.ordered) out.emplace_back(m.name, m.value(scores_));
     }
@@ -56,9 +54,7 @@ class OrdinalMetrics final : public TaskMetrics {
   std::string details() const override { return class_details(scores_, names_); }
 
  private:
-  const LossSpec loss_;
   std::vector<std::string> names_;
-  std::unique_ptr<Classification> classes_;  // null before the first batch
   ClassScores scores_;
 };
 
