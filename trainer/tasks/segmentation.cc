@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "trainer/losses/loss.h"
@@ -36,10 +37,26 @@ class SegmentationMetrics final : public ClassMetrics {
 
 constexpr int64_t kMostClasses = 256;  // a mask's pixel is a byte
 
+// One channel is the foreground's: its pixels are above this, as logits or, if the loss takes these, probabilities.
+float foreground_above(const LossSpec& loss) { return loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f; }
+
+// Writes the largest of (channels, pixels) for each pixel; the first one of equals.
+template <class T>
+void write_classes(std::span<const float> x, size_t channels, float yes, std::vector<T>& out) {
+  const size_t pixels = out.size();
+  for (size_t i = 0; i < pixels; ++i) {
+    size_t best = channels == 1 && x[i] > yes ? 1 : 0;
+    for (size_t c = 1; c < channels; ++c) {
+      if (x[c * pixels + i] > x[best * pixels + i]) best = c;
+    }
+    out[i] = static_cast<T>(best);
+  }
+}
+
 class Masks final : public Predictions {
  public:
   Masks(const LossSpec& loss, const PredictionContext& context)
-      : loss_(loss), names_(context.classes), masks_(static_cast<size_t>(context.rows)) {}
+      : yes_(foreground_above(loss)), names_(context.classes), masks_(static_cast<size_t>(context.rows)) {}
 
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     const HostTensor out = outputs.at(0).cast(DType::f32);
@@ -49,9 +66,13 @@ class Masks final : public Predictions {
            cat("the model's output of shape ", to_string(d), " is no mask of [B, classes, H, W]"),
            "give the task that the model is for with --task");
     classes_ = std::max<int64_t>(2, d[1]);
-    for (int64_t r = 0; r < batch.rows; ++r)
-      masks_.at(static_cast<size_t>(batch.samples[static_cast<size_t>(r)])) =
-          best_of(out.as<float>() + r * d[1] * d[2] * d[3], d[1], d[2], d[3]);
+    const int64_t width = d[1] * d[2] * d[3];
+    for (int64_t r = 0; r < batch.rows; ++r) {
+      Image mask(d[3], d[2], 1);
+      write_classes({out.as<float>() + r * width, static_cast<size_t>(width)}, static_cast<size_t>(d[1]), yes_,
+                    mask.data);
+      masks_.at(static_cast<size_t>(batch.samples[static_cast<size_t>(r)])) = std::move(mask);
+    }
   }
 
   std::vector<PredictedField> row(int64_t row) const override {
@@ -81,22 +102,7 @@ class Masks final : public Predictions {
   const Image* mask(int64_t row) const override { return &masks_[static_cast<size_t>(row)]; }
 
  private:
-  // The largest channel; of one channel yes or no, by its sigmoid or, where the loss takes these, its probability.
-  Image best_of(const float* x, int64_t channels, int64_t height, int64_t width) const {
-    Image out(width, height, 1);
-    const int64_t pixels = height * width;
-    const float yes = loss_.kind.find("prob") != std::string::npos ? 0.5f : 0.0f;
-    for (int64_t i = 0; i < pixels; ++i) {
-      int64_t best = channels == 1 ? x[i] > yes : 0;
-      for (int64_t c = 1; c < channels; ++c) {
-        if (x[c * pixels + i] > x[best * pixels + i]) best = c;
-      }
-      out.data[static_cast<size_t>(i)] = static_cast<uint8_t>(best);
-    }
-    return out;
-  }
-
-  const LossSpec loss_;
+  const float yes_;
   const std::vector<std::string> names_;
   std::vector<Image> masks_;
   int64_t classes_ = 2;
@@ -122,8 +128,7 @@ Mask label_mask(const SampleRow& r, const MaskShape& at) {
 
 class MaskError final : public PerSampleError {
  public:
-  MaskError(const LossSpec& loss, const MetricContext&)
-      : yes_(loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f) {}
+  MaskError(const LossSpec& loss, const MetricContext&) : yes_(foreground_above(loss)) {}
 
   double error(const SampleRow& r) const override {
     const std::optional<MaskShape> at = shape_of(r);
@@ -146,20 +151,12 @@ class MaskError final : public PerSampleError {
 
  private:
   Mask predicted_mask(const SampleRow& r, const MaskShape& at) const {
-    const std::span<const float> x = values_of(r);
     Mask out(at.width, at.height, 1);
-    const auto pixels = out.data.size();
-    for (size_t i = 0; i < pixels; ++i) {
-      size_t best = at.classes == 1 && x[i] > yes_ ? 1 : 0;
-      for (size_t c = 1; c < static_cast<size_t>(at.classes); ++c) {
-        if (x[c * pixels + i] > x[best * pixels + i]) best = c;
-      }
-      out.data[i] = static_cast<int16_t>(best);
-    }
+    write_classes(values_of(r), static_cast<size_t>(at.classes), yes_, out.data);
     return out;
   }
 
-  float yes_;  // one channel: above it
+  float yes_;
 };
 
 const TaskRegistration segmentation_row{{
