@@ -99,6 +99,7 @@ class FeatureChecker {
     if (!table.has(name)) return report_.problem(f.name, cat("there is no target column '", printable(name), "'"));
     const FeatureColumn column = table.column(name);
     const TargetTransform transform{target_names().value_of(*data.tables.target_transform)};
+    const TaskRule& rule = task_rule(task_);
     for (size_t r = 0; r < column.texts.size(); ++r) {
       const std::string where = table.where(static_cast<int64_t>(r), name);
       if (column.texts[r].empty()) {
@@ -106,17 +107,17 @@ class FeatureChecker {
         continue;
       }
       const std::optional<double> y = read_number(column.texts[r]);
-      if (task_rule(task_).has_numbers() && y && !transform.takes(*y))
+      if (rule.has_numbers() && y && !transform.takes(*y))
         report_.problem(where,
                         cat("the target ", column.texts[r], " is none that ", *data.tables.target_transform, " takes"));
-      if (!task_rule(task_).has_classes()) continue;
+      if (!rule.has_classes()) continue;
       const std::string label(column.texts[r]);
       ++f.labels[label];
       if (!training && !labels_.empty() && !labels_.count(label))
         report_.problem(where, cat("the label '", printable(label), "' is not in the training data"));
     }
     if (training) labels_ = f.labels;
-    if (task_rule(task_).has_numbers()) f.columns.push_back(numbers(table, name, "target"));
+    if (rule.has_numbers()) f.columns.push_back(numbers(table, name, "target"));
   }
 
   DataReport& report_;

@@ -59,7 +59,7 @@ Look look_at(const ImageStore& store, const std::string& path, const std::string
 
 class ImageChecker {
  public:
-  ImageChecker(Task task, DataReport& report) : task_(task), report_(report) {}
+  ImageChecker(Task task, DataReport& report) : rule_(task_rule(task)), report_(report) {}
 
   void folder(const RunSpec& spec, const std::string& name, bool training) {
     report_.files.emplace_back();
@@ -73,8 +73,7 @@ class ImageChecker {
       const std::vector<std::string> paths =
           image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
       std::vector<std::string> masks(paths.size());
-      if (task_rule(task_).has_masks())
-        masks = image_paths(table, *spec.data.label_column, spec.data.images.image_root);
+      if (rule_.has_masks()) masks = image_paths(table, *spec.data.label_column, spec.data.images.image_root);
       const ImageStore store(paths);
       std::vector<Look> looks(paths.size());
       const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -88,7 +87,7 @@ class ImageChecker {
       if (e.exit() != Exit::data) throw;
       report_.problem(name, e.fact());
     }
-    if (training && task_rule(task_).has_classes()) report_.check_spelling(f);
+    if (training && rule_.has_classes()) report_.check_spelling(f);
     if (training) known_ = f.labels;
   }
 
@@ -99,7 +98,7 @@ class ImageChecker {
     std::string label;
     const size_t c = table.column(*data.label_column);
     if (table.has(r, c)) label = table.is_json(r, c) ? table.json(r, c) : table.text(r, c);
-    if (task_rule(task_).has_classes()) {
+    if (rule_.has_classes()) {
       if (label.empty()) report_.problem(table.where(r), "there is no label");
       ++f.labels[label];
       if (!training && !known_.empty() && !known_.count(label))
@@ -109,7 +108,7 @@ class ImageChecker {
     const auto [seen, fresh] = (training ? training_ : validation_).emplace(look.sum, std::pair{label, table.where(r)});
     if (!fresh) {
       ++f.duplicates;
-      if (!task_rule(task_).has_masks() && seen->second.first != label)
+      if (!rule_.has_masks() && seen->second.first != label)
         report_.problem(table.where(r), cat("the image of ", seen->second.second, " has another label here"));
     }
     if (!training) report_.in_both += training_.count(look.sum) > 0;
@@ -141,7 +140,7 @@ class ImageChecker {
     out.largest = size(looks.back());
   }
 
-  Task task_;
+  const TaskRule& rule_;
   DataReport& report_;
   std::map<std::string, int64_t> known_;
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // sum: label, place
