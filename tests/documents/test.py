@@ -9,19 +9,18 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), ROOT / "bench/README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("models/*/README.md")])
+sys.path.insert(0, str(ROOT / "tests"))
+import language  # noqa: E402
+
+FOLDERS = "base graph backend ops importer models precision data trainer run tools bench".split()
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(page for f in FOLDERS for page in (ROOT / f).rglob("README.md"))])
 BANNED = {
-    r"\bspelled out\b": "unfused, expanded, written as single operators",
-    r"\btold apart\b": "distinguished",
+    **language.BANNED,
     r"\bdrawn weights\b": "random weights",
     r"\b(?:of its own|of their own|of one's own)\b": "own, separate",
     r"\blies? (?:in|beside|before|behind)\b": "is stored in, is beside",
     r"\bbehind\b": "after",
-    r"\bis told\b": "is notified, receives",
-    r"\b\w+(?:lis|nis|mis)(?:e|es|ed|ing|ation)\b": "American spelling: -ize",
-    r"\b(?:behaviour|colour|neighbour|labelled|modelling)\w*": "American spelling",
 }
-SPELLED_WITH_S = {"promise", "promises", "premise", "premises", "otherwise", "surmise"}
 
 
 def heading_ids(page):
@@ -68,10 +67,8 @@ def long_prose(page):
 def banned_phrases(page):
     for number, line in prose_lines(page):
         text = re.sub(r"`[^`]*`", "", line)
-        for pattern, better in BANNED.items():
-            for found in re.finditer(pattern, text, re.I):
-                if found.group(0).lower() not in SPELLED_WITH_S:
-                    yield f"line {number}: '{found.group(0)}' (better: {better})"
+        for found, better in language.banned_phrases(text, BANNED):
+            yield f"line {number}: '{found}' (better: {better})"
 
 
 def main():

@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import language  # noqa: E402
+
 MODULES = "base graph backend ops importer models precision data trainer run tools".split()
 MOST_LINES, MOST_OF_FUNCTION, OPENING_FROM = 400, 60, 80
 
@@ -20,17 +23,13 @@ TABLES = {"own_flags", "operator_name", *(f"{group}_settings" for group in
 # Kernels whose stages share registers: a call between them would have to pass a dozen values.
 NOT_YET_SPLIT = {"ops/cuda/add_norm.cu:operator", "ops/cuda/attention_tiles_grad.cuh:operator"}
 BANNED = {
+    **language.BANNED,
     r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|Behind|Beside) ": "begin with the noun or verb",
-    r"\b(?:is|are|was|were) told\b": "is notified, receives",
     r"\bnobody\b": "no one; say who does or does not",
-    r"\bspelled out\b": "unfused, expanded",
-    r"\btold apart\b": "distinguished",
     r"\brooms?\b": "module",
     r"\bworth a (?:word|line)\b": "say when it is printed",
-    r"\b\w+(?:lis|nis|mis)(?:e|es|ed|ing|ation)\b": "American spelling: -ize",
-    r"\b(?:behaviour|colour|neighbour|labelled|modelling|centre|grey)\w*": "American spelling",
+    r"\b(?:centre|grey)\w*": "American spelling",
 }
-SPELLED_WITH_S = {"promise", "promises", "promised", "premise", "premises", "otherwise", "surmise", "raise"}
 
 
 def sources():
@@ -81,12 +80,9 @@ def faults(name):
     for number, text in comments(lines):
         continued, previous = previous == number - 1, number
         plain = re.sub(r"`[^`]*`|\"[^\"]*\"", "", text)
-        for pattern, better in BANNED.items():
-            if pattern.startswith("^") and continued:
-                continue
-            for found in re.finditer(pattern, plain, re.I if not pattern.startswith("^") else 0):
-                if found.group(0).lower() not in SPELLED_WITH_S:
-                    yield f"line {number}: '{found.group(0).strip()}' (better: {better})"
+        patterns = {p: b for p, b in BANNED.items() if not (continued and p.startswith("^"))}
+        for found, better in language.banned_phrases(plain, patterns):
+            yield f"line {number}: '{found}' (better: {better})"
 
 
 def main():
