@@ -90,8 +90,8 @@ def text(rows, index, facts, torch_version):
         *table(rows),
         "",
         *common.prose(
-            "fit, held-out: rules about what is a weight may be fitted to the first half of the architectures (by a hash of the name). The second "
-            "half is only for testing.",
+            "Two halves. The rules that find weights may be fitted to the first half of the architectures (column \"fit\"). The second half "
+            "(column \"held-out\") is only for testing. A hash of the name selects.",
             "* ",
         ),
         *common.prose("Every element of every parameter has a distinct value. So it is known which tensors of a file are parameters.", "* "),

@@ -1,5 +1,5 @@
-// Fingerprint of a SourceGraph: FNV-1a over names, operators, attributes and edges, with explicit little-endian
-// numbers, so that all machines agree. Changing what is hashed invalidates recorded plans.
+// Fingerprint of a SourceGraph: FNV-1a over names, operators, attributes and edges. Numbers are hashed as little-endian
+// bytes, so all machines compute the same fingerprint. A change of the hashed fields invalidates recorded plans.
 #include <cinttypes>
 #include <cstdio>
 #include <type_traits>

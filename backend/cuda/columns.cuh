@@ -170,7 +170,7 @@ namespace amp::cuda {
 template <class Body>
 struct MinBlocks<ColumnKernel<Body>> : MinBlocks<Body> {};
 
-// Joins the results of the splits in a launch of its own.
+// Joins the results of the splits in a separate launch.
 template <class Body>
 struct JoinSplits {
   using Value = typename Body::Value;

@@ -1,5 +1,5 @@
-// Records launches as a CUDA graph, with a fallback if that fails. The driver's calls are behind an interface, so that
-// tests need no driver.
+// Records launches as a CUDA graph. If recording fails, the launches run one by one. An interface hides the driver, so
+// that tests need none.
 #pragma once
 
 #include <functional>

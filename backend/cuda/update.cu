@@ -117,18 +117,18 @@ class Update final : public DeviceUpdate {
 
   std::optional<UpdateState> take(bool wait) override {
     drain();
-    if (told_.empty() && wait && asked_ > read_) {
+    if (reports_.empty() && wait && asked_ > read_) {
       d_.synchronize();
       drain();
-      check(!told_.empty(), "a step's report did not arrive");
+      check(!reports_.empty(), "a step's report did not arrive");
     }
-    if (told_.empty()) return {};
-    const UpdateState s = told_.front();
-    told_.pop_front();
+    if (reports_.empty()) return {};
+    const UpdateState s = reports_.front();
+    reports_.pop_front();
     d_.heed(s.index_flag);
     return s;
   }
-  int64_t pending() const override { return asked_ - read_ + static_cast<int64_t>(told_.size()); }
+  int64_t pending() const override { return asked_ - read_ + static_cast<int64_t>(reports_.size()); }
 
   UpdateState state() override {
     UpdateState s;
@@ -280,7 +280,7 @@ class Update final : public DeviceUpdate {
   void drain() {
     const int64_t seen = *seen_;
     std::atomic_thread_fence(std::memory_order_acquire);
-    for (; read_ < seen; ++read_) told_.push_back(static_cast<const UpdateState*>(ring_.get())[read_ % kRing]);
+    for (; read_ < seen; ++read_) reports_.push_back(static_cast<const UpdateState*>(ring_.get())[read_ % kRing]);
   }
 
   void launch_all() {
@@ -384,8 +384,8 @@ class Update final : public DeviceUpdate {
   std::vector<Quantized> quantized_;  // replaces m_ and v_
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
-  bool by_shards_ = false;        // gradients are inspected shard by shard
-  std::deque<UpdateState> told_;  // reports read but not yet taken
+  bool by_shards_ = false;           // gradients are inspected shard by shard
+  std::deque<UpdateState> reports_;  // read from the ring, not yet returned by a call
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;
 };

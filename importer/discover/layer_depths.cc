@@ -176,18 +176,18 @@ class Depths {
 
   int depth_outside(int v) const {
     const std::vector<int> nodes = entries(v);
-    int behind = 0, before = 0;  // 0: not after, or not before, any stack
+    int after = 0, before = 0;   // layers up to the end; 0: the parameter is not after (before) any stack
     const Stack* end = nullptr;  // the stack after whose last layer the parameter is used
     for (const Stack& s : stacks_) {
       const int l = level(s, nodes);
-      if (l >= 0 && (behind == 0 || s.size() - l < behind)) {
-        behind = s.size() - l;
-        end = behind == 1 ? &s : nullptr;
+      if (l >= 0 && (after == 0 || s.size() - l < after)) {
+        after = s.size() - l;
+        end = after == 1 ? &s : nullptr;
       }
       if (l < 0 && s.upstream[static_cast<size_t>(v)]) before = std::max(before, s.size() + 1);
     }
-    if (behind == 0) return before;
-    return behind > 1 || before > 0 || normalizes(v, *end) ? behind : 0;
+    if (after == 0) return before;
+    return after > 1 || before > 0 || normalizes(v, *end) ? after : 0;
   }
 
   // "vit.layernorm.weight" normalizes "vit.encoder.layer"; "head.norm.weight" and "fc_norm.weight" normalize no stack.

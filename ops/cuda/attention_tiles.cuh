@@ -108,8 +108,8 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(column + e / 4 * 8 + (e & 1), row + (e & 2) * 4)} << e;
       return kept;
     }
-    // The lanes of four neighboring rows share four Philox blocks. Each computes the block of its own number, as x[f].v
-    // counts, and takes its row's bit from all of them.
+    // The lanes of four neighboring rows share four Philox blocks. Each lane computes one block, chosen by its row
+    // modulo 4 in the order of x[f].v, and takes its row's bit from all four.
     const int mine = tile_row() & 3;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(column + f * 8 + (mine & 1), (row + (mine & 2) * 4) / 4);

@@ -76,8 +76,8 @@ struct Mean {
     }
     store(dx, i, sum);
   }
-  // All samples lie beyond the neighbors of element i. (Those before the first element count as it, those behind the
-  // last one too.)
+  // Whether all samples are more than two elements away from element i. The margin covers samples just outside of the
+  // axis, which count as its first or last element.
   DEV static bool away(float start, float bin, int64_t bins, int64_t i) {
     const float other = start + bin * static_cast<float>(bins), low = start < other ? start : other,
                 high = start < other ? other : start;

@@ -20,7 +20,7 @@ namespace {
 // Positions of one axis. The axis is counted from the last one, which is the same number for operands that
 // broadcast.
 struct Part {
-  size_t behind = 0;  // number of axes after it
+  size_t axes_after = 0;
   int64_t start = 0, step = 1, count = 0;
   bool operator==(const Part&) const = default;
 };
@@ -63,7 +63,7 @@ class Bubbler {
   void want(ValueId v, const Demand& d) {
     if (v) demand(v).join(d);
   }
-  static size_t axis_of(const Dims& d, const Part& p) { return d.size() - 1 - p.behind; }
+  static size_t axis_of(const Dims& d, const Part& p) { return d.size() - 1 - p.axes_after; }
 
   // A slice of one axis, which is neither the outermost (samples) nor the last.
   std::optional<Part> part_of(const Node& n) const {
@@ -87,21 +87,21 @@ class Bubbler {
     if (is_elementwise(n)) {
       for (size_t i = 0; i < n.in.size(); ++i) {
         const Dims& x = n.in[i] ? dims(n.in[i]) : Dims{};
-        cut[i] = x.size() > p.behind && x[axis_of(x, p)] == y[axis] && y[axis] != 1;
+        cut[i] = x.size() > p.axes_after && x[axis_of(x, p)] == y[axis] && y[axis] != 1;
       }
       return cut;
     }
     cut[0] = true;
     if (n.op->name == "MatMul") {
-      const bool rows = n.attrs.i("transA", 0) == 0 && dims(n.in[1]).size() == 2 && p.behind > 0;
+      const bool rows = n.attrs.i("transA", 0) == 0 && dims(n.in[1]).size() == 2 && p.axes_after > 0;
       if (rows && dims(n.in[0]).size() == y.size()) return cut;
     } else if (n.op->name == "LayerNorm") {
-      int64_t behind = 1;
-      for (size_t k = axis + 1; k < y.size(); ++k) behind *= y[k];
+      int64_t inner = 1;  // elements after the axis
+      for (size_t k = axis + 1; k < y.size(); ++k) inner *= y[k];
       const bool statistics = std::any_of(n.out.begin() + 1, n.out.end(), [&](ValueId v) {
         return v && demands_[static_cast<size_t>(v.index)].kind != Demand::none;
       });
-      if (behind % n.attrs.i("n", 1) == 0 && !statistics) return cut;
+      if (inner % n.attrs.i("n", 1) == 0 && !statistics) return cut;
     } else if (n.op->name == "Dropout") {
       // An element keeps its index within the sample, so its random bits do not change.
       if (axis == 1 && p.start == 0 && p.step == 1 && n.attrs.i("rows", 1) == y[0]) return cut;

@@ -124,7 +124,7 @@ class FailureDetector::Channel {
           p.error = line.value("error", "");
           p.failed_at = now;
         }
-        if (line.contains("lost") && told_.empty()) told_ = line.value("lost", "");
+        if (line.contains("lost") && reported_.empty()) reported_ = line.value("lost", "");
         if (line.contains("stop")) stop_ = line.value("stop", 0);
       }
     }
@@ -146,8 +146,8 @@ class FailureDetector::Channel {
 
   // Checks all peers. True: a rank is lost and all processes have been notified.
   bool look_around(double now) {
-    if (!told_.empty()) {
-      on_lost_.leave(lost(told_));
+    if (!reported_.empty()) {
+      on_lost_.leave(lost(reported_));
       return true;
     }
     for (const Peer& p : peers_) {
@@ -194,7 +194,7 @@ class FailureDetector::Channel {
   std::atomic<bool> stopped_{false}, quiet_{false};
   std::mutex mutex_;  // guards the sockets
   std::vector<Peer> peers_;
-  std::string told_;
+  std::string reported_;
   int stop_ = 0;  // a signal that another process received
   double asked_at_ = 0;
   bool passed_on_ = false;

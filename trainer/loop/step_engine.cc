@@ -102,8 +102,8 @@ void StepEngine::submit(const StepInput& w, const LossAccumulator& counted) {
     update_->average_curvature();
   }
   launch(w, before, *update_);
-  if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
-  told_copies_ = session_.copies().size();
+  if (session_.copies().size() != known_copies_) update_->set_copies(session_.copies().copies());
+  known_copies_ = session_.copies().size();
   if (optimizer_.sam_rho > 0) second_pass(w, before);
   if (w.inject_overflow) session_.device().upload(session_.grads(), &kOverflow, sizeof kOverflow);
   update_->apply();

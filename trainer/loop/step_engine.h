@@ -128,7 +128,7 @@ class StepEngine {
   std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // moments of all ranks
   std::map<std::string, HostTensor> of_others_;          // local steps: moments of the other ranks, by name
   std::deque<Asked> asked_;
-  size_t told_copies_ = 0;  // number of 16-bit copies passed to update_; the Program of a new bucket may add some
+  size_t known_copies_ = 0;  // number of 16-bit copies passed to update_; the Program of a new bucket may add some
 };
 
 // Returns the description of a run's update that a device needs.

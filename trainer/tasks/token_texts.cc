@@ -32,7 +32,7 @@ class TokenTextMetrics final : public ClassMetrics {
 
 class TextLosses final : public Predictions {
  public:
-  // ahead: places from the output to the token that it foretells
+  // ahead: positions from an output to the token that it predicts
   TextLosses(const PredictionContext& context, int64_t ahead)
       : ahead_(ahead),
         sums_(static_cast<size_t>(context.rows)),
@@ -89,7 +89,7 @@ class TextLosses final : public Predictions {
   std::span<const int64_t> rows_;  // of samples
 };
 
-// -log softmax(x)[at]; of any vocabulary, so in loops that compilers vectorise.
+// Returns -log softmax(x)[at] in fp32. Vocabularies are large, so the loops are written for vectorization.
 double token_loss(std::span<const float> x, size_t at) {
   float top = x[0], sum = 0;
 #pragma omp simd reduction(max : top)
@@ -144,7 +144,7 @@ class TokenLossError final : public PerSampleError {
     }
   }
 
-  size_t ahead_;  // places from the output to the token that it foretells
+  size_t ahead_;  // positions from an output to the token that it predicts
 };
 
 }  // namespace

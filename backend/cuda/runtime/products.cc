@@ -285,7 +285,7 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
   };
 }
 
-// Has a plan of its own, because the plan contains the address of the epilogue's operand.
+// Each object needs a separate plan: the plan contains the address of the epilogue's operand.
 class Products::WithEpilogue final : public LibraryProduct {
  public:
   WithEpilogue(Products& products, std::shared_ptr<Plan> plan, std::string key)
