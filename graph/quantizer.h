@@ -5,7 +5,8 @@
 namespace amp {
 
 // The index of the data input; other inputs are scale, zero point and bounds.
-inline constexpr const char* kQuantizerData = "quantizer_data";
+// The spelling is part of the fingerprints of recorded plans (precision/fingerprint.cc).
+inline constexpr const char* kQuantizerData = "quantiser_data";
 // On a quantizer's Round: the gradient passes unchanged.
 inline constexpr const char* kStraightThrough = "straight_through";
 

@@ -136,7 +136,7 @@ class Writer {
     }
     const std::string missing = node("IsNaN", {in}, in + "_missing");
     std::string x = node("Where", {missing, number(in + "_fill", c.fill), in}, in + "_filled");
-    x = node("Sub", {x, number(in + "_mean", c.mean)}, in + "_centered");
+    x = node("Sub", {x, number(in + "_mean", c.mean)}, in + "_centred");
     x = node("Div", {x, number(in + "_scale", c.scale)}, in + "_scaled");
     made_.push_back({cast(x, TensorProto::FLOAT, in + "_number"), cast(missing, TensorProto::FLOAT, in + "_na")});
   }

@@ -258,7 +258,7 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
       const std::string name = c < names.size()    ? names[c]
                                : c < values.size() ? cat("class ", c, " (pixels of ", values[c], ")")
                                                    : cat("class ", c);
-      out["classes"].push_back({{"name", cut(name, 80)}, {"color", hex_color(c)}});
+      out["classes"].push_back({{"name", cut(name, 80)}, {"colour", hex_color(c)}});
     }
   }
   FileWriter file(folder + "/" + kSamplesFile);

@@ -136,7 +136,7 @@ function overlays(samples) {
     list = (list || []).filter(x => isPicture(x.predicted_mask));
     if (!list.length) return;
     const s = section(title, true, note), legend = el("div", undefined, "legend"), box = el("div", undefined, "masks");
-    for (const c of samples.classes || []) { const i = el("span"), k = el("span", undefined, "key"); k.style.background = (c.color ?? c.colour); i.append(k, c.name); legend.append(i); }
+    for (const c of samples.classes || []) { const i = el("span"), k = el("span", undefined, "key"); k.style.background = c.colour; i.append(k, c.name); legend.append(i); }
     s.append(legend, box);
     for (const x of list) {
       const f = el("figure"), layers = el("div", undefined, "layers");
