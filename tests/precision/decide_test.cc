@@ -162,9 +162,9 @@ TEST_CASE("the integers of a quantizer are not computed with in 16 bits") {
     const s = 0.25
     const low = -8.0
     const high = 7.0
-    q1 = Div{quantizer_data=0}(W, s)
-    q2 = Round{quantizer_data=0,straight_through=1}(q1)
-    q3 = Clip{quantizer_data=0}(q2, low, high)
+    q1 = Div{quantiser_data=0}(W, s)
+    q2 = Round{quantiser_data=0,straight_through=1}(q1)
+    q3 = Clip{quantiser_data=0}(q2, low, high)
     t = Transpose(q3)
     product = MatMul(x, t)
     y = Mul(product, s)
