@@ -34,7 +34,7 @@ bool HostArena::reserve(int64_t bytes) {
 
 void HostArena::grow(int64_t bytes) {
   if (bytes <= blocks_.back().bytes) return;
-  const char* hint = "use a smaller --batch_size with --gradient_accumulation_steps, or a smaller --max_seq_len";
+  const char* hint = "use a smaller `batch_size` with `gradient_accumulation_steps`, or a smaller `max_seq_len`";
   const int64_t machine = memory_limit_bytes();
   if (bytes > machine)
     fail(Exit::memory, "E_OOM", cat("a step needs ", bytes, " bytes, this process may use ", machine), hint);

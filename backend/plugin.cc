@@ -16,8 +16,8 @@ namespace amp {
 namespace fs = std::filesystem;
 
 [[noreturn]] static void unavailable(const std::string& why) {
-  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("--device cuda: ", why),
-       "use --device cpu, or --device auto to take a GPU when there is one");
+  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("`device` cuda: ", why),
+       "use `device` cpu, or `device` auto to take a GPU when there is one");
 }
 
 static std::string find_plugin() {

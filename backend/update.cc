@@ -12,6 +12,7 @@
 #include "backend/update_rules.h"
 #include "base/error.h"
 #include "base/number_text.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 
 namespace amp {
@@ -20,12 +21,12 @@ namespace {
 
 [[noreturn]] void unknown(const char* flag, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest(name, known);
-  fail(Exit::usage, "E_FLAG_VALUE", cat("--", flag, ": unknown value '", printable(name), "'"),
+  fail(Exit::usage, "E_FLAG_VALUE", cat(setting_name(flag), ": unknown value '", printable(name), "'"),
        cat(near.empty() ? "" : "did you mean '" + near + "'? ", "one of: ", join(known, ", ")));
 }
 
 void require(bool ok, const char* flag, double value, const char* range) {
-  if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat("--", flag, " is ", value), cat("give ", range));
+  if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat(setting_name(flag), " is ", value), cat("give ", range));
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
   for (const auto& [name, value] : given) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = nearest(name, names);
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args: ", rule, " has no '", printable(name), "'"),
-         names.empty() ? cat("leave --optim_args out: ", rule, " has no settings")
+    fail(Exit::usage, "E_FLAG_VALUE", cat("`optim_args`: ", rule, " has no '", printable(name), "'"),
+         names.empty() ? cat("leave `optim_args` out: ", rule, " has no settings")
                        : cat(near.empty() ? "" : "did you mean '" + near + "'? ", rule, " has: ", join(names, ", ")));
   }
   return s;
@@ -78,9 +79,9 @@ double RuleSettings::*cycled_key(const std::string& rule) {
     }
   }
   fail(Exit::usage, "E_FLAG_VALUE",
-       cat("--lr_scheduler_kwargs cycle_momentum: --optimizer ", rule,
+       cat("`lr_scheduler_kwargs` cycle_momentum: `optimizer` ", rule,
            whole ? " moves tensors as a whole" : " has neither momentum nor beta1"),
-       "leave cycle_momentum out, or --optimizer sgd, adam, adamw ...");
+       "leave cycle_momentum out, or `optimizer` sgd, adam, adamw ...");
 }
 
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
@@ -166,8 +167,8 @@ void OptimizerConfig::validate() const {
     require(k.truth ? x == 0 || x == 1 : within, flag.c_str(), x, range.c_str());
   }
   require(!s.nesterov || (rule != "sgd" && rule != "lars") || s.momentum > 0, "momentum", s.momentum,
-          "a number above 0: --nesterov needs it");
-  require(!s.nesterov || s.dampening == 0, "optim_args dampening", s.dampening, "0: --nesterov needs it");
+          "a number above 0: `nesterov` needs it");
+  require(!s.nesterov || s.dampening == 0, "optim_args dampening", s.dampening, "0: `nesterov` needs it");
   require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, "a number >= 0");
   require(max_grad_norm >= 0, "max_grad_norm", max_grad_norm, "a number >= 0 (0: no clipping)");
   for (const double decay : ema_decays) {
@@ -179,7 +180,7 @@ void OptimizerConfig::validate() const {
           cat("at most ", kMaxAverages, " decays").c_str());
   require(ema_every >= 1, "ema_every", static_cast<double>(ema_every), "a number of steps, at least 1");
   require(swa_start < 0 || ema_decays.empty(), "swa_start", static_cast<double>(swa_start),
-          "-1 (none), or leave --ema_decay out: one average is kept");
+          "-1 (none), or leave `ema_decay` out: one average is kept");
   require(swa_start < 0 || !evaluated_elsewhere(), "swa_start", static_cast<double>(swa_start),
           cat("-1: ", rule, " averages by itself").c_str());
   require(gradient_noise >= 0 && std::isfinite(gradient_noise), "gradient_noise", gradient_noise,
@@ -193,17 +194,17 @@ void OptimizerConfig::validate() const {
   with_element(rule, settings,
                [&]<class Element>(Element) { quantizes = kQuantizes<Element> && Element::moments <= 2; });
   if (quantized() && !quantizes)
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_bits 8: ", rule, " keeps its moments in 32 bits"),
-         "--optimizer adam, adamw (without amsgrad) or lion");
+    fail(Exit::usage, "E_FLAG_VALUE", cat("`optim_bits` 8: ", rule, " keeps its moments in 32 bits"),
+         "`optimizer` adam, adamw (without amsgrad) or lion");
   require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
   if (!sharded()) return;
   const char* const why = whole() || rule_measures(rule, settings) ? " looks at tensors as a whole"
                           : evaluated_elsewhere()                  ? " is evaluated at an average of its own"
-                          : quantized()                            ? " keeps its moments by blocks (--optim_bits 8)"
+                          : quantized()                            ? " keeps its moments by blocks (`optim_bits` 8)"
                                                                    : nullptr;
   if (why)
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--shard_optimizer: ", rule, why),
-         "leave it out, or --optimizer adamw, sgd ...");
+    fail(Exit::usage, "E_FLAG_VALUE", cat("`shard_optimizer`: ", rule, why),
+         "leave it out, or `optimizer` adamw, sgd ...");
 }
 
 }  // namespace amp

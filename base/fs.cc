@@ -38,8 +38,8 @@ void storage_error(const std::string& what, const std::string& path, int code, i
     if (left >= 0) fact += cat(", ", with_thousands(left), " bytes free");
   }
   std::string hint = "see the system's reason above; what was complete before is untouched";
-  if (full) hint = "free some space (a quota or file size limit counts too) or write elsewhere (--output_dir, --out)";
-  if (code == EACCES || code == EPERM || code == EROFS) hint = "write where this user may (--output_dir, --out)";
+  if (full) hint = "free some space (a quota or file size limit counts too) or write elsewhere (`output_dir`, `out`)";
+  if (code == EACCES || code == EPERM || code == EROFS) hint = "write where this user may (`output_dir`, `out`)";
   fail(Exit::storage, "E_WRITE", fact, hint);
 }
 
@@ -192,7 +192,7 @@ DirLock::DirLock(const std::string& dir) {
       const std::string name = holder(fd_);
       ::close(std::exchange(fd_, -1));
       fail(Exit::locked, "E_LOCKED", cat("'", printable(dir), "' is in use by ", name),
-           "wait for it or stop it, or choose another --output_dir; the lock ends with its holder");
+           "wait for it or stop it, or choose another `output_dir`; the lock ends with its holder");
     }
     // If the file was removed between open() and flock(), the lock protects nothing: try again.
     struct stat mine, there;

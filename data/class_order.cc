@@ -119,11 +119,11 @@ class Decision {
     const int64_t size = e_.head > 0 ? e_.head : e_.new_size, names = static_cast<int64_t>(e_.asked.size());
     std::set<std::string> once(e_.asked.begin(), e_.asked.end());
     if (once.size() < e_.asked.size())
-      fail(Exit::usage, "E_LABELS", cat("--labels names a class twice: ", some_of(e_.asked)), "name each class once");
+      fail(Exit::usage, "E_LABELS", cat("`labels` names a class twice: ", some_of(e_.asked)), "name each class once");
     if (size > 0 && names != size)
-      fail(Exit::usage, "E_LABELS", cat("--labels names ", names, " classes, the head has ", size),
+      fail(Exit::usage, "E_LABELS", cat("`labels` names ", names, " classes, the head has ", size),
            "name every class of the head, in the order of its outputs");
-    take(e_.asked, "--labels", true);
+    take(e_.asked, "`labels`", true);
   }
 
   // Returns the first known names whose count equals the head's size. The first names of another size are kept in
@@ -155,7 +155,7 @@ class Decision {
     if (numbers && by_number(*numbers)) return;
     if (misfit_)
       fail(Exit::usage, "E_LABELS", misfit() + ": which output is which class is not known",
-           cat(name_them(), "; --num_labels N (of another size) makes a new head"));
+           cat(name_them(), "; `num_labels` N (of another size) makes a new head"));
     if (!e_.may_guess)
       fail(Exit::usage, "E_LABELS",
            cat("the model names no classes, and the data's labels are texts: ", some_of(labels_)), name_them());
@@ -166,7 +166,7 @@ class Decision {
     if (!e_.numbered)
       out_.warnings.push_back(
           "W_CLASS_ORDER: neither the model nor a config.json beside it says which output is which class: the data's "
-          "labels are taken in natural order; if the head was trained on another order, give it with --labels");
+          "labels are taken in natural order; if the head was trained on another order, give it with `labels`");
   }
 
   // Handles models whose number of classes is not known.
@@ -178,7 +178,7 @@ class Decision {
     if (!labels_.empty())
       fail(Exit::usage, "E_LABELS",
            cat("the model names no classes, and the data's labels are texts: ", some_of(labels_)),
-           "name the classes in the order of the model's outputs: --labels a,b,c, or a file with a name a line");
+           "name the classes in the order of the model's outputs: `labels` a,b,c, or a file with a name a line");
   }
 
   // Takes whole numbers as ids if the head has an output for each of them, or if they are 1 to N for a head of N.
@@ -194,11 +194,11 @@ class Decision {
       fail(Exit::usage, "E_LABELS",
            cat("the head has ", n, " classes, 0 to ", n - 1, " by number, and the data's labels go from ", low, " to ",
                high, " without all of 1 to ", n),
-           cat("if they count from one, say so by naming every class: --labels 1,2,3 up to ", n,
-               "; if the head is for other classes, --num_labels N makes a new one"));
+           cat("if they count from one, say so by naming every class: `labels` 1,2,3 up to ", n,
+               "; if the head is for other classes, `num_labels` N makes a new one"));
     take(numbered_names(numbers, 1, n), "whole numbers counted from one", true);
     out_.warnings.push_back(cat("W_CLASS_ORDER: the labels are all of 1 to ", n, " and the head has ", n,
-                                " classes: label 1 is taken as the first output (--labels gives another order)"));
+                                " classes: label 1 is taken as the first output (`labels` gives another order)"));
     return true;
   }
 
@@ -213,7 +213,7 @@ class Decision {
     if (labels_.empty() || seen.size() == all) return;
     out_.notes.push_back(
         cat("the data hold ", seen.size(), " of the head's ", all, " classes",
-            nameless_head ? cat("; --num_labels ", seen.size(), " makes a new head of these alone") : std::string()));
+            nameless_head ? cat("; `num_labels` ", seen.size(), " makes a new head of these alone") : std::string()));
   }
 
   [[noreturn]] void other_classes() const {
@@ -221,20 +221,20 @@ class Decision {
     fail(Exit::usage, "E_NUM_LABELS",
          cat("the data's labels are none of the head's ", out_.classes.size(), " classes: ", some_of(labels_),
              "; the head has ", some_of(out_.classes.names), " (", out_.source, ")"),
-         as_many ? cat("--labels ", join(labels_, ","),
+         as_many ? cat("`labels` ", join(labels_, ","),
                        " trains the head that is there under these names, in the order "
-                       "of its outputs; --head classification adds a new one on top")
-                 : cat("--num_labels ", labels_.size(),
+                       "of its outputs; `head` classification adds a new one on top")
+                 : cat("`num_labels` ", labels_.size(),
                        " replaces the head by a new one; if the head does have the "
-                       "data's classes, --labels names them in the order of its outputs"));
+                       "data's classes, `labels` names them in the order of its outputs"));
   }
 
   [[noreturn]] void other_number() const {
     fail(Exit::usage, "E_NUM_LABELS",
          cat("the model's head has ", e_.head, " classes without names, the data have ", labels_.size(),
              " labels: ", some_of(labels_)),
-         cat("--num_labels ", labels_.size(),
-             " replaces the head by a new one; --labels names the classes of the "
+         cat("`num_labels` ", labels_.size(),
+             " replaces the head by a new one; `labels` names the classes of the "
              "head that is there, in the order of its outputs"));
   }
 
@@ -244,12 +244,12 @@ class Decision {
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);
     if (numbers && numbers->begin()->first >= 0) return;
     fail(Exit::usage, "E_LABELS", cat("the classes have an order that the labels do not tell: ", some_of(labels_)),
-         "name them from the lowest to the highest: --labels low,middle,high");
+         "name them from the lowest to the highest: `labels` low,middle,high");
   }
 
   std::string name_them() const {
     return cat("name the ", e_.head,
-               " classes in the order of the model's outputs: --labels a,b,c, or a file with a "
+               " classes in the order of the model's outputs: `labels` a,b,c, or a file with a "
                "name a line");
   }
 

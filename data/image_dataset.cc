@@ -52,7 +52,7 @@ Mask read_mask(const std::string& path, const MaskValues& values) {
            cat("'", printable(path), "': a pixel with the value ", int{image.data[i]}, " at row ",
                static_cast<int64_t>(i) / out.width, ", column ", static_cast<int64_t>(i) % out.width,
                " is none of the classes' values"),
-           "--mask_values lists the values by class; --mask_ignore N names one that counts for nothing");
+           "`mask_values` lists the values by class; `mask_ignore` N names one that counts for nothing");
   }
   return out;
 }
@@ -143,7 +143,7 @@ void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
   fail(Exit::data, "E_DATA_LABEL",
        cat("'", printable(files_->masks[sample]), "': the pixel at row ", i / mask.width, ", column ", i % mask.width,
            " is of class ", *beyond, ", the model has ", classes, " classes"),
-       "--mask_values lists the pixels' values by class; --mask_ignore N names one that counts for nothing");
+       "`mask_values` lists the pixels' values by class; `mask_ignore` N names one that counts for nothing");
 }
 
 namespace {
@@ -183,8 +183,8 @@ void ImageDataset::check_sizes(const std::vector<ImageSample>& made, std::span<c
   const ImageInput& in = options().input;
   const Image& first = made.front().image;
   const std::string hint =
-      "make all of one size: \"resize H,W\", or \"resize N | center_crop N\", in --transforms and "
-      "--eval_transforms";
+      "make all of one size: \"resize H,W\", or \"resize N | center_crop N\", in `transforms` and "
+      "`eval_transforms`";
   for (size_t i = 0; i < made.size(); ++i) {
     const Image& image = made[i].image;
     const std::string which = cat("'", printable(files_->paths[static_cast<size_t>(samples[i])]), "' is ", image.width,

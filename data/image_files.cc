@@ -139,9 +139,9 @@ void refuse_parts(const std::string& folder, bool masks) {
   if (train.empty() || other.empty() || !(others_only || nested || masks)) return;
   fail(Exit::data, "E_DATA_FOLDER",
        cat("'", printable(folder), "' holds ", join(parts, ", "), ": parts of a data set, whose names are no classes"),
-       cat("--train ", printable(train), " --val ", printable(other),
-           masks ? ", and so with --train_masks and --val_masks"
-                 : "; if they are classes, give a table with --image_column"));
+       cat("`train` ", printable(train), " `val` ", printable(other),
+           masks ? ", and so with `train_masks` and `val_masks`"
+                 : "; if they are classes, give a table with `image_column`"));
 }
 
 }  // namespace
@@ -182,8 +182,8 @@ void add_class_folders(const std::string& folder, TableBuilder& out, std::vector
     fail(Exit::data, "E_DATA_EMPTY",
          cat("'", printable(folder), "' holds no class folders",
              n ? cat(", but ", n, n == 1 ? " image" : " images") : std::string()),
-         n ? "put the images of each class into a folder of its name; or give a table with --image_column, or masks "
-             "with --train_masks"
+         n ? "put the images of each class into a folder of its name; or give a table with `image_column`, or masks "
+             "with `train_masks`"
            : cat("a folder for each class with its images in it: ", image_kinds()));
   if (n)
     notes.push_back(cat("'", printable(folder), "': ", with_thousands(n), n == 1 ? " image is" : " images are",
@@ -282,7 +282,7 @@ std::vector<std::string> image_paths(const Table& table, const std::string& colu
     out.push_back(listed ? std::string(text) : (base / fs::path(text)).string());
     if (listed || path_exists(out.back())) continue;
     fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(r), ": there is no file '", printable(out.back()), "'"),
-         "paths are looked for beside the table, or in --image_root FOLDER");
+         "paths are looked for beside the table, or in `image_root` FOLDER");
   }
   return out;
 }

@@ -38,7 +38,7 @@ void join_label_columns(Table& table, const std::string& names) {
              cat(table.where(r, columns[i]), ": ",
                  text ? cat("'", printable(table.text(r, columns[i])), "'") : std::string("nothing"), " in column '",
                  printable(labels[i]), "'; the columns of labels hold 0 or 1"),
-             "correct the row; one column of class names: --label_column NAME");
+             "correct the row; one column of class names: `label_column` NAME");
       if (*has) list.push_back(labels[i]);
     }
     lists.push_back(list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

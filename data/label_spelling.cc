@@ -140,7 +140,7 @@ void trim_labels(Table& table, const std::string& column) {
   table.replace(c, shorter);
   table.add_note(cat(table.name(), ": ", with_thousands(rows), rows == 1 ? " label has" : " labels have",
                      " spaces around, which are dropped: '", printable(shorter.begin()->first), "' is read as '",
-                     printable(shorter.begin()->second), "' (--trim_labels false keeps them)"));
+                     printable(shorter.begin()->second), "' (`trim_labels` false keeps them)"));
 }
 
 std::vector<std::string> suspicious_labels(const std::vector<std::string>& labels) {
@@ -162,7 +162,7 @@ std::vector<std::string> suspicious_labels(const std::vector<std::string>& label
     std::string names, flags;
     for (const std::string& label : same) {
       names += cat(names.empty() ? "'" : ", '", printable(label), "'");
-      if (label != same.back()) flags += cat(" --label_map '", printable(label), "=", printable(same.back()), "'");
+      if (label != same.back()) flags += cat(" `label_map` '", printable(label), "=", printable(same.back()), "'");
     }
     out.push_back(cat("the labels ", names, " differ only in capital letters or spaces and are ", same.size(),
                       " classes;", flags, " makes them one"));
@@ -171,7 +171,7 @@ std::vector<std::string> suspicious_labels(const std::vector<std::string>& label
     out.push_back(cat("... and ", more, " groups more of labels that differ only in capital letters or spaces"));
   if (lists > 0 && 2 * lists > static_cast<int64_t>(labels.size()))
     out.push_back(cat("labels read like lists, as '", printable(labels.front()),
-                      "': each combination is a class of its own; --task multilabel reads their elements"));
+                      "': each combination is a class of its own; `task` multilabel reads their elements"));
   return out;
 }
 

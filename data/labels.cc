@@ -50,7 +50,7 @@ std::vector<std::string> find_classes(const Table& table, const std::string& col
     fail(Exit::data, "E_DATA_LABEL",
          cat(table.name(), ":1: all ", table.rows(), " rows have the label '", printable(out[0]), "' in column '",
              printable(column), "': there is nothing to tell apart"),
-         "check --label_column, or whether the file was cut or sorted by label");
+         "check `label_column`, or whether the file was cut or sorted by label");
   }
   return out;
 }
@@ -65,8 +65,8 @@ void refuse_label(const std::string& what, const ClassNames& classes) {
     fail(
         Exit::data, "E_DATA_LABEL_NEW",
         cat(what, " is none of the classes of the model's head; its ", classes.size(), " classes are: ", list),
-        "correct the row; --label_map OLD=NEW reads a label as another; --labels names the head's classes in the order "
-        "of its outputs; --num_labels N (of another size) or --head classification makes a new head");
+        "correct the row; `label_map` OLD=NEW reads a label as another; `labels` names the head's classes in the order "
+        "of its outputs; `num_labels` N (of another size) or `head` classification makes a new head");
   fail(Exit::data, "E_DATA_LABEL_NEW", cat(what, " is not known; the ", classes.size(), " known labels are: ", list),
        "labels come from the training data; correct the row or add such rows to the training data");
 }
@@ -184,7 +184,7 @@ std::vector<std::vector<std::string>> label_sets(const Table& table, const std::
 std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets) {
   std::unordered_set<std::string> names;
   for (const auto& row : sets) names.insert(row.begin(), row.end());
-  if (names.empty()) fail(Exit::data, "E_DATA_LABEL", "no row has a label", "check --label_column");
+  if (names.empty()) fail(Exit::data, "E_DATA_LABEL", "no row has a label", "check `label_column`");
   std::vector<std::string> out(names.begin(), names.end());
   sort_naturally(out);
   return out;
@@ -224,7 +224,7 @@ std::vector<float> label_numbers(const Table& table, const std::string& column) 
     const auto v = finite_number(text);
     if (!v)
       fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"),
-           "correct it or remove the row; is --task classification meant?");
+           "correct it or remove the row; is `task` classification meant?");
     out.push_back(*v);
   }
   return out;

@@ -45,7 +45,7 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, AnswersAre
                    " of its context"));
     }
     if (answers == AnswersAre::given && q.answers.empty())
-      refuse("has no answer", "questions without an answer (SQuAD 2.0) need --version_2_with_negative");
+      refuse("has no answer", "questions without an answer (SQuAD 2.0) need `version_2_with_negative`");
     q.line = static_cast<int64_t>(key.questions.size()) + 1;
     key.questions.push_back(std::move(q));
   }
@@ -139,7 +139,7 @@ std::vector<LabeledText> encode_questions(AnswerKey& key, const Tokenizer& token
   const int64_t most = max_seq_len > 0 ? max_seq_len : INT32_MAX;
   if (most < 8)
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ": too short for a question and its passage"),
-         "raise --max_seq_len");
+         "raise `max_seq_len`");
   std::vector<std::vector<Piece>> passages;
   for (const std::string& p : key.passages) passages.push_back(tokenizer.pieces(p));
   std::vector<LabeledText> out;

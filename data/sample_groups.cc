@@ -58,7 +58,7 @@ std::vector<std::string> row_names(const Table& table, const std::string& column
     for (int64_t r = 0; r < table.rows(); ++r) out.push_back(files.at(static_cast<size_t>(table.file(r))));
     return out;
   }
-  const size_t c = table.column(column, "--eval_group_by file: by the file that a row is from");
+  const size_t c = table.column(column, "`eval_group_by` file: by the file that a row is from");
   for (int64_t r = 0; r < table.rows(); ++r) out.push_back(value_of(table, r, c));
   return out;
 }
@@ -70,7 +70,7 @@ SampleGroups group_samples(const Table& table, const std::string& column, std::s
   if (source_rows.empty() && samples != table.rows())
     fail(Exit::data, "E_GROUPS",
          cat(table.name(), ": ", samples, " samples of ", table.rows(), " rows: which row each is of is not known"),
-         "leave --eval_group_by out");
+         "leave `eval_group_by` out");
   const std::vector<std::string> rows = row_names(table, column);
   std::map<std::string, int32_t> ids;
   for (const std::string& name : rows) ids.emplace(name, 0);
@@ -78,7 +78,7 @@ SampleGroups group_samples(const Table& table, const std::string& column, std::s
     fail(Exit::data, "E_GROUPS",
          cat(table.name(), ": column '", printable(column), "' has ", ids.size(), " different values; at most ",
              kMostGroups, " are groups"),
-         "name a column of few values with --eval_group_by");
+         "name a column of few values with `eval_group_by`");
   SampleGroups out{column, {}, {}};
   for (auto& [name, id] : ids) {
     id = static_cast<int32_t>(out.names.size());

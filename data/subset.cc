@@ -145,7 +145,7 @@ SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
   if (wanted < 1 || wanted >= n)
     fail(Exit::data, "E_VAL_SPLIT",
          cat("a share of ", fraction, " of ", n, " samples leaves none for ", wanted < 1 ? "validation" : "training"),
-         "give another --val_split, or a file with --val");
+         "give another `val_split`, or a file with `val`");
   constexpr uint64_t kStream = 0x76616c;  // differs from the sampler's streams
   const std::vector<int64_t> order = drawn_order(data, units, wanted, seed, kStream);
   SampleSplit out;

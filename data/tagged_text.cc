@@ -67,8 +67,8 @@ std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& n
       fail(Exit::data, "E_DATA_LABEL",
            cat(name, ":", line_number, ": '", printable(std::string(line)), "' is not a word and its tag"),
            "write a word a line, a tab and its tag, and an empty line after each text; name a table's columns with "
-           "--text_columns "
-           "and --label_column");
+           "`text_columns` "
+           "and `label_column`");
     }
     if (!open) out.push_back({{}, {}, line_number, 0});
     open = true;
@@ -114,7 +114,7 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
     fail(Exit::data, "E_DATA_LABEL",
          cat(name, ": every word has the tag '", tags.empty() ? "" : printable(tags[0]),
              "': there is nothing to tell apart"),
-         "check --label_column, or whether the file was cut");
+         "check `label_column`, or whether the file was cut");
   }
   return tags;
 }
@@ -128,7 +128,7 @@ std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const
   const int64_t specials = specials_in(frame), before = ids_before(frame, FramePart::What::first, 0);
   if (max_seq_len != 0 && max_seq_len < specials)
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
-         "raise --max_seq_len");
+         "raise `max_seq_len`");
   std::vector<LabeledText> out;
   for (const TaggedText& text : texts) {
     LabeledText s;

@@ -105,7 +105,7 @@ class TensorDataset final : public Dataset {
       fail(Exit::data, "E_DATA_LABEL",
            cat("'", name_, "': the ", printable(what), " at ", place(label, i), " is ", v, ", the model has ", classes,
                " classes: 0 to ", classes - 1, ", or ", ignore, " to ignore"),
-           "correct the label; in training, --num_labels makes a head of more classes");
+           "correct the label; in training, `num_labels` makes a head of more classes");
     }
   }
 

@@ -118,7 +118,7 @@ class TextDataset final : public Dataset {
       fail(Exit::data, "E_DATA_INPUT",
            cat("the graph's input '", printable(input.name), "' is not one that text makes"),
            input.name.starts_with("decoder_")
-               ? "an encoder-decoder model learns from source and target texts: --task seq2seq"
+               ? "an encoder-decoder model learns from source and target texts: `task` seq2seq"
                : "text makes input_ids, attention_mask, token_type_ids, position_ids; feed others from a .safetensors "
                  "file");
     }
@@ -131,7 +131,7 @@ class TextDataset final : public Dataset {
       fail(Exit::usage, "E_TEXT_COLUMNS",
            cat("one ", most == 3 ? "to three" : "or two", " text columns are needed, ", options_.text_columns.size(),
                " given"),
-           "name them with --text_columns");
+           "name them with `text_columns`");
     }
     if (options_.sides) return tokenize_sides(table, tokenizer);
     const size_t first = table.column(options_.text_columns[0]);
@@ -270,7 +270,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
     if (roles_[i] == TextRole::label && !b.labels) {
       fail(Exit::data, "E_DATA_COLUMN",
            cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"),
-           "name their column with --label_column");
+           "name their column with `label_column`");
     }
     const bool square = roles_[i] == TextRole::mask && inputs_[i].dims && inputs_[i].dims->size() > 2;
     const HostTensor t = roles_[i] == TextRole::label ? b.labels

@@ -61,7 +61,7 @@ int64_t room_in(const Frame& frame, int64_t max_seq_len) {
   const int64_t specials = specials_in(frame);
   if (max_seq_len < specials) {
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
-         "raise --max_seq_len");
+         "raise `max_seq_len`");
   }
   return max_seq_len - specials;
 }

@@ -246,7 +246,7 @@ const OnnxOp& op_of(const SourceNode& node) {
 [[noreturn]] void refuse_sequence(const SourceGraph& g, int output) {
   fail(Exit::unsupported, "E_VALUE_TYPE",
        cat("graph output '", printable(g.values[static_cast<size_t>(output)].name), "' is a sequence"),
-       "name tensors as outputs with --output");
+       "name tensors as outputs with `output`");
 }
 
 // Binds the live nodes of a graph in order. own_origin: nodes get their own index as origin; otherwise the builder's

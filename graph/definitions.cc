@@ -76,7 +76,7 @@ void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wr
     fail(Exit::unsupported, "E_NO_SECOND_GRADIENT",
          cat("operator ", node.op->name, " has no gradient, which a second derivative needs",
              at < 0 ? "" : ": " + source.describe_node(at)),
-         "docs/operators.md lists what has a second gradient; --freeze takes the parameters before it out");
+         "docs/operators.md lists what has a second gradient; `freeze` takes the parameters before it out");
   }
 }
 

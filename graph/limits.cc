@@ -18,17 +18,17 @@ void require_constant(const std::string& what, double bytes) {
   if (bytes <= static_cast<double>(limits().constant_bytes)) return;  // false for NaN
   fail(Exit::unsupported, "E_FOLD_BUDGET",
        cat(what, " makes a constant of ", bytes, " bytes; the limit is ", limits().constant_bytes),
-       "--max_constant_bytes raises the limit");
+       "`max_constant_bytes` raises the limit");
 }
 
 void refuse_nodes(const char* when) {
   fail(Exit::unsupported, "E_NODES", cat("the model has more than ", limits().graph_nodes, " nodes once ", when),
-       "is the model what you think it is? --max_graph_nodes raises the limit");
+       "is the model what you think it is? `max_graph_nodes` raises the limit");
 }
 
 void refuse_bytes(const std::string& what, int64_t limit) {
   fail(Exit::unsupported, "E_TENSOR_BYTES", cat(what, "; the limit is ", limit),
-       "use a smaller --batch_size, or raise --max_activation_bytes if the model needs so much");
+       "use a smaller `batch_size`, or raise `max_activation_bytes` if the model needs so much");
 }
 
 }  // namespace amp

@@ -20,7 +20,7 @@ int64_t label_of(const Tensor& labels, int64_t i, int64_t classes, int64_t ignor
   const int64_t y = labels.as<int64_t>()[i];
   if (y != ignore && (y < 0 || y >= classes)) {
     fail(Exit::data, "E_DATA_LABEL", cat("label ", y, " in row ", i, " of a batch is outside 0..", classes - 1),
-         "correct the label; in training, --num_labels makes a head of more classes");
+         "correct the label; in training, `num_labels` makes a head of more classes");
   }
   return y;
 }

@@ -3,6 +3,8 @@
 #include <csignal>
 #include <iostream>
 
+#include "tools/cli/flag_text.h"
+
 namespace amp {
 
 static Level least_level(const cli::Options& opts) {
@@ -15,8 +17,9 @@ Console::Console(const cli::Options& opts)
     : least_(least_level(opts)), progress_(stderr, opts.integer("logging_steps")) {}
 
 Log Console::log() const {
-  return Log([this](Level level, const std::string& text) {
+  return Log([this](Level level, const std::string& message) {
     if (level < least_) return;
+    const std::string text = cli::with_flags(message);
     const char* const prefix = level == Level::warning ? "warning: " : level == Level::note ? "note: " : "";
     if (progress_.shows_bar()) {
       progress_.message(prefix + text);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/check/check.h"
+#include "tools/cli/flag_text.h"
 #include "tools/console.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -116,8 +117,22 @@ nlohmann::json to_json(const CheckReport& r, const std::string& model) {
 
 }  // namespace
 
+// Names settings as flags in the report's sentences.
+static CheckReport with_flags(CheckReport r) {
+  const auto rewrite = [](std::string& text) { text = cli::with_flags(text); };
+  for (CheckedNode& n : r.nodes) {
+    rewrite(n.reason);
+    rewrite(n.todo);
+  }
+  for (std::string* text : {&r.todo, &r.tensor_table, &r.head.error, &r.head.todo, &r.head.reason}) rewrite(*text);
+  for (auto* lines : {&r.before_training, &r.notes, &r.parameter_lines, &r.tensor_lines}) {
+    std::for_each(lines->begin(), lines->end(), rewrite);
+  }
+  return r;
+}
+
 static int run_check(const cli::Options& opts, const Console& console) {
-  const CheckReport r = check_model(spec_of(opts), console.log());
+  const CheckReport r = with_flags(check_model(spec_of(opts), console.log()));
   if (opts.flag("json")) {
     std::cout << to_json(r, opts.str("model")).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   } else {

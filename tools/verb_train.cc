@@ -12,6 +12,7 @@
 #include "run/train/process_ranks.h"
 #include "run/train/train.h"
 #include "tools/cli/error_line.h"
+#include "tools/cli/flag_text.h"
 #include "tools/progress.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -65,7 +66,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   const std::unique_ptr<PreparedRun> run = prepare(spec, {console.log(), {}, {}}, Mode::estimate);
   SessionOptions options = session_options(spec, Job::train, run->plan, console.log());
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
-  std::cout << "memory on " << bill.device << ": " << bill.text << '\n';
+  std::cout << "memory on " << bill.device << ": " << cli::with_flags(bill.text) << '\n';
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
   std::cout << "  to write" << (spec.output.verify_export ? " and compare" : "")
             << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
@@ -89,8 +90,8 @@ int dry_run(const RunSpec& spec, const Console& console) {
 // Prints a report on the data on standard error and as JSON on standard output.
 int look_at_data(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
-  for (const std::string& line : report.lines()) std::cerr << line << '\n';
-  std::cout << report.json() << '\n';
+  for (const std::string& line : report.lines()) std::cerr << cli::with_flags(line) << '\n';
+  std::cout << cli::with_flags(report.json()) << '\n';
   return report.problems ? static_cast<int>(Exit::data) : 0;
 }
 
@@ -115,7 +116,9 @@ int run_train(const cli::Options& opts, const Console& console) {
   processes.end();
   if (!host.ranks->is_root()) return report.stopped ? stopped_exit(report.signal, report.saved) : 0;
   if (report.stopped) {
-    if (report.saved) std::cerr << "stopped by " << report.signal_name << " after step " << report.result.steps << '\n';
+    if (report.saved)
+      std::cerr << "stopped by " << cli::with_flags(report.signal_name) << " after step " << report.result.steps
+                << '\n';
     say_stopped(report.signal, report.saved);
     return stopped_exit(report.signal, report.saved);
   }

@@ -64,7 +64,7 @@ bool is_32_or_16(DType t) { return t == DType::f32 || is_low(t); }
 
 void no_fp64(const KernelArgs& a) {
   fail(Exit::unsupported, "E_DTYPE", cat(a.node.op->name, ": fp64 is not computed on CUDA"),
-       "use --device cpu for --dtype fp64");
+       "use `device` cpu for `dtype` fp64");
 }
 
 int64_t CudaDevice::workspace(const Graph& g, const Node& n) const {

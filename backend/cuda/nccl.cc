@@ -20,7 +20,7 @@ namespace {
 
 [[noreturn]] void no_nccl(const std::string& why) {
   fail(Exit::unsupported, "E_NCCL", cat("several ranks on GPUs need NCCL: ", why),
-       "install libnccl2, or name its file by ONNX_AMP_NCCL_LIBRARY; --device cpu needs none");
+       "install libnccl2, or name its file by ONNX_AMP_NCCL_LIBRARY; `device` cpu needs none");
 }
 
 template <class F>

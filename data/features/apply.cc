@@ -55,7 +55,7 @@ double cell_number(const FeatureTable& table, const std::string& column, std::st
   if (const std::optional<double> v = read_number(text)) return *v;
   fail(Exit::data, "E_DATA_NUMBER",
        cat(table.where(row, column), ": '", printable(text), "' in column '", printable(column), "' is no number"),
-       "name the column with --categorical, or correct the row; an empty field, NA and null are missing numbers");
+       "name the column with `categorical`, or correct the row; an empty field, NA and null are missing numbers");
 }
 
 void sort_values(std::vector<std::string>& values) {
@@ -119,12 +119,12 @@ std::vector<float> target_numbers(const FeatureTable& table, const std::string& 
     const std::optional<double> y = read_number(text);
     if (!y)
       refuse(cat("'", printable(text), "' in the target column '", printable(target), "' is no number"),
-             "--task classification takes texts as classes");
+             "`task` classification takes texts as classes");
     if (!transform.takes(*y))
       refuse(cat("the target is ", text, ", ",
                  transform.form == TargetForm::log ? "log takes numbers above 0" : "log1p numbers above -1"),
-             transform.form == TargetForm::log ? "--target_transform log1p takes 0 too; or remove such rows"
-                                               : "train without --target_transform, or remove such rows");
+             transform.form == TargetForm::log ? "`target_transform` log1p takes 0 too; or remove such rows"
+                                               : "train without `target_transform`, or remove such rows");
     out.push_back(static_cast<float>(transform.forward(*y)));
   }
   return out;

@@ -33,7 +33,7 @@ class Assignment {
         fail(Exit::data, "E_FEATURE_INPUT",
              cat("the model's input '", printable(i.name), "' has ", i.dims->size(), " dimensions, ",
                  to_string(*i.dims), ": a table's row is one"),
-             "give tensors: a .safetensors or .npz file; texts: --text_columns; images: --image_column");
+             "give tensors: a .safetensors or .npz file; texts: `text_columns`; images: `image_column`");
       out_.push_back(std::move(f));
     }
   }
@@ -62,7 +62,7 @@ class Assignment {
       if (at->kind == Kind::number && !is_float(f.input.dtype))
         fail(Exit::data, "E_FEATURE_INPUT",
              cat("the model's input '", printable(f.input.name), "' takes integers, the column is continuous"),
-             cat("name it with --categorical ", printable(name_of(features_, *at))));
+             cat("name it with `categorical` ", printable(name_of(features_, *at))));
       f.features = {*at};
       left_.erase(at);
     }
@@ -114,7 +114,7 @@ class Assignment {
            cat("the model's input '", printable(f.input.name), "' takes ",
                is_float(f.input.dtype) ? "floats" : "integers", ", and no ",
                is_float(f.input.dtype) ? "continuous" : "categorical", " column is left for it"),
-           "name columns with --categorical and --continuous");
+           "name columns with `categorical` and `continuous`");
     if (width < 0 || width == got) return;
     int64_t missing = 0;
     for (const FeatureRef& r : f.features) missing += r.kind == Kind::number && features_.numbers[r.index].missing;
@@ -124,7 +124,7 @@ class Assignment {
              missing ? cat(" (", got + missing, " with an indicator for each column that lacks numbers)")
                      : std::string(),
              ": ", names(f)),
-         "choose others with --categorical, --continuous and --date");
+         "choose others with `categorical`, `continuous` and `date`");
   }
 
   [[noreturn]] void no_input() const {
@@ -133,7 +133,7 @@ class Assignment {
     for (const FeatureRef& r : left_) names.push_back(printable(name_of(features_, r)));
     fail(Exit::data, "E_FEATURE_INPUT",
          cat("the model has no input of ", codes ? "integers or floats" : "floats", " for: ", join(names, ", ")),
-         codes ? "leave them out of --categorical" : "leave them out of --continuous, or name them with --categorical");
+         codes ? "leave them out of `categorical`" : "leave them out of `continuous`, or name them with `categorical`");
   }
 
   std::string names(const FeatureInput& f) const {

@@ -103,7 +103,7 @@ void read_decimal_marks(Table& table, DecimalMark mark, const std::vector<std::s
     fail(Exit::data, "E_DATA_NUMBER",
          cat(table.name(), ": column '", printable(first->first), "' has numbers as ", printable(first->second.example),
              ", whose comma may be a decimal mark or stand between thousands"),
-         "say --decimal comma or --decimal point");
+         "say `decimal` comma or `decimal` point");
   }
   const bool by_comma = mark != DecimalMark::point;
   std::vector<std::string> changed;
@@ -119,7 +119,7 @@ void read_decimal_marks(Table& table, DecimalMark mark, const std::vector<std::s
   }
   if (!changed.empty() && mark == DecimalMark::automatic)
     table.add_note(cat(table.name(), ": numbers with a decimal comma in ", join(changed, ", "), example,
-                       " (--decimal point reads them otherwise)"));
+                       " (`decimal` point reads them otherwise)"));
 }
 
 }  // namespace amp

@@ -33,7 +33,7 @@ Join parse_join(const std::string& text) {
   const bool empty =
       std::any_of(out.keys.begin(), out.keys.end(), [](const auto& k) { return k.first.empty() || k.second.empty(); });
   if (out.file.empty() || out.keys.empty() || empty)
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--join '", printable(text), "' names no file and key"),
+    fail(Exit::usage, "E_FLAG_VALUE", cat("`join` '", printable(text), "' names no file and key"),
          "write FILE:KEY, FILE:KEY,KEY, or FILE:KEY=ITS_NAME_THERE");
   return out;
 }
@@ -79,7 +79,7 @@ int64_t FeatureTable::join(const Join& join, Table other) {
     if (!fresh)
       fail(Exit::data, "E_JOIN",
            cat(other.where(r, there[0]), ": the key '", printable(other.text(r, there[0])),
-               "' of --join stands in line ", other.line(at->second), " already"),
+               "' of `join` stands in line ", other.line(at->second), " already"),
            "a joined file has one row for each key; name more columns with FILE:KEY,KEY");
   }
   Source source{std::move(other)};

@@ -66,7 +66,7 @@ NumberMap fit_number(const FeatureTable& table, const std::string& name, const F
     fail(Exit::data, "E_DATA_NUMBER",
          cat(table.table().name(), ":1: column '", printable(name), "' has no number in the ", rows.size(),
              " training rows"),
-         "leave it out of --continuous");
+         "leave it out of `continuous`");
   NumberMap out{name};
   out.missing = x.size() < rows.size();
   out.scaling = schema.scaling;

@@ -71,7 +71,7 @@ Guess guess_features(FeatureTable& table, const std::string& target, std::vector
       out.left_out.emplace_back(name, why);
     } else if (look.dates) {
       if (look_for_dates) found.push_back(name);
-      if (!look_for_dates) out.left_out.emplace_back(name, "a date that --date does not name");
+      if (!look_for_dates) out.left_out.emplace_back(name, "a date that `date` does not name");
     } else if (!key && look.numbers && (look.fractions || look.distinct() > kMostClasses)) {
       out.continuous.push_back(name);
     } else {

@@ -83,7 +83,7 @@ std::vector<std::string> class_names(const std::string& images, const std::strin
 }
 
 PackedLabels read_cifar_labels(const std::string& path, const std::string& file, const std::string& column) {
-  if (!file.empty()) refuse_cifar(path, " holds its labels itself", "leave --train_labels and --val_labels out");
+  if (!file.empty()) refuse_cifar(path, " holds its labels itself", "leave `train_labels` and `val_labels` out");
   const PackedImages images = parse_cifar(read_text_file(path), path);
   const bool hundred = images.first == 2, coarse = hundred && column == "coarse";
   PackedLabels out;

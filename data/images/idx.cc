@@ -114,7 +114,7 @@ std::string find_labels(const std::string& images) {
   refuse_idx(images,
              cat(" has no file of labels beside it",
                  plain == without_gz(images) ? "" : cat(": '", printable(plain), "', plain or .gz")),
-             "name it with --train_labels, or --val_labels for --val");
+             "name it with `train_labels`, or `val_labels` for `val`");
 }
 
 PackedLabels read_idx_labels(const std::string& path, const std::string& given, const std::string&) {
@@ -127,7 +127,7 @@ PackedLabels read_idx_labels(const std::string& path, const std::string& given, 
     refuse_idx(
         name,
         cat(" holds ", with_thousands(count), " labels, '", printable(path), "' ", with_thousands(images), " images"),
-        "are they of the same set? --train_labels and --val_labels name others");
+        "are they of the same set? `train_labels` and `val_labels` name others");
   PackedLabels out;
   for (const char c : bytes.text().substr(8)) out.ids.push_back(static_cast<unsigned char>(c));
   const int64_t last = *std::max_element(out.ids.begin(), out.ids.end());

@@ -36,7 +36,7 @@ constexpr std::string_view kBegin =
 
 [[noreturn]] void refuse_template(const std::string& name, const std::string& why) {
   fail(Exit::data, "E_CHAT_TEMPLATE", cat("the chat template of '", printable(name), "': ", printable(why)),
-       "give another one with --chat_template FILE");
+       "give another one with `chat_template` FILE");
 }
 
 // The engine recurses once per bracket.

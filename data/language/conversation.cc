@@ -33,8 +33,8 @@ size_t common_prefix(std::string_view a, std::string_view b) {
   fail(Exit::data, "E_CHAT_TEMPLATE",
        cat("the chat template of '", printable(chat.name()),
            "' writes earlier messages otherwise once others follow: message ", message + 1, " has no place of its own"),
-       "train on the last answer alone (--train_on last_answer) or on all (--train_on all), or give a template with {% "
-       "generation %} around answers (--chat_template)");
+       "train on the last answer alone (`train_on` last_answer) or on all (`train_on` all), or give a template with {% "
+       "generation %} around answers (`chat_template`)");
 }
 
 // Returns the bytes of answer messages[i] in `full`. A template may write an answer differently when messages follow

@@ -72,8 +72,8 @@ LabeledText LanguageReader::read(int64_t row) const {
                     : columns_.size() == 1 ? plain(table_.text(row, columns_[0]))
                                            : completion(table_.text(row, columns_[0]), table_.text(row, columns_[1]));
   if (options_.packing == TextPacking::stride && (chat || columns_.size() > 1))
-    fail(Exit::usage, "E_PACKING", "--packing stride goes on with plain texts, these rows are prompts with answers",
-         "give --packing wrapped or --packing bfd, or leave it out");
+    fail(Exit::usage, "E_PACKING", "`packing` stride goes on with plain texts, these rows are prompts with answers",
+         "give `packing` wrapped or `packing` bfd, or leave it out");
   out.line = table_.line(row);
   out.file = table_.file(row);
   out.row = row;
@@ -108,7 +108,7 @@ LabeledText LanguageReader::conversation(int64_t row) const {
     fail(Exit::usage, "E_CHAT_TEMPLATE",
          cat(table_.where(row), ": column '", printable(options_.columns[0]),
              "' holds conversations, and no chat template lies beside the tokenizer"),
-         "give it with --chat_template FILE: a Jinja file, or a tokenizer_config.json");
+         "give it with `chat_template` FILE: a Jinja file, or a tokenizer_config.json");
   ordered_json messages = read_messages(table_.json(row, columns_[0]), table_.where(row, columns_[0]));
   size_t prompt = 0;
   if (columns_.size() == 2) {
@@ -163,10 +163,10 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
   const size_t first = table.column(options.columns.at(0));
   const int64_t most = options.max_seq_len;
   if (most == 0 && options.packing != TextPacking::none && options.packing != TextPacking::stride)
-    fail(Exit::usage, "E_PACKING", "packed sequences have a length, --max_seq_len is 0", "give it with --max_seq_len");
+    fail(Exit::usage, "E_PACKING", "packed sequences have a length, `max_seq_len` is 0", "give it with `max_seq_len`");
   if (most > 0 && most <= specials_in(tokenizer.single()))
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", most, ": too short for a text and its special tokens"),
-         "raise --max_seq_len");
+         "raise `max_seq_len`");
   LanguageTexts out;
   const auto add = [&](LabeledText& t) {
     const bool long_one = most > 0 && static_cast<int64_t>(t.encoding.ids.size()) > most;

@@ -38,7 +38,7 @@ class MaskedDataset final : public DatasetOver {
         mask_(tokenizer.special().mask) {
     if (mask_ < 0)
       fail(Exit::data, "E_MASK_TOKEN", "the tokenizer has no mask token, which a masked language model learns from",
-           "a causal language model is trained with --loss causal_lm");
+           "a causal language model is trained with `loss` causal_lm");
     for (const InputSpec& i : inputs) {
       if (text_role(i.name) == TextRole::ids) ids_.push_back(i.name);
       if (text_role(i.name) == TextRole::label) label_inputs_.push_back(i.name);

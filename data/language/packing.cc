@@ -43,7 +43,7 @@ std::vector<LabeledText> windows_of(LabeledText text, const Frame& frame, int64_
     fail(Exit::usage, "E_SEQ_LEN",
          cat("sequences of ", most, " tokens with ", before + after, " special ones cannot have ", stride,
              " tokens of the one before"),
-         "give a smaller --doc_stride, or a larger --max_seq_len");
+         "give a smaller `doc_stride`, or a larger `max_seq_len`");
   const size_t room = most - before - after, end = n - after;
   for (size_t from = before;; from += room - static_cast<size_t>(stride)) {
     const size_t to = std::min(end, from + room);

@@ -142,7 +142,7 @@ class DelimitedParser {
   void require_size(const Place& start) const {
     if (at_ - start.at <= kMaxField) return;
     fail(Exit::data, "E_DATA_CSV", cat(where(start), ": a field of more than ", kMaxField, " bytes begins here"),
-         "is a quote left open, or the delimiter another (--delimiter)?");
+         "is a quote left open, or the delimiter another (`delimiter`)?");
   }
 
   // Reads a row. Fields point into the file, or into unescaped_ until the next row.
@@ -237,7 +237,7 @@ class DelimitedParser {
     fail(Exit::data, "E_DATA_CSV",
          cat(out_.name(), ":", row_line_, ": ", fields, " fields, the first row has ", out_.columns().size(), ": ",
              printable(join(out_.columns(), ", "))),
-         other.empty() ? "quote a field that holds the delimiter, or name the delimiter with --delimiter" : other);
+         other.empty() ? "quote a field that holds the delimiter, or name the delimiter with `delimiter`" : other);
   }
 
   std::string_view bytes_;

@@ -58,7 +58,7 @@ std::string delimiter_hint(const std::vector<std::string>& columns) {
   if (columns.size() != 1) return {};
   for (const auto& [c, name] : {std::pair{';', "semicolon"}, {'\t', "tab"}, {'|', "pipe"}, {',', "comma"}}) {
     if (columns[0].find(c) != std::string::npos)
-      return cat("the names are one name here; if it is several, their delimiter is --delimiter ", name);
+      return cat("the names are one name here; if it is several, their delimiter is `delimiter` ", name);
   }
   return {};
 }
@@ -74,8 +74,8 @@ const TableReader& reader_of(const std::string& path) {
   const std::string near = near_path_hint(path);
   fail(Exit::usage, "E_FILE_TYPE", cat("'", printable(path), "' has no extension that names a text table"),
        cat(near, near.empty() ? "" : " ", "text: ", join(all_extensions(), ", "),
-           ", or any of these packed by gzip; another with --data_format; "
-           "images: a folder that is there, IDX (idx3-ubyte) or CIFAR's binaries, or a table with --image_column; "
+           ", or any of these packed by gzip; another with `data_format`; "
+           "images: a folder that is there, IDX (idx3-ubyte) or CIFAR's binaries, or a table with `image_column`; "
            "tensors: .safetensors, .npz, .npy"));
 }
 

@@ -156,7 +156,7 @@ std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& ver
       ++left;
       continue;
     }
-    flags += cat(flags.empty() ? "" : " ", v.trainable ? "--freeze " : "--trainable ", shell_quoted(v.name));
+    flags += cat(flags.empty() ? "" : " ", v.trainable ? "`freeze` " : "`trainable` ", shell_quoted(v.name));
   }
   return flags;
 }
@@ -184,7 +184,7 @@ std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verd
                    [&](size_t a, size_t b) { return g.values[a].data.numel() > g.values[b].data.numel(); });
   std::string flags;
   for (size_t k = 0; k < constants.size() && k < kNamed; ++k)
-    flags += " --trainable " + shell_quoted(g.values[constants[k]].name);
+    flags += " `trainable` " + shell_quoted(g.values[constants[k]].name);
   return cat("only ", with_thousands(trained), " of ", with_thousands(all),
              " elements of the large floating tensors train: the others look like constants (`check` shows why); to "
              "train them:",

@@ -33,9 +33,9 @@ void keep_encoder(Stacks& stacks) {
   }
   fail(
       Exit::usage, "E_FREEZE_LAYERS",
-      cat("--freeze_layers ", count, ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, ",
+      cat("`freeze_layers` ", count, ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, ",
           "blocks.0, ...); the model has ", join(names, ", "), names.size() == 6 ? ", ..." : ""),
-      "freeze by name: --freeze GLOB");
+      "freeze by name: `freeze` GLOB");
 }
 
 using Layer = std::pair<std::string, int64_t>;  // stack, number
@@ -49,7 +49,7 @@ FirstLayers first_layers(const Stacks& stacks, int64_t count, std::vector<std::s
   for (const auto& [stack, numbers] : stacks) {
     if (static_cast<int64_t>(numbers.size()) < count) {
       fail(Exit::usage, "E_FREEZE_LAYERS",
-           cat("--freeze_layers ", count, ": '", printable(stack), "' has ", numbers.size(), " layers (",
+           cat("`freeze_layers` ", count, ": '", printable(stack), "' has ", numbers.size(), " layers (",
                *numbers.begin(), " to ", *numbers.rbegin(), ")"),
            cat("at most ", numbers.size()));
     }
@@ -82,12 +82,12 @@ void freeze_parameters(SourceGraph& g, const std::set<int>& chosen, const std::v
     SourceValue& v = g.values[static_cast<size_t>(p)];
     if (!masters.count(master(p)) || !v.trainable) continue;
     v.trainable = false;
-    v.reason = cat("frozen by --freeze_layers ", count, " (", v.reason, ")");
+    v.reason = cat("frozen by `freeze_layers` ", count, " (", v.reason, ")");
     tensors += v.tied_to < 0;
     elements += v.tied_to < 0 ? v.data.numel() : 0;
   }
   lines.push_back(
-      cat("frozen: ", tensors, " tensors with ", with_thousands(elements), " values by --freeze_layers ", count));
+      cat("frozen: ", tensors, " tensors with ", with_thousands(elements), " values by `freeze_layers` ", count));
 }
 
 }  // namespace

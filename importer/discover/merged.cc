@@ -169,7 +169,7 @@ std::string describe_split(const Built& built) {
   if (all > kNamed) names.resize(kNamed);
   return cat(all, all == 1 ? " weight has" : " weights have", " no tensor of ", all == 1 ? "its" : "their",
              " own in the file, which stores equal values once: ", printable(join(names, ", ")),
-             all > kNamed ? ", ..." : "", "; each module trains its own (--tie_weights file: as the file has them)");
+             all > kNamed ? ", ..." : "", "; each module trains its own (`tie_weights` file: as the file has them)");
 }
 
 }  // namespace amp

@@ -226,7 +226,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
       if (!floating_constant(v)) {
         if (exact) {
           fail(Exit::usage, "E_TRAINABLE",
-               cat("--trainable '", printable(glob),
+               cat("`trainable` '", printable(glob),
                    "': ", v.kind == SourceKind::input ? "a graph input" : cat("a tensor of ", name_of(v.dtype)),
                    " cannot be trained"));
         }
@@ -240,7 +240,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
       v.trainable = true;
       v.reason = cat("made trainable by '", glob, "' (", v.reason, ")");
     }
-    if (!any) fail_unmatched(g, "--trainable", glob);
+    if (!any) fail_unmatched(g, "`trainable`", glob);
   }
 }
 
@@ -254,7 +254,7 @@ void apply_freeze(SourceGraph& g, const ImportOptions& options) {
       any = true;
       frozen.emplace(master(i), glob);
     }
-    if (!any) fail_unmatched(g, "--freeze", glob);
+    if (!any) fail_unmatched(g, "`freeze`", glob);
   }
   for (size_t i = 0; i < g.values.size(); ++i) {
     for (const std::string& glob : options.trainable) {

@@ -45,7 +45,7 @@ class Statistics {
                                  printable(g_.nodes[static_cast<size_t>(module[0])].name), "'");
     if (!value.data || !is_float(value.data.dtype())) return stays(what, value, "the graph computes it");
     if (!alone(module, v)) return separate(module, input, v, what);
-    if (value.trainable) return stays(what, value, "--trainable makes it a weight");
+    if (value.trainable) return stays(what, value, "`trainable` makes it a weight");
     state(v, what);
   }
 

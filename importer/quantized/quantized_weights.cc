@@ -105,7 +105,7 @@ class Masters {
       }
     }
     if (!node_of.empty())
-      built_.notes.push_back(cat(node_of.size(), " integer tensors have floating masters (--train_quantized)"));
+      built_.notes.push_back(cat(node_of.size(), " integer tensors have floating masters (`train_quantized`)"));
     if (left_ > 0)
       built_.notes.push_back(cat(
           left_, " dequantized integer tensors stay as they are (biases of 32 bits, weights of 4 bits, other types)"));

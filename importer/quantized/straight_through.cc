@@ -173,7 +173,7 @@ void add_steps_of(const SourceGraph& g, int v, const std::vector<int>& users, co
   for (const int user : users) {
     if (!is(user, [](const SourceNode& n) { return one_of(n.op, {"Round", "Floor", "Ceil", "Sign"}); })) continue;
     lines.push_back(cat("the gradient of '", printable(g.shown(v)), "' leaves out ", g.describe_node(user),
-                        ", which reads it: where the exporter computed this tensor from a weight, --freeze it"));
+                        ", which reads it: where the exporter computed this tensor from a weight, `freeze` it"));
   }
 }
 
@@ -188,7 +188,7 @@ void find_straight_through(Built& built) {
     found.push_back(cat("and ", n - 3, " more"));
   }
   built.notes.push_back(cat(n, n == 1 ? " straight-through estimator" : " straight-through estimators",
-                            ", x + (f(x) - x) without a gradient of f: the gradient passes to x (--straight_through "
+                            ", x + (f(x) - x) without a gradient of f: the gradient passes to x (`straight_through` "
                             "false: not): ",
                             join(found, ", ")));
 }

@@ -72,7 +72,7 @@ ForeignFile of_zip(const std::string& path, const std::vector<std::string>& entr
             "build its module in Python, load these weights and call torch.onnx.export; of a Hugging Face folder with "
             ".safetensors, `onnx-amp-finetune convert FOLDER --out model.onnx` makes a model",
             true};
-  if (ends(".npy")) return {"an .npz file of arrays (a zip archive)", "data belong to --train, --val or --inputs"};
+  if (ends(".npy")) return {"an .npz file of arrays (a zip archive)", "data belong to `train`, `val` or `inputs`"};
   if (ends("Manifest.json") || ends("model.mlmodel"))
     return {"a Core ML package (a zip archive)", "export the model that it was made from to ONNX", true};
   if (ends("saved_model.pb"))
@@ -201,7 +201,7 @@ struct MagicBytes {
 
 const char* const kMadeFrom = "export the model that it was made from to ONNX";
 const char* const kUnpack = "unpack it";
-const char* const kTable = "tables belong to --train, --val or --inputs";
+const char* const kTable = "tables belong to `train`, `val` or `inputs`";
 
 const std::vector<MagicBytes>& signatures() {
   using namespace std::string_view_literals;
@@ -215,7 +215,7 @@ const std::vector<MagicBytes>& signatures() {
       {0, "BZh"sv, "a bzip2 file", kUnpack, false},
       {0, "7z\xbc\xaf"sv, "a 7z archive", kUnpack, false},
       {257, "ustar"sv, "a tar archive", "unpack it with tar -xf", false},
-      {0, "\x93NUMPY"sv, "a NumPy array", "data belong to --train, --val or --inputs", false},
+      {0, "\x93NUMPY"sv, "a NumPy array", "data belong to `train`, `val` or `inputs`", false},
       {0, "PAR1"sv, "a Parquet file", kTable, false},
       {0, "ARROW1"sv, "an Arrow file", kTable, false},
       {0, "SQLite format 3"sv, "an SQLite database", kTable, false},
@@ -248,8 +248,8 @@ const std::vector<MagicBytes>& signatures() {
        "ELF"sv,
        "a program", kGiveOnnx, false},
       {0, "%PDF"sv, "a PDF document", kGiveOnnx, false},
-      {0, "\x89PNG"sv, "a PNG image", "images belong to --train, --val or --inputs", false},
-      {0, "\xff\xd8\xff"sv, "a JPEG image", "images belong to --train, --val or --inputs", false},
+      {0, "\x89PNG"sv, "a PNG image", "images belong to `train`, `val` or `inputs`", false},
+      {0, "\xff\xd8\xff"sv, "a JPEG image", "images belong to `train`, `val` or `inputs`", false},
   };
   return all;
 }

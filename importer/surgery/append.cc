@@ -132,7 +132,7 @@ class Appender {
     fail(Exit::unsupported, "E_EXPORT_INNER",
          cat("'", printable(name),
              "' is a value inside a local function or a branch of the file: nothing can be added behind it"),
-         "export adapters merged (--lora_export merge)");
+         "export adapters merged (`lora_export` merge)");
   }
 
   void sort() {

@@ -120,7 +120,7 @@ std::vector<std::string> resize_classifier(SourceGraph& g, const Classifier& c, 
   Dims d = g.values[static_cast<size_t>(c.weight)].data.dims();
   d[static_cast<size_t>(c.weight_axis)] = labels;
   const uint64_t stream = name_hash(g.values[static_cast<size_t>(c.weight)].name);
-  renew(c.weight, normal_tensor(d, 0.02, seed, stream), "normal(0, 0.02) from --seed");
+  renew(c.weight, normal_tensor(d, 0.02, seed, stream), "normal(0, 0.02) from `seed`");
   if (c.bias >= 0) {
     Dims b = g.values[static_cast<size_t>(c.bias)].data.dims();
     for (int64_t& n : b) n = n == c.labels ? labels : n;

@@ -21,12 +21,12 @@ int find_cut(const SourceGraph& g, const std::string& name) {
     for (const SourceValue& x : g.values) names.push_back(x.name);
     for (const SourceNode& n : g.nodes) names.push_back(n.name);
     const std::string near = nearest(name, names);
-    fail(Exit::usage, "E_CUT", cat("--cut_at: the model has no node or tensor '", printable(name), "'"),
+    fail(Exit::usage, "E_CUT", cat("`cut_at`: the model has no node or tensor '", printable(name), "'"),
          near.empty() ? "`check MODEL` lists the nodes" : cat("did you mean '", printable(near), "'?"));
   }
   if (g.values[static_cast<size_t>(v)].kind != SourceKind::temp) {
     fail(Exit::usage, "E_CUT",
-         cat("--cut_at: '", printable(name), "' is an input or a weight; nothing would be left before it"),
+         cat("`cut_at`: '", printable(name), "' is an input or a weight; nothing would be left before it"),
          "name what a node computes");
   }
   return v;

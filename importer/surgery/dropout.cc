@@ -34,7 +34,7 @@ class Inserter {
     if (wake_file_nodes()) return spots_;
     if (!o_.asked && rotary()) {
       notes.push_back(
-          "dropout: none inserted, since models with rotary positions are trained without; --dropout P inserts it");
+          "dropout: none inserted, since models with rotary positions are trained without; `dropout` P inserts it");
       return spots_;
     }
     attention();

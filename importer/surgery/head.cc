@@ -85,7 +85,7 @@ int named_value(const SourceGraph& g, const std::string& from) {
   std::vector<std::string> names;
   for (const SourceValue& x : g.values) names.push_back(x.name);
   const std::string near = nearest(from, names);
-  fail(Exit::usage, "E_HEAD", cat("--head_from: the model has no value '", printable(from), "'"),
+  fail(Exit::usage, "E_HEAD", cat("`head_from`: the model has no value '", printable(from), "'"),
        near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
@@ -95,7 +95,7 @@ int named_value(const SourceGraph& g, const std::string& from) {
        : wanted.size() == 1
            ? "no output of the model is hidden states [B, S, H]"
            : "no output of the model is an embedding [B, H], hidden states [B, S, H] or a feature map [B, C, H, W]",
-       "name the tensor that the head is to read with --head_from NAME");
+       "name the tensor that the head is to read with `head_from` NAME");
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
   if (!o.from.empty()) {
     c.source_value = named_value(g, o.from);
     c.needed = true;
-    c.reason = "--head_from";
+    c.reason = "`head_from`";
   } else {
     std::map<size_t, int> last;  // rank -> output
     // 2. An output that does the task already, unless a new head was requested.

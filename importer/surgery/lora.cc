@@ -89,9 +89,9 @@ class LoraFinder {
   const std::string near = nearest(glob, names);
   if (names.size() > 6) names.resize(6);
   fail(Exit::usage, "E_LORA",
-       glob.empty() ? "--lora: the model has no MatMul or Gemm with a weight of its own"
-                    : cat("--lora: targets=", printable(glob), " matches no weight of a MatMul or Gemm"),
-       names.empty()   ? "leave --lora out"
+       glob.empty() ? "`lora`: the model has no MatMul or Gemm with a weight of its own"
+                    : cat("`lora`: targets=", printable(glob), " matches no weight of a MatMul or Gemm"),
+       names.empty()   ? "leave `lora` out"
        : !near.empty() ? cat("did you mean '", printable(near), "'?")
                        : cat("there are ", printable(join(names, ", ")), ", ..."));
 }
@@ -163,7 +163,7 @@ HostTensor sum(const HostTensor& w, const HostTensor& a, const HostTensor& b, do
 LoraOptions parse_lora(const std::string& text) {
   LoraOptions o;
   const auto refuse = [&](const std::string& part) {
-    fail(Exit::usage, "E_LORA", cat("--lora ", printable(text), ": '", printable(part), "' is not understood"),
+    fail(Exit::usage, "E_LORA", cat("`lora` ", printable(text), ": '", printable(part), "' is not understood"),
          "write r=8,alpha=16,targets=GLOB[,targets=GLOB][,dropout=P]");
   };
   for (size_t at = 0; at <= text.size();) {
@@ -211,7 +211,7 @@ std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& o, std::vec
     if (std::any_of(o.trainable.begin(), o.trainable.end(), [&](const std::string& glob) { return matches(glob, v); }))
       continue;
     v.trainable = false;
-    v.reason = cat("frozen by --lora (", v.reason, ")");
+    v.reason = cat("frozen by `lora` (", v.reason, ")");
   }
   std::vector<LoraAdapter> adapters;
   std::vector<std::string> names;

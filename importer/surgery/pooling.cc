@@ -44,7 +44,7 @@ class Pooler {
   int mask2() {  // [B, S], of floats
     if (mask_input_ < 0)
       fail(Exit::unsupported, "E_HEAD", "this pooling counts tokens, and the model has no input attention_mask",
-           "choose --pooling mean, max, cls or last");
+           "choose `pooling` mean, max, cls or last");
     if (mask2_ < 0) mask2_ = e_.node("Cast", "head/mask_float", {mask_input_}, {{"to", int64_t{1}}});
     return mask2_;
   }

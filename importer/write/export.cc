@@ -256,7 +256,7 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
   // Nodes that the training graph lacks, such as those of a branch that is not taken, may read a resized tensor.
   fail(Exit::model, "E_EXPORT_CHECK", fact,
        "the new classifier does not fit another part of the file, such as a branch that is never taken: remove that "
-       "part (onnxsim), or train without --num_labels");
+       "part (onnxsim), or train without `num_labels`");
 }
 
 // Writes and checks the file and, if there is one, its data file before either replaces an old one. The check may add

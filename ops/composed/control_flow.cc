@@ -30,7 +30,7 @@ const SourceGraph& body_of(const Lowering& l, const std::string& attribute) {
 [[noreturn]] void depends_on_data(const std::string& what) {
   fail(Exit::unsupported, "E_DYNAMIC",
        cat(what, " depends on the data; here it must follow from the shapes of the inputs"),
-       "re-export the model without this control flow, or name an output before it with --output");
+       "re-export the model without this control flow, or name an output before it with `output`");
 }
 
 int64_t known(const Lowering& l, ValueId v, const std::string& what) {

@@ -37,7 +37,7 @@ void lower_linear_classifier(Lowering& l) {
   const ValueId y = scores(l);
   if (l.wanted(0)) {
     const std::vector<int64_t> labels = l.attrs.ints("classlabels_ints");
-    if (labels.empty()) l.unsupported("labels that are texts: name the output of probabilities with --output");
+    if (labels.empty()) l.unsupported("labels that are texts: name the output of probabilities with `output`");
     if (std::ssize(labels) != b.dims(y)[1])
       fail(Exit::model, "E_ATTR",
            cat("LinearClassifier: ", labels.size(), " labels for ", b.dims(y)[1], " rows of coefficients"));

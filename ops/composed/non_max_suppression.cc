@@ -18,7 +18,7 @@ const HostTensor& known(const Lowering& l, size_t i, const std::string& what) {
     fail(Exit::unsupported, "E_DYNAMIC",
          cat(l.node.op, ": ", what, " depend on the data, and so does the number of rows that it gives"),
          cat("train the part before it: name the values that go into '", l.node.name,
-             "' with --output; the exported file keeps the node"));
+             "' with `output`; the exported file keeps the node"));
   }
   return *t;
 }

@@ -32,8 +32,8 @@ std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
   if (e.id().rfind("E_OP_", 0) == 0) {
     if (std::string text = operator_advice(g, n); !text.empty()) return text;
   }
-  if (e.id() == "E_OP_DOMAIN") return "re-export without it, or name an output before it with --output";
-  return e.hint().empty() ? "name an output before it with --output" : e.hint();
+  if (e.id() == "E_OP_DOMAIN") return "re-export without it, or name an output before it with `output`";
+  return e.hint().empty() ? "name an output before it with `output`" : e.hint();
 }
 
 // The reason why a node without an error was not reached.
@@ -84,7 +84,7 @@ CheckedNode judge(const SourceGraph& g, const Probe& p, const PrecisionPlan& pla
   if (const auto b = p.backward.find(at); b != p.backward.end()) {
     r.backward = false;
     r.reason = cat(b->second.id(), ": ", b->second.fact());
-    r.todo = b->second.hint().empty() ? "freeze what lies before it (--freeze GLOB), or re-export" : b->second.hint();
+    r.todo = b->second.hint().empty() ? "freeze what lies before it (`freeze` GLOB), or re-export" : b->second.hint();
   } else if (r.gradient) {
     r.reason = plan.nodes[n].rule;
   } else {
@@ -104,7 +104,7 @@ std::vector<int> chosen_outputs(const ModelSpec& model, const SourceGraph& g) {
   if (v < 0) {
     std::vector<std::string> names;
     for (const int o : g.outputs) names.push_back(g.values[static_cast<size_t>(o)].name);
-    fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", printable(model.output), "'"),
+    fail(Exit::usage, "E_LOSS_IO", cat("`output`: the model has no value '", printable(model.output), "'"),
          cat("its outputs: ", join(names, ", ")));
   }
   return {v};
@@ -225,9 +225,9 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   r.loss_outputs = trainable_outputs(g, p);
   r.trains = r.no_forward == 0 && r.no_backward == 0 && !r.loss_outputs.empty();
   if (!r.trains && !r.loss_outputs.empty())
-    r.todo = cat("--output ", r.loss_outputs[0], " trains without the nodes that are not supported");
+    r.todo = cat("`output` ", r.loss_outputs[0], " trains without the nodes that are not supported");
   else if (!r.trains && count.tensors == 0)
-    r.todo = "no tensor is in a weight's position: name some with --trainable GLOB";
+    r.todo = "no tensor is in a weight's position: name some with `trainable` GLOB";
   list_parameters(model, p, r);
   r.tensor_lines = lines_of(describe_tensors_json(g, model.verdicts));
   r.tensor_table = describe_tensors(g, model.verdicts);

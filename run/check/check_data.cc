@@ -143,7 +143,7 @@ class Checker {
       while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
       if (most > 0 && first >= most && first < length)
-        problem(row.where, cat("the answer begins at token ", first, ", behind --max_seq_len"));
+        problem(row.where, cat("the answer begins at token ", first, ", behind `max_seq_len`"));
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
       problem(row.where, e.fact());
@@ -213,8 +213,8 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   const RunSpec spec = with_letters(named, log);
   const DataKind kind = data_kind(spec.data, spec.data.train);
   if (kind == DataKind::tensors)
-    fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",
-         "--dry_run reads tensors and tells what they lack");
+    fail(Exit::usage, "E_USAGE", "`check_data` looks at text files, tables and images, `train` names tensors",
+         "`dry_run` reads tensors and tells what they lack");
   if (kind == DataKind::features) return check_features(spec, log);
   DataReport report;
   Task task = Task::classification;
@@ -225,7 +225,7 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   }
   if (kind == DataKind::images) return check_images(spec, task);
   if (spec.data.text.text_columns->empty() && task_rule(task).from_table())
-    fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+    fail(Exit::usage, "E_USAGE", "text data needs `text_columns`", "name the column that holds the text");
   report.task = name_of(task);
   Checker checker(spec, task, report);
   checker.file(spec, spec.data.train, true);
@@ -319,7 +319,7 @@ std::vector<std::string> DataReport::lines() const {
     }
     if (f.longest == 0) continue;
     out.push_back(cat("  tokens: ", f.shortest, " to ", f.longest, ", half have ", f.median,
-                      " or less; --max_seq_len cuts ", with_thousands(f.cut), " rows"));
+                      " or less; `max_seq_len` cuts ", with_thousands(f.cut), " rows"));
     for (const auto& [to, rows] : f.lengths) {
       const auto bar = static_cast<size_t>(
           40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(1, f.rows)) + 0.5);

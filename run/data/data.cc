@@ -103,9 +103,9 @@ bool is_language_model(const RunSpec& spec) {
 }
 
 static const char* const kNoLabel =
-    "name the label's column with --label_column, by its number from 0 where the file has no header; a word and its "
-    "tag a line: --task token; a language model's texts: --task language, or --loss masked_lm; source and target "
-    "texts: --task seq2seq";
+    "name the label's column with `label_column`, by its number from 0 where the file has no header; a word and its "
+    "tag a line: `task` token; a language model's texts: `task` language, or `loss` masked_lm; source and target "
+    "texts: `task` seq2seq";
 
 Task text_task(const RunSpec& spec) {
   if (is_language_model(spec)) return Task::language;
@@ -141,7 +141,7 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
     return columns.empty() ? DataLabels{std::move(names)} : DataLabels{std::move(columns), true};
   }
   if (!rule.has_classes()) {
-    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
+    fail(Exit::usage, "E_TASK", cat("`task` ", name_of(task), " cannot read its labels from a text table"),
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
   return {training ? find_classes(table, *spec.data.label_column) : distinct_labels(table, *spec.data.label_column)};
@@ -157,7 +157,7 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
     const std::string fact = cat("the vocabulary '", path, "' has ", size, " tokens, the table that '", printable(name),
                                  "' looks up has ", rows, " rows");
     if (size > rows)
-      fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with --vocab");
+      fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with `vocab`");
     const bool padded = rows % 64 == 0 && rows - size < 128;
     if (!padded) log.warning(cat("W_VOCAB_SIZE: ", fact, ": is it the model's own?"));
   }
@@ -176,7 +176,7 @@ void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds
 std::string require_tokenizer(const RunSpec& spec) {
   const std::string files = tokenizer_path(spec);
   if (files.empty())
-    fail(Exit::usage, "E_USAGE", "text data needs --tokenizer FILE (or --vocab vocab.txt)",
+    fail(Exit::usage, "E_USAGE", "text data needs `tokenizer` FILE (or `vocab` vocab.txt)",
          "it is the tokenizer.json or vocabulary of the model, or the folder that holds it");
   return files;
 }
@@ -230,7 +230,7 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
     data = make_text_dataset(*rows.table, *tokenizer, specs, t);
     if (const int64_t cut = data->cut_samples(); cut > 0)
       needs.log.note(cat(with_thousands(cut), " of ", with_thousands(data->size()), " rows of ", rows.table->name(),
-                         " are cut at --max_seq_len ", longest));
+                         " are cut at `max_seq_len` ", longest));
   }
   check_tokens(*data, graph, needs);
   return data;
@@ -253,10 +253,10 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   const DataKind kind = data_kind(spec.data, path);
   if (kind != DataKind::tensors) require_one_label(needs, kind);
   if (kind != DataKind::images && needs.training && (spec.data.images.mixup > 0 || spec.data.images.cutmix > 0))
-    fail(Exit::usage, "E_MIXUP", cat("--mixup and --cutmix mix images, '", printable(path), "' holds none"),
+    fail(Exit::usage, "E_MIXUP", cat("`mixup` and `cutmix` mix images, '", printable(path), "' holds none"),
          "leave them out, or train on image files");
   if (kind != DataKind::images && !spec.data.images.image_sizes->empty())
-    fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes is for image files, '", printable(path), "' holds none"),
+    fail(Exit::usage, "E_IMAGE_SIZES", cat("`image_sizes` is for image files, '", printable(path), "' holds none"),
          "leave it out; arrays keep their size");
   if (kind == DataKind::images) {
     const Table table = read_image_table(spec, path, needs.labeled);
@@ -269,8 +269,8 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   }
   if (kind == DataKind::text) {
     if (spec.data.text.text_columns->empty() && task_rule(needs.task).from_table())
-      fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
-           "name the column that holds the text; a table of image files: --image_column, of features: --target");
+      fail(Exit::usage, "E_USAGE", "text data needs `text_columns`",
+           "name the column that holds the text; a table of image files: `image_column`, of features: `target`");
     require_tokenizer(spec);
     const TextRows rows = read_text_rows(spec, path, needs.task, needs.labeled);
     if (rows.table) {
@@ -301,11 +301,11 @@ RunSpec validation_spec(RunSpec spec) {
 
 static std::vector<double> weights_of(const DataSpec& data, const Dataset& train) {
   if (!data.shuffle)
-    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling draws rows, --shuffle false keeps them in order",
+    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "`weighted_sampling` draws rows, `shuffle` false keeps them in order",
          "leave one of them out");
   const std::vector<int64_t> classes = strata_of(train);
   if (classes.empty())
-    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling goes by classes, and these labels are none",
+    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "`weighted_sampling` goes by classes, and these labels are none",
          "it takes data with one whole number or name a row; leave it out otherwise");
   return class_weights(classes, kIgnoreIndex);
 }
@@ -313,13 +313,13 @@ static std::vector<double> weights_of(const DataSpec& data, const Dataset& train
 static void require_token_batches(const ScheduleSpec& schedule, const Dataset& train) {
   const std::span<const int32_t> lengths = train.lengths();
   if (lengths.empty())
-    fail(Exit::usage, "E_USAGE", "--in_tokens counts the tokens of texts, the training data has none",
-         "leave it out: --batch_size counts rows then");
+    fail(Exit::usage, "E_USAGE", "`in_tokens` counts the tokens of texts, the training data has none",
+         "leave it out: `batch_size` counts rows then");
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   if (longest > schedule.batch_size)
     fail(Exit::usage, "E_USAGE",
-         cat("--batch_size ", schedule.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
-         "give a larger --batch_size, or cut texts with --max_seq_len");
+         cat("`batch_size` ", schedule.batch_size, " counts tokens (`in_tokens`), the longest text has ", longest),
+         "give a larger `batch_size`, or cut texts with `max_seq_len`");
 }
 
 SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/fs.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "data/features/decimal.h"
 #include "data/features/forms.h"
@@ -54,7 +55,7 @@ std::vector<Join> fitted_joins(const TableSpec& tables, const std::string& path,
       fail(Exit::usage, "E_JOIN",
            cat("the model was trained with '", printable(join.file), "' joined to its table, and '", printable(beside),
                "' is not there"),
-           "name it with --join FILE:KEY");
+           "name it with `join` FILE:KEY");
     join.file = beside;
   }
   return out;
@@ -81,7 +82,7 @@ void check_codes(const Features& features, const SourceGraph& g, const std::vect
                with_thousands(map.codes()),
                " codes with 0 for unknown; the table that the model looks them up in (input '", printable(f.input.name),
                "', column ", c, ") has ", with_thousands(rows[c]), " rows"),
-           "is it the column's place? the order of --categorical is that of the input; else export the model with a "
+           "is it the column's place? the order of `categorical` is that of the input; else export the model with a "
            "larger table");
     }
   }
@@ -125,7 +126,7 @@ void check_columns(const DataSpec& data, const FeatureTable& table) {
       table.require(name);
       if (name == target)
         fail(Exit::usage, "E_USAGE", cat("the target '", printable(name), "' is named among the features too"),
-             "take it out of --categorical and --continuous");
+             "take it out of `categorical` and `continuous`");
       if (!seen.insert(name).second)
         fail(Exit::usage, "E_USAGE", cat("the column '", printable(name), "' is named twice"),
              "a column is categorical or continuous");
@@ -203,7 +204,7 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
       guess_features(table, target_column(spec.data), *spec.data.tables.date, joins_of(spec.data.tables));
   if (guess.categorical.empty() && guess.continuous.empty())
     fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be told to be a feature"),
-         "name them with --categorical and --continuous");
+         "name them with `categorical` and `continuous`");
   spec.data.tables.categorical.suggest(guess.categorical);
   spec.data.tables.continuous.suggest(guess.continuous);
   if (spec.data.tables.date->empty()) spec.data.tables.date.suggest(guess.dates);
@@ -212,7 +213,7 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
   const auto flag = [](const char* name, const std::vector<std::string>& columns) {
     std::vector<std::string> shown;
     for (const std::string& c : columns) shown.push_back(printable(c));
-    return shown.empty() ? std::string() : cat(" --", name, " ", join(shown, ","));
+    return shown.empty() ? std::string() : cat(" ", setting_name(name), " ", join(shown, ","));
   };
   log.info(cat("features, guessed by what the columns hold (name them to overrule it):",
                flag("categorical", guess.categorical), flag("continuous", guess.continuous), flag("date", guess.dates),
@@ -244,18 +245,18 @@ RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& 
     fail(Exit::data, "E_FEATURE_WIDTH",
          cat("the model's input '", printable(input.name), "' takes ", width, " numbers a row, '", printable(path),
              "' has ", columns.size(), " columns beside the target '", printable(target), "'"),
-         "name those that the model takes, in its order, with --continuous");
+         "name those that the model takes, in its order, with `continuous`");
   }
   return spec;
 }
 
 std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable& table, Task task) {
   if (!task_rule(task).tables)
-    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
+    fail(Exit::usage, "E_TASK", cat("`task` ", name_of(task), " has no labels that a table's column could hold"),
          cat("tables are for ", task_names(&TaskRule::tables)));
   if (!task_rule(task).has_numbers() && *data.tables.target_transform != "none")
     fail(Exit::usage, "E_USAGE",
-         cat("--target_transform ", *data.tables.target_transform, " is for numbers, the task is ", name_of(task)),
+         cat("`target_transform` ", *data.tables.target_transform, " is for numbers, the task is ", name_of(task)),
          "leave one of them out");
   if (task_rule(task).has_numbers()) return {};
   return find_classes(table.table(), target_column(data));
@@ -292,8 +293,8 @@ void require_outputs(const SourceGraph& g, const Losses& losses, const std::vect
     fail(Exit::usage, "E_NUM_LABELS",
          cat("the target has ", classes.size(), " classes, the model's output '", printable(v.name), "' is one number"),
          classes.size() == 2
-             ? "--loss bce_logits takes it as yes or no; --task regression as a number"
-             : cat("--num_labels ", classes.size(), " gives it as many; --task regression takes a number"));
+             ? "`loss` bce_logits takes it as yes or no; `task` regression as a number"
+             : cat("`num_labels` ", classes.size(), " gives it as many; `task` regression takes a number"));
   }
 }
 

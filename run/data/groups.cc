@@ -17,12 +17,12 @@ std::unique_ptr<Dataset> with_groups(const RunSpec& spec, const std::string& pat
                      (kind == DataKind::text && !spec.data.text.text_columns->empty());
   if (!table)
     fail(Exit::usage, "E_GROUPS",
-         cat("--eval_group_by ", printable(spec.evaluation.eval_group_by), " is a column of a table, '",
+         cat("`eval_group_by` ", printable(spec.evaluation.eval_group_by), " is a column of a table, '",
              printable(path), "' is none"),
-         "give a .csv, .tsv or .jsonl file and --text_columns, or leave it out");
+         "give a .csv, .tsv or .jsonl file and `text_columns`, or leave it out");
   if (*spec.data.language.packing == "wrapped" || *spec.data.language.packing == "bfd")
     fail(Exit::usage, "E_GROUPS",
-         cat("--packing ", *spec.data.language.packing, " puts rows together, --eval_group_by tells them apart"),
+         cat("`packing` ", *spec.data.language.packing, " puts rows together, `eval_group_by` tells them apart"),
          "leave one of them out");
   const Table rows = kind == DataKind::images ? read_image_table(spec, path) : read_table(spec, path);
   auto groups = std::make_shared<SampleGroups>(

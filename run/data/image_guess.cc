@@ -136,7 +136,7 @@ ImageInput image_input(const ImageSpec& images, const SourceGraph& g, const std:
       fail(Exit::data, "E_IMAGE_INPUT",
            cat("the model's input '", printable(i.name), "' of shape ", to_string(d), " takes ", channels,
                " channels, images have 1 or 3"),
-           "give tensors: a .safetensors or .npz file; --image_layout says which dimension holds the channels");
+           "give tensors: a .safetensors or .npz file; `image_layout` says which dimension holds the channels");
     out.layout = last ? ImageInput::Layout::nhwc : ImageInput::Layout::nchw;
     out.channels = channels > 0 ? channels : 3;
     out.height = d[last ? 1 : 2];
@@ -144,7 +144,7 @@ ImageInput image_input(const ImageSpec& images, const SourceGraph& g, const std:
     return out;
   }
   fail(Exit::data, "E_IMAGE_INPUT", "the model has no input for images, of 3 or 4 dimensions",
-       "is --train meant to be a table of texts (--text_columns), or a file of tensors?");
+       "is `train` meant to be a table of texts (`text_columns`), or a file of tensors?");
 }
 
 ImageGuess guess_transforms(const SourceGraph& g, const ImageInput& input, bool masks, const std::string& first_image) {
@@ -172,13 +172,13 @@ void require_size(const SourceGraph& g, const ImageInput& input, bool masks, Ima
   const auto fits = [](int64_t is, int64_t wanted) { return is < 1 || is == wanted; };
   if (!fits(input.height, size.height) || !fits(input.width, size.width))
     fail(Exit::usage, "E_IMAGE_SIZES",
-         cat("--image_sizes names ", text_of(size), " (height x width): the model's ", describe(input),
+         cat("`image_sizes` names ", text_of(size), " (height x width): the model's ", describe(input),
              " (width x height)"),
          "leave it out, or export the model with a free height and width");
   const std::string why = why_not(g, input, masks, size);
   if (!why.empty())
     fail(Exit::usage, "E_IMAGE_SIZES",
-         cat("--image_sizes names ", text_of(size), " (height x width), which the model does not take: ", why),
+         cat("`image_sizes` names ", text_of(size), " (height x width), which the model does not take: ", why),
          "models that cut images into patches, or halve them, take multiples of 16, 32 ... a side");
 }
 

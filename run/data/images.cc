@@ -73,7 +73,7 @@ Table read_image_table(const RunSpec& spec, const std::string& path, bool labele
   if (!spec.data.images.train_masks.empty()) return masked_images(path, spec.data.images.train_masks, columns);
   if (!names_folders(path))
     fail(Exit::usage, "E_USAGE", cat("'", printable(path), "' is an image, and has no label"),
-         "name a folder with a folder for each class, or a table of images with --image_column");
+         "name a folder with a folder for each class, or a table of images with `image_column`");
   return class_folders(path, columns);
 }
 
@@ -82,9 +82,9 @@ std::vector<ImageSize> image_sizes(const ImageSpec& images) {
   for (const std::string& text : *images.image_sizes) {
     const ImageSize size = parse_image_size(text).value_or(ImageSize{});
     if (size == ImageSize{})
-      fail(Exit::usage, "E_USAGE", cat("--image_sizes '", printable(text), "' is no size as 192x256 (height x width)"));
+      fail(Exit::usage, "E_USAGE", cat("`image_sizes` '", printable(text), "' is no size as 192x256 (height x width)"));
     if (std::find(sizes.begin(), sizes.end(), size) != sizes.end())
-      fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes names ", text, " twice"), "name each size once");
+      fail(Exit::usage, "E_IMAGE_SIZES", cat("`image_sizes` names ", text, " twice"), "name each size once");
     sizes.push_back(size);
   }
   return largest_first(std::move(sizes));
@@ -102,7 +102,7 @@ namespace {
 LabelForm label_form(Task task) {
   const TaskRule& rule = task_rule(task);
   if (!rule.images)
-    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that images could have"),
+    fail(Exit::usage, "E_TASK", cat("`task` ", name_of(task), " has no labels that images could have"),
          cat("images are for ", task_names(&TaskRule::images)));
   return *rule.labels;
 }
@@ -113,7 +113,7 @@ MaskValues mask_values(const ImageSpec& images) {
     int64_t v = -1;
     if (text.find_first_not_of("0123456789") == std::string::npos && text.size() < 4) v = std::stoll(text);
     if (v < 0 || v > 255)
-      fail(Exit::usage, "E_FLAG_VALUE", cat("--mask_values '", printable(text), "': values of pixels are 0 to 255"));
+      fail(Exit::usage, "E_FLAG_VALUE", cat("`mask_values` '", printable(text), "': values of pixels are 0 to 255"));
     m.values.push_back(v);
   }
   m.ignore = *images.mask_ignore;
@@ -163,8 +163,8 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
     spec.data.images.mask_values.suggest(texts);
   }
   log.info(cat("images: ", describe(input),
-               needs.training ? cat("; training (--transforms): ", *spec.data.images.transforms) : std::string(),
-               "; evaluation (--eval_transforms): ", *spec.data.images.eval_transforms,
+               needs.training ? cat("; training (`transforms`): ", *spec.data.images.transforms) : std::string(),
+               "; evaluation (`eval_transforms`): ", *spec.data.images.eval_transforms,
                spec.data.images.mask_values->empty()
                    ? ""
                    : cat("; mask values by class: ", join(*spec.data.images.mask_values, ","))));
@@ -182,9 +182,9 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
                                [](const InputSpec& i) { return text_role(i.name) == TextRole::label; });
   if (task_rule(needs.task).has_masks() || fed)
     fail(Exit::usage, "E_MIXUP",
-         fed ? "--mixup and --cutmix make probabilities of labels, which this model takes as an input"
-             : "--mixup and --cutmix mix one label an image, segmentation has one a pixel",
-         "leave them out; --transforms has random_resized_crop, color_jitter and others");
+         fed ? "`mixup` and `cutmix` make probabilities of labels, which this model takes as an input"
+             : "`mixup` and `cutmix` mix one label an image, segmentation has one a pixel",
+         "leave them out; `transforms` has random_resized_crop, color_jitter and others");
 }
 
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,

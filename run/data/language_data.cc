@@ -33,8 +33,8 @@ void require_apart(const LanguageSpec& language, const std::vector<InputSpec>& i
     squares = squares || (text_role(i.name) == TextRole::mask && i.dims && i.dims->size() > 2);
   if (why.empty() && !squares) why = "its attention mask is not one of (batch, length, length)";
   if (!why.empty())
-    fail(Exit::usage, "E_PACKING", cat("--packing bfd keeps texts in a sequence apart, which this model cannot: ", why),
-         "leave it out: padding is not computed anyway (--remove_padding); or let texts see each other with --packing "
+    fail(Exit::usage, "E_PACKING", cat("`packing` bfd keeps texts in a sequence apart, which this model cannot: ", why),
+         "leave it out: padding is not computed anyway (`remove_padding`); or let texts see each other with `packing` "
          "wrapped");
 }
 
@@ -70,7 +70,7 @@ StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
   if (id < 0) id = parse_integer(asked).value_or(-1);
   if (id < 0 || id >= tokenizer.size())
     fail(Exit::usage, "E_FLAG_VALUE",
-         cat("--decoder_start_token ", printable(asked), ": the vocabulary has no such token"),
+         cat("`decoder_start_token` ", printable(asked), ": the vocabulary has no such token"),
          cat("give a token of the tokenizer, or an id below ", tokenizer.size()));
   return {static_cast<int32_t>(id), configured};
 }
@@ -98,7 +98,7 @@ RunSpec with_start_token(RunSpec spec, const Log& log) {
   const StartToken start = start_token(spec, *tokenizer);
   log.info(cat("targets begin with ", printable(tokenizer->token(start.id)), ", ",
                start.configured ? "config.json's decoder_start_token_id" : "the padding token",
-               " (--decoder_start_token another)"));
+               " (`decoder_start_token` another)"));
   spec.data.language.decoder_start_token.suggest(std::to_string(start.id));
   return spec;
 }
@@ -107,19 +107,19 @@ std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRow
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   const std::vector<std::string>& columns = *spec.data.text.text_columns;
   if (columns.size() != 2)
-    fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of --task seq2seq lie in two columns",
-         "give --text_columns SOURCE,TARGET; the verb generate writes targets");
+    fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of `task` seq2seq lie in two columns",
+         "give `text_columns` SOURCE,TARGET; the verb generate writes targets");
   if (*spec.data.language.packing != "none")
     fail(Exit::usage, "E_PACKING",
-         cat("--packing ", *spec.data.language.packing, " puts texts of one kind together, not pairs of them"),
-         "leave it out: --group_by_length brings rows of similar length together");
+         cat("`packing` ", *spec.data.language.packing, " puts texts of one kind together, not pairs of them"),
+         "leave it out: `group_by_length` brings rows of similar length together");
   Seq2SeqOptions options = seq2seq_options(spec, tokenizer);
   options.source = columns[0];
   options.target = columns[1];
   Seq2SeqTexts texts = encode_seq2seq(*rows.table, tokenizer, options);
   if (texts.cut > 0 && needs.labeled)
     needs.log.note(cat(with_thousands(texts.cut), " of ", with_thousands(rows.table->rows()), " rows of ",
-                       rows.table->name(), " are cut at --max_seq_len ", options.max_source, " or --max_target_length ",
+                       rows.table->name(), " are cut at `max_seq_len` ", options.max_source, " or `max_target_length` ",
                        options.max_target));
   return make_seq2seq_dataset(std::move(texts), rows.names, tokenizer, specs, spec.data.text.pad_to_multiple, options);
 }
@@ -172,13 +172,13 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   };
   if (texts.cut > 0 && needs.labeled)
     needs.log.note(
-        cat(of_all(texts.cut), " of ", rows.table->name(), " are cut at --max_seq_len ", options.max_seq_len));
+        cat(of_all(texts.cut), " of ", rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
   if (texts.unanswered > 0 && needs.labeled)
     needs.log.warning(cat("W_NO_ANSWER: ", of_all(texts.unanswered), " of ", rows.table->name(),
-                          " have nothing to learn within --max_seq_len ", options.max_seq_len, ": left out"));
+                          " have nothing to learn within `max_seq_len` ", options.max_seq_len, ": left out"));
   if (texts.texts.empty())
     fail(Exit::data, "E_DATA_EMPTY", cat(rows.table->name(), ": there is nothing to learn in any row"),
-         "give a larger --max_seq_len, or --train_on all");
+         "give a larger `max_seq_len`, or `train_on` all");
   if (options.packing != TextPacking::none)
     needs.log.info(cat("packing ", *spec.data.language.packing, ": ", of_all(rows.table->rows()), " in ",
                        with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));

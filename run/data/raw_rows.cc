@@ -19,7 +19,7 @@ RawRows raw_rows_of(const Imported& model, const Log& log) {
     if (n.scaling == Scaling::quantiles)
       fail(Exit::unsupported, "E_RAW_ROWS",
            cat("column '", n.column, "' is scaled to quantiles, which no ONNX node does"),
-           "train with --feature_scaling standard");
+           "train with `feature_scaling` standard");
     out.columns.push_back({n.column, false, {}, n.fill, n.mean, n.scale});
   }
   const SourceGraph& g = model.graph;

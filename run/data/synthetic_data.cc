@@ -87,13 +87,13 @@ HostTensor label_of(const LossSpec& s, const Dims& out, Random& random) {
   if (rule.classes == ClassAxis::none || rule.classes == ClassAxis::tokens || of_elements) {
     if (rule.max_outputs == 1) return normal_numbers(out, random);
     fail(Exit::usage, "E_LOSS", cat("there are no synthetic labels for the loss ", s.kind),
-         "give data with --train FILE");
+         "give data with `train` FILE");
   }
   const bool of_tokens = rule.classes == ClassAxis::of_tokens;
   const size_t axis = of_tokens ? out.size() - 1 : 1;
   if (out.size() < 2 || (rule.classes == ClassAxis::of_rows && out.size() != 2))
     fail(Exit::usage, "E_LOSS", cat("the loss ", s.kind, " takes classes, and the output has shape ", to_string(out)),
-         "name another with --loss KIND");
+         "name another with `loss` KIND");
   Dims places = out;
   places.erase(places.begin() + static_cast<std::ptrdiff_t>(axis));
   return whole_numbers(places, std::max<int64_t>(out[axis], 1), random);

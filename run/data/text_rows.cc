@@ -53,7 +53,7 @@ RunSpec with_letters(RunSpec spec, const Log& log) {
   if (capitals * 100 < vocabulary->size()) return spec;  // bert-base-chinese has <S> and <T>
   spec.data.text.lower_case.suggest(false);
   log.info(cat("tokenizer: ", with_thousands(capitals), " words of '", printable(file),
-               "' have capital letters: texts keep theirs, and accents (--lower_case true: not)"));
+               "' have capital letters: texts keep theirs, and accents (`lower_case` true: not)"));
   return spec;
 }
 
@@ -62,8 +62,8 @@ static std::map<std::string, std::string> label_names(const std::vector<std::str
   for (const std::string& pair : pairs) {
     const size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
-      fail(Exit::usage, "E_USAGE", cat("--label_map ", printable(pair), ": no two names"),
-           "write --label_map OLD=NEW, the flag again for another label");
+      fail(Exit::usage, "E_USAGE", cat("`label_map` ", printable(pair), ": no two names"),
+           "write `label_map` OLD=NEW, the flag again for another label");
     out[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
   return out;
@@ -121,10 +121,10 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
              may_have_none = *spec.data.text.version_2_with_negative;
   if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
   if (tagged && columns.size() > 1)
-    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
+    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one `text_columns`");
   if (questions && columns.size() == 1)
     fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts lie in two columns",
-         "give --text_columns QUESTION,TEXT");
+         "give `text_columns` QUESTION,TEXT");
   const std::string label = labeled ? *spec.data.label_column : std::string();
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)

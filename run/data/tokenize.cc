@@ -8,7 +8,7 @@ namespace amp {
 
 std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec) {
   const std::string path = tokenizer_path(spec);
-  if (path.empty()) fail(Exit::usage, "E_USAGE", "tokenize needs --tokenizer FILE", "or --vocab vocab.txt");
+  if (path.empty()) fail(Exit::usage, "E_USAGE", "tokenize needs `tokenizer` FILE", "or `vocab` vocab.txt");
   return open_tokenizer(path, tokenizer_options(spec.data.text));
 }
 

@@ -62,7 +62,7 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
   const bool asked = !asked_losses(spec.objective).parts.empty();
   if (!asked && losses.parts.size() == 1 && losses.parts[0].kind == "cross_entropy" &&
       !is_of_classes(g, losses.parts[0], shape)) {
-    log.note(cat("no --loss: '", losses.parts[0].outputs.at(0), "' holds no classes of rows, its loss is mse"));
+    log.note(cat("no `loss`: '", losses.parts[0].outputs.at(0), "' holds no classes of rows, its loss is mse"));
     spec.objective.loss = std::vector<std::string>{"mse"};
     losses = choose_losses(spec.model, spec.objective, g);
   }
@@ -78,9 +78,9 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
 
 void refuse(const DistributionSpec& distribution, const ScheduleSpec& schedule) {
   if (distribution.ranks > 1)
-    fail(Exit::usage, "E_RANKS", "a step of several ranks is not taken apart", "leave --ranks out");
+    fail(Exit::usage, "E_RANKS", "a step of several ranks is not taken apart", "leave `ranks` out");
   if (schedule.gradient_cache)
-    fail(Exit::usage, "E_USAGE", "the two passes of --gradient_cache are not taken apart", "leave it out");
+    fail(Exit::usage, "E_USAGE", "the two passes of `gradient_cache` are not taken apart", "leave it out");
 }
 
 std::vector<Tensors> window_of(PreparedRun& run) {

@@ -44,7 +44,7 @@ std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const LossSpec* const loss = measured_loss(objective);
   if (!loss || (task_rule(task).text == TextForm::own_tokens && !loss_rule(loss->kind).next_token))
     fail(Exit::usage, "E_TASK", "the model says of itself that it is no causal language model",
-         "generate needs logits of each next token, (batch, length, vocabulary); --task language and --task seq2seq "
+         "generate needs logits of each next token, (batch, length, vocabulary); `task` language and `task` seq2seq "
          "train such models");
   return loss->values().front();
 }
@@ -114,7 +114,7 @@ std::vector<int32_t> ids_of(const std::string& prompt, const Tokenizer& tokenize
   if (ids.empty() && special.eos >= 0) ids = {special.eos};
   if (ids.empty())
     fail(Exit::usage, "E_USAGE", "an empty prompt, and the vocabulary has no token that a text begins with",
-         "give --prompt at least a word");
+         "give `prompt` at least a word");
   return ids;
 }
 
@@ -122,7 +122,7 @@ void require_places(const SourceGraph& g, const std::vector<int>& outputs, int64
   if (fixed == 0) return require_length(g, outputs, longest);
   if (longest > fixed)
     fail(Exit::usage, "E_SEQ_LEN", cat("prompt and new tokens are ", longest, ", the model takes ", fixed),
-         "lower --max_new_tokens");
+         "lower `max_new_tokens`");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ void require_wide(const PrecisionSpec& precision) {
   if (*precision.use_fp16 || *precision.use_bf16 || !precision.precision_plan.empty() ||
       is_low(dtype_from_name(precision.dtype)))
     fail(Exit::usage, "E_USAGE", "second derivatives are computed in fp32 or fp64, without a precision plan",
-         "--dtype fp32 or --dtype fp64");
+         "`dtype` fp32 or `dtype` fp64");
 }
 
 // Reads v from a file: tensors under the parameters' names, stored by slot.
@@ -45,13 +45,13 @@ class Direction {
       fail(Exit::data, "E_HVP_NAME",
            cat(quoted(path_), " lacks ", n, " of ", wanted.size(), " parameters: ", printable(join(missing, ", ")),
                n > 8 ? ", .." : ""),
-           "v needs a tensor for every parameter that has a gradient: those that `grad` writes without --hvp");
+           "v needs a tensor for every parameter that has a gradient: those that `grad` writes without `hvp`");
     }
     for (const int slot : given_) {
       if (!wanted.count(slot))
         fail(Exit::data, "E_HVP_NAME",
              cat(quoted(path_), ": '", printable(name(slot)), "' is frozen, or no gradient reaches it"),
-             "leave it out, or --trainable takes it in");
+             "leave it out, or `trainable` takes it in");
     }
     return by_slot_;
   }
@@ -66,13 +66,13 @@ class Direction {
     if (i < 0 || g.values[static_cast<size_t>(i)].kind != SourceKind::parameter ||
         g.values[static_cast<size_t>(i)].tied_axis >= 0)
       fail(Exit::data, "E_HVP_NAME", cat(quoted(path_), ": the model has no parameter '", printable(t.name), "'"),
-           "tensors are found by the parameters' ONNX names, as `grad` writes them without --hvp");
+           "tensors are found by the parameters' ONNX names, as `grad` writes them without `hvp`");
     const SourceValue& v = g.values[static_cast<size_t>(i)];
     if (t.tensor.dims() != v.data.dims() || !is_float(t.tensor.dtype()))
       fail(Exit::data, "E_HVP_SHAPE",
            cat(quoted(path_), ": '", printable(t.name), "' is ", name_of(t.tensor.dtype()), ' ',
                to_string(t.tensor.dims()), ", the parameter ", to_string(v.data.dims())),
-           "v has the shapes of the gradients that `grad` writes without --hvp");
+           "v has the shapes of the gradients that `grad` writes without `hvp`");
     const int slot = session_.table().slot_of[static_cast<size_t>(i)];
     const int master = session_.table().source_value[static_cast<size_t>(slot)];
     const HostTensor part = v.tied_transposed ? transposed(t.tensor.cast(session_.float_type()))
@@ -113,7 +113,7 @@ void require_finite_product(const Session& session) {
     fail(Exit::numerical, "E_GRADIENT_NONFINITE",
          cat("H v of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name),
              "' is not finite; nothing was written"),
-         "--dtype fp64 tells an overflow from a formula");
+         "`dtype` fp64 tells an overflow from a formula");
 }
 
 }  // namespace

@@ -175,8 +175,8 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
   const Task task = task_by_outputs(g, known_classes(spec.model, model));
   if (task == Task::none)
     fail(Exit::usage, "E_TASK", "the model does not say whether its outputs are tags of words or a language model's",
-         "say --task token, --task language, or --loss masked_lm");
-  log.info(cat("task: ", name_of(task), ", by the model's outputs (--task chooses another)"));
+         "say `task` token, `task` language, or `loss` masked_lm");
+  log.info(cat("task: ", name_of(task), ", by the model's outputs (`task` chooses another)"));
   return task;
 }
 
@@ -199,7 +199,7 @@ LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head
   const LossSpec* const loss = measured_loss(objective);
   if (!loss)
     fail(Exit::usage, "E_TASK", "the model's loss does not tell what its outputs are",
-         "give the task that the model is for with --task");
+         "give the task that the model is for with `task`");
   return *loss;
 }
 
@@ -228,8 +228,8 @@ TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
   const bool of_images = *spec.data.images.eval_transforms != "auto";
   if (spec.data.text.text_columns->empty() && task_rule(task).from_table())
     fail(Exit::usage, "E_USAGE",
-         of_images ? "the model was trained on images, a table needs --image_column"
-                   : "text needs --text_columns: the model does not say which it was trained on",
+         of_images ? "the model was trained on images, a table needs `image_column`"
+                   : "text needs `text_columns`: the model does not say which it was trained on",
          cat("name the column that holds ", of_images ? "paths of images" : "the text"));
   return read_text_rows(spec, inputs, task, false);
 }
@@ -253,7 +253,7 @@ std::unique_ptr<Dataset> open_texts(const RunSpec& spec, const TextRows& rows, c
 void require_predictions(Task predicted, Task asked, DataKind kind) {
   if (has_predictions(predicted)) return;
   const char* of = kind == DataKind::images ? "images" : kind == DataKind::text ? "texts" : "tables";
-  fail(Exit::usage, "E_TASK", cat("--task ", name_of(asked), " predicts nothing for ", of),
+  fail(Exit::usage, "E_TASK", cat("`task` ", name_of(asked), " predicts nothing for ", of),
        "feed the model with tensors: a .safetensors or .npz file");
 }
 
@@ -301,7 +301,7 @@ RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const Sourc
 
 void warn_of_cut(int64_t cut, int64_t rows, const TextSpec& text, const Log& log) {
   if (cut == 0) return;
-  log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows), " texts are longer than --max_seq_len ",
+  log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows), " texts are longer than `max_seq_len` ",
                   *text.max_seq_len, ": their last words have no tag"));
 }
 
@@ -345,7 +345,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (has_named_classes(needs.task)) needs.classes = model_classes(spec, model, needs.task, loss, {}, log).classes;
   needs.labeled = false;
   needs.log = log;
-  needs.column_hint = "name this file's columns of text with --text_columns, in the order of those trained on";
+  needs.column_hint = "name this file's columns of text with `text_columns`, in the order of those trained on";
   if (kind == DataKind::features) needs.features = features_of(spec.data, record, log);
   TextRows rows;
   if (!needs.features) rows = read_rows(spec, inputs, needs.task);

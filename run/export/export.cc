@@ -42,7 +42,7 @@ Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& 
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
   }
-  if (best < 0) no_weights("best weights: it was not evaluated", "train with --val, or export --export_weights last");
+  if (best < 0) no_weights("best weights: it was not evaluated", "train with `val`, or export `export_weights` last");
   return best == newest.step ? newest : load_checkpoint(checkpoint_path(checkpoints, best));
 }
 
@@ -80,7 +80,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   if (!average.empty()) load_average(session, checkpoint, average);
   if (!average.empty() && spec.optimization.swa_start >= 0)
     log.warning(
-        "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
+        "running statistics, if the model has any, are those of training: a run's own `export_weights` ema "
         "computes them anew for averaged weights");
   const bool trained = checkpoint.step > 0;
   export_weights(spec.output, ready, plan, trained_tensors(session),

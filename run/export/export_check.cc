@@ -46,7 +46,7 @@ int64_t weight_bytes(const Session& session) { return session.layout().size() * 
 [[noreturn]] void fail_before_training(const Error& e, const OutputSpec& output) {
   std::string hint = e.hint();
   if (*output.export_precision != "fp32" && hint.find("export_precision") == std::string::npos)
-    hint += cat(hint.empty() ? "" : "; ", "or export with --export_precision fp32");
+    hint += cat(hint.empty() ? "" : "; ", "or export with `export_precision` fp32");
   Error out(e.exit(), e.id(), e.fact(), hint);
   for (const std::string& where : e.where()) out.at(where);
   throw out.at("while the model was exported for trial, before training");
@@ -109,7 +109,7 @@ void require_disk(const PreparedRun& run, int64_t checkpoint, const std::string&
            " B free, the run needs ", with_thousands(needed), " B: ", kept, " checkpoints of ",
            with_thousands(checkpoint), " B (one is written before another is removed) and a model of ",
            with_thousands(model), " B"),
-       "free some space, choose another --output_dir, or keep fewer checkpoints with --save_total_limit");
+       "free some space, choose another `output_dir`, or keep fewer checkpoints with `save_total_limit`");
 }
 
 ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,

@@ -25,7 +25,7 @@ const std::string kFixed = "fixed input: ";  // prefix of inputs whose value is 
 
 [[noreturn]] void damaged(const std::string& path, const std::string& why) {
   fail(Exit::checkpoint, "E_RUN_RECORD", cat("'", printable(path), "' cannot be read: ", why),
-       "resume the run with --resume auto: it is written again");
+       "resume the run with `resume` auto: it is written again");
 }
 
 json asked_settings(const RunSpec& spec) {
@@ -96,7 +96,7 @@ ExportRecord read_export_record(const std::string& folder) {
   const std::string path = folder + "/" + kExportRecord;
   if (!path_exists(path)) {
     fail(Exit::usage, "E_RUN", cat("'", printable(folder), "' holds no ", kExportRecord),
-         "name a run's --output_dir, or a model file; a run of an earlier version writes it when it is resumed");
+         "name a run's `output_dir`, or a model file; a run of an earlier version writes it when it is resumed");
   }
   const SafeTensors file = read_safetensors(path, Exit::checkpoint);
   const auto format = file.metadata.find("format"), text = file.metadata.find("record");

@@ -159,7 +159,7 @@ double compare_export(const ExportReference& reference, const std::string& path,
   if (!(worst <= limit)) {
     fail(Exit::internal, "E_EXPORT_CHECK",
          cat("the exported model differs from the trained one by ", worst, " (limit ", limit, ")"),
-         rounded ? "export with --export_precision fp32" : "please report this");
+         rounded ? "export with `export_precision` fp32" : "please report this");
   }
   return worst;
 }

@@ -107,7 +107,7 @@ std::vector<std::string> movable(const std::string& staged) {
   fail(Exit::checkpoint, "E_CKPT_DAMAGED",
        cat("none of the ", damages.size(), " checkpoints in '", printable(folder),
            "' can be used: ", join(damages, "; ")),
-       "start afresh with --overwrite: they stay until the new run is complete");
+       "start afresh with `overwrite`: they stay until the new run is complete");
 }
 
 Latest usable(const std::string& checkpoints, const Log& log) {
@@ -122,7 +122,7 @@ Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log) {
   Latest latest = usable(checkpoints, log);
   if (latest.path.empty())
     fail(Exit::checkpoint, "E_CKPT_MISSING", cat("there is no checkpoint in '", printable(checkpoints), "'"),
-         "a run saves the first one at the end of its first epoch, or after --save_steps; --save_strategy no saves "
+         "a run saves the first one at the end of its first epoch, or after `save_steps`; `save_strategy` no saves "
          "none");
   return std::move(latest.checkpoint);
 }
@@ -182,9 +182,9 @@ void OutputFolder::refuse_inputs() const {
     for (const std::string name : kRunFiles) written |= lies_in(input, dir + "/" + name);
     if (!written) continue;
     fail(Exit::usage, "E_OUTPUT_INPUT",
-         cat(flag, " '", printable(path), "' lies where the run would write its own: in --output_dir '",
+         cat(flag, " '", printable(path), "' lies where the run would write its own: in `output_dir` '",
              printable(request_.dir), "'"),
-         "choose another --output_dir");
+         "choose another `output_dir`");
   }
 }
 
@@ -192,8 +192,8 @@ void OutputFolder::refuse_foreign() const {
   const std::vector<std::string> foreign = foreign_paths(request_.dir);
   if (foreign.empty()) return;
   fail(Exit::usage, "E_OUTPUT_FOREIGN",
-       cat("--output_dir holds what a run would replace and no run is known to have written: ", join(foreign, "; ")),
-       "choose another --output_dir, or move these files away; --overwrite replaces a run and nothing else");
+       cat("`output_dir` holds what a run would replace and no run is known to have written: ", join(foreign, "; ")),
+       "choose another `output_dir`, or move these files away; `overwrite` replaces a run and nothing else");
 }
 
 void OutputFolder::choose_run() {
@@ -202,7 +202,7 @@ void OutputFolder::choose_run() {
     const bool results = holds_results(dir);
     if (results && !request_.overwrite) {
       fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", printable(dir), "' holds a run already"),
-           "continue it with --resume auto, or replace it with --overwrite");
+           "continue it with `resume` auto, or replace it with `overwrite`");
     }
     replaces_ = results;
   } else if (resume == "auto") {
@@ -225,7 +225,7 @@ void OutputFolder::choose_run() {
   if (std::error_code e; std::filesystem::is_symlink(dir + "/checkpoints", e)) {
     fail(Exit::usage, "E_OUTPUT_FOREIGN",
          cat("'", printable(dir), "/checkpoints' is a link: a run cannot be put in its place"),
-         "choose another --output_dir");
+         "choose another `output_dir`");
   }
   log_.note(cat("this run is written to ", aside, " and takes the place of the one in ", dir, " when it is complete"));
 }
@@ -238,7 +238,7 @@ void OutputFolder::begin() {
     examine();
     if (request_.resume == "none" && holds_results(dir))  // another run began and ended meanwhile
       fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", printable(dir), "' holds a run already"),
-           "continue it with --resume auto, or replace it with --overwrite");
+           "continue it with `resume` auto, or replace it with `overwrite`");
   }
   try {
     for (const std::string& name : list_dir(dir)) {

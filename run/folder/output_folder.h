@@ -27,7 +27,7 @@ struct OutputRequest {
   std::string dir;
   std::string resume = "none";  // none, auto, or the path of a checkpoint or of a folder with checkpoints
   bool overwrite = false;
-  std::vector<std::pair<std::string, std::string>> inputs;  // files that the run reads: {"--train", path}
+  std::vector<std::pair<std::string, std::string>> inputs;  // files that the run reads: {"`train`", path}
 };
 
 class OutputFolder {

@@ -109,7 +109,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
   if (timm) config.complete_with(std::string(a.config));
   const std::vector<std::string> classes = config.texts("architectures");
   if (!timm && spec.head.empty() && classes.empty())
-    config.refuse("architectures", "is missing", "say --model_head, as in --model_head sequence_classification");
+    config.refuse("architectures", "is missing", "say `model_head`, as in `model_head` sequence_classification");
   const Head head = !spec.head.empty() ? head_from_name(a, spec.head)
                     : timm             ? a.heads.front()
                                        : head_of_class(a, classes.front());

@@ -38,8 +38,8 @@ bool said(const RunSpec& spec, const std::string& setting) {
 
 [[noreturn]] void refuse_size(const char* flag, int64_t asked, int64_t fits) {
   std::string hint = cat("give ", flag, " ", fits);
-  if (flag == std::string("--batch_size"))
-    hint += cat(" --gradient_accumulation_steps ", (asked + fits - 1) / fits, ": a step of ",
+  if (flag == std::string("`batch_size`"))
+    hint += cat(" `gradient_accumulation_steps` ", (asked + fits - 1) / fits, ": a step of ",
                 (asked + fits - 1) / fits * fits, " samples");
   fail(Exit::usage, "E_BATCH_SIZE", cat("the model takes batches of ", fits, ", ", flag, " is ", asked),
        hint + "; or re-export the model with a free batch dimension");
@@ -201,7 +201,7 @@ void tie_rows(const ModelSpec& model, SourceGraph& g, const std::vector<int>& ou
   if (names.empty()) return;
   log.note(cat(names.size(), names.size() == 1 ? " parameter is" : " parameters are", " stored ", fixed_rows(g),
                " times over, once for each row of a batch: ", printable(join(names, ", ")),
-               "; the copies train as one (--tie_weights none: each copy by itself)"));
+               "; the copies train as one (`tie_weights` none: each copy by itself)"));
 }
 
 void tell_fixed_shapes(const ModelShapes& f, const Log& log) {
@@ -219,22 +219,22 @@ void fit_batch_size(RunSpec& spec, const SourceGraph& g, int64_t rows_per_sample
   const int64_t fits = fixed_samples(g, rows_per_sample);
   if (spec.data.text.in_tokens)
     fail(Exit::usage, "E_BATCH_SIZE",
-         cat("the model takes batches of ", fits, " samples, --in_tokens makes batches of any number"),
-         "leave --in_tokens out");
+         cat("the model takes batches of ", fits, " samples, `in_tokens` makes batches of any number"),
+         "leave `in_tokens` out");
   const RunSpec initial;
   const bool asked = said(spec, "batch_size") || spec.schedule.batch_size != initial.schedule.batch_size;
   const bool accumulates = said(spec, "gradient_accumulation_steps") ||
                            spec.schedule.gradient_accumulation_steps != initial.schedule.gradient_accumulation_steps;
-  if (asked && spec.schedule.batch_size > fits) refuse_size("--batch_size", spec.schedule.batch_size, fits);
+  if (asked && spec.schedule.batch_size > fits) refuse_size("`batch_size`", spec.schedule.batch_size, fits);
   if (!asked) {
     // Keep the default number of samples per step.
     if (!accumulates && !spec.schedule.gradient_cache)
       spec.schedule.gradient_accumulation_steps = std::max<int64_t>(1, spec.schedule.batch_size / fits);
     spec.schedule.batch_size = fits;
     const std::string steps = spec.schedule.gradient_accumulation_steps > 1
-                                  ? cat(" --gradient_accumulation_steps ", spec.schedule.gradient_accumulation_steps)
+                                  ? cat(" `gradient_accumulation_steps` ", spec.schedule.gradient_accumulation_steps)
                                   : std::string();
-    log.note(cat("--batch_size ", fits, steps, ": by the model's batches"));
+    log.note(cat("`batch_size` ", fits, steps, ": by the model's batches"));
   }
   fit_evaluation_rows(spec, g, rows_per_sample);
 }
@@ -243,7 +243,7 @@ void fit_evaluation_rows(RunSpec& spec, const SourceGraph& g, int64_t rows_per_s
   if (fixed_rows(g) == 0) return;
   const int64_t fits = fixed_samples(g, rows_per_sample);
   if (spec.evaluation.eval_batch_size > fits && said(spec, "eval_batch_size"))
-    refuse_size("--eval_batch_size", spec.evaluation.eval_batch_size, fits);
+    refuse_size("`eval_batch_size`", spec.evaluation.eval_batch_size, fits);
   if (spec.evaluation_rows() > fits) spec.evaluation.eval_batch_size = fits;
 }
 

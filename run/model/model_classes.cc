@@ -101,7 +101,7 @@ RunSpec with_label_file(RunSpec spec) {
   if (spec.data.labels->size() != 1) return spec;
   const std::string path = spec.data.labels->front();
   if (!path_exists(path) || is_dir(path))
-    fail(Exit::usage, "E_LABELS", cat("--labels names one class, and there is no file '", printable(path), "'"),
+    fail(Exit::usage, "E_LABELS", cat("`labels` names one class, and there is no file '", printable(path), "'"),
          "give names with commas between them, or a file with a name a line");
   const std::vector<std::string> names = parse_label_list(read_file(path).text());
   if (names.size() < 2)
@@ -164,7 +164,7 @@ RunSpec with_problem_type(RunSpec spec, const Log& log) {
                                                                 : "";
   if (*task == 0) return spec;
   spec.objective.task.suggest(task);
-  log.note(cat("task: ", task, ", problem_type of '", printable(path), "' (--task chooses another)"));
+  log.note(cat("task: ", task, ", problem_type of '", printable(path), "' (`task` chooses another)"));
   return spec;
 }
 

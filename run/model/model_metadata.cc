@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "data/class_names.h"
 #include "run/data/data.h"
@@ -99,7 +100,7 @@ std::shared_ptr<const Features> features_of(const DataSpec& data, const ModelRec
     out.numbers.push_back(std::move(number));
   }
   log.note(cat("the model records no features: ", some_of(*data.tables.continuous),
-               " are fed as they are, without scaling, in this order (--continuous chooses columns)"));
+               " are fed as they are, without scaling, in this order (`continuous` chooses columns)"));
   return std::make_shared<const Features>(std::move(out));
 }
 
@@ -115,7 +116,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
   std::vector<std::string> taken;
   const auto offer = [&](const char* name, const std::vector<std::string>& texts) {
     if (suggest_texts(spec, setting_named(name), texts))
-      taken.push_back(cat("--", name, " ", printable(join(texts, ","))));
+      taken.push_back(cat(setting_name(name), " ", printable(join(texts, ","))));
   };
   std::vector<LossSpec> losses = record.losses;
   // --output names another output for the recorded losses.

@@ -41,14 +41,14 @@ void require_trained(const Session& session) {
   for (const auto& [op, n] : integers)
     why.push_back(cat(n, " ", op, n == 1 ? " has" : " have", " integer weights, which have no gradient"));
   if (why.empty()) why.push_back("the file has none");
-  std::string hint = "`check` lists every parameter and why it trains or does not; --trainable GLOB thaws one";
-  if (unreached && !frozen) hint = "--output or --loss must name what depends on the weights; `check` lists them";
+  std::string hint = "`check` lists every parameter and why it trains or does not; `trainable` GLOB thaws one";
+  if (unreached && !frozen) hint = "`output` or `loss` must name what depends on the weights; `check` lists them";
   if (!integers.empty()) {
     hint = integers.count("DequantizeLinear")
-               ? "--train_quantized true trains floating masters of the DequantizeLinear weights, quantized in every "
+               ? "`train_quantized` true trains floating masters of the DequantizeLinear weights, quantized in every "
                  "forward pass, and writes integers back"
                : "train the floating-point model and quantize it afterwards; of this file only what is floating-point "
-                 "can train: --trainable GLOB, or a new part by --head or --num_labels";
+                 "can train: `trainable` GLOB, or a new part by `head` or `num_labels`";
   }
   fail(Exit::usage, "E_NOTHING_TRAINS", cat("no parameter would train: ", join(why, "; ")), hint);
 }

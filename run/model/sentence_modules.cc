@@ -22,7 +22,7 @@ using nlohmann::json;
 
 [[noreturn]] void refuse_modules(const std::string& file, const std::string& why) {
   fail(Exit::unsupported, "E_POOLING", cat("'", printable(file), "' ", why),
-       "--pooling mean, or another, sets these files aside");
+       "`pooling` mean, or another, sets these files aside");
 }
 
 json read_sentence_file(const std::string& path) {

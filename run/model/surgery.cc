@@ -47,7 +47,7 @@ std::string head_kind(const ModelSpec& model, const std::string& wanted) {
 // Checks a resized classifier: the rest of the graph must still bind, and the output must have `labels` classes. Some
 // models have the number of classes in a Reshape.
 void require_labels(const SourceGraph& g, int output, int64_t labels, bool image) {
-  const std::string hint = "cut the model before its head with --cut_at and add a new one with --head";
+  const std::string hint = "cut the model before its head with `cut_at` and add a new one with `head`";
   Dims d;
   try {
     d = probe_some_size(g, {output})[static_cast<size_t>(output)];
@@ -84,7 +84,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     if (asked && kind == "none") {
       fail(Exit::unsupported, "E_NUM_LABELS",
            cat("no Gemm, MatMul or Conv with a weight of its own makes output '", printable(name), "'"),
-           "name the output with --output, or add a head with --head");
+           "name the output with `output`, or add a head with `head`");
     }
     return !spec.model.output.empty();
   }
@@ -105,7 +105,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     fail(Exit::usage, "E_NUM_LABELS",
          cat("the model's classifier (output '", printable(name), "', ", g.describe_node(c->node), ") has ", c->labels,
              " outputs, the data have ", labels, " classes"),
-         cat("--num_labels ", labels, " replaces it by a new one of that size; --head ",
+         cat("`num_labels` ", labels, " replaces it by a new one of that size; `head` ",
              kind == "none" ? "classification" : kind, " adds a head on top of it"));
   }
   const std::vector<std::string> lines = resize_classifier(g, *c, labels, static_cast<uint64_t>(spec.device.seed));
@@ -163,8 +163,8 @@ static std::string follow_sentence_modules(const std::string& model, HeadOptions
 static std::string embedding_line(const ModelSpec& model, const HeadChoice& choice, const std::string& output,
                                   const std::string& source, const std::string& said_by) {
   const std::string why = choice.pooling == "none"  ? ""
-                          : model.pooling != "auto" ? " (--pooling)"
-                          : said_by.empty()         ? " (a guess: --pooling chooses another)"
+                          : model.pooling != "auto" ? " (`pooling`)"
+                          : said_by.empty()         ? " (a guess: `pooling` chooses another)"
                                                     : cat(" (", said_by, ")");
   return cat("head: output '", printable(output), "' on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
              choice.normalized ? ", normalized" : "", why, "; it has no weights");
@@ -177,7 +177,7 @@ static std::string new_head_line(const HeadChoice& choice, const HeadOptions& h,
              labels == 0 ? std::string("an output for every class") : cat(labels, labels == 1 ? " output" : " outputs"),
              " on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
              h.kind == "segmentation" ? std::string() : cat(", dropout ", h.dropout),
-             ", weights normal(0, 0.02) from --seed");
+             ", weights normal(0, 0.02) from `seed`");
 }
 
 Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log) {
@@ -286,7 +286,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   if (h.num_labels < 1 && !embedding) {
     fail(Exit::usage, "E_NUM_LABELS",
          cat("a new ", out.head, " head needs to know its number of outputs, and the data do not say"),
-         "give it with --num_labels N");
+         "give it with `num_labels` N");
   }
   const std::string source = printable(g.shown(choice.source_value));
   // The head replaces an output that exists only because of the cut.

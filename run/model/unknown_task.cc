@@ -25,8 +25,8 @@ std::vector<Dims> probed(const SourceGraph& g) {
 }  // namespace
 
 const char* const kUnknownTaskHint =
-    "--loss KIND with its targets as tensors (--train FILE.npz) trains it, --output NAME chooses the output; a "
-    "classifier of whole images is put on it by --task classification or --num_labels N, and --head_from TENSOR says "
+    "`loss` KIND with its targets as tensors (`train` FILE.npz) trains it, `output` NAME chooses the output; a "
+    "classifier of whole images is put on it by `task` classification or `num_labels` N, and `head_from` TENSOR says "
     "what it reads; assigning boxes to anchors, as detection needs it, is not built";
 
 OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
@@ -41,7 +41,7 @@ OutputLook look_at_task(const SourceGraph& g, bool pooled) { return look_at_outp
 
 std::string describe_unknown_task(const OutputLook& look) {
   return cat("output '", printable(look.output), "' looks like ", look.what, ", not like a classifier's (", look.why,
-             "), and no --loss says how to train it");
+             "), and no `loss` says how to train it");
 }
 
 void require_known_task(const RunSpec& spec, const SourceGraph& g, DataKind kind, Task task) {

@@ -37,7 +37,7 @@ CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& g
   CalibratedPlan found = calibrate(graph, objective.losses, batches, o);
   for (const std::string& w : found.plan.warnings) log.warning(w);
   log.info(cat("calibration: ", found.plan.list.name, " with ", found.plan.list.rules.size(), " rules, error ",
-               found.error, found.within ? "" : ": no plan tried stays within --calibrate_rtol"));
+               found.error, found.within ? "" : ": no plan tried stays within `calibrate_rtol`"));
   return found;
 }
 

@@ -101,8 +101,8 @@ PrecisionPlan choose_plan(const PrecisionSpec& precision, Job job, const SourceG
   }
   if (low == DType::f32 && precision.precision_plan.empty()) return decide(g, preset("O0"), DType::f32);
   if (precision.precision_plan.empty() && *precision.amp_level == "auto") {
-    fail(Exit::usage, "E_AMP_AUTO", "--amp_level auto measures on training data, which this verb does not read",
-         "write the plan with `plan MODEL --calibrate FILE --out plan.json` and give it as --precision_plan plan.json");
+    fail(Exit::usage, "E_AMP_AUTO", "`amp_level` auto measures on training data, which this verb does not read",
+         "write the plan with `plan MODEL --calibrate FILE --out plan.json` and give it as `precision_plan` plan.json");
   }
   const OpList list = load_op_list(!precision.precision_plan.empty() ? precision.precision_plan : *precision.amp_level);
   const bool type_asked = precision.use_fp16.asked() || precision.use_bf16.asked();
@@ -112,7 +112,7 @@ PrecisionPlan choose_plan(const PrecisionSpec& precision, Job job, const SourceG
       low = DType::f16;
     } else {
       log.warning(
-          cat(printable(list.name), " names no dtype and neither --use_fp16 nor --use_bf16 is given: all stays fp32"));
+          cat(printable(list.name), " names no dtype and neither `use_fp16` nor `use_bf16` is given: all stays fp32"));
     }
   }
   PrecisionPlan plan = decide(g, list, low);
@@ -187,7 +187,7 @@ void require_known_operators(const SourceGraph& g, const std::vector<int>& outpu
   }
   fail(Exit::unsupported, "E_OP_UNSUPPORTED",
        cat(unknown.size(), " nodes have an operator that is not supported:\n  ", join(lines, "\n  ")),
-       hints.empty() ? "`check` lists every node; a part that the loss does not need can be left out by --output"
+       hints.empty() ? "`check` lists every node; a part that the loss does not need can be left out by `output`"
                      : join(hints, "; "));
 }
 

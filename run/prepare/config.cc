@@ -43,7 +43,7 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   for (const auto& [name, text] : parse_arguments("optim_args", spec.optimization.optim_args)) {
     std::optional<double> x = parse_number(text);
     if (const std::optional<bool> truth = parse_bool(text); !x && truth) x = *truth ? 1 : 0;
-    if (!x) fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args ", name, ": '", printable(text), "' is no number"));
+    if (!x) fail(Exit::usage, "E_FLAG_VALUE", cat("`optim_args` ", name, ": '", printable(text), "' is no number"));
     given[name] = *x;
   }
   for (const RuleKey& k : rule_keys(c.rule)) {
@@ -104,9 +104,9 @@ double scaled_lr(const RunSpec& spec) {
   if (spec.optimization.lr_base_scale == "none") return spec.optimization.lr;
   if (spec.data.text.in_tokens)
     fail(Exit::usage, "E_USAGE",
-         cat("--lr_base_scale ", spec.optimization.lr_base_scale,
-             " counts samples, a step of --in_tokens has no number of them"),
-         "leave it out: --lr is taken as it is given");
+         cat("`lr_base_scale` ", spec.optimization.lr_base_scale,
+             " counts samples, a step of `in_tokens` has no number of them"),
+         "leave it out: `lr` is taken as it is given");
   const auto samples = static_cast<double>(spec.schedule.batch_size * spec.schedule.gradient_accumulation_steps *
                                            spec.distribution.ranks);
   const double ratio = samples / static_cast<double>(spec.optimization.lr_base_size);
@@ -134,8 +134,8 @@ void average_at_end(const OptimizationSpec& optimization, TrainerConfig& c) {
   }
   if (optimization.swa_lr < 0) return;
   if (optimization.swa_start < 0)
-    fail(Exit::usage, "E_USAGE", cat("--swa_lr ", optimization.swa_lr, " without --swa_start"),
-         "say from which step on weights are averaged: --swa_start 0.75");
+    fail(Exit::usage, "E_USAGE", cat("`swa_lr` ", optimization.swa_lr, " without `swa_start`"),
+         "say from which step on weights are averaged: `swa_start` 0.75");
   c.schedule.averaged = {c.optimizer.swa_start, optimization.swa_lr, optimization.swa_anneal_steps,
                          optimization.swa_anneal_strategy == "cos"};
 }
@@ -147,26 +147,26 @@ void cache_gradients(const ScheduleSpec& schedule, TrainerConfig& c) {
   const std::vector<LossSpec>& losses = c.objective.losses.parts;
   if (losses_across_rows(c.objective.losses).parts.empty())
     fail(Exit::usage, "E_USAGE",
-         cat("--gradient_cache is for losses that compare rows with each other, and ", losses.at(0).kind,
+         cat("`gradient_cache` is for losses that compare rows with each other, and ", losses.at(0).kind,
              " takes each by itself"),
          "leave it out: accumulated micro-batches are one large batch already");
   if (c.optimizer.curved())
     fail(Exit::unsupported, "E_USAGE",
-         cat("--optimizer ", c.optimizer.rule,
-             " estimates curvature by micro-batches, --gradient_cache has losses of "
+         cat("`optimizer` ", c.optimizer.rule,
+             " estimates curvature by micro-batches, `gradient_cache` has losses of "
              "whole steps"),
-         "take another optimizer, or leave --gradient_cache out");
+         "take another optimizer, or leave `gradient_cache` out");
 }
 
 SaveStrategy saves_of(const OutputSpec& output) {
   const SaveStrategy saves = save_strategy(output.save_strategy);
   if (saves == SaveStrategy::steps && output.save_steps == 0)
-    fail(Exit::usage, "E_USAGE", "--save_strategy steps needs to know how many", "give --save_steps N");
+    fail(Exit::usage, "E_USAGE", "`save_strategy` steps needs to know how many", "give `save_steps` N");
   if (saves != SaveStrategy::none) return saves;
   if (output.save_steps > 0)
-    fail(Exit::usage, "E_USAGE", "--save_strategy no and --save_steps contradict each other", "leave one of them out");
+    fail(Exit::usage, "E_USAGE", "`save_strategy` no and `save_steps` contradict each other", "leave one of them out");
   if (output.export_weights == "best")
-    fail(Exit::usage, "E_USAGE", "--export_weights best reads a checkpoint, and --save_strategy no writes none",
+    fail(Exit::usage, "E_USAGE", "`export_weights` best reads a checkpoint, and `save_strategy` no writes none",
          "leave one of them out");
   return saves;
 }
@@ -176,24 +176,24 @@ SaveStrategy saves_of(const OutputSpec& output) {
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   if (spec.distribution.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
-  const char* const what = spec.distribution.shard_optimizer ? "--shard_optimizer shares out one optimizer's state"
+  const char* const what = spec.distribution.shard_optimizer ? "`shard_optimizer` shares out one optimizer's state"
                            : spec.distribution.grad_reduce_dtype != "fp32"
-                               ? "--grad_reduce_dtype is of gradients, which are not summed"
-                           : c.sampler.every_rank         ? "--sync_bn sums statistics in every step"
-                           : spec.schedule.gradient_cache ? "--gradient_cache is about the rows of all ranks"
-                           : o.lookahead > 0              ? "--lookahead keeps weights of its own"
+                               ? "`grad_reduce_dtype` is of gradients, which are not summed"
+                           : c.sampler.every_rank         ? "`sync_bn` sums statistics in every step"
+                           : spec.schedule.gradient_cache ? "`gradient_cache` is about the rows of all ranks"
+                           : o.lookahead > 0              ? "`lookahead` keeps weights of its own"
                            : o.curved()              ? "the curvature of all ranks' loss is estimated by this optimizer"
                            : o.evaluated_elsewhere() ? "this optimizer averages by itself"
-                           : o.whole() || o.quantized() ? "the state of this --optimizer is not kept for each rank"
+                           : o.whole() || o.quantized() ? "the state of this `optimizer` is not kept for each rank"
                                                         : nullptr;
   if (what)
-    fail(Exit::usage, "E_RANKS", cat("--sync_every ", spec.distribution.sync_every, ": ", what),
+    fail(Exit::usage, "E_RANKS", cat("`sync_every` ", spec.distribution.sync_every, ": ", what),
          "leave one of them out");
   for (const auto& [flag, steps] :
-       {std::pair("--eval_steps", spec.evaluation.eval_steps), {"--save_steps", spec.output.save_steps}}) {
+       {std::pair("`eval_steps`", spec.evaluation.eval_steps), {"`save_steps`", spec.output.save_steps}}) {
     if (steps % spec.distribution.sync_every != 0)
       fail(Exit::usage, "E_RANKS",
-           cat("--sync_every ", spec.distribution.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
+           cat("`sync_every` ", spec.distribution.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
            "weights are looked at where all ranks have the same");
   }
 }
@@ -201,8 +201,8 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
 DType grad_reduce_dtype(const DistributionSpec& distribution, const LossScaleConfig& scale) {
   if (distribution.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
     fail(Exit::usage, "E_USAGE",
-         "--grad_reduce_dtype fp16: without a loss scale small gradients would become zero in fp16",
-         "--grad_reduce_dtype bf16, or train with --use_fp16");
+         "`grad_reduce_dtype` fp16: without a loss scale small gradients would become zero in fp16",
+         "`grad_reduce_dtype` bf16, or train with `use_fp16`");
   return dtype_from_name(distribution.grad_reduce_dtype);
 }
 
@@ -223,12 +223,12 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   }
   c.sampler.ranks = spec.distribution.ranks;
   if (spec.distribution.sync_bn && spec.model.batchnorm != "train")
-    fail(Exit::usage, "E_USAGE", "--sync_bn is about batch statistics, which --batchnorm train computes",
-         "give --batchnorm train, or leave --sync_bn out");
+    fail(Exit::usage, "E_USAGE", "`sync_bn` is about batch statistics, which `batchnorm` train computes",
+         "give `batchnorm` train, or leave `sync_bn` out");
   c.sampler.every_rank = synchronizes(spec.distribution, spec.model);
   if (c.sampler.every_rank && spec.data.text.in_tokens)
     fail(Exit::usage, "E_RANKS",
-         "--sync_bn needs rows of every micro-batch on every rank, --in_tokens cannot promise them",
+         "`sync_bn` needs rows of every micro-batch on every rank, `in_tokens` cannot promise them",
          "leave one of them out");
   if (spec.distribution.shard_optimizer) c.optimizer.shards = spec.distribution.ranks;
   c.optimizer.validate();
@@ -244,15 +244,15 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   average_at_end(spec.optimization, c);
   if (spec.schedule.lr_range_test > 0) {
     if (spec.distribution.ranks > 1)
-      fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");
+      fail(Exit::usage, "E_RANKS", "`lr_range_test` looks at the losses of one rank", "leave `ranks` out");
     c.max_steps = spec.schedule.lr_range_test;
     c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
     c.initial_eval = c.saves = false;
   }
   if (const auto first = Schedule(c.schedule).momentum(0)) c.optimizer.settings.*cycled_key(c.optimizer.rule) = *first;
   if (Plateau::asked(c.schedule) && !data.val)
-    fail(Exit::usage, "E_USAGE", "--lr_scheduler reduce_lr_on_plateau goes by evaluations, and there are none",
-         "give --val FILE, or --val_split 0.1");
+    fail(Exit::usage, "E_USAGE", "`lr_scheduler` reduce_lr_on_plateau goes by evaluations, and there are none",
+         "give `val` FILE, or `val_split` 0.1");
   c.eval_batch_size = spec.evaluation_rows();
   c.eval_steps = spec.evaluation.eval_steps;
   c.save_steps = spec.output.save_steps;

@@ -43,7 +43,7 @@ std::string own_loss(const SourceGraph& g) {
   fail(Exit::usage, "E_LOSS_IO",
        found.empty() ? std::string("the model has no output of one floating element: it computes no loss")
                      : cat("the model has several scalar outputs: ", join(names, ", ")),
-       "name its loss with --output NAME");
+       "name its loss with `output` NAME");
 }
 
 std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph& g) {
@@ -51,13 +51,13 @@ std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph
   if (rule.own_output) return {own_loss(g)};
   std::vector<std::string> names = floating_outputs(g);
   if (names.empty())
-    fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
+    fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with `output` NAME");
   const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (!rule.default_outputs.empty()) {
     if (std::all_of(rule.default_outputs.begin(), rule.default_outputs.end(), has)) return rule.default_outputs;
     if (names.size() == rule.min_outputs) return names;
     fail(Exit::usage, "E_LOSS_IO", cat("the model has no outputs ", join(rule.default_outputs, " and ")),
-         cat("name the ", rule.min_outputs, " with --output A,B"));
+         cat("name the ", rule.min_outputs, " with `output` A,B"));
   }
   return {has("logits") ? "logits" : names[0]};
 }
@@ -79,8 +79,8 @@ void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
   }
   if (!taken)
     fail(Exit::usage, "E_LOSS",
-         cat("--label_smoothing ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
-         "leave it out, or train with --loss cross_entropy");
+         cat("`label_smoothing` ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
+         "leave it out, or train with `loss` cross_entropy");
 }
 
 // Adds a distill loss for --teacher unless the user named one. With a teacher, kl without a label means distill.
@@ -91,7 +91,7 @@ void add_teacher(const ObjectiveSpec& objective, Losses& losses) {
   }
   if (!teacher) {
     if (losses.wants_teacher())
-      fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add --teacher FILE (train)");
+      fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add `teacher` FILE (train)");
     return;
   }
   if (losses.wants_teacher()) return;

@@ -67,7 +67,7 @@ void keep_budget(SessionOptions& options, const DeviceSpec& device, const Source
   const MemoryEstimate least = measure(config.sampler.batch_size);
   if (least.total() <= *bytes) return;
   fail(Exit::memory, "E_OOM",
-       cat("--memory_budget of ", with_thousands(*bytes), " B: with all recomputed that can be, training takes ",
+       cat("`memory_budget` of ", with_thousands(*bytes), " B: with all recomputed that can be, training takes ",
            with_thousands(least.total()), " B: ", least.text()),
        what_fits(*bytes, config.sampler.batch_size, config.sampler.accumulation, measure));
 }

@@ -89,14 +89,14 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     if (objective.task == Task::none) objective.task = task_of(s);
     if (!fits(asked_task(spec), s)) {
       fail(Exit::usage, "E_TASK",
-           cat("--task ", name_of(asked_task(spec)), " and the loss ", s.kind, " do not go together"),
+           cat("`task` ", name_of(asked_task(spec)), " and the loss ", s.kind, " do not go together"),
            "leave one of them out, or choose another");
     }
   }
   for (const std::string& text : spec.evaluation.require)
-    check_metric(objective.task, gate_of(text).metric, "--require " + text);
+    check_metric(objective.task, gate_of(text).metric, "`require` " + text);
   if (spec.evaluation.metric_for_best_model != "auto") {
-    check_metric(objective.task, spec.evaluation.metric_for_best_model, "--metric_for_best_model");
+    check_metric(objective.task, spec.evaluation.metric_for_best_model, "`metric_for_best_model`");
   }
   return objective;
 }
@@ -179,20 +179,20 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
     if (const int64_t sides = data.rows_per_sample(); sides > 1) {
       if (sides != n)
         fail(Exit::usage, "E_PAIRS", cat("the loss ", s.kind, " compares ", n, " texts, ", sides, " columns are given"),
-             cat("name ", n, " columns with --text_columns"));
+             cat("name ", n, " columns with `text_columns`"));
       continue;
     }
     const std::string rows = cat("the loss ", s.kind, " takes ", n, " rows in turn as one item");
     if (!data.buckets().empty())
-      fail(Exit::usage, "E_PAIRS", cat(rows, ", --image_sizes would part them"), "leave it out");
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", `image_sizes` would part them"), "leave it out");
     if (shuffled)
-      fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),
-           "add --shuffle false, or name an output for each side");
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", `shuffle` would part them"),
+           "add `shuffle` false, or name an output for each side");
     if (batch_size == 0)
-      fail(Exit::usage, "E_PAIRS", cat(rows, ", --in_tokens parts them"),
-           "leave it out: --batch_size counts rows then");
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", `in_tokens` parts them"),
+           "leave it out: `batch_size` counts rows then");
     if (batch_size % n)
-      fail(Exit::usage, "E_PAIRS", cat(rows, ", --batch_size ", batch_size, " parts them"),
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", `batch_size` ", batch_size, " parts them"),
            cat("give a multiple of ", n));
     if (data.size() % n)
       fail(Exit::data, "E_PAIRS", cat(rows, ", the data has ", data.size()), "the last item is not whole");
@@ -237,7 +237,7 @@ void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, 
   for (const std::string& text : gates) {
     const Gate gate = gate_of(text);
     const double value = metrics ? metrics->value(gate.metric) : std::nan("");
-    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), hint);
+    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("`require` ", text, ": the final value is ", value), hint);
   }
 }
 

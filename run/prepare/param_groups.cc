@@ -23,7 +23,7 @@ constexpr std::string_view kNumbers[] = {"lr", "lr_scale", "weight_decay", "max_
 constexpr std::string_view kTruths[] = {"freeze", "adamw"};
 
 [[noreturn]] void refuse(const ParamGroup& row, const char* id, const std::string& fact, const std::string& hint) {
-  fail(Exit::usage, id, cat("--param_group '", printable(row.glob), "': ", fact), hint);
+  fail(Exit::usage, id, cat("`param_group` '", printable(row.glob), "': ", fact), hint);
 }
 
 double number(const ParamGroup& row, const std::string& key, const std::string& text) {
@@ -83,7 +83,7 @@ ParamGroup parse_group(const std::string& text) {
     given = parse_arguments("param_group", text.substr(colon + 1));
   }
   if (row.glob.empty() || given.empty())
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--param_group: '", printable(text), "' is not understood"), kForm);
+    fail(Exit::usage, "E_FLAG_VALUE", cat("`param_group`: '", printable(text), "' is not understood"), kForm);
   for (const auto& [key, value] : given) put(row, key, value);
   if (row.lr && row.lr_scale)
     refuse(row, "E_FLAG_VALUE", "lr and lr_scale say the same thing twice", "give one of them");
@@ -130,12 +130,12 @@ void scale_layers(ParamGroups& groups, const Values& values) {
     if (g.values[i].kind == SourceKind::parameter) names.push_back(printable(g.shown(static_cast<int>(i))));
   }
   fail(Exit::usage, "E_LAYER_DECAY",
-       cat(optimization.layer_decay != 1 ? "--layer_decay " + number_text(optimization.layer_decay)
-                                         : cat("--gradual_unfreezing ", optimization.gradual_unfreezing),
+       cat(optimization.layer_decay != 1 ? "`layer_decay` " + number_text(optimization.layer_decay)
+                                         : cat("`gradual_unfreezing` ", optimization.gradual_unfreezing),
            ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, blocks.0, ...); the model "
            "has ",
            join(names, ", "), names.size() == 6 ? ", ..." : ""),
-       "give them by name: --param_group 'GLOB: lr_scale=0.5', or unfreeze_step=100");
+       "give them by name: `param_group` 'GLOB: lr_scale=0.5', or unfreeze_step=100");
 }
 
 void refuse_rule_of_all_steps(const OptimizationSpec& optimization, const std::string& flag) {
@@ -143,24 +143,24 @@ void refuse_rule_of_all_steps(const OptimizationSpec& optimization, const std::s
   c.rule = update_rule_from_name(optimization.optimizer);
   c.settings = rule_settings(c.rule, {});
   if (c.curved() || c.remembers())
-    fail(Exit::usage, "E_FLAG_VALUE", cat(flag, ": a step of --optimizer ", c.rule, " depends on all before it"),
-         "freeze parameters for good (--freeze), or another --optimizer");
+    fail(Exit::usage, "E_FLAG_VALUE", cat(flag, ": a step of `optimizer` ", c.rule, " depends on all before it"),
+         "freeze parameters for good (`freeze`), or another `optimizer`");
 }
 
 // Fails for keys that the optimizer does not support.
 void check_rule(const ParamGroup& row, const OptimizationSpec& optimization) {
   if (row.unfreeze_step.value_or(0) > 0)
-    refuse_rule_of_all_steps(optimization, cat("--param_group '", printable(row.glob), "': unfreeze_step"));
+    refuse_rule_of_all_steps(optimization, cat("`param_group` '", printable(row.glob), "': unfreeze_step"));
   if (row.adamw && optimization.optimizer != "muon")
-    refuse(row, "E_FLAG_VALUE", cat("adamw: --optimizer ", optimization.optimizer, " moves all parameters in one way"),
-           "--optimizer muon, or leave it out");
+    refuse(row, "E_FLAG_VALUE", cat("adamw: `optimizer` ", optimization.optimizer, " moves all parameters in one way"),
+           "`optimizer` muon, or leave it out");
 }
 
 void apply_row(ParamGroups& groups, const ParamGroup& row, const OptimizationSpec& optimization, Values& values,
                const std::set<size_t>& masters, std::map<size_t, std::string>& frozen) {
   if (row.lr && optimization.lr == 0)
-    refuse(row, "E_FLAG_VALUE", cat("lr=", number_text(*row.lr), " follows the schedule, and --lr is 0"),
-           "give --lr the peak of the schedule");
+    refuse(row, "E_FLAG_VALUE", cat("lr=", number_text(*row.lr), " follows the schedule, and `lr` is 0"),
+           "give `lr` the peak of the schedule");
   check_rule(row, optimization);
   for (const size_t i : masters) {
     ParamGroups::Own& own = groups.own[values[i].name];
@@ -244,7 +244,7 @@ void tell_layers(const ParamGroups& groups, const FlatLayout& layout, const Log&
     return cat(r.name, " x ", scale);
   };
   log.info(cat("layer decay ", number_text(groups.layer_decay), ": ", layers.size(), " layers, from ",
-               place(rows.rbegin()->second), " up to ", place(rows.begin()->second), "; --verbose lists them"));
+               place(rows.rbegin()->second), " up to ", place(rows.begin()->second), "; `verbose` lists them"));
   for (const auto& [depth, row] : rows) log.detail(cat("layer decay: ", place(row), ": ", row.count.text()));
 }
 
@@ -265,7 +265,7 @@ ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDe
   const bool by_layer = optimization.layer_decay != 1 || optimization.gradual_unfreezing > 0;
   if (by_layer && layers.layers.empty()) no_layers(optimization, g);
   if (by_layer) scale_layers(groups, g.values);
-  if (optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(optimization, "--gradual_unfreezing");
+  if (optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(optimization, "`gradual_unfreezing`");
   std::map<size_t, std::string> frozen;  // master -> glob of the row that froze it
   for (const ParamGroup& row : groups.rows) {
     std::set<size_t> masters;
@@ -273,7 +273,7 @@ ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDe
       if (g.values[i].kind == SourceKind::parameter && names_value(row.glob, g.values[i]))
         masters.insert(master(g.values, i));
     }
-    if (masters.empty()) fail_unmatched(g, "--param_group", row.glob);
+    if (masters.empty()) fail_unmatched(g, "`param_group`", row.glob);
     apply_row(groups, row, optimization, g.values, masters, frozen);
     std::set<std::string>& names = groups.members.emplace_back();
     for (const size_t i : masters) names.insert(g.values[i].name);
@@ -283,7 +283,7 @@ ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDe
     const auto it = frozen.find(master(g.values, i));
     if (v.kind != SourceKind::parameter || it == frozen.end()) continue;
     v.trainable = false;
-    v.reason = cat("frozen by --param_group '", it->second, "' (", v.reason, ")");
+    v.reason = cat("frozen by `param_group` '", it->second, "' (", v.reason, ")");
   }
   return groups;
 }

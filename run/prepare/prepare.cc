@@ -8,6 +8,7 @@
 #include "backend/interpreter.h"
 #include "base/fs.h"
 #include "base/number_text.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "data/label_spelling.h"
 #include "data/loader.h"
@@ -41,8 +42,8 @@ namespace {
 void require_one_kind(const RunSpec& spec) {
   if (data_kind(spec.data, spec.data.train) != DataKind::tensors && names_features(spec.data.tables) &&
       !spec.data.text.text_columns->empty())
-    fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
-         "name the label of texts with --label_column");
+    fail(Exit::usage, "E_USAGE", "`text_columns` names texts, and `target` or `categorical` a table of features",
+         "name the label of texts with `label_column`");
 }
 
 // Reads the facts of the training data that the model's head depends on. `read` receives a table of features, `labels`
@@ -118,7 +119,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   needs.training = false;
   needs.tell_matches = true;
   needs.table = nullptr;
-  needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
+  needs.column_hint = "where `val` calls its columns otherwise: `val_text_columns`, `val_label_column`";
   if (!spec.data.val.empty()) {
     const RunSpec as_val = validation_spec(spec);
     run.data.val =
@@ -184,7 +185,7 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
   fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
-       cat("cut longer texts with --max_seq_len ", ok));
+       cat("cut longer texts with `max_seq_len` ", ok));
 }
 
 int64_t longest_of(const TextSpec& text, const Dataset& data) {
@@ -237,13 +238,13 @@ static void hint_at_rate(const PreparedRun& run) {
   if (run.mode != Mode::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
       !never_trained(*run.ready.model.doc))
     return;
-  run.host.log.note(cat("the model's weights are drawn, and --lr ", run.spec.optimization.lr,
-                        " is for fine-tuning: from nothing 1e-3 and more is usual; --lr_range_test finds a rate"));
+  run.host.log.note(cat("the model's weights are drawn, and `lr` ", run.spec.optimization.lr,
+                        " is for fine-tuning: from nothing 1e-3 and more is usual; `lr_range_test` finds a rate"));
 }
 
 static void tell_scaled_rate(const PreparedRun& run) {
   if (run.mode != Mode::train || run.spec.optimization.lr_base_scale == "none") return;
-  run.host.log.note(cat("--lr_base_scale ", run.spec.optimization.lr_base_scale, ": the peak rate is ",
+  run.host.log.note(cat("`lr_base_scale` ", run.spec.optimization.lr_base_scale, ": the peak rate is ",
                         number_text(run.config.schedule.lr), ", ", number_text(run.spec.optimization.lr), " at ",
                         run.spec.optimization.lr_base_size, " samples a step"));
 }
@@ -272,7 +273,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
     bind_fixed_inputs(model.graph, {spec.data.train, spec.data.val}, false, host.log);
   if (mode == Mode::train && host.ranks->is_root()) {
     OutputRequest request{spec.output.output_dir, spec.output.resume, spec.output.overwrite, {}};
-    for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
+    for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back(setting_name(name), path);
     run->folder.emplace(std::move(request), host.log);
   }
   std::shared_ptr<const FeatureTable> table;  // read once, used by inspection and by the dataset

@@ -74,7 +74,7 @@ std::string arithmetic(const PrecisionPlan& plan) {
   const std::string emulated =
       cat("; ", name_of(plan.low),
           " is emulated on this CPU (stored in 16 bits, computed in fp32): it saves memory, not time");
-  return emulated + (plan.low == DType::f16 && cpu_has_bf16() ? "; --use_bf16 is the faster type here" : "");
+  return emulated + (plan.low == DType::f16 && cpu_has_bf16() ? "; `use_bf16` is the faster type here" : "");
 }
 
 // Logs details for --verbose: optimizer, schedule, and the nodes per operator class in 16 bits.
@@ -103,10 +103,10 @@ void describe_negatives(const TrainerConfig& config) {
   const std::vector<LossSpec> across = losses_across_rows(config.objective.losses).parts;
   if (config.gradient_cache && parts == 1)
     config.log.note(
-        "--gradient_cache has no effect where a step is one micro-batch: raise --gradient_accumulation_steps");
+        "`gradient_cache` has no effect where a step is one micro-batch: raise `gradient_accumulation_steps`");
   if (config.gradient_cache || parts == 1) return;
   if (std::any_of(across.begin(), across.end(), [](const LossSpec& s) { return loss_rule(s.kind).embeddings; }))
-    config.log.note(cat("negatives are those of a micro-batch; --gradient_cache takes those of a step's ", parts,
+    config.log.note(cat("negatives are those of a micro-batch; `gradient_cache` takes those of a step's ", parts,
                         " micro-batches, in the same memory"));
 }
 

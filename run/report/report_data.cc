@@ -95,7 +95,7 @@ json run_record(const std::string& run_folder) {
   const std::string path = run_folder + "/run.json";
   if (!path_exists(path)) {
     fail(Exit::usage, "E_RUN", cat(run_folder, " holds no run: it has no run.json"),
-         "name the --output_dir of a training run");
+         "name the `output_dir` of a training run");
   }
   json run = json::parse(read_file(path).text(), nullptr, false);
   if (!run.is_object()) fail(Exit::usage, "E_RUN", cat(path, " is no JSON object"));

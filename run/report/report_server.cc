@@ -60,7 +60,7 @@ int listen_on(int port) {
   const int why = errno;
   if (fd >= 0) ::close(fd);
   fail(Exit::usage, "E_SERVE", cat("cannot listen on 127.0.0.1:", port, ": ", std::strerror(why)),
-       "--serve without a port takes a free one");
+       "`serve` without a port takes a free one");
 }
 
 int port_of(int fd) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/number_text.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "run/settings/settings.h"
 
@@ -19,7 +20,7 @@ namespace {
 [[noreturn]] void refuse(const Description& d, std::string_view text, std::string_view problem, std::string hint = {}) {
   const std::string allowed = d.allowed();
   fail(Exit::usage, "E_USAGE",
-       cat("--", d.name, " ", printable(text), ": ", problem, allowed.empty() ? "" : "; allowed: ", allowed),
+       cat(setting_name(d.name), " ", printable(text), ": ", problem, allowed.empty() ? "" : "; allowed: ", allowed),
        std::move(hint));
 }
 
@@ -105,7 +106,7 @@ SettingValue parse_value(const Description& d, std::span<const std::string> text
   if (type == SettingType::list) return parse_list(d, texts);
   if (d.several_files && texts.size() > 1) return join_files(d, texts);
   if (texts.size() != 1) {
-    fail(Exit::usage, "E_USAGE", cat("--", d.name, ": ", texts.size(), " values given, it takes one"));
+    fail(Exit::usage, "E_USAGE", cat(setting_name(d.name), ": ", texts.size(), " values given, it takes one"));
   }
   const std::string& given = texts[0];
   const std::string_view text = translated(d, given);

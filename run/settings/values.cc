@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/number_text.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "trainer/tasks/task.h"
 
@@ -65,7 +66,7 @@ std::optional<Gate> parse_gate(std::string_view text) {
 std::map<std::string, std::string> parse_arguments(std::string_view setting, const std::string& text) {
   std::map<std::string, std::string> out;
   const auto refuse = [&](const std::string& part) {
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--", setting, ": '", printable(part), "' is not understood"),
+    fail(Exit::usage, "E_FLAG_VALUE", cat(setting_name(setting), ": '", printable(part), "' is not understood"),
          "write key=value,key=value or a JSON object");
   };
   if (!text.empty() && text.front() == '{') {

@@ -12,7 +12,7 @@ std::vector<double> ema_decays(const OptimizationSpec& optimization) {
   std::vector<double> out;
   for (const std::string& text : optimization.ema_decay) {
     const std::optional<double> decay = parse_number(text);
-    if (!decay) fail(Exit::usage, "E_FLAG_VALUE", cat("--ema_decay: '", printable(text), "' is no number"));
+    if (!decay) fail(Exit::usage, "E_FLAG_VALUE", cat("`ema_decay`: '", printable(text), "' is no number"));
     if (*decay != 0) out.push_back(*decay);
   }
   return out;
@@ -24,7 +24,7 @@ int average_named(const OptimizationSpec& optimization, const std::string& weigh
   const std::vector<double> decays = ema_decays(optimization);
   if (decays.empty() && optimization.swa_start < 0)
     fail(Exit::usage, "E_EXPORT_WEIGHTS", "the run has no moving average of its weights",
-         "train with --ema_decay or --swa_start, or export --export_weights last");
+         "train with `ema_decay` or `swa_start`, or export `export_weights` last");
   if (weights == "ema") return 0;
   const std::optional<double> asked = parse_number(std::string_view(weights).substr(4));
   const auto at = std::find(decays.begin(), decays.end(), asked.value_or(-1));
@@ -32,7 +32,7 @@ int average_named(const OptimizationSpec& optimization, const std::string& weigh
   std::vector<std::string> known;
   for (const double d : decays) known.push_back("ema:" + number_text(d));
   fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no average '", printable(weights), "'"),
-       known.empty() ? "it averages by --swa_start: --export_weights ema" : cat("it has: ", join(known, ", ")));
+       known.empty() ? "it averages by `swa_start`: `export_weights` ema" : cat("it has: ", join(known, ", ")));
 }
 
 }  // namespace amp

@@ -21,7 +21,7 @@ double rate(const std::map<std::string, std::string>& given, const std::string& 
   if (it == given.end()) return otherwise;
   const std::optional<double> x = parse_number(it->second);
   if (!x || !(*x > 0) || !std::isfinite(*x))
-    fail(Exit::usage, "E_FLAG_RANGE", cat("--lr_scheduler_kwargs ", key, " is ", printable(it->second)),
+    fail(Exit::usage, "E_FLAG_RANGE", cat("`lr_scheduler_kwargs` ", key, " is ", printable(it->second)),
          "give a number above 0");
   return *x;
 }
@@ -49,12 +49,12 @@ size_t valley_of(const std::vector<double>& loss) {
 ScheduleConfig lr_range_schedule(int64_t steps, const std::map<std::string, std::string>& given) {
   for (const auto& [key, value] : given) {
     if (key != "min_lr" && key != "max_lr")
-      fail(Exit::usage, "E_FLAG_VALUE", cat("--lr_scheduler_kwargs: --lr_range_test has no '", printable(key), "'"),
+      fail(Exit::usage, "E_FLAG_VALUE", cat("`lr_scheduler_kwargs`: `lr_range_test` has no '", printable(key), "'"),
            "it has: min_lr, max_lr");
   }
   const double low = rate(given, "min_lr", 1e-7), high = rate(given, "max_lr", 10);
   if (!(low < high))
-    fail(Exit::usage, "E_FLAG_RANGE", cat("--lr_scheduler_kwargs min_lr is ", number_text(low)),
+    fail(Exit::usage, "E_FLAG_RANGE", cat("`lr_scheduler_kwargs` min_lr is ", number_text(low)),
          cat("give a number below max_lr, ", number_text(high)));
   ScheduleConfig c;
   c.kind = "exponential";

@@ -43,7 +43,7 @@ class StartLimit {
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
           const Error e(
               Exit::distributed, id, cat("the ranks did not find each other within ", seconds, " s"),
-              "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
+              "another process failed at its start, or they do not reach each other; else a longer `heartbeat`");
           tell(e);
           leave(e);
         }) {}

@@ -41,11 +41,11 @@ RunSpec with_processes(const RunSpec& given, const Host& host) {
   if (host.ranks->size() == 1) return spec;
   if (spec.distribution.ranks > 1)
     fail(Exit::usage, "E_RANKS",
-         cat("--ranks ", spec.distribution.ranks, " in each of ", host.ranks->size(), " processes"),
-         "leave --ranks out: every process is a rank");
+         cat("`ranks` ", spec.distribution.ranks, " in each of ", host.ranks->size(), " processes"),
+         "leave `ranks` out: every process is a rank");
   if (measures_plan(spec.precision))
     fail(Exit::usage, "E_RANKS", "a precision plan is measured by one process",
-         "measure it with the verb 'plan', and name it with --precision_plan");
+         "measure it with the verb 'plan', and name it with `precision_plan`");
   spec.distribution.ranks = host.ranks->size();
   return spec;
 }

@@ -93,8 +93,8 @@ TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::un
   }
   if (!first.device().traits().host_memory)
     fail(Exit::usage, "E_RANKS",
-         cat("--ranks ", size, " are threads that compute on the CPU; GPUs need a process each"),
-         cat("mpirun -np ", size, " instead of --ranks ", size, ", or --device cpu"));
+         cat("`ranks` ", size, " are threads that compute on the CPU; GPUs need a process each"),
+         cat("mpirun -np ", size, " instead of `ranks` ", size, ", or `device` cpu"));
   const Tensors batch = first_batch(run_);
   const Share share(size);
   ThreadGroup group(size);

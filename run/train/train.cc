@@ -117,11 +117,11 @@ bool run_steps(Training& t) {
   t.report.signal = t.report.result.stopped ? t.report.result.signal : stop.signal();
   if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is the result; there is no checkpoint
     t.report.stopped = false;
-    t.run.host.log.warning(cat("W_LR_RANGE: --max_minutes ended the search after ", t.report.result.steps, " of ",
+    t.run.host.log.warning(cat("W_LR_RANGE: `max_minutes` ended the search after ", t.report.result.steps, " of ",
                                t.run.spec.schedule.lr_range_test, " steps"));
     return true;
   }
-  t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "--max_minutes";
+  t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "`max_minutes`";
   if (t.report.saved) {
     write_report(t, t.work(), false);
     t.watch->stopped();
@@ -141,7 +141,7 @@ void tell_better_step(const Training& t) {
       "the last weights are exported (", metric, " ", last, "); those of step ", r.best_step, " were better (",
       r.best_value, "): ",
       spec.output.save_strategy == "no"
-          ? std::string("--export_weights best keeps them")
+          ? std::string("`export_weights` best keeps them")
           : cat("`export ", printable(spec.output.output_dir), " --export_weights best --out best.onnx` writes them")));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tools/cli/flag_text.h"
 #include "tools/cli/options.h"
 
 inline amp::cli::Options parse(std::vector<std::string> words, std::vector<std::string> environment = {}) {
@@ -35,7 +36,7 @@ inline std::string refusal(std::vector<std::string> words, std::vector<std::stri
     parse(std::move(words), std::move(environment));
   } catch (const amp::Error& e) {
     if (e.exit() != amp::Exit::usage || e.id() != "E_USAGE") return "another exit: " + std::string(e.what());
-    return e.what();
+    return amp::cli::with_flags(e).what();
   }
   return "";
 }

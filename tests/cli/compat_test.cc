@@ -67,11 +67,12 @@ std::vector<Command> commands(Words words, const Words& more = {}) {
   return commands_of(words);
 }
 
-// Of what is refused: its sentence and hint.
+// Returns fact and hint of the refusal.
 std::string refused(const Words& words, const Words& more = {}) {
   try {
     commands(words, more);
-  } catch (const Error& e) {
+  } catch (const Error& error) {
+    const Error e = cli::with_flags(error);
     return e.exit() == Exit::usage ? e.fact() + " / " + e.hint() : "another exit: " + e.fact();
   }
   return "";

@@ -158,7 +158,7 @@ TEST_CASE("precedence: command line, environment, config, plan, preset, default"
     o.offer("init_loss_scale", {"0"}, Source::plan, "plan.json");
     FAIL("accepted");
   } catch (const amp::Error& e) {
-    CHECK(mentions(e.what(), {"--init_loss_scale 0", "plan.json"}));
+    CHECK(mentions(e.what(), {"`init_loss_scale` 0", "plan.json"}));
   }
 }
 

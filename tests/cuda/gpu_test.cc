@@ -41,7 +41,7 @@ TEST_CASE("a machine without a GPU is told why", "[plugin]") {
     CHECK(e.exit() == Exit::usage);
     CHECK(e.id() == "E_DEVICE_UNAVAILABLE");
     CHECK_THAT(e.fact(), Catch::Matchers::ContainsSubstring("no usable CUDA device"));
-    CHECK_THAT(e.hint(), Catch::Matchers::ContainsSubstring("--device auto"));
+    CHECK_THAT(e.hint(), Catch::Matchers::ContainsSubstring("`device` auto"));
   }
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("out of memory names the phase, what was asked for and what would fit"
                                  "no room for the activations (and 16-bit weights) of ids [32,128]") &&
                              Catch::Matchers::ContainsSubstring("libraries' workspace up to 268,435,456 B") &&
                              Catch::Matchers::ContainsSubstring("Softmax [32,12,128,128]"));
-    CHECK_THAT(e.hint(), Catch::Matchers::ContainsSubstring("--batch_size 8 --gradient_accumulation_steps 8 "));
+    CHECK_THAT(e.hint(), Catch::Matchers::ContainsSubstring("`batch_size` 8 `gradient_accumulation_steps` 8 "));
   }
   CHECK_THROWS_WITH(require_memory(bill_of(4), 1 << 20, 4, 1, bill_of),
                     Catch::Matchers::ContainsSubstring("no batch size fits"));

@@ -71,7 +71,7 @@ TEST_CASE("data with some of a head's classes keep its ids and its size", "[clas
     const ClassOrder order = order_classes(evidence(labels, 12));
     REQUIRE(order.classes.size() == 12);
     for (const std::string& l : labels) CHECK(ids(order, {l})[0] == *whole_number(l));
-    CHECK_THAT(order.notes.at(0), ContainsSubstring("of the head's 12 classes") && ContainsSubstring("--num_labels"));
+    CHECK_THAT(order.notes.at(0), ContainsSubstring("of the head's 12 classes") && ContainsSubstring("`num_labels`"));
   }
   const ClassOrder named = order_classes(evidence({"neutral", "contradiction"}, 3, {{"config.json", kMnli}}));
   CHECK(ids(named, {"neutral", "contradiction"}) == std::vector<int64_t>{1, 2});
@@ -113,7 +113,7 @@ TEST_CASE("spellings that could mean two classes, or other things, are not match
 TEST_CASE("labels counted from one", "[classes]") {
   const ClassOrder all = order_classes(evidence(numbered(1, 12), 12));
   CHECK(ids(all, numbered(1, 12)) == kTwelve);
-  CHECK_THAT(all.warnings.at(0), ContainsSubstring("W_CLASS_ORDER") && ContainsSubstring("--labels"));
+  CHECK_THAT(all.warnings.at(0), ContainsSubstring("W_CLASS_ORDER") && ContainsSubstring("`labels`"));
   CHECK(ids(order_classes(evidence({"LABEL_1", "LABEL_2"}, 2)), {"LABEL_1", "LABEL_2"}) == std::vector<int64_t>{0, 1});
   expect_error(
       "E_LABELS", "from 3 to 12 without all of 1 to 12",
@@ -126,11 +126,11 @@ TEST_CASE("labels counted from one", "[classes]") {
   CHECK(ids(order_classes(said), {"3", "12"}) == std::vector<int64_t>{2, 11});
 }
 
-TEST_CASE("--labels comes first, and must fit the head", "[classes]") {
+TEST_CASE("`labels` comes first, and must fit the head", "[classes]") {
   ClassEvidence e = evidence({"a", "b", "c"}, 3, {{"config.json", {"a", "b", "c"}}});
   e.asked = {"c", "a", "b"};
   CHECK(ids(order_classes(e), {"a", "b", "c"}) == std::vector<int64_t>{1, 2, 0});
-  CHECK(order_classes(e).source == "--labels");
+  CHECK(order_classes(e).source == "`labels`");
   e.head = 4;
   expect_error(
       "E_LABELS", "names 3 classes, the head has 4", [&] { order_classes(e); }, Exit::usage);
@@ -151,7 +151,7 @@ TEST_CASE("a trained head without names", "[classes]") {
   const Error other = error_of([] { order_classes(evidence({"a", "b", "c"}, 12)); });
   CHECK(other.id() == "E_NUM_LABELS");
   CHECK_THAT(other.fact(), ContainsSubstring("12 classes without names") && ContainsSubstring("'a', 'b', 'c'"));
-  CHECK_THAT(other.hint(), ContainsSubstring("--num_labels 3") && ContainsSubstring("--labels"));
+  CHECK_THAT(other.hint(), ContainsSubstring("`num_labels` 3") && ContainsSubstring("`labels`"));
   // the hub's default names say nothing
   CHECK(order_classes(evidence({"pos", "neg"}, 2, {{"id2label", numbered(0, 1, "LABEL_")}})).warnings.size() == 1);
   CHECK(order_classes(evidence({}, 3)).classes.names == Texts{"0", "1", "2"});

@@ -116,7 +116,7 @@ TEST_CASE("a folder of train/ and val/ is not one of classes", "[images]") {
     write_in_folder(f / name, kinds_bytes("picture.bmp"));
   const Error e = error_of([&] { class_folders(f / "img"); });
   CHECK(e.id() == "E_DATA_FOLDER");
-  CHECK_THAT(e.hint(), ContainsSubstring("img/train --val ") && ContainsSubstring("img/val"));
+  CHECK_THAT(e.hint(), ContainsSubstring("img/train `val` ") && ContainsSubstring("img/val"));
   expect_error("E_DATA_FOLDER", "train, val", [&] { masked_images(f / "img", f / "img"); });
   for (const char* name :
        {"coco/train2017/1.bmp", "coco/val2017/1.bmp", "words/Training/a/1.bmp", "words/test_set/a/1.bmp"})

@@ -75,9 +75,9 @@ TEST_CASE(
   const Names told = suspicious_labels({"Negative", "dark  green", "dark green", "negative", "red"});
   REQUIRE(told.size() == 2);
   CHECK_THAT(told[0], ContainsSubstring("'dark  green', 'dark green'"));
-  CHECK_THAT(told[1], ContainsSubstring("--label_map 'Negative=negative' makes them one"));
+  CHECK_THAT(told[1], ContainsSubstring("`label_map` 'Negative=negative' makes them one"));
   CHECK(suspicious_labels({"a", "b", "ab"}).empty());
-  CHECK_THAT(suspicious_labels({"['a']", "['a', 'b']"}).at(0), ContainsSubstring("--task multilabel"));
+  CHECK_THAT(suspicious_labels({"['a']", "['a', 'b']"}).at(0), ContainsSubstring("`task` multilabel"));
 }
 
 TEST_CASE("decimal commas are read where a table shows them, and asked about where it does not") {

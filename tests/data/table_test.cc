@@ -271,7 +271,7 @@ TEST_CASE("Excel's first line sep=; names the delimiter, and a header of another
   CHECK(cells(csv("sep=;\na|b\n1|2\n", {.delimiter = '|'})) == Rows{{"1", "2"}});
   CHECK(cells(csv("sep=\nx\n")) == Rows{{"x"}});  // a column of this name
   const Error e = error_of([] { csv("a;b;y\n1;2;3\n").column("y"); });
-  CHECK(e.hint().find("--delimiter semicolon") != std::string::npos);
+  CHECK(e.hint().find("`delimiter` semicolon") != std::string::npos);
   const Error ragged = error_of([] { csv("a;b;y\n1,5;2;3\n"); });
-  CHECK(ragged.hint().find("--delimiter semicolon") != std::string::npos);
+  CHECK(ragged.hint().find("`delimiter` semicolon") != std::string::npos);
 }

@@ -73,7 +73,7 @@ TEST_CASE("functions that multiply do not run away", "[build]") {
                 " (v)  w = our.F", i + 1, " (a) }\n");
   }
   text += R"(<domain: "our", opset_import: ["" : 17]> F40 (v) => (w) { w = Relu (v) })";
-  expect(import_error(save(f, parse(text))), Exit::unsupported, "E_NODES", "--max_graph_nodes");
+  expect(import_error(save(f, parse(text))), Exit::unsupported, "E_NODES", "`max_graph_nodes`");
 }
 
 TEST_CASE("an If with a constant condition becomes its branch", "[build]") {

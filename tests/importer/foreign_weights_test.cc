@@ -325,5 +325,5 @@ TEST_CASE("a run of which little trains says so", "[foreign]") {
   CHECK_FALSE(j.trains("basis"));
   const std::string text = little_trains(j.m.graph, j.m.verdicts);
   CHECK(text.find("only 64 of 4,160 elements") != std::string::npos);
-  CHECK(text.find("--trainable basis") != std::string::npos);
+  CHECK(text.find("`trainable` basis") != std::string::npos);
 }

@@ -280,7 +280,7 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
   kind(zip({"m/data.pkl", "m/code/__torch__.py", "m/constants.pkl"}), "TorchScript", "torch.jit.load");
   kind(zip({"m/archive_format", "m/models/model.json"}), "torch.export", "torch.export.load");
   kind(zip({"metadata.json", "config.json", "model.weights.h5"}), "Keras", "export");
-  kind(zip({"x.npy", "label.npy"}), ".npz", "--train");
+  kind(zip({"x.npy", "label.npy"}), ".npz", "`train`");
   kind(zip({"a/model.onnx"}), "zip archive with an .onnx", "unzip");
   kind("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M"s, "PyTorch checkpoint", "torch.onnx.export");
   kind("\x80\x04\x95\x10\0\0\0\0\0\0\0\x8c\x1fsklearn.neural_network"s, "scikit-learn", "skl2onnx");

@@ -88,7 +88,7 @@ TEST_CASE("merged scales and biases are one weight for each module", "[merged]")
     }
     CHECK(count_parameters(m.graph).tensors == 6);
     const auto said = std::count_if(m.notes.begin(), m.notes.end(), [](const std::string& n) {
-      return n.find("2 weights have no tensor of their own") == 0 && n.find("--tie_weights file") != std::string::npos;
+      return n.find("2 weights have no tensor of their own") == 0 && n.find("`tie_weights` file") != std::string::npos;
     });
     CHECK(said == 1);
     // Untouched it is the same file; trained, every module has its values and the statistics theirs.

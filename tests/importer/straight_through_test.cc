@@ -65,7 +65,7 @@ TEST_CASE("straight-through estimators are recognized by their structure", "[str
       return n.find("straight-through") != std::string::npos;
     });
     REQUIRE(note != m.notes.end());
-    CHECK_THAT(*note, ContainsSubstring("--straight_through false"));
+    CHECK_THAT(*note, ContainsSubstring("`straight_through` false"));
     CHECK(value(m.graph, "W").trainable);
     CHECK(gradient_stops(m.graph).empty());
     ImportOptions off;
@@ -138,7 +138,7 @@ TEST_CASE("rounding of a trained tensor is named", "[straight]") {
                                        body + "  y = MatMul (x, z) }",
                                    o);
     return std::count_if(m.notes.begin(), m.notes.end(), [](const std::string& n) {
-      return n.find("the gradient of 'folded' leaves out") == 0 && n.find("--freeze") != std::string::npos;
+      return n.find("the gradient of 'folded' leaves out") == 0 && n.find("`freeze`") != std::string::npos;
     });
   };
   for (const char* op : {"Round", "Floor", "Ceil", "Sign"}) {

@@ -257,8 +257,8 @@ TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]")
   size_t left = 0;
   const std::string flags = flags_of_doubt(m.graph, m.verdicts, 10, left);
   CHECK(left == 0);
-  CHECK(flags.find("--freeze m.strength") != std::string::npos);
-  CHECK(flags.find("--trainable onnx::Mul_9") != std::string::npos);
+  CHECK(flags.find("`freeze` m.strength") != std::string::npos);
+  CHECK(flags.find("`trainable` onnx::Mul_9") != std::string::npos);
   ImportOptions o;
   o.freeze = {"m.strength"};
   o.trainable = {"onnx::Mul_9"};

@@ -122,7 +122,7 @@ TEST_CASE("the batch size of a run is the file's: chosen, or refused before anyt
   large.schedule.batch_size = 16;
   const Error e = error_of([&] { prepare(large); });
   CHECK(e.id() == "E_BATCH_SIZE");
-  CHECK(e.hint().find("--batch_size 8 --gradient_accumulation_steps 2") != std::string::npos);
+  CHECK(e.hint().find("`batch_size` 8 `gradient_accumulation_steps` 2") != std::string::npos);
 }
 
 TEST_CASE("rows that the exporter stored once for each row of a batch train as one, unless they are asked for",

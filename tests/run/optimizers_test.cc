@@ -162,7 +162,7 @@ TEST_CASE("settings of wrappers are refused with their range, before anything is
   spec.optimization.lookahead = 5;
   const Error e = error_of([&] { prepare(spec); });
   CHECK(e.exit() == Exit::usage);
-  CHECK(e.fact().find("--lookahead") != std::string::npos);
+  CHECK(e.fact().find("`lookahead`") != std::string::npos);
   spec.optimization.lookahead = 0;
   spec.optimization.optimizer = "adahessian";
   spec.optimization.optim_args = "hessian_pwer=1";

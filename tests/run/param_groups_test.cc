@@ -183,7 +183,7 @@ TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") 
     if (text.starts_with("layer decay 0.5")) line = text;
   });
   train(*prepare(spec, host));
-  CHECK(line == "layer decay 0.5: 2 layers, from embeddings x 0.125 up to head x 1; --verbose lists them");
+  CHECK(line == "layer decay 0.5: 2 layers, from embeddings x 0.125 up to head x 1; `verbose` lists them");
   const json record = json::parse(std::string(read_file(f / "run" + "/run.json").text()));
   REQUIRE(record.at("groups").at("layer_decay").size() == 4);
   CHECK(record["groups"]["layer_decay"][1].at("layer") == "bert.encoder.layer.1");
@@ -230,7 +230,7 @@ TEST_CASE("gradual unfreezing goes down from the head, a layer at a time", "[gro
   CHECK(line == "gradual unfreezing: a layer every 10 steps, all from step 30");
   RunSpec plain = lenet(f, "none");
   plain.optimization.gradual_unfreezing = 10;
-  CHECK_THAT(error_of([&] { prepare(plain); }).fact(), ContainsSubstring("--gradual_unfreezing 10"));
+  CHECK_THAT(error_of([&] { prepare(plain); }).fact(), ContainsSubstring("`gradual_unfreezing` 10"));
 }
 
 TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
@@ -250,9 +250,9 @@ TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
   refused("*: momentum=0.1", "E_FLAG_VALUE",
           "a group has: lr, lr_scale, weight_decay, max_grad_norm, unfreeze_step, freeze, adamw");
   refused("*: unfreeze_step=1.5", "E_FLAG_RANGE", "give a whole number of steps");
-  refused("*: adamw=true", "E_FLAG_VALUE", "--optimizer sgd moves all parameters in one way");
+  refused("*: adamw=true", "E_FLAG_VALUE", "`optimizer` sgd moves all parameters in one way");
   spec.optimization.optimizer = "schedule_free_adamw";
-  refused("*: unfreeze_step=3", "E_FLAG_VALUE", "a step of --optimizer schedule_free_adamw depends on all before it");
+  refused("*: unfreeze_step=3", "E_FLAG_VALUE", "a step of `optimizer` schedule_free_adamw depends on all before it");
   spec.optimization.optimizer = "sgd";
   refused("*: lr=-1", "E_FLAG_RANGE", "give a number >= 0");
   refused("*: weight_decay=inf", "E_FLAG_RANGE", "weight_decay is inf");
@@ -264,7 +264,7 @@ TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
   refused("{\"lr\": 1}", "E_FLAG_VALUE", "params");
   refused("{\"params\": ", "E_FLAG_VALUE", "is not understood");
   spec.optimization.lr = 0;
-  refused("*: lr=0.1", "E_FLAG_VALUE", "--lr is 0");
+  refused("*: lr=0.1", "E_FLAG_VALUE", "`lr` is 0");
   spec.optimization.lr = 0.1;
   spec.optimization.param_group.clear();
   spec.optimization.layer_decay = 0.75;

@@ -51,5 +51,5 @@ TEST_CASE("a plateau needs evaluations", "[settings]") {
   spec.data.val.clear();
   const Error e = error_of([&] { prepare(spec); });
   CHECK(e.exit() == Exit::usage);
-  CHECK(e.hint().find("--val_split") != std::string::npos);
+  CHECK(e.hint().find("`val_split`") != std::string::npos);
 }

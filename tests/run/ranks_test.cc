@@ -90,7 +90,7 @@ TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks al
   }
 }
 
-TEST_CASE("--lr_base_scale multiplies the peak rate by the samples a step of all ranks", "[ranks]") {
+TEST_CASE("`lr_base_scale` multiplies the peak rate by the samples a step of all ranks", "[ranks]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
   spec.distribution.ranks = 3;
@@ -104,10 +104,10 @@ TEST_CASE("--lr_base_scale multiplies the peak rate by the samples a step of all
   spec.data.text.in_tokens = true;
   spec.schedule.batch_size = 128;
   test::expect_error(
-      "E_USAGE", "--in_tokens", [&] { prepare(spec); }, Exit::usage);
+      "E_USAGE", "`in_tokens`", [&] { prepare(spec); }, Exit::usage);
 }
 
-TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are refused", "[ranks]") {
+TEST_CASE("`grad_reduce_dtype`: what 16 bits change of a run, and where they are refused", "[ranks]") {
   const TempDir f;
   const auto run = [&](const std::string& name, const std::string& sent) {
     RunSpec spec = classifier(f, name);
@@ -133,7 +133,7 @@ TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are
   CHECK(prepare(spec)->config.grad_reduce_dtype == DType::f16);
   spec.distribution.sync_every = 2;
   test::expect_error(
-      "E_RANKS", "--grad_reduce_dtype", [&] { prepare(spec); }, Exit::usage);
+      "E_RANKS", "`grad_reduce_dtype`", [&] { prepare(spec); }, Exit::usage);
 }
 
 TEST_CASE("a trace shows sums of gradients beside backward", "[ranks]") {
@@ -193,7 +193,7 @@ TEST_CASE("a run of two ranks is resumed by one with as large a batch, and refus
   CHECK(losses(f / "run").size() == 8);
 }
 
-TEST_CASE("a ResNet with --sync_bn trains on 1, 2 and 4 ranks alike", "[ranks]") {
+TEST_CASE("a ResNet with `sync_bn` trains on 1, 2 and 4 ranks alike", "[ranks]") {
   const TempDir f;
   const auto run = [&](int64_t ranks, bool together) {
     RunSpec spec;
@@ -225,5 +225,5 @@ TEST_CASE("a ResNet with --sync_bn trains on 1, 2 and 4 ranks alike", "[ranks]")
   spec.output.output_dir = f / "refused";
   spec.distribution.sync_bn = true;
   test::expect_error(
-      "E_USAGE", "--batchnorm train", [&] { prepare(spec); }, Exit::usage);
+      "E_USAGE", "`batchnorm` train", [&] { prepare(spec); }, Exit::usage);
 }

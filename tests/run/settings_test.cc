@@ -104,11 +104,11 @@ TEST_CASE("a library's settings are held to the same ranges, in the same words",
     CHECK(e.exit() == Exit::usage);
     return e.fact();
   };
-  CHECK(refused([](RunSpec& s) { s.schedule.epochs = -1; }) == "--epochs -1: out of range; allowed: at least 0");
+  CHECK(refused([](RunSpec& s) { s.schedule.epochs = -1; }) == "`epochs` -1: out of range; allowed: at least 0");
   CHECK(refused([](RunSpec& s) { s.optimization.lr = std::numeric_limits<double>::infinity(); }) ==
-        "--lr inf: out of range; allowed: at least 0");
+        "`lr` inf: out of range; allowed: at least 0");
   CHECK(refused([](RunSpec& s) { s.model.dropout = 1; }) ==
-        "--dropout 1: out of range; allowed: at least 0 and below 1");
+        "`dropout` 1: out of range; allowed: at least 0 and below 1");
   CHECK_THAT(refused([](RunSpec& s) { s.optimization.optimizer = "adamx"; }), ContainsSubstring("no such value"));
   CHECK_THAT(refused([](RunSpec& s) { s.precision.inject_overflow = "8-6"; }), ContainsSubstring("3,6-8"));
   CHECK_THAT(refused([](RunSpec& s) { s.evaluation.require = {"acuracy>1"}; }), ContainsSubstring("accuracy"));

@@ -4,7 +4,9 @@
 1. A file has at most 400 lines, tests included.
 2. A function has at most 60 lines, except tables (TABLES) and those listed in NOT_YET_SPLIT.
 3. A source file above 80 lines opens with a comment.
-4. Comments contain none of the BANNED phrases and use American spelling."""
+4. Comments contain none of the BANNED phrases and use American spelling.
+5. Messages of all modules but tools/ name settings ("`batch_size`"), not flags; a whole command in backquotes may.
+   A word in backquotes is the name of a setting or a verb."""
 import re
 import subprocess
 import sys
@@ -22,6 +24,7 @@ TABLES = {"own_flags", "operator_name", *(f"{group}_settings" for group in
           "data model optimizer run image checkpoint schedule evaluation export precision".split())}
 # Kernels whose stages share registers: a call between them would have to pass a dozen values.
 NOT_YET_SPLIT = {"ops/cuda/add_norm.cu:operator", "ops/cuda/attention_tiles_grad.cuh:operator"}
+OPTIONS_OF_OTHERS = {"backend/cuda/runtime/nvrtc.cc"}  # strings with dashes that are arguments of a library
 BANNED = {
     **language.BANNED,
     r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|Behind|Beside) ": "begin with the noun or verb",
@@ -65,7 +68,29 @@ def comments(lines):
             yield number, found.group(1)
 
 
-def faults(name):
+def names_in_backquotes():
+    """Names of settings, flags of the command line and verbs, as their tables have them."""
+    rows = [*(ROOT / "run/settings/rows").glob("*.cc"), *(ROOT / "tools/cli").glob("*flags.cc")]
+    row = r'(?:setting\(\s*|\.name = |VerbInfo\{Verb::\w+, [^,]*,\s*)"(\w+)"'
+    return {name for path in rows for name in re.findall(row, path.read_text())}
+
+
+def faults_of_messages(text, names):
+    """Faults of string literals. A message ends at the statement's end; commands in backquotes may hold flags."""
+    token = r'//[^\n]*|#include[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|;'
+    message = ""
+    for found in re.findall(token, text) + [";"]:
+        if found[0] == '"':
+            message += found[1:-1]
+        elif found == ";":
+            for flag in re.findall(r"(?<![\w-])--[a-z]\w+", re.sub(r"`[^`]*`", "", message)):
+                yield f"a message names the flag {flag}: write `{flag[2:]}` (base/setting_name.h)"
+            for name in set(re.findall(r"`(\w+)`", message)) - names:
+                yield f"a message names `{name}`, which is no setting and no verb"
+            message = ""
+
+
+def faults(name, names):
     lines = (ROOT / name).read_text().splitlines()
     if len(lines) > MOST_LINES:
         yield f"{len(lines)} lines, at most {MOST_LINES}"
@@ -76,6 +101,8 @@ def faults(name):
             yield f"line {start}: {function}() has {length} lines, at most {MOST_OF_FUNCTION}"
     if name.endswith((".cc", ".cu")) and len(lines) > OPENING_FROM and not lines[0].startswith("//"):
         yield f"{len(lines)} lines without an opening comment"
+    if not name.startswith("tools/") and name not in OPTIONS_OF_OTHERS:
+        yield from faults_of_messages("\n".join(lines), names)
     previous = -1
     for number, text in comments(lines):
         continued, previous = previous == number - 1, number
@@ -86,10 +113,10 @@ def faults(name):
 
 
 def main():
-    count, bad = 0, 0
+    count, bad, names = 0, 0, names_in_backquotes()
     for name in sources():
         count += 1
-        for fault in faults(name):
+        for fault in faults(name, names):
             bad += 1
             print(f"{name}: {fault}")
     if count < 500:

@@ -211,7 +211,7 @@ TEST_CASE("FusedMatMul of optimized files takes adapters; what transposes batche
   CHECK(difference(other.forward(again.graph.outputs, {{"x", x}}).at("y"), y) < 1e-6);
 }
 
-TEST_CASE("a --lora that says nothing sensible is a usage error") {
+TEST_CASE("a `lora` that says nothing sensible is a usage error") {
   for (const char* text :
        {"", "r=0", "r=8,alpha", "rank=8", "r=8,targets=", "r=1.5", "dropout=1", "alpha=-1", "r=8,,alpha=1"}) {
     INFO(text);

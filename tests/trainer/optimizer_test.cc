@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "backend/update_rules.h"
+#include "base/setting_name.h"
 #include "golden_optimizer.h"
 #include "tests/support.h"
 
@@ -322,7 +323,7 @@ TEST_CASE("settings out of range are usage errors that name the flag") {
       FAIL(flag << " accepted");
     } catch (const Error& e) {
       CHECK(e.exit() == Exit::usage);
-      CHECK(e.fact().find("--" + flag) != std::string::npos);
+      CHECK(e.fact().find(setting_name(flag)) != std::string::npos);
     }
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -71,9 +71,9 @@ TEST_CASE("a schedule that the number of steps changes is refused until somebody
       CHECK(e.exit() == Exit::checkpoint);
       CHECK(e.id() == "E_CKPT_SCHEDULE");
       CHECK(e.fact().find("10 steps, now " + std::to_string(now)) != std::string::npos);
-      CHECK(e.fact().find("--lr_scheduler " + s.kind) != std::string::npos);
+      CHECK(e.fact().find("`lr_scheduler` " + s.kind) != std::string::npos);
       for (const char* how : {"stretch", "restart", "hold"})
-        CHECK(e.hint().find(std::string("--resume_schedule ") + how) != std::string::npos);
+        CHECK(e.hint().find(std::string("`resume_schedule` ") + how) != std::string::npos);
     }
     CHECK(rates(resumed(s, 5, 10, ResumeSchedule::automatic), 0, 10) == rates(s, 0, 10));
   }

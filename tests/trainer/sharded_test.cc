@@ -70,10 +70,10 @@ TEST_CASE("rules that look at tensors as a whole are not sharded", "[ranks]") {
     c.settings = rule_settings(rule, {});
     CHECK_NOTHROW(c.validate());
     c.shards = 2;
-    CHECK_THROWS_WITH(c.validate(), Catch::Matchers::ContainsSubstring("--shard_optimizer: " + std::string(rule)));
+    CHECK_THROWS_WITH(c.validate(), Catch::Matchers::ContainsSubstring("`shard_optimizer`: " + std::string(rule)));
   }
   OptimizerConfig narrow;
   narrow.state_bits = 8;
   narrow.shards = 2;
-  CHECK_THROWS_WITH(narrow.validate(), Catch::Matchers::ContainsSubstring("--optim_bits 8"));
+  CHECK_THROWS_WITH(narrow.validate(), Catch::Matchers::ContainsSubstring("`optim_bits` 8"));
 }

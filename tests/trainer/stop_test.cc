@@ -105,7 +105,7 @@ TEST_CASE("before there is anything to finish the first signal ends the process,
       const auto j = nlohmann::json::parse(said.substr(line));
       CHECK(j["id"] == "E_STOPPED");
       CHECK(j["exit"] == code);
-      CHECK((j["hint"].get<std::string>().find("--resume auto") != std::string::npos) == durable);
+      CHECK((j["hint"].get<std::string>().find("`resume` auto") != std::string::npos) == durable);
     }
   }
 }

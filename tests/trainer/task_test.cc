@@ -93,5 +93,5 @@ TEST_CASE("every task has a loss that fits it, and metrics that are known") {
   CHECK(fits(Task::segmentation, loss("bce")));
   CHECK(lower_is_better("mae"));
   CHECK_FALSE(lower_is_better("pearson"));
-  CHECK_THROWS_AS(check_metric(Task::none, "accuracy", "--require accuracy>=1"), Error);
+  CHECK_THROWS_AS(check_metric(Task::none, "accuracy", "`require` accuracy>=1"), Error);
 }

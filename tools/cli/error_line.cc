@@ -8,10 +8,12 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "tools/cli/flag_text.h"
 
 namespace amp::cli {
 
-void print_error_line(std::ostream& out, const Error& e) {
+void print_error_line(std::ostream& out, const Error& error) {
+  const Error e = with_flags(error);
   out << "error: " << e.what() << '\n';
   if (&out == &std::cerr && ::isatty(STDERR_FILENO)) return;
   const nlohmann::ordered_json line{{"id", e.id()},
@@ -34,7 +36,7 @@ int guarded(std::ostream& err, const std::function<int()>& body) {
     return report(e);
   } catch (const std::bad_alloc&) {
     return report(Error(Exit::memory, "E_OOM", "out of memory",
-                        "a smaller --batch_size with more --gradient_accumulation_steps"));
+                        "a smaller `batch_size` with more `gradient_accumulation_steps`"));
   } catch (const std::exception& e) {
     return report(
         Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));

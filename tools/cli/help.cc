@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/version.h"
+#include "tools/cli/flag_text.h"
 
 namespace amp::cli {
 namespace {
@@ -60,14 +61,14 @@ std::string wrapped(const std::string& head, const std::string& text, size_t ind
 
 std::string flag_text(const Flag& f, Verb verb, bool all) {
   const std::string value = metavar(f);
-  std::string text(f.help);
+  std::string text = with_flags(f.help);
   text += default_note(f, verb);
   if (value == "KIND" && !f.choices.empty())
     text += cat(" KIND: ", join(std::vector<std::string>(f.choices.begin(), f.choices.end()), ", "), ".");
   std::string out = wrapped(cat("  --", f.name, value.empty() ? "" : " ", value), text, kTextColumn);
   if (!all) return out;
   const std::string allowed = f.type() == SettingType::boolean || f.type() == SettingType::choice ? "" : f.allowed();
-  if (!allowed.empty()) out += wrapped("", "allowed: " + allowed, kTextColumn);
+  if (!allowed.empty()) out += wrapped("", "allowed: " + with_flags(allowed), kTextColumn);
   std::vector<std::string> spellings;
   for (const OtherName& a : f.other_names) {
     spellings.push_back(cat(a.name.size() == 1 ? "-" : "--", a.name, a.is_switch() ? cat(" (", a.when_true, ")") : ""));

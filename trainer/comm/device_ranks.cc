@@ -99,7 +99,7 @@ void require_alike(Device& device, Communicator& ranks) {
   if (any[0] > 0 && any[1] > 0)
     fail(Exit::distributed, "E_RANKS",
          cat("some ranks compute on the CPU, rank ", ranks.rank(), " on: ", device.description()),
-         "give all of them the same --device");
+         "give all of them the same `device`");
 }
 
 RankContact contact_of(Communicator& ranks) {

@@ -182,7 +182,7 @@ class FailureDetector::Channel {
 
   static Error lost(const std::string& fact) {
     return {Exit::distributed, "E_RANK_LOST", fact,
-            "go on from the last checkpoint with --resume auto, with as many ranks as there are"};
+            "go on from the last checkpoint with `resume` auto, with as many ranks as there are"};
   }
 
   const bool is_root_;

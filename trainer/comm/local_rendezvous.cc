@@ -100,7 +100,7 @@ class LocalRendezvous {
   [[noreturn]] void missing(const std::string& who) const {
     fail(Exit::distributed, "E_MPI",
          cat("of ", place_.size, " ranks on this machine did not come within ", connect_timeout_, " s: ", who),
-         "another process failed at its start, or hangs; else a longer --heartbeat");
+         "another process failed at its start, or hangs; else a longer `heartbeat`");
   }
 
   [[noreturn]] void tell_absent() {

@@ -20,7 +20,7 @@ namespace {
 [[noreturn]] void no_mpi(const std::string& why) {
   fail(Exit::distributed, "E_MPI", cat("this process was started as one of several, but ", why),
        "build where MPI's headers are (libopenmpi-dev), or start the program by torchrun, or by srun without MPI "
-       "(docs/scaling.md); --ranks N needs neither");
+       "(docs/scaling.md); `ranks` N needs neither");
 }
 
 const MpiApi& load_mpi() {

@@ -83,7 +83,7 @@ class TcpRank final : public MessageCommunicator {
   [[noreturn]] void lose(int rank, const std::string& why) const {
     fail(Exit::distributed, "E_RANK_LOST",
          cat(peers_[static_cast<size_t>(rank)].process.text(), " is gone, a message was lost: ", why),
-         "go on from the last checkpoint with --resume auto, with as many ranks as there are");
+         "go on from the last checkpoint with `resume` auto, with as many ranks as there are");
   }
 
   int descriptor(int rank) const { return peers_[static_cast<size_t>(rank)].socket.descriptor(); }

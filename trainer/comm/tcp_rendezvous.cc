@@ -67,7 +67,7 @@ Contact contact_from(const json& j) {
 [[noreturn]] void missing_ranks(const std::string& fact) {
   fail(Exit::distributed, "E_RANKS", fact,
        "another process failed at its start, or was not started, or they do not reach each other; else a longer "
-       "--heartbeat");
+       "`heartbeat`");
 }
 
 [[noreturn]] void left(const std::string& who) {

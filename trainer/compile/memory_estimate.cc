@@ -87,10 +87,10 @@ std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
     const int64_t needs = measure(b).total();
     if (needs > free) continue;
     const int64_t steps = (batch_size * accumulation + b - 1) / b;
-    return cat("--batch_size ", b, " --gradient_accumulation_steps ", steps, " would fit: ", with_thousands(needs),
+    return cat("`batch_size` ", b, " `gradient_accumulation_steps` ", steps, " would fit: ", with_thousands(needs),
                " B");
   }
-  return "no batch size fits: freeze layers, use --use_fp16 or --use_bf16, a smaller --max_seq_len, or a device with "
+  return "no batch size fits: freeze layers, use `use_fp16` or `use_bf16`, a smaller `max_seq_len`, or a device with "
          "more "
          "memory";
 }
@@ -99,7 +99,7 @@ void require_memory(const MemoryEstimate& bill, int64_t free, int64_t batch_size
                     const std::function<MemoryEstimate(int64_t)>& measure) {
   if (bill.total() <= free) return;
   fail(Exit::memory, "E_OOM",
-       cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()), " B of memory, ",
+       cat("training with `batch_size` ", batch_size, " needs ", with_thousands(bill.total()), " B of memory, ",
            with_thousands(free), " B are free: there would be no room for ", bill.short_of(free), ". ", bill.text(),
            ". Largest tensors: ", join(bill.largest, "; ")),
        what_fits(free, batch_size, accumulation, measure));

@@ -33,7 +33,7 @@ std::optional<Packing> PaddingRemoval::packing(const GraphRequest& r, bool compa
   if (p && compare && r.form == GraphForm::train && guard_.due(state_)) {
     if (guard_.on_verdict(this->compare(*r.losses, few_rows(*r.losses, r.batch, r.batch.at(plan.mask.input))))) {
       log_.warning(
-          "W_PADDING: without padding the gradients are others: padding is computed from here on (--remove_padding "
+          "W_PADDING: without padding the gradients are others: padding is computed from here on (`remove_padding` "
           "false does so from the start)");
       return std::nullopt;
     }
@@ -67,7 +67,7 @@ bool PaddingRemoval::low_precision() const {
 bool PaddingRemoval::agrees(const GraphRequest& r, const Run& run) {
   if (!guard_.due_evaluation() || !guard_.on_evaluation(compare(r, run))) return true;
   log_.warning(
-      "W_PADDING: without padding losses or outputs are others: padding is computed from here on (--remove_padding "
+      "W_PADDING: without padding losses or outputs are others: padding is computed from here on (`remove_padding` "
       "false does so from the start)");
   return false;
 }

@@ -75,7 +75,7 @@ void Curvature::require_draws(const Losses& losses) {
       fail(Exit::usage, "E_LOSS",
            cat("the loss ", s.kind,
                " has no labels that could be drawn from the model's outputs, as the update rule needs"),
-           cat("--optimizer sophia_h, or a loss of: ", join(known, ", ")));
+           cat("`optimizer` sophia_h, or a loss of: ", join(known, ", ")));
   }
 }
 

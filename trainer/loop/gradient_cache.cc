@@ -47,15 +47,15 @@ HostTensor joined(const std::string& name, const std::vector<const HostTensor*>&
   Dims d = parts[0]->dims();
   if (d.empty())
     fail(Exit::data, "E_DATA_SHAPE", cat("'", printable(name), "' has no rows that could be joined"),
-         "leave --gradient_cache out");
+         "leave `gradient_cache` out");
   d[0] = 0;
   for (const HostTensor* p : parts) {
     if (p->dtype() != parts[0]->dtype() || p->rank() != parts[0]->rank() ||
         width_of(p->dims()) != width_of(parts[0]->dims()))
       fail(Exit::data, "E_DATA_SHAPE",
-           cat("--gradient_cache joins the rows of micro-batches, and those of '", printable(name), "' are ",
+           cat("`gradient_cache` joins the rows of micro-batches, and those of '", printable(name), "' are ",
                to_string(parts[0]->dims()), " and ", to_string(p->dims())),
-           "leave --gradient_cache out, or give rows of one size");
+           "leave `gradient_cache` out, or give rows of one size");
     d[0] += p->dims()[0];
   }
   HostTensor out = HostTensor::empty(parts[0]->dtype(), d);
@@ -115,8 +115,8 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
     if (loss_rule(s.kind).across_rows) {
       if (ranks.size() > 1 && !s.label_name().empty())
         fail(Exit::unsupported, "E_RANKS",
-             cat("--gradient_cache takes the loss ", s.kind, ", which has labels, on one rank alone so far"),
-             "leave --gradient_cache or --ranks out");
+             cat("`gradient_cache` takes the loss ", s.kind, ", which has labels, on one rank alone so far"),
+             "leave `gradient_cache` or `ranks` out");
       std::vector<size_t> reads;
       for (const std::string& v : s.values()) {
         const auto at = std::find(values_.begin(), values_.end(), v);
@@ -138,18 +138,18 @@ void GradientCache::see(const Program& forward, int64_t rows) {
     const Dims& d = forward.output(name).dims;
     if (d.empty() || d[0] != rows)
       fail(Exit::unsupported, "E_LOSS_IO",
-           cat("--gradient_cache needs an output with a row for each of the batch's ", rows, ", and '", printable(name),
+           cat("`gradient_cache` needs an output with a row for each of the batch's ", rows, ", and '", printable(name),
                "' is ", to_string(d)),
-           "choose another --output, or leave --gradient_cache out");
+           "choose another `output`, or leave `gradient_cache` out");
     widths.push_back(width_of(d));
   }
   if (widths_.empty()) widths_ = widths;
   for (size_t i = 0; i < values_.size(); ++i) {
     if (widths[i] != widths_[i])
       fail(Exit::data, "E_DATA_SHAPE",
-           cat("--gradient_cache joins the rows of micro-batches, and those of '", printable(values_[i]), "' are ",
+           cat("`gradient_cache` joins the rows of micro-batches, and those of '", printable(values_[i]), "' are ",
                to_string(widths_[i]), " and ", to_string(widths[i])),
-           "leave --gradient_cache out, or give rows of one size");
+           "leave `gradient_cache` out, or give rows of one size");
   }
 }
 
@@ -226,7 +226,7 @@ GradientCache::Joint& GradientCache::joint(int64_t rows, const Tensors& labels) 
   ProgramOptions o;
   o.device = &session_.device();
   o.arena = arena_.get();
-  slot = in_phase(cat("the loss of ", rows, " rows together (--gradient_cache)"),
+  slot = in_phase(cat("the loss of ", rows, " rows together (`gradient_cache`)"),
                   [&] { return std::make_unique<Joint>(graph(rows, labels), o); });
   for (size_t i = 0; i < values_.size(); ++i) slot->outputs.push_back(slot->program.input(output_input(i)));
   for (size_t t = 0; t < terms_.size(); ++t) {

@@ -49,10 +49,10 @@ ScheduleConfig unchanged(const Begun& b, const ScheduleConfig& asked) {
   if (same_rates(b.schedule, longer)) return longer;
   fail(Exit::checkpoint, "E_CKPT_SCHEDULE",
        cat("the run was to have ", b.max_steps, " steps, now ", asked.total_steps,
-           ", and the learning rates of --lr_scheduler ", asked.kind, " depend on their number"),
-       cat("say what becomes of them: --resume_schedule stretch (as if ", asked.total_steps,
-           " steps had been asked for from the beginning), --resume_schedule restart (a new schedule over the steps "
-           "that are left) or --resume_schedule hold (as before, then the last rate)"));
+           ", and the learning rates of `lr_scheduler` ", asked.kind, " depend on their number"),
+       cat("say what becomes of them: `resume_schedule` stretch (as if ", asked.total_steps,
+           " steps had been asked for from the beginning), `resume_schedule` restart (a new schedule over the steps "
+           "that are left) or `resume_schedule` hold (as before, then the last rate)"));
 }
 
 ScheduleConfig changed(const Begun& b, const ScheduleConfig& asked, int64_t done, ResumeSchedule how) {
@@ -81,7 +81,7 @@ ResumeSchedule resume_schedule_from_name(const std::string& name) {
   if (name == "restart") return ResumeSchedule::restart;
   if (name == "hold") return ResumeSchedule::hold;
   if (name == "auto") return ResumeSchedule::automatic;
-  fail(Exit::usage, "E_FLAG_VALUE", cat("--resume_schedule: unknown value '", printable(name), "'"),
+  fail(Exit::usage, "E_FLAG_VALUE", cat("`resume_schedule`: unknown value '", printable(name), "'"),
        "one of: auto, stretch, restart, hold");
 }
 
@@ -91,7 +91,7 @@ ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& c
   if (now < c.step) {
     fail(Exit::checkpoint, "E_CKPT_STEPS",
          cat("the checkpoint has ", c.step, " steps already, ", now, " are asked for"),
-         "ask for more by --max_steps or --epochs, name an earlier checkpoint with --resume, or write this one's model "
+         "ask for more by `max_steps` or `epochs`, name an earlier checkpoint with `resume`, or write this one's model "
          "with `export`");
   }
   if (now == b.max_steps || now == c.step) return b.schedule;  // now == c.step: no step remains

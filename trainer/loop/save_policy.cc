@@ -9,7 +9,7 @@ SaveStrategy save_strategy(const std::string& text) {
   if (text == "epoch") return SaveStrategy::epoch;
   if (text == "steps") return SaveStrategy::steps;
   if (text == "no") return SaveStrategy::none;
-  fail(Exit::usage, "E_USAGE", cat("'", text, "' is not a save strategy"), "--save_strategy auto, epoch, steps or no");
+  fail(Exit::usage, "E_USAGE", cat("'", text, "' is not a save strategy"), "`save_strategy` auto, epoch, steps or no");
 }
 
 }  // namespace amp

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/setting_name.h"
 #include "base/text.h"
 #include "trainer/schedules/cosine.h"
 #include "trainer/schedules/decay.h"
@@ -48,7 +49,7 @@ const std::vector<const ScheduleRow*>& schedule_rows() {
 namespace {
 
 void require(bool ok, const std::string& flag, const std::string& value, const std::string& range) {
-  if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat("--", flag, " is ", printable(value)), "give " + range);
+  if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat(setting_name(flag), " is ", printable(value)), "give " + range);
 }
 
 // Parses a number that must end with the text; NaN if it does not.
@@ -91,7 +92,7 @@ std::string schedule_from_name(const std::string& name) {
     known.emplace_back(row->name);
   }
   const std::string near = nearest(plain, known);
-  fail(Exit::usage, "E_FLAG_VALUE", cat("--lr_scheduler: unknown schedule '", printable(name), "'"),
+  fail(Exit::usage, "E_FLAG_VALUE", cat("`lr_scheduler`: unknown schedule '", printable(name), "'"),
        cat(near.empty() ? "" : "did you mean '" + near + "'? ", "one of: ", join(known, ", ")));
 }
 
@@ -114,7 +115,7 @@ Schedule::Schedule(const ScheduleConfig& config) : c_(config), row_(nullptr) {
   for (const auto& [name, value] : c_.settings) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = nearest(name, names);
-    fail(Exit::usage, "E_FLAG_VALUE", cat("--lr_scheduler_kwargs: ", kind, " has no '", printable(name), "'"),
+    fail(Exit::usage, "E_FLAG_VALUE", cat("`lr_scheduler_kwargs`: ", kind, " has no '", printable(name), "'"),
          names.empty() ? kind + " has no settings"
                        : cat(near.empty() ? "" : "did you mean '" + near + "'? ", kind, " has: ", join(names, ", ")));
   }
@@ -124,7 +125,7 @@ Schedule::Schedule(const ScheduleConfig& config) : c_(config), row_(nullptr) {
   }
   if (kind == "polynomial") {
     const std::string end = c_.settings.at("lr_end");
-    require(c_.lr > number_in(end), "lr_scheduler_kwargs lr_end", end, cat("a number below --lr, which is ", c_.lr));
+    require(c_.lr > number_in(end), "lr_scheduler_kwargs lr_end", end, cat("a number below `lr`, which is ", c_.lr));
   }
   if (kind == "multistep")
     require(!c_.settings.at("milestones").empty(), "lr_scheduler_kwargs milestones", "not given",

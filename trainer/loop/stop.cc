@@ -80,7 +80,7 @@ struct Line {
 };
 
 const char* signal_word(int number) {
-  return number == 0         ? "--max_minutes"
+  return number == 0         ? "`max_minutes`"
          : number == SIGINT  ? "SIGINT"
          : number == SIGTERM ? "SIGTERM"
          : number == SIGHUP  ? "SIGHUP"
@@ -94,7 +94,7 @@ int stopped_exit(int signal, bool durable) {
 
 void say_stopped(int signal, bool durable) {
   const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
-  const char* const hint = durable ? "continue with --resume auto"
+  const char* const hint = durable ? "continue with `resume` auto"
                                    : "start again; what was written before, earlier checkpoints too, is untouched";
   Line line;
   line.add("\nerror: stopped by ");

@@ -19,7 +19,7 @@ std::string matching_output(const SourceGraph& g, const std::string& name) {
   if (floating.size() == 1) return floating[0];
   fail(Exit::usage, "E_TEACHER",
        cat("the teacher has no output '", printable(name), "'; it has: ", join(floating, ", ")),
-       "distill an output that both have (--loss distill,output=NAME)");
+       "distill an output that both have (`loss` distill,output=NAME)");
 }
 }  // namespace
 

@@ -282,7 +282,7 @@ bool Trainer::ended_early() const {
   if (!out_of_patience()) return false;
   if (step_ < config_.max_steps) {
     config_.log.note(cat("early stopping ended this run: ", best_.evals_since,
-                         " evaluations without a better one; a larger --early_stopping_patience lets it go on"));
+                         " evaluations without a better one; a larger `early_stopping_patience` lets it go on"));
   }
   return true;
 }
@@ -350,8 +350,8 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
        cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
            parameter.empty() ? "" : cat("; the first non-finite gradient is that of '", printable(parameter), "'"),
            value.empty() ? "" : "; ", value),
-       "lower --lr, try --use_bf16, or let --amp_level auto find the operators that need fp32 (by hand: a rule in "
-       "--precision_plan)");
+       "lower `lr`, try `use_bf16`, or let `amp_level` auto find the operators that need fp32 (by hand: a rule in "
+       "`precision_plan`)");
 }
 
 }  // namespace amp

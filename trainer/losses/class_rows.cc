@@ -43,7 +43,7 @@ ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId labe
   if (is_float(b.dtype(label))) {
     fail(Exit::data, "E_DATA_LABEL",
          cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"),
-         "store them as int64; or is --task regression or multilabel meant?");
+         "store them as int64; or is `task` regression or multilabel meant?");
   }
   const bool last = classes_last(d, dl) && !second_axis;
   ValueId rows = out;

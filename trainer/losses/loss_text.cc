@@ -148,7 +148,7 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const size_t start = text.find_first_not_of(" \t\r\n");
     if (start != std::string::npos && (text[start] == '[' || text[start] == '{')) {
-      from_json_text(text, "--loss", out);
+      from_json_text(text, "`loss`", out);
       continue;
     }
     if (text.size() > 5 && text.ends_with(".json")) {
@@ -170,10 +170,10 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
         continue;
       }
       if (losses.empty())
-        refuse(cat("--loss ", printable(text), ": the parameter '", printable(key), "' stands before any loss"),
+        refuse(cat("`loss` ", printable(text), ": the parameter '", printable(key), "' stands before any loss"),
                "write KIND,key=value");
       if (losses.back().contains(key))
-        refuse(cat("--loss ", printable(text), ": '", printable(key), "' is given twice"));
+        refuse(cat("`loss` ", printable(text), ": '", printable(key), "' is given twice"));
       losses.back()[key] = value_of(key, part.substr(equals + 1));
     }
     for (const OrderedJson& one : losses) out.push_back(from_json(one));

@@ -85,7 +85,7 @@ const std::vector<double>& LossSpec::list(const std::string& parameter) const {
   static const std::vector<double> none;
   if (!has(parameter)) bug(cat("the loss ", kind, " has no parameter ", parameter));
   if (by_class.count(parameter) || (balanced && parameter == "class_weights"))
-    fail(Exit::usage, "E_LOSS", cat(parameter, " by name, or balanced, needs the classes and labels of --train"),
+    fail(Exit::usage, "E_LOSS", cat(parameter, " by name, or balanced, needs the classes and labels of `train`"),
          cat("give a number for each class: ", parameter, "=1:2.5"));
   const auto it = given.find(parameter);
   return it == given.end() ? none : it->second;
@@ -155,13 +155,13 @@ std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInpu
          cat("the loss ", spec.kind, " takes ", rule.min_outputs,
              rule.max_outputs > rule.min_outputs ? cat(" to ", rule.max_outputs) : "", " outputs, ", in.outputs.size(),
              " given"),
-         "name them with --output A --output B, or \"outputs\" in the loss");
+         "name them with `output` A `output` B, or \"outputs\" in the loss");
   }
   for (const ValueId v : in.outputs) {
     if (!is_float(b.dtype(v)))
       fail(Exit::usage, "E_LOSS_IO",
            cat("the loss ", spec.kind, " cannot take an output of type ", name_of(b.dtype(v))),
-           "name a floating output with --output");
+           "name a floating output with `output`");
   }
   for (const ValueId v : in.outputs) {  // an empty output has loss 0; means and maxima of nothing are undefined
     if (numel(b.dims(v)) == 0) return std::vector<ValueId>(rule.weights.size(), b.scalar(0, b.dtype(v)));

@@ -15,7 +15,7 @@ void label_shape(const Builder& b, ValueId out, ValueId label, const std::string
   fail(Exit::data, "E_DATA_SHAPE",
        cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss wants ",
            want),
-       "choose another output with --output or another loss with --loss; in training, a new head is made by --head");
+       "choose another output with `output` or another loss with `loss`; in training, a new head is made by `head`");
 }
 
 ValueId float_label(Builder& b, ValueId out, ValueId label) {  // also for [B] and [B, 1]

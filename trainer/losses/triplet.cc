@@ -17,7 +17,7 @@ Sums triplet(Builder& b, const LossSpec& spec, const LossInputs& in) {  // max(0
   if (s.size() != 3)
     fail(Exit::usage, "E_LOSS_IO",
          "triplet takes one output with rows anchor, positive, negative in turn, or three outputs",
-         "name the output or outputs with --output");
+         "name the output or outputs with `output`");
   return {total(
       b, b.op("Relu", {shifted(b, sub(b, distance(b, s[0], s[1]), distance(b, s[0], s[2])), spec.number("margin"))}))};
 }

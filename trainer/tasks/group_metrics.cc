@@ -22,7 +22,7 @@ HostTensor group_rows(const HostTensor& t, size_t n, const std::vector<size_t>& 
   const int64_t all = t.rank() > 0 ? t.dims()[0] : 0;
   if (all == 0 || all % static_cast<int64_t>(n) != 0)
     fail(Exit::usage, "E_GROUPS", "the model's outputs have no row for each sample: there are no metrics of groups",
-         "leave --eval_group_by out");
+         "leave `eval_group_by` out");
   Dims dims = t.dims();
   dims[0] = all / static_cast<int64_t>(n) * static_cast<int64_t>(places.size());
   HostTensor out = HostTensor::empty(t.dtype(), dims);

@@ -20,7 +20,7 @@ class FilledMasks final : public Predictions {
       : rows_(static_cast<size_t>(context.rows)), tokenizer_(*context.tokenizer), top_k_(context.top_k) {
     if (tokenizer_.special().mask < 0)
       fail(Exit::data, "E_MASK_TOKEN", "the tokenizer has no mask token, so no text has one to fill",
-           "give the model's own tokenizer with --tokenizer");
+           "give the model's own tokenizer with `tokenizer`");
   }
 
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {  // (rows, tokens, vocabulary)
@@ -122,7 +122,7 @@ std::unique_ptr<Predictions> language_predictions(const LossSpec& loss, const Pr
   if (loss_rule(loss.kind).next_token) return text_losses(context, 1);
   if (!loss_rule(loss.kind).hidden_tokens || !context.tokenizer)
     fail(Exit::usage, "E_TASK", cat("texts are foretold by causal language models, the loss is ", loss.kind),
-         "--loss masked_lm fills the masks of texts, --loss causal_lm tells how likely texts are");
+         "`loss` masked_lm fills the masks of texts, `loss` causal_lm tells how likely texts are");
   return std::make_unique<FilledMasks>(context);
 }
 

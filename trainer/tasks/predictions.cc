@@ -30,7 +30,7 @@ int64_t width_of(const HostTensor& output, int64_t rows) {
   if (rows > 0 && output.rank() > 0 && output.dims()[0] == rows) return output.numel() / rows;
   fail(Exit::usage, "E_TASK",
        cat("the model's output of shape ", to_string(output.dims()), " is not one of ", rows, " rows"),
-       "give the task that the model is for with --task");
+       "give the task that the model is for with `task`");
 }
 
 }  // namespace amp

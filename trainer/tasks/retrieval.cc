@@ -51,7 +51,7 @@ class Embeddings final : public Predictions {
       fail(Exit::usage, "E_TASK",
            cat("the model's output of shape ", to_string(out.dims()),
                " is no embedding a text, which has two dimensions"),
-           "name another with --output, or the task that the model is for with --task");
+           "name another with `output`, or the task that the model is for with `task`");
     const int64_t width = width_of(out, batch.rows * sides);
     if (values_.empty()) {
       width_ = width;

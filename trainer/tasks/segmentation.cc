@@ -64,7 +64,7 @@ class Masks final : public Predictions {
     if (d.size() != 4 || d[0] != batch.rows || d[1] < 1 || d[1] > kMostClasses)
       fail(Exit::usage, "E_TASK",
            cat("the model's output of shape ", to_string(d), " is no mask of [B, classes, H, W]"),
-           "give the task that the model is for with --task");
+           "give the task that the model is for with `task`");
     classes_ = std::max<int64_t>(2, d[1]);
     const int64_t width = d[1] * d[2] * d[3];
     for (int64_t r = 0; r < batch.rows; ++r) {
@@ -93,7 +93,7 @@ class Masks final : public Predictions {
     for (const Image& m : masks_) {
       if (m.width != first.width || m.height != first.height)
         fail(Exit::data, "E_IMAGE_SIZE", "the masks are of several sizes, an array has one",
-             "write them as images: --out names a folder");
+             "write them as images: `out` names a folder");
       to = std::copy(m.data.begin(), m.data.end(), to);
     }
     return {{"predicted_mask", all}};

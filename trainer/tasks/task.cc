@@ -130,7 +130,7 @@ void check_metric(Task task, const std::string& name, const std::string& flag) {
   fail(Exit::usage, "E_METRIC",
        cat(flag, ": there is no '", printable(name), "' here",
            task == Task::none ? "" : cat(", the task is ", name_of(task))),
-       cat("metrics: ", join(names, ", "), task == Task::none ? "; --task chooses others" : ""));
+       cat("metrics: ", join(names, ", "), task == Task::none ? "; `task` chooses others" : ""));
 }
 
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const MetricContext& context) {

@@ -88,7 +88,7 @@ class Tags final : public Predictions {
     if (out.numel() != batch.rows * tokens * classes || classes < 1)
       fail(Exit::usage, "E_TASK",
            cat("the model's output of shape ", to_string(out.dims()), " has no place for each token"),
-           "give the task that the model is for with --task");
+           "give the task that the model is for with `task`");
     const auto* const words = batch.labels.as<int64_t>();
     std::vector<double> p(static_cast<size_t>(classes));
     for (int64_t i = 0; i < batch.rows * tokens; ++i) {

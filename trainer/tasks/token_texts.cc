@@ -16,7 +16,7 @@ int64_t vocabulary_of(const HostTensor& out, const Batch& batch) {
   const int64_t width = width_of(out, batch.rows) / length;
   if (out.numel() != batch.rows * length * width || width < 2)
     fail(Exit::usage, "E_TASK", cat("the model's output of shape ", to_string(out.dims()), " is no language model's"),
-         "give the task that the model is for with --task");
+         "give the task that the model is for with `task`");
   return width;
 }
 

@@ -20,7 +20,7 @@ static void warn_once(const std::string& why) {
   static std::once_flag once;
   std::call_once(once, [&] {
     std::cerr << "warning: fused kernels are interpreted, which is slow: " << why
-              << " (--fusion false does without them)\n";
+              << " (`fusion` false does without them)\n";
   });
 }
 

@@ -18,7 +18,7 @@ namespace {
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   fail(Exit::memory, "E_OOM", cat("the GPU has no room for ", bytes, " bytes more: ", free, " of ", total, " are free"),
-       "use a smaller --batch_size with --gradient_accumulation_steps, or a smaller --max_seq_len");
+       "use a smaller `batch_size` with `gradient_accumulation_steps`, or a smaller `max_seq_len`");
 }
 }  // namespace
 
@@ -26,7 +26,7 @@ void ensure(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   if (status == cudaErrorMemoryAllocation) out_of_memory(0);
   fail(Exit::memory, "E_CUDA", cat(what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"),
-       "the process must be started anew; --device cpu goes without the GPU");
+       "the process must be started anew; `device` cpu goes without the GPU");
 }
 
 DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<MemoryUse> use) {

@@ -34,7 +34,7 @@ namespace {
   fail(Exit::usage, "E_DEVICE_UNAVAILABLE",
        cat("no usable CUDA device: ", why, " (the driver supports CUDA ", version(driver),
            ", this program was built for ", version(runtime), ")"),
-       "use --device cpu, or --device auto to take a GPU when there is one");
+       "use `device` cpu, or `device` auto to take a GPU when there is one");
 }
 
 // The step that a profiler records, by its number from 1; -1: none (ONNX_AMP_CUDA_PROFILE_STEP).

@@ -45,13 +45,13 @@ std::vector<Setting> data_settings() {
           .read_by(kFeed)
           .also({"class_names", "class_map"}),
       setting("val_text_columns", &TextSpec::val_text_columns,
-              "Text columns of --val if their names differ from those of --train.")
+              "Text columns of `val` if their names differ from those of `train`.")
           .shown_as("NAME")
           .by_commas()
           .read_by(kTrain)
           .may_change(),
       setting("val_label_column", &DataSpec::val_label_column,
-              "Label column of --val if its name differs from that of --train.")
+              "Label column of `val` if its name differs from that of `train`.")
           .shown_as("NAME")
           .read_by(kTrain)
           .may_change(),
@@ -95,7 +95,7 @@ std::vector<Setting> data_settings() {
           .read_by(kFeed),
       setting("packing", &LanguageSpec::packing,
               "How texts become sequences of a language model. none: one each, truncated; stride: longer texts "
-              "continue in windows that share --doc_stride tokens; wrapped: concatenated and split; bfd: whole texts "
+              "continue in windows that share `doc_stride` tokens; wrapped: concatenated and split; bfd: whole texts "
               "combined that do not attend to each other.")
           .one_of({"none", "stride", "wrapped", "bfd"})
           .read_by(kFeed)
@@ -105,20 +105,20 @@ std::vector<Setting> data_settings() {
           .one_of({"auto", "true", "false"})
           .read_by(kFeed),
       setting("source_prefix", &LanguageSpec::source_prefix,
-              "Text before each source text of --task seq2seq, such as T5's \"summarize: \".")
+              "Text before each source text of `task` seq2seq, such as T5's \"summarize: \".")
           .shown_as("TEXT")
           .read_by(kFeed | jobs(Job::generate)),
       setting("max_target_length", &LanguageSpec::max_target_length,
-              "Longest target of --task seq2seq in tokens; longer ones are truncated. 0: as --max_seq_len.")
+              "Longest target of `task` seq2seq in tokens; longer ones are truncated. 0: as `max_seq_len`.")
           .at_least(0)
           .read_by(kFeed),
       setting("decoder_start_token", &LanguageSpec::decoder_start_token,
-              "First decoder token of --task seq2seq, a token or its id. auto: decoder_start_token_id of the "
+              "First decoder token of `task` seq2seq, a token or its id. auto: decoder_start_token_id of the "
               "config.json beside the model or tokenizer, else the padding token.")
           .shown_as("auto|TOKEN|ID")
           .read_by(kFeed | jobs(Job::generate)),
       setting("mlm_probability", &LanguageSpec::mlm_probability,
-              "Share of tokens that --loss masked_lm predicts; 80 % of them are masked.")
+              "Share of tokens that `loss` masked_lm predicts; 80 % of them are masked.")
           .above(0)
           .below(1)
           .read_by(kFeed),
@@ -137,7 +137,7 @@ std::vector<Setting> data_settings() {
           .read_by(kText)
           .also({"max_seq_length", "max_length", "max_source_length"}),
       setting("doc_stride", &TextSpec::doc_stride,
-              "Tokens that windows of a long passage (questions) or of a long text (--packing stride) share.")
+              "Tokens that windows of a long passage (questions) or of a long text (`packing` stride) share.")
           .at_least(0)
           .read_by(kFeed),
       setting("max_answer_length", &TextSpec::max_answer_length, "Longest predicted answer in tokens (questions).")
@@ -148,7 +148,7 @@ std::vector<Setting> data_settings() {
               "Questions may have no answer, as in SQuAD 2.0: their target is [CLS].")
           .read_by(kFeed),
       setting("null_score_diff_threshold", &TextSpec::null_score_diff_threshold,
-              "Predict no answer if its score exceeds the best answer's by more than this (--version_2_with_negative).")
+              "Predict no answer if its score exceeds the best answer's by more than this (`version_2_with_negative`).")
           .read_by(kData)
           .may_change(),
       setting("n_best_size", &TextSpec::n_best_size,
@@ -158,7 +158,7 @@ std::vector<Setting> data_settings() {
           .read_by(jobs(Job::predict)),
       setting("top_k", &TextSpec::top_k,
               "Number of tokens to write for each mask of a text (masked language models); generate: number of most "
-              "likely tokens that --sample chooses from.")
+              "likely tokens that `sample` chooses from.")
           .at_least(1)
           .at_most(1000000)
           .otherwise(Job::generate, int64_t{50})
@@ -182,21 +182,21 @@ std::vector<Setting> data_settings() {
           .at_least(0)
           .read_by(kFeed)
           .may_change(),
-      setting("limit_train", &DataSpec::limit_train, "Train on N samples, chosen by --limit_order; 0: all.")
+      setting("limit_train", &DataSpec::limit_train, "Train on N samples, chosen by `limit_order`; 0: all.")
           .at_least(0)
           .read_by(kTrain)
           .also({"max_train_samples"}),
-      setting("limit_val", &DataSpec::limit_val, "Validate on N samples, chosen by --limit_order; 0: all.")
+      setting("limit_val", &DataSpec::limit_val, "Validate on N samples, chosen by `limit_order`; 0: all.")
           .at_least(0)
           .read_by(jobs(Job::train, Job::evaluate))
           .also({"max_eval_samples", "max_val_samples"})
           .may_change(),
       setting("limit_order", &DataSpec::limit_order,
-              "Which samples --limit_train and --limit_val keep: a random sample by --seed with the same share of each "
+              "Which samples `limit_train` and `limit_val` keep: a random sample by `seed` with the same share of each "
               "class, or the first ones.")
           .one_of({"sample", "first"})
           .read_by(jobs(Job::train, Job::evaluate)),
-      setting("shuffle", &DataSpec::shuffle, "Use a new order in every epoch, from --seed.")
+      setting("shuffle", &DataSpec::shuffle, "Use a new order in every epoch, from `seed`.")
           .read_by(kTrain)
           .also({"shuffle_train_dataset"}),
       setting("weighted_sampling", &DataSpec::weighted_sampling,

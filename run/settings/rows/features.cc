@@ -7,7 +7,7 @@ namespace amp {
 std::vector<Setting> feature_settings() {
   return {
       setting("categorical", &TableSpec::categorical,
-              "Table columns that are categories, in the order of the model's input. With --continuous: all features; "
+              "Table columns that are categories, in the order of the model's input. With `continuous`: all features; "
               "without both: guessed.")
           .shown_as("NAME")
           .by_commas()

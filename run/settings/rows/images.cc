@@ -20,23 +20,23 @@ std::vector<Setting> image_settings() {
           .may_change(),
       setting(
           "train_masks", &ImageSpec::train_masks,
-          "Folder of masks for a --train that is a folder of images: files of the same names whose pixels are classes.")
+          "Folder of masks for a `train` that is a folder of images: files of the same names whose pixels are classes.")
           .shown_as("FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
-      setting("val_masks", &ImageSpec::val_masks, "Folder of masks for --val.")
+      setting("val_masks", &ImageSpec::val_masks, "Folder of masks for `val`.")
           .shown_as("FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
       setting("train_labels", &ImageSpec::train_labels,
-              "Labels of a --train that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
+              "Labels of a `train` that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
           .shown_as("FILE")
           .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
-      setting("val_labels", &ImageSpec::val_labels, "Labels of a --val that is an IDX file of images.")
+      setting("val_labels", &ImageSpec::val_labels, "Labels of a `val` that is an IDX file of images.")
           .shown_as("FILE")
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
@@ -85,7 +85,7 @@ std::vector<Setting> image_settings() {
           .at_least(0)
           .at_most(1)
           .read_by(kTrain),
-      setting("mixup_switch_prob", &ImageSpec::mixup_switch_prob, "Probability of CutMix if --mixup is given, too.")
+      setting("mixup_switch_prob", &ImageSpec::mixup_switch_prob, "Probability of CutMix if `mixup` is given, too.")
           .at_least(0)
           .at_most(1)
           .read_by(kTrain),

@@ -69,7 +69,7 @@ std::vector<Setting> model_settings() {
           .read_by(kTrain)
           .also({"distillation_weight"}),
       setting("temperature", &ObjectiveSpec::temperature,
-              "Temperature of the teacher's and the model's logits; with generate --sample, of the sampled logits.")
+              "Temperature of the teacher's and the model's logits; with generate `sample`, of the sampled logits.")
           .above(0)
           .read_by(jobs(Job::train, Job::generate)),
       setting("head_from", &ModelSpec::head_from, "Tensor that a new head reads (default: chosen by rule and printed).")
@@ -107,7 +107,7 @@ std::vector<Setting> model_settings() {
           .shown_as("GLOB")
           .read_by(kGraph),
       setting("trainable", &ModelSpec::trainable,
-              "Parameters that train, whatever the program found or --freeze says (repeatable).")
+              "Parameters that train, whatever the program found or `freeze` says (repeatable).")
           .shown_as("GLOB")
           .read_by(kGraph)
           .also({"unfreeze"}),
@@ -144,7 +144,7 @@ std::vector<Setting> model_settings() {
           .read_by(kGraph)
           .also({"bn"}),
       setting("sync_bn", &DistributionSpec::sync_bn,
-              "With several ranks and --batchnorm train: batch statistics over the rows of all ranks "
+              "With several ranks and `batchnorm` train: batch statistics over the rows of all ranks "
               "(torch.nn.SyncBatchNorm).")
           .read_by(kTrain)
           .also({"sync_batchnorm"}),

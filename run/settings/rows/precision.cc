@@ -23,7 +23,7 @@ std::vector<Setting> precision_settings() {
           .also({"amp_config", "op_list"})
           .same_content(),
       setting("calibrate_batches", &PrecisionSpec::calibrate_batches,
-              "Number of batches to measure: plan --calibrate, and --amp_level auto.")
+              "Number of batches to measure: plan `calibrate`, and `amp_level` auto.")
           .at_least(1)
           .read_by(jobs(Job::plan, Job::train))
           .also({"batches"})
@@ -55,7 +55,7 @@ std::vector<Setting> scaling_settings() {
           .read_by(kTrain)
           .also({"init_loss_scaling", "init_scale"}),
       setting("scale_growth_factor", &PrecisionSpec::scale_growth_factor,
-              "Factor by which the loss scale grows after --scale_growth_interval good steps.")
+              "Factor by which the loss scale grows after `scale_growth_interval` good steps.")
           .above(1)
           .read_by(kTrain)
           .also({"growth_factor"}),

@@ -14,14 +14,14 @@ std::vector<Setting> checkpoint_settings() {
           .may_change(),
       setting("save_strategy", &OutputSpec::save_strategy,
               "When to write checkpoints. auto: after epochs and new best evaluations, within 3.5 % of the run's time; "
-              "epoch: after each epoch; steps: only every --save_steps; no: only when the run is stopped. All but no "
+              "epoch: after each epoch; steps: only every `save_steps`; no: only when the run is stopped. All but no "
               "write the last and the best one.")
           .one_of({"auto", "epoch", "steps", "no"})
           .same({{"none", "no"}})
           .read_by(kTrain)
           .may_change(),
       setting("save_steps", &OutputSpec::save_steps,
-              "Write a checkpoint every N attempted steps, in addition to --save_strategy; 0: off.")
+              "Write a checkpoint every N attempted steps, in addition to `save_strategy`; 0: off.")
           .at_least(0)
           .read_by(kTrain)
           .may_change(),
@@ -46,7 +46,7 @@ std::vector<Setting> checkpoint_settings() {
           .read_by(kTrain)
           .may_change(),
       setting("overwrite", &OutputSpec::overwrite,
-              "Replace the run in --output_dir. It stays until the new one is complete; other files are not touched.")
+              "Replace the run in `output_dir`. It stays until the new one is complete; other files are not touched.")
           .read_by(kTrain)
           .unrecorded()
           .also({"overwrite_output_dir"})
@@ -141,7 +141,7 @@ std::vector<Setting> run_settings() {
           .also({"num_threads"})
           .may_change(),
       setting("ranks", &DistributionSpec::ranks,
-              "Data parallel training: N replicas in this process, each with --batch_size rows of every micro-batch "
+              "Data parallel training: N replicas in this process, each with `batch_size` rows of every micro-batch "
               "(docs/scaling.md).")
           .at_least(1)
           .at_most(1024)
@@ -176,13 +176,13 @@ std::vector<Setting> run_settings() {
           .may_change(),
       setting("gradient_checkpointing", &DeviceSpec::gradient_checkpointing,
               "Keep as few activations as possible and recompute the forward pass in backward: up to a third more "
-              "time, the same bits. --memory_budget recomputes only as much as a size needs.")
+              "time, the same bits. `memory_budget` recomputes only as much as a size needs.")
           .read_by(kTrain)
           .also({"grad_checkpointing"})
           .may_change(),
       setting("memory_budget", &DeviceSpec::memory_budget,
               "Limit memory (weights, gradients, optimizer state, activations) by recomputing the forward pass in "
-              "backward, with the same bits; --dry_run lists the choices.")
+              "backward, with the same bits; `dry_run` lists the choices.")
           .checked(normal_bytes, "bytes, or a number with KiB, MiB, GiB, kB, MB or GB")
           .shown_as("SIZE")
           .read_by(kTrain)

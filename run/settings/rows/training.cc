@@ -25,11 +25,11 @@ std::vector<Setting> optimizer_settings() {
           .also({"learning_rate", "l"}),
       setting(
           "lr_base_scale", &OptimizationSpec::lr_base_scale,
-          "Scale --lr by (samples per step of all ranks / --lr_base_size), or by its square root (docs/scaling.md).")
+          "Scale `lr` by (samples per step of all ranks / `lr_base_size`), or by its square root (docs/scaling.md).")
           .one_of({"none", "linear", "sqrt"})
           .read_by(kTrain),
       setting("lr_base_size", &OptimizationSpec::lr_base_size,
-              "Samples per step that --lr was chosen for; see --lr_base_scale.")
+              "Samples per step that `lr` was chosen for; see `lr_base_scale`.")
           .at_least(1)
           .read_by(kTrain),
       setting("momentum", &OptimizationSpec::momentum, "Momentum of sgd, lars and rmsprop.")
@@ -107,10 +107,10 @@ std::vector<Setting> optimizer_settings() {
               "Learning rate during weight averaging (torch's SWALR); -1: the schedule continues.")
           .at_least(-1)
           .read_by(kTrain),
-      setting("swa_anneal_steps", &OptimizationSpec::swa_anneal_steps, "Steps in which the rate changes to --swa_lr.")
+      setting("swa_anneal_steps", &OptimizationSpec::swa_anneal_steps, "Steps in which the rate changes to `swa_lr`.")
           .at_least(0)
           .read_by(kTrain),
-      setting("swa_anneal_strategy", &OptimizationSpec::swa_anneal_strategy, "How the rate changes to --swa_lr.")
+      setting("swa_anneal_strategy", &OptimizationSpec::swa_anneal_strategy, "How the rate changes to `swa_lr`.")
           .one_of({"cos", "linear"})
           .read_by(kTrain),
       setting("gradient_noise", &OptimizationSpec::gradient_noise,
@@ -156,21 +156,21 @@ std::vector<Setting> schedule_settings() {
           .also({"num_train_epochs", "num_epochs", "epoch"})
           .may_change(),  // effect on the schedule: trainer/loop/resumed_schedule.h
       setting("max_steps", &ScheduleSpec::max_steps,
-              "Attempted optimizer steps, including skipped ones; -1: by --epochs.")
+              "Attempted optimizer steps, including skipped ones; -1: by `epochs`.")
           .at_least(-1)
           .read_by(kTrain)
           .may_change(),
       setting("max_minutes", &ScheduleSpec::max_minutes,
-              "Stop after this many minutes of training with a checkpoint and exit 75, for --resume auto; 0: never.")
+              "Stop after this many minutes of training with a checkpoint and exit 75, for `resume` auto; 0: never.")
           .at_least(0)
           .read_by(kTrain)
           .may_change(),
-      setting("batch_size", &ScheduleSpec::batch_size, "Rows of a micro-batch; tokens with --in_tokens.")
+      setting("batch_size", &ScheduleSpec::batch_size, "Rows of a micro-batch; tokens with `in_tokens`.")
           .at_least(1)
           .read_by(kFeed)
           .also({"per_device_train_batch_size", "train_batch_size", "b"}),
       setting("in_tokens", &TextSpec::in_tokens,
-              "--batch_size counts tokens: rows times the tokens of the longest row, special tokens included.")
+              "`batch_size` counts tokens: rows times the tokens of the longest row, special tokens included.")
           .read_by(kTrain),
       setting("gradient_accumulation_steps", &ScheduleSpec::gradient_accumulation_steps,
               "Micro-batches per optimizer step.")
@@ -207,7 +207,7 @@ std::vector<Setting> schedule_settings() {
 std::vector<Setting> evaluation_settings() {
   return {
       setting("eval_batch_size", &EvaluationSpec::eval_batch_size,
-              "Rows of an evaluation batch; 0: --batch_size (with --in_tokens, as many rows of --max_seq_len as fit).")
+              "Rows of an evaluation batch; 0: `batch_size` (with `in_tokens`, as many rows of `max_seq_len` as fit).")
           .at_least(0)
           .read_by(kData)
           .also({"per_device_eval_batch_size", "validation_batch_size", "vb"})
@@ -239,7 +239,7 @@ std::vector<Setting> evaluation_settings() {
           .read_by(kTrain)
           .may_change(),
       setting("early_stopping_threshold", &EvaluationSpec::early_stopping_threshold,
-              "Improvement that an evaluation must exceed to count for --early_stopping_patience.")
+              "Improvement that an evaluation must exceed to count for `early_stopping_patience`.")
           .at_least(0)
           .read_by(kTrain)
           .may_change(),

@@ -1,0 +1,19 @@
+// How messages name settings. Modules below the command line do not know its flags: they write the setting's name in
+// backquotes, "`batch_size`". The command line replaces that by the flag (tools/cli/flag_text.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/cat.h"
+
+namespace amp {
+
+// Quotes a setting's name. A key within the setting may follow: "optim_args dampening" becomes "`optim_args` dampening".
+inline std::string setting_name(std::string_view path) {
+  const size_t space = path.find(' ');
+  const std::string_view key = space == std::string_view::npos ? std::string_view{} : path.substr(space);
+  return cat("`", path.substr(0, space), "`", key);
+}
+
+}  // namespace amp

@@ -1,0 +1,16 @@
+// Settings in messages as flags of the command line. The library writes "`batch_size`" (base/setting_name.h); a user of
+// the program reads "--batch_size".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace amp::cli {
+
+// Replaces each backquoted name of a flag by the flag. Other backquoted text, such as a command, stays.
+std::string with_flags(std::string_view text);
+Error with_flags(const Error& e);
+
+}  // namespace amp::cli
