@@ -1,4 +1,6 @@
-// GatherRows, GatherElements (ops/gather.cc).
+// GatherRows and GatherElements (ops/gather.cc): each thread copies one unit of the output from the element that its
+// index names. If both tensors have one type, units of up to 16 bytes are copied without conversion, as wide as the
+// addresses and row lengths allow. Indices outside the range are clamped (indices.cuh).
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "ops/cuda/indices.cuh"
@@ -6,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-// How elements are moved: bytes as they are when both sides are of one type, else converted, one or four at a time.
+// Movers copy one unit: bytes without conversion if both tensors have one type, else one or four converted elements.
 template <class T>
 struct Bytes {
   const T* x;
@@ -30,7 +32,8 @@ struct alignas(16) Sixteen {
   uint64_t v[2];
 };
 
-// Calls f(mover, elements that it moves at once) with runs of `run` neighbors that begin at multiples of it.
+// Calls f(mover, elements per unit) with the widest mover that fits. Elements are copied in contiguous runs of `run`
+// elements that begin at multiples of `run`.
 template <class F>
 Kernel with_mover(const Tensor& x, const Tensor& y, int64_t run, F f) {
   const int64_t size = size_of(x.dtype);
@@ -63,7 +66,7 @@ struct GatherRows {
   Move move;
   Ref indices;
   int64_t n;
-  Divisor inner, k;  // inner: in units of the mover
+  Divisor inner, k;  // inner: in the mover's units
   DEV void operator()(int64_t i) const {
     int64_t o = i;
     const int64_t column = inner.take(o), j = k.take(o);

@@ -1,12 +1,13 @@
 // GridSample and GridSampleGrad (ops/grid_sample.cc).
 //
-// Many outputs may take from one input element, and which do is known to the grid's values only. The gradient of x is
-// therefore summed in 64-bit fixed-point numbers: integer additions give the same sum in whatever order threads come,
-// which float atomics do not, and neither a sort nor lists of takers are needed. Each plane (image and channel) has its
-// own unit, the largest |dy| of the plane times 2^-(61 - bits), where 2^bits is at least the sum of the weights that
-// can meet in one element: nothing overflows, and an element is right to 2^-37 of the plane's largest gradient (for a
-// million outputs), far finer than fp32 at the sizes that matter. Infinities and NaN have no place among integers: a
-// flag for each element that one reached makes it NaN.
+// Many outputs may read one input element; which ones depends on the grid's values. The gradient of x is therefore
+// summed in 64-bit fixed point. Integer additions give the same sum in every order of the threads, which float atomics
+// do not. No sort is needed.
+//
+// Each plane (image and channel) has its own unit: the largest |dy| of the plane times 2^-(61 - bits). 2^bits is at
+// least the sum of all weights that can be added to one element, so no sum overflows. For a million outputs the error
+// is 2^-37 of the plane's largest gradient, far below fp32's. Infinities and NaN have no fixed-point form: each element
+// that receives one is flagged and becomes NaN.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/grid_taps.h"
@@ -14,7 +15,7 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int kChannels = 16;  // that a thread handles
+constexpr int kChannels = 16;  // channels per thread
 
 #ifdef __CUDACC__
 DEV void add_whole(int64_t* to, int64_t v) {
@@ -53,7 +54,7 @@ struct Shape {
     for (int k = 0; k < rank; ++k)
       t[k] = sample_taps(load<float>(grid, point * rank + (rank - 1 - k)), size[k], mode, padding, align);
   }
-  // Calls f(source offset, taps used in each dimension) for every source of an output that is no padding.
+  // Calls f(source offset, index of the tap in each dimension) for every source of an output that is not padding.
   template <class F>
   DEV void sources(const SampleTaps<float>* t, F f) const {
     const int n1 = rank > 1 ? t[1].n : 1, n2 = rank > 2 ? t[2].n : 1;
@@ -80,7 +81,7 @@ struct Shape {
   }
 };
 
-// Item i: an output of an image, for some of the channels.
+// Item i: one output position of an image, for a group of channels.
 struct Item {
   int64_t image, point, first, last;  // channels [first, last)
   DEV Item(const Shape& s, int64_t i) {
@@ -115,7 +116,7 @@ struct Forward {
   }
 };
 
-// A thread for a point: all channels.
+// The gradient of the grid. One thread computes one grid point over all channels.
 struct GridGrad {
   Ref x, grid, dy, dgrid;
   Shape s;
@@ -140,7 +141,7 @@ struct GridGrad {
   }
 };
 
-// exponent[plane]: what a plane's sums are multiplied by is 2^exponent.
+// Computes exponent[plane]: a gradient is multiplied by 2^exponent before it becomes an integer.
 struct Units {
   Ref dy;
   int64_t n;
@@ -159,6 +160,7 @@ struct Units {
   }
 };
 
+// Adds each output's weighted gradients to its sources, in fixed point.
 struct Scatter {
   Ref grid, dy;
   Shape s;
@@ -177,13 +179,14 @@ struct Scatter {
         if (fabsf(g) < INFINITY) {
           if (g != 0) add_whole(sums + plane * s.in + offset, llrint(ldexp(static_cast<double>(g), exponent[plane])));
         } else {
-          broken[plane * s.in + offset] = 1;  // whoever writes it, writes 1
+          broken[plane * s.in + offset] = 1;  // a race without effect: every thread writes 1
         }
       }
     });
   }
 };
 
+// Converts the fixed-point sums to dx.
 struct Gather {
   Ref dx;
   int64_t in;
@@ -212,7 +215,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   int32_t* const exponent = carve.take<int32_t>(planes);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  int bits = 3;  // the weights of one output add up to 2.6 at most in absolute value: three dimensions of cubic taps
+  // The absolute weights of one output add up to at most 2.6 (three dimensions of cubic taps), which is below 2^3.
+  int bits = 3;
   while ((int64_t{1} << (bits - 3)) < s.out) ++bits;
   const GridGrad of_grid{a.in[0], a.in[1], a.in[2], a.out[1], s};
   const Units units{a.in[2], s.out, bits, exponent};

@@ -1,6 +1,7 @@
-// GRU and GRUGrad (ops/recurrent.cc). Gates of one sequence at one step: z, r, n side by side.
+// GRU and GRUGrad (ops/recurrent.cc). The gates z, r, n of a sequence at one step are stored in this order, H each.
 //   z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T) or, reset after, g(xn + r hn) with hn = h Rn^T + rb;
 //   h' = (1 - z) n + z h
+// Products are done by the device's library. Here are the elementwise kernels between them (recurrent.cuh).
 #include <numeric>
 
 #include "ops/cuda/recurrent.cuh"
@@ -8,7 +9,7 @@
 namespace amp::cuda {
 namespace {
 
-// hn = rb in every row.
+// Sets every row of hn to rb.
 struct Rows {
   const float* from;
   float* to;
@@ -16,7 +17,7 @@ struct Rows {
   DEV void operator()(int64_t i) const { to[i] = from[i % columns]; }
 };
 
-// Reset before: z, r, and hn = r h, which the second product wants.
+// Reset before: activates z and r, and computes hn = r h, the operand of the second product.
 struct Reset {
   Activation f;
   int64_t hidden;
@@ -35,7 +36,7 @@ struct Reset {
 struct Cell {
   Steps s;
   Activation f, g;
-  bool after;  // reset after: z and r are not activated yet
+  bool after;  // reset after: z and r are not yet activated
   const float* hn;
   float *y, *hs, *gates;
   int64_t t;
@@ -94,7 +95,7 @@ struct CellGrad {
   Activation f, g;
   bool after;
   const float *gates, *hn, *before, *dy;  // of step t; dy may be null
-  float *dgates, *left, *right, *dh;      // left, right: what Rn is between in n's product
+  float *dgates, *left, *right, *dh;      // dRn = left^T right; left Rn is the gradient of Rn's other operand
   int64_t t;
   DEV void operator()(int64_t e) const {
     const int64_t H = s.hidden, b = e / H, k = e - b * H;
@@ -112,7 +113,7 @@ struct CellGrad {
   }
 };
 
-// Reset before: from d(r h), dr and a part of dh.
+// Reset before: computes dr and a part of dh from d(r h).
 struct ResetGrad {
   Activation f;
   int64_t hidden;

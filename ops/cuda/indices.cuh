@@ -1,18 +1,18 @@
-// Indices that arrive as data. Negative ones count from the end. The host refuses those of a batch that are out of
-// range before anything is launched (E_DATA_TOKEN_RANGE), so kernels only see to it that a bad one, which a model may
-// still compute, reads and writes nothing outside: what is gathered there is the nearest row, what is scattered there
-// is dropped.
+// Indices that are tensor data. Negative ones count from the end. The host refuses a batch with an index out of range
+// before any launch (E_DATA_TOKEN_RANGE). A model may still compute a bad index. Kernels then stay within the tensor: a
+// gather reads the nearest row, a scatter drops the update.
 #pragma once
 
 #include "backend/cuda/ref.cuh"
 
 namespace amp::cuda {
 
-// -1: out of range
+// Returns the non-negative index, or -1 if k is out of range.
 DEV int64_t wrapped(int64_t k, int64_t n) {
   k = k < 0 ? k + n : k;
   return k < 0 || k >= n ? -1 : k;
 }
+// Returns the nearest index in [0, n).
 DEV int64_t clamped(int64_t k, int64_t n) {
   k = k < 0 ? k + n : k;
   return k < 0 ? 0 : k >= n ? n - 1 : k;
@@ -23,10 +23,11 @@ inline void require_index_type(const Tensor& t) {
     fail(Exit::model, "E_ATTR", cat("indices are ", name_of(t.dtype), ", not int32 or int64"));
 }
 
-// GatherElements and the scatters along an axis: where in the data update i goes, given its index along the axis.
+// GatherElements and scatters along an axis: the offset in the data of element i of the indices is
+// base.offset(i) + index * stride.
 struct Lines {
-  Axes base;                  // of the updates' dims, with the data's strides; 0 along the axis
-  int64_t n = 0, stride = 1;  // of the axis in the data
+  Axes base;                  // the indices' dims with the data's strides; stride 0 along the axis
+  int64_t n = 0, stride = 1;  // extent and stride of the axis in the data
 
   Lines(const Dims& data, const Dims& indices, int64_t axis) {
     Dims strides = row_major_strides(data);

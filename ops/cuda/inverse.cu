@@ -1,5 +1,5 @@
-// Inverse (ops/inverse.cc): a thread for a matrix. It and its inverse lie in the workspace, element by element beside
-// those of the other threads, so that a warp reads and writes neighbors.
+// Inverse (ops/inverse.cc): one thread per matrix. The matrix and its inverse are stored in the workspace, interleaved
+// with those of the other threads: element e of all threads is contiguous, so that a warp's accesses coalesce.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kScratch = int64_t{64} << 20;  // bytes, unless 32 matrices need more
+constexpr int64_t kScratch = int64_t{64} << 20;  // bytes of workspace, more if 32 matrices need more
 
 struct Inverse {
   Ref x, y;

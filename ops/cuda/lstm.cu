@@ -1,4 +1,6 @@
-// LSTM and LSTMGrad (ops/recurrent.cc). Gates of one sequence at one step: i, o, f, c side by side.
+// LSTM and LSTMGrad (ops/recurrent.cc). The gates i, o, f, c of a sequence at one step are stored in this order, H
+// each. A step is one product by the device's library and one elementwise kernel (recurrent.cuh). The gradients of
+// weights are computed after the loop, in one product over all steps.
 #include "ops/cuda/recurrent.cuh"
 
 namespace amp::cuda {
@@ -8,7 +10,7 @@ struct Cell {
   Steps s;
   Activation f, g, h;
   const float* P;                      // peepholes, or null
-  float *y, *hs, *cs, *gates, *cells;  // of step t, but hs and cs
+  float *y, *hs, *cs, *gates, *cells;  // y, gates, cells of step t; hs, cs: the current state
   int64_t t;
   DEV void operator()(int64_t e) const {
     const int64_t H = s.hidden, b = e / H, k = e - b * H;
@@ -56,8 +58,8 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Gradients before the activations of step t, and the states' gradients so far. dh is left as what the product is added
-// to: 0, or the gradient itself where a sequence takes no part.
+// Computes the gradients of step t's pre-activations and updates dc. dh is left as the accumulator of the product that
+// follows: 0 for active sequences, unchanged for sequences that have ended.
 struct CellGrad {
   Steps s;
   Activation f, g, h;
@@ -87,7 +89,7 @@ struct CellGrad {
   }
 };
 
-// Element `column` of dP (3 H: i, o, f) takes from one step of one sequence.
+// Returns what one step of one sequence (row) adds to element `column` of dP (3 H: i, o, f).
 struct PeepholeGrad {
   Steps s;
   const float *dgates, *cells, *c0;

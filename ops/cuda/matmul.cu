@@ -1,4 +1,6 @@
-// MatMul (ops/matmul.cc): matrix products by the device's library.
+// MatMul (ops/matmul.cc): matrix products by the device's library (cuBLASLt). A batch is divided into the longest runs
+// whose operands have constant strides; each run is one call. Operands of different types are converted in the
+// workspace first. Integer products have a plain kernel.
 #include <numeric>
 
 #include "backend/cuda/launch.cuh"
@@ -9,7 +11,7 @@
 namespace amp::cuda {
 namespace {
 
-// An empty sum.
+// The product for k = 0: the sum is empty, only the bias remains.
 struct BiasAlone {
   Ref y, bias;
   int64_t columns;
@@ -20,7 +22,7 @@ struct BiasAlone {
   }
 };
 
-// A bias where the library adds none.
+// Adds a bias if the library cannot add it in its epilogue.
 struct AddBias {
   Ref y, bias;
   int64_t columns;
@@ -29,7 +31,7 @@ struct AddBias {
   }
 };
 
-// The longest runs of the batch, all of one length, along which both operands advance by constant strides.
+// Returns the length of the longest equal runs of the batch along which both operands have constant strides.
 int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = p.batch;
   const auto regular = [&](const std::vector<int64_t>& o, int64_t n) {
@@ -47,10 +49,10 @@ int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, cons
   return 1;
 }
 
-// Integers: one matrix of the batch a launch, an element a thread.
+// Integers: one launch per matrix of the batch, one thread per element.
 struct IntegerProduct {
   Ref a, b, y;
-  int64_t at_a, at_b, at_y, n, k, ai, ak, bk, bj;  // where the matrices begin, their strides
+  int64_t at_a, at_b, at_y, n, k, ai, ak, bk, bj;  // offsets of the matrices, then extents, then strides
   DEV void operator()(int64_t e) const {
     const int64_t i = quotient(e, n), j = e - i * n;
     uint64_t sum = 0;
@@ -81,12 +83,13 @@ Kernel integer_matmul(const KernelArgs& args) {
   };
 }
 
-// How many products of the batch one call may take, and what the strides of a call tell of alignment.
+// Sets the batch and the strides of a call, and returns the number of products per call. The library also derives the
+// alignment of the operands from the strides.
 int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = run_length(p, oa, ob);
-  // A run's stride promises how the runs after it are aligned: one that is not is cut into single products.
+  // The library assumes that all runs have the alignment of the stride. If one has not, calls take single products.
   const auto strays = [&](const std::vector<int64_t>& o) {
-    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // nothing promised
+    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // nothing assumed
     for (int64_t i = 0; i < p.batch; i += length) {
       if (o[static_cast<size_t>(i)] * size_of(g.in) % 16 != 0) return true;
     }
@@ -98,7 +101,7 @@ int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>
     g.stride_a = oa[1] - oa[0];
     g.stride_b = ob[1] - ob[0];
     g.stride_c = g.m * g.n;
-  } else {  // products one by one: where they begin is what the strides tell of alignment
+  } else {  // single products: the strides only state the alignment of their addresses
     for (const int64_t o : oa) g.stride_a = std::gcd(g.stride_a, o);
     for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
     g.stride_c = p.batch > 1 ? g.m * g.n : 0;
@@ -139,7 +142,7 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   const int64_t length = set_strides(g, p, oa, ob);
   auto product = device.gemm(g);
   Kernel add_bias = [] {};
-  if (!product) {
+  if (!product) {  // the library cannot add this bias
     add_bias = [&device, body = AddBias{Tensor{c.data, out, args.out[0].dims}, Tensor{bias.data, out, {g.n}}, g.n},
                 n = args.out[0].numel()] { for_each(device, n, body); };
     g.bias = nullptr;

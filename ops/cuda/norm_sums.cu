@@ -1,4 +1,6 @@
-// NormSums (ops/norm_sums.h).
+// NormSums (ops/norm_sums.h): the gradients of a norm's scale and bias, and optionally another tensor's column sums, in
+// one pass over the rows (chunk_sums.cuh). Products and sums are rounded as in the separate operators, so that the bits
+// are equal.
 #include "ops/cuda/norm_sums.cuh"
 
 namespace amp::cuda {
@@ -38,7 +40,7 @@ struct Sums {
     if (more) {
       float e[W];
       unpack(more, l.more, e);
-      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // as a separate node would store it
+      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // as a separate Add computes it
     }
     for (int w = 0; w < W; ++w) {
       acc[0][w] += scale_term(d[w], p[w], l.mean, l.rstd);

@@ -1,4 +1,4 @@
-// NormSums (ops/norm_sums.h), for who has it as a part.
+// Prepares NormSums (ops/norm_sums.h). Also used by AddNormGradSums.
 #pragma once
 
 #include "ops/cuda/chunk_sums.cuh"

@@ -1,5 +1,5 @@
-// What several kernels of norms compute of an element, in one text whose every product and sum is rounded: the compiler
-// contracts nothing, so that the bits are the same wherever it stands.
+// Elementwise terms that several norm kernels share. Every product and sum is rounded (rounded.h), so that the compiler
+// cannot contract them to fused multiply-adds: all kernels compute the same bits.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
@@ -7,11 +7,11 @@
 
 namespace amp::cuda {
 
-// The norm of x.
+// The normalized x.
 DEV float normalized(float x, float mean, float rstd, float scale, float bias) {
   return rounded_sum(rounded_product(rounded_product(x - mean, rstd), scale), bias);
 }
-// What it adds to the gradient of scale.
+// The element's summand of the gradient of scale.
 DEV float scale_term(float dy, float x, float mean, float rstd) {
   return rounded_product(rounded_product(dy, x - mean), rstd);
 }

@@ -1,6 +1,6 @@
-// MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc). One thread an element of the output;
-// gradients gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who
-// comes first. In either layout: neighboring threads have neighboring places, or channels where these lie last.
+// MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc), in NCHW and channels-last layout. One
+// thread per element of the result; threads of a warp access contiguous elements. Gradients gather from the windows
+// that cover an input, in the order of the outputs, so that sums do not depend on the order of the threads.
 #include "backend/channels_last.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/typed.cuh"
@@ -11,14 +11,14 @@ namespace {
 
 struct Shape {
   DeviceWindow w;
-  int64_t in, out;   // places of a plane
-  int64_t step = 1;  // from one place to the next: the channels, where they lie last
+  int64_t in, out;   // spatial positions of a plane of the input and the output
+  int64_t step = 1;  // distance of neighboring positions: 1, or the channels in channels-last layout
 
   Shape(const Dims& x, const Dims& y, const Attrs& a) : Shape(window_of(x, y, a)) {
     if (has_channels_last(a)) step = x.back();
   }
-  // Where element i is, of tensors with `own` places to a plane; the same channel's first place where there are
-  // `others`.
+  // Element i of a tensor with `own` positions per plane: its position, and the offset of the same channel's first
+  // position in a tensor with `others` positions per plane.
   struct Spot {
     int place;
     int64_t other;
@@ -41,7 +41,7 @@ struct Shape {
   }
 };
 
-// The first tap inside the input, 0 when there is none.
+// Returns the first tap inside the input, or 0 if there is none.
 DEV int start(const DeviceAxis& a, int o) {
   const int k = a.first_tap(o);
   return k < a.kernel ? k : 0;
@@ -85,6 +85,7 @@ struct MaxPoolGrad {
   }
 };
 
+// Converts the saved tap of each output to ONNX's flat index into the input.
 struct MaxPoolIndex {
   Ref taps, index;
   Shape s;
@@ -99,7 +100,7 @@ struct MaxPoolIndex {
   }
 };
 
-// What an output is divided by along one axis.
+// Returns the number of taps along one axis that count in output o's average, at least 1.
 DEV float counted(const DeviceAxis& a, int o, bool padding) {
   const int n = padding ? a.padded_taps(o) : a.last_tap(o) - a.first_tap(o);
   return n < 1 ? 1.0f : static_cast<float>(n);
@@ -140,7 +141,7 @@ struct AveragePoolGrad {
   }
 };
 
-// Global pools: a row is a plane.
+// Global pooling: a row kernel whose rows are planes.
 struct GlobalAverage {
   Ref x, y;
   int64_t n;

@@ -1,4 +1,4 @@
-// RandomUniform (ops/random.cc): the CPU's numbers.
+// RandomUniform (ops/random.cc): the same numbers as on the CPU, by Philox.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/philox.h"
@@ -7,7 +7,8 @@
 namespace amp::cuda {
 namespace {
 
-// Elements 4 i to 4 i + 3. In fp64, as on the CPU: bounds far from 0 keep all bits of the draw.
+// Elements 4 i to 4 i + 3. Arithmetic is fp64, as on the CPU: fp32 would lose bits of the draw if the bounds are far
+// from 0.
 struct Uniform {
   Ref low, high, y;
   const RunState* state;
@@ -24,7 +25,7 @@ struct Uniform {
   }
 };
 
-// Element i, whose row's numbers are a sample's of the window.
+// Element i. A row's numbers belong to a sample of the accumulation step.
 struct UniformRows {
   Ref low, high, y;
   const RunState* state;

@@ -1,4 +1,5 @@
-// RanksSum (ops/ranks_sum.cc): by NCCL, recorded with what stands around it.
+// RanksSum (ops/ranks_sum.cc): all-reduce by NCCL on the device's stream, so that it is recorded with the other
+// kernels.
 #include "backend/cuda/device.h"
 #include "backend/device_ranks.h"
 

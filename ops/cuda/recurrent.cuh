@@ -1,6 +1,6 @@
-// Shared by the kernels of LSTM, GRU and RNN (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two
-// products and one kernel with a thread for each sequence and unit. All of it is in fp32; 16-bit operands are converted
-// through the workspace.
+// Code shared by the kernels of LSTM, GRU and RNN (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two
+// products and an elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32; 16-bit operands
+// are converted in the workspace.
 #pragma once
 
 #include "backend/activation.h"
@@ -10,6 +10,7 @@
 
 namespace amp::cuda {
 
+// The order of the steps, the lengths of the sequences, and the location of the state before a step.
 struct Steps {
   int64_t time = 0, batch = 0, hidden = 0;
   bool reverse = false;
@@ -22,20 +23,20 @@ struct Steps {
   int64_t at(int64_t step) const { return reverse ? time - 1 - step : step; }
   int64_t states() const { return batch * hidden; }
 
-  // A length outside 0..time is read as the nearest inside: a kernel cannot complain.
+  // Clamps a length to 0..time, because a kernel cannot raise an error.
   DEV int64_t length(int64_t b) const {
     if (!lens) return time;
     const int64_t n = load<int64_t>(lens, b);
     return n < 0 ? 0 : n > time ? time : n;
   }
-  // The state before step t of sequence b: element k of (T, B, H), or of the initial states.
+  // Returns element k of sequence b's state before step t. states: (T, B, H); initial: (B, H).
   DEV float before(const float* states, const float* initial, int64_t t, int64_t b, int64_t k) const {
     const int64_t p = reverse ? t + 1 : t - 1;
     return p < 0 || p >= length(b) ? initial[b * hidden + k] : states[(p * batch + b) * hidden + k];
   }
 };
 
-// (T, B, H): the state before each step, 0 where a sequence takes no part.
+// Computes (T, B, H): the state before each step, 0 after the end of a sequence.
 struct AllBefore {
   Steps s;
   const float *states, *initial;
@@ -46,8 +47,8 @@ struct AllBefore {
   }
 };
 
-// Sums over the rows of a (rows, columns) matrix, whose elements f(row, column) yields. A block owns 32 columns; its
-// warps take turns at the rows and their sums are added in order.
+// Sums the columns of a (rows, columns) matrix with elements f(row, column). A block has 32 columns. Warp w sums rows
+// w, w + warps, ...; the warps' sums are added in order.
 template <class F>
 struct ColumnSums {
   static constexpr bool cooperative = true;
@@ -78,15 +79,15 @@ void column_sums(CudaDevice& d, int64_t rows, int64_t columns, const F& f, float
 
 using MatrixProduct = std::function<void(const void*, const void*, void*)>;
 
-// fp32; an empty sum is 0. Rows of the result lie close when k may be 0.
+// Returns a product in fp32. k = 0 gives 0 (or leaves c if beta is 1); the result's rows must then be contiguous.
 inline MatrixProduct product(CudaDevice& d, const Gemm& g) {
   if (g.m == 0 || g.n == 0) return [](const void*, const void*, void*) {};
   if (g.k > 0) return d.gemm(g);
   if (g.beta != 0) return [](const void*, const void*, void*) {};
   return [&d, bytes = g.m * g.n * 4](const void*, const void*, void* c) { d.fill(c, 0, bytes); };
 }
-// By what multiples the addresses of a, b and c lie from aligned ones in the calls of a product (Gemm::stride_a); 0:
-// they are aligned.
+// Alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a): each is a multiple of this many
+// elements from an aligned address; 0: aligned.
 struct Moving {
   int64_t a = 0, b = 0, c = 0;
 };
@@ -96,7 +97,7 @@ inline Gemm moving(Gemm g, const Moving& by) {
   g.stride_c = by.c;
   return g;
 }
-// c (m, n) += a (m, k) b (k, n), or b (n, k) when transposed; rows of a and c at distances lda and ldc.
+// c (m, n) += a (m, k) b (k, n), or b (n, k) if transposed; lda and ldc are the distances of the rows of a and c.
 inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc,
                             const Moving& by) {
   Gemm g = moving({m, n, k}, by);
@@ -106,7 +107,7 @@ inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool
   g.beta = 1;
   return product(d, g);
 }
-// c (m, n) = a^T b over `rows` rows, those of a at distance lda.
+// c (m, n) = a^T b over `rows` rows; lda is the distance of a's rows.
 inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda,
                                      const Moving& by = {}) {
   Gemm g = moving({m, n, rows}, by);
@@ -115,7 +116,7 @@ inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_
   return product(d, g);
 }
 
-// The operands of a node in fp32.
+// The operands of a node in fp32. load() converts the inputs, store() the outputs.
 struct Operands {
   std::vector<Staged> in, out;
   std::vector<Dims> out_dims;
@@ -137,7 +138,7 @@ struct Operands {
   void store() const {
     for (const Staged& s : out) s.move();
   }
-  // Output i begins as input j, or 0 when that is absent.
+  // Initializes output i with input j, or with 0 if input j is absent.
   void begin(CudaDevice& d, size_t i, size_t j) const {
     if (input(j))
       d.copy(output(i), input(j), bytes(i));

@@ -1,4 +1,6 @@
-// ReduceSum, ReduceMax, ReduceMin, ReduceProd (ops/reduce.cc): x seen as (outer, n, inner), the middle goes.
+// ReduceSum, ReduceMax, ReduceMin, ReduceProd (ops/reduce.cc): x as (outer, n, inner), reduced over n. Four kernels:
+// one thread per result (few summands or many results), column sums (columns.cuh), long rows by blocks, short rows by
+// warps. ReduceShape chooses by the shape only, so that the bits do not depend on the device.
 #include <limits>
 
 #include "backend/cuda/columns.cuh"
@@ -8,7 +10,7 @@
 namespace amp::cuda {
 namespace {
 
-// Columns: bias gradients. W neighbors a thread.
+// Reduces columns, as in bias gradients. A thread has W neighboring columns.
 template <class Op, class T, int W>
 struct Columns {
   using Value = T;
@@ -32,7 +34,7 @@ struct Columns {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
-// Long rows by one or several blocks: W elements of a row count as a row of a column.
+// Reduces long rows by one or several blocks: a row is a column of n / W rows for columns.cuh.
 template <class Op, class T, int W>
 struct LongRows {
   using Value = T;
@@ -56,6 +58,7 @@ struct LongRows {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
+// Reduces short rows, a warp each.
 template <class Op, class T, int W>
 struct ShortRows {
   Ref x, y;
@@ -73,7 +76,7 @@ struct ShortRows {
   }
 };
 
-// A thread W neighboring results: few to combine, or so many results that they fill the device.
+// Computes W neighboring results per thread, for few summands or for enough results to fill the device.
 template <class Op, class T, int W>
 struct Alone {
   Ref x, y;
@@ -125,7 +128,7 @@ Kernel typed(const KernelArgs& a, Carver& carver, T none) {
   return [&d, outer, body = ShortRows<Op, T, 1>{x, y, none, n}] { for_each_row(d, outer, body.n, body); };
 }
 
-// What nothing combines to, in the tensor's own type.
+// Returns the identity of Op in the tensor's type.
 template <class Op, class T>
 T identity() {
   using L = std::numeric_limits<T>;

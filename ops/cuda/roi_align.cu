@@ -1,4 +1,6 @@
-// RoiAlign and its gradient (ops/roi_align.cc).
+// RoiAlign and RoiAlignGrad (ops/roi_align.cc). In mode avg, one thread per element of dx visits the regions of its
+// image in order. In mode max, each bin's gradient goes to one element; the gradients are sorted by element and summed
+// (scatter_rows.cuh). Neither needs atomics, so the result is the same in every run.
 #include "ops/cuda/scatter_rows.cuh"
 #include "ops/roi_align.h"
 
@@ -20,7 +22,7 @@ struct Plane {
   DEV float operator()(int64_t i) const { return load<float>(x, at + i); }
 };
 
-// One thread a bin of a channel.
+// One thread per bin of a channel.
 struct Forward {
   Shape s;
   Ref x, rois, images, y;
@@ -45,7 +47,7 @@ struct Forward {
   }
 };
 
-// One thread an element of dx: the regions of its image, in order, and of those the samples that touch it.
+// dx in mode avg. One thread per element sums the samples that touch it, over its image's regions in order.
 struct Mean {
   Shape s;
   Ref dy, rois, images, dx;
@@ -76,8 +78,8 @@ struct Mean {
     }
     store(dx, i, sum);
   }
-  // Whether all samples are more than two elements away from element i. The margin covers samples just outside of the
-  // axis, which count as its first or last element.
+  // Returns whether all samples along an axis are more than two elements away from element i. The margin covers samples
+  // just outside the axis, which are moved to its first or last element.
   DEV static bool away(float start, float bin, int64_t bins, int64_t i) {
     const float other = start + bin * static_cast<float>(bins), low = start < other ? start : other,
                 high = start < other ? other : start;
@@ -86,7 +88,7 @@ struct Mean {
   }
 };
 
-// Mode max: every bin's gradient goes to one element; the elements add what meets in them.
+// Mode max: computes each bin's gradient and the element that receives it, or one past the end for none.
 struct Chosen {
   Shape s;
   Ref dy, x, rois, images;

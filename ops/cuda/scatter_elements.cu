@@ -1,17 +1,20 @@
 // ScatterElementsAdd (ops/gather.cc), ScatterElements (ops/scatter_elements.cc), ScatterNDRows (ops/shape_ops.cc).
+// Updates of the same element are combined in order, without float atomics, so that results are the same in every run.
+// On short lines the first update of an element collects the others; long lines are sorted (scatter_rows.cuh). If the
+// last update replaces the element, it is found by an integer atomic maximum.
 #include "ops/cuda/scatter_rows.cuh"
 
 namespace amp::cuda {
 namespace {
 
-// Where the updates of a line that meet in one element are combined: by the first of them, in order.
+// Combines all updates of a line that have the same target element. The thread of the first one does it, in order.
 struct Meeting {
   Ref indices;
   Lines lines;
-  Divisor along, inner;  // the indices' axis and what lies behind it
+  Divisor along, inner;  // extent of the indices' axis, and the product of the extents after it
 
-  // Calls f(update) for every update that goes where i goes, in order, if i is the first one. Else, or where the index
-  // is bad, false.
+  // If update i is the first one of its target, calls f(update) for all updates of that target in order and returns
+  // true. Returns false if it is not, or if its index is out of range.
   template <class F>
   DEV bool all(int64_t i, F f) const {
     int64_t o = i;
@@ -41,7 +44,7 @@ Meeting meeting(const Tensor& idx, const Dims& data, int64_t axis) {
           Divisor(std::max<int64_t>(inner, 1))};
 }
 
-// Lines longer than this are sorted: comparing all indices of a line with each other takes the square of its length.
+// Longer lines are sorted: comparing all indices of a line with each other takes quadratic time.
 constexpr int64_t kLongLine = 2048;
 
 struct AddMeeting {
@@ -80,12 +83,13 @@ Kernel scatter_add(const KernelArgs& a, Carver& carver) {
   };
 }
 
-// ---- The last update wins: the largest place that names a row, for every row
-// ------------------------------------------------
+// ---- Replacement: the last update of a row wins ----
+
+// Finds the largest i with place(i) == row, for every row.
 template <class Place>
 struct Elect {
   Place place;
-  int32_t* last;  // by row; begins as -1
+  int32_t* last;  // per row; initially -1
   int64_t n;
   DEV void operator()(int64_t i) const {
     const int64_t row = place(i);
@@ -106,7 +110,7 @@ struct Replace {
   }
 };
 
-// y: x with rows (n of `inner` elements) replaced by those of u; place(i): which one by row i of u.
+// y is x, whose n rows of `inner` elements are replaced by rows of u: row i of u replaces row place(i).
 template <class Place>
 Kernel replace_rows(const KernelArgs& a, Carver& carver, const Place& place, int64_t n, int64_t inner) {
   const Tensor &x = a.in[0], &idx = a.in[1], &u = a.in[2], &y = a.out[0];
@@ -130,7 +134,7 @@ Kernel replace_rows(const KernelArgs& a, Carver& carver, const Place& place, int
   return u.dtype == DType::f64 ? finish(0.0) : finish(0.0f);
 }
 
-struct PlainPlace {  // ScatterNDRows has no negative rows
+struct PlainPlace {  // row numbers of ScatterNDRows are not negative
   Ref rows;
   DEV int64_t operator()(int64_t i) const { return load<int64_t>(rows, i); }
 };
@@ -139,8 +143,8 @@ Kernel scatter_nd(const KernelArgs& a, Carver& carver) {
   return replace_rows(a, carver, PlainPlace{a.in[1]}, a.attrs().i("n", 1), a.attrs().i("inner", 1));
 }
 
-// ---- ScatterElements: none, mul, max, min
-// ---------------------------------------------------------------------------------
+// ---- ScatterElements: none, mul, max, min ----
+
 enum Reduction : int64_t { kNone, kMul, kMax, kMin };
 
 template <class T>

@@ -1,4 +1,5 @@
-// ScatterRows (ops/gather.cc): the gradient of an embedding.
+// ScatterRows (ops/gather.cc): the gradient of an embedding. Rows are sorted by their index and summed in order
+// (scatter_rows.cuh).
 #include "backend/cuda/columns.cuh"
 #include "ops/cuda/scatter_rows.cuh"
 
@@ -14,7 +15,7 @@ struct RowPlace {
   }
 };
 
-// A table of one or two rows: columns are summed for both at once, nothing is sorted.
+// A table of one or two rows needs no sort: the columns are summed for both rows at once.
 constexpr int kFewRows = 2;
 template <int W>
 struct FewRows {
@@ -38,7 +39,7 @@ struct FewRows {
   DEV void add(float (&acc)[kFewRows][W], const Loaded& l, const Context&) const {
     float v[W];
     unpack(x, l.x, v);
-    // By a choice of what is added: a choice of the sum would be an array that is indexed, in local memory.
+    // Selects the summand, not the sum: acc indexed by a variable would be in local memory.
     unrolled<kFewRows>([&](auto k) {
       for (int w = 0; w < W; ++w) acc[k][w] += l.place == k ? v[w] : 0.0f;
     });

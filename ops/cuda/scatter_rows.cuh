@@ -1,9 +1,9 @@
-// Adds rows at given places of a tensor of zeros, or of what is there: the gradient of a gather. The result is the same
-// bits in every run.
+// Adds rows to given places of a tensor, which is set to zero first unless it is accumulated to: the gradient of a
+// gather. The result has the same bits in every run.
 //
-// The places are sorted. Pieces of sixteen sorted rows are summed at the same time, column by column: sums of places
-// that lie within a piece are final, the others are left in workspace and joined by a block each, so that one place may
-// have most of the rows (padding).
+// The rows are sorted by place and divided into pieces of sixteen, which are summed in parallel. Sums of places that
+// are within one piece are final. Sums of places that continue in other pieces go to workspace; one block per place
+// joins them. One place may therefore have most of the rows, as padding tokens do.
 #pragma once
 
 #include "backend/cuda/divide.cuh"
@@ -16,10 +16,11 @@ namespace amp::cuda {
 struct RowSums {
   Ref x, y;  // (outer, k, inner) -> (outer, n, inner); fp32, fp16, bf16
   int64_t outer = 1, k = 0, n = 0, inner = 1;
-  bool accumulate = false;          // to y as it is
-  const uint64_t* words = nullptr;  // k sorted places; n: nowhere
-  float* parts =
-      nullptr;  // (outer, pieces, 2, inner): what a piece adds to a place that began before, to one that goes on
+  bool accumulate = false;          // adds to y's values
+  const uint64_t* words = nullptr;  // k sorted places; place n: the row is dropped
+  // (outer, pieces, 2, inner): a piece's sums for a place that began in an earlier piece, and for one that continues in
+  // the next.
+  float* parts = nullptr;
 
   static constexpr int kPiece = 16;
   DEV void put(int64_t i, float sum) const { store(y, i, accumulate ? load<float>(y, i) + sum : sum); }
@@ -27,14 +28,13 @@ struct RowSums {
   DEV float* part(int64_t o, int64_t piece, int which) const {
     return parts + ((o * pieces() + piece) * 2 + which) * inner;
   }
-  DEV bool joined(int64_t p) const {
-    return p > 0 && p < k && key_of(words[p - 1]) == key_of(words[p]);
-  }  // p - 1 and p: one place
+  // Returns whether sorted rows p - 1 and p have the same place.
+  DEV bool joined(int64_t p) const { return p > 0 && p < k && key_of(words[p - 1]) == key_of(words[p]); }
   DEV int64_t end_of(int64_t piece) const { return (piece + 1) * kPiece < k ? (piece + 1) * kPiece : k; }
 };
 
 struct SumPieces {
-  static constexpr int kAbreast = 4;  // rows that are read before the first of them is added: the reads overlap
+  static constexpr int kAbreast = 4;  // rows that are read before the first is added, so that the loads overlap
   RowSums s;
   Divisor inner, pieces;
   DEV void operator()(int64_t i) const {
@@ -49,7 +49,7 @@ struct SumPieces {
       unrolled<kAbreast>([&](auto j) {
         const int64_t p = first + j;
         const int64_t place = p < end ? static_cast<int64_t>(key_of(s.words[p])) : s.n;
-        if (place >= s.n) return;  // nowhere: these are the last ones
+        if (place >= s.n) return;  // dropped rows are sorted last
         sum += v[j];
         const bool goes_on = s.joined(p + 1);
         if (goes_on && p + 1 < end) return;
@@ -81,8 +81,8 @@ struct SumPieces {
   }
 };
 
-// A block for 32 columns of a piece in which a place begins that goes on beyond it; its warps share the pieces that
-// follow.
+// Joins the sums of a place that begins in a piece and continues after it. One block per such piece and 32 columns; its
+// warps divide the pieces that follow.
 struct JoinPieces {
   static constexpr bool cooperative = true;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -96,7 +96,7 @@ struct JoinPieces {
       const int64_t column = columns.take(o) * 32 + lane(), piece = pieces.take(o);
       const int64_t end = s.end_of(piece), place = key_of(s.words[end - 1]);
       const bool all_one = s.joined(piece * RowSums::kPiece) && key_of(s.words[piece * RowSums::kPiece]) == place;
-      if (!s.joined(end) || all_one || place >= s.n) continue;  // the same for the whole block
+      if (!s.joined(end) || all_one || place >= s.n) continue;  // uniform in the block
       const int64_t last = end - 1 + count_below(s.words, end, s.k, sort_word(place + 1, 0));
       float sum = 0;
       if (column < s.inner) {
@@ -114,7 +114,7 @@ struct JoinPieces {
   }
 };
 
-// place(i) in [0, s.n] for i in [0, s.k): where row i is added, s.n: nowhere.
+// Row i is added to place(i), for i in [0, s.k). place(i) is in [0, s.n]; s.n drops the row.
 template <class Place>
 Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& place) {
   const Tensor& y = a.out[0];

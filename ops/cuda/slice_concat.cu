@@ -1,4 +1,6 @@
-// Slice, SliceGrad, Concat, Split, Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc): strided copies.
+// Slice, SliceGrad, Concat, Split, Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc): strided copies
+// (backend/cuda/strided_copy.h). Concat and Split of 2 to 8 parts are one launch that copies units of up to 16 bytes;
+// with more parts each part is a copy.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/strided_copy.h"
@@ -23,15 +25,15 @@ Kernel slice_grad(const KernelArgs& a) {
   };
 }
 
-// Parts that lie side by side in each row of a joined tensor, all in one launch: joined, or cut apart. In units of T.
+// Concatenates parts along the rows of a joined tensor, or splits it, in one launch. Sizes are in units of T.
 constexpr size_t kMostParts = 8;
 template <class T, bool joins>
 struct SideBySide {
   T* joined;
   T* part[kMostParts];
-  int64_t end[kMostParts];  // of a part, in a row
+  int64_t end[kMostParts];  // where each part ends in a row
   int parts;
-  Divisor width;  // of a row
+  Divisor width;  // length of a row
   DEV void operator()(int64_t i) const {
     int64_t row = i;
     const int64_t column = width.take(row);
@@ -50,7 +52,7 @@ struct alignas(16) Sixteen {
   uint64_t v[2];
 };
 
-// Empty where it is no matter of side by side: one part, or too many.
+// Returns an empty kernel for a single part, for too many parts and for an empty tensor.
 template <bool joins>
 Kernel side_by_side(const KernelArgs& a, const Tensor& joined, const std::vector<Tensor>& parts) {
   if (parts.size() < 2 || parts.size() > kMostParts || joined.numel() == 0) return {};

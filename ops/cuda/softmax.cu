@@ -1,4 +1,6 @@
-// Softmax, LogSoftmax and their gradients (ops/softmax.cc).
+// Softmax, LogSoftmax and their gradients (ops/softmax.cc), over the last axis. A warp or a block handles a row: it
+// subtracts the row's maximum, sums the exponentials in fp32 and divides. Rows of up to 8 groups of four per thread
+// stay in registers between the passes (row_part.cuh).
 #include "backend/cuda/row_part.cuh"
 
 namespace amp::cuda {
@@ -36,8 +38,8 @@ struct Forward {
   }
 };
 
-// Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy). A row of NaN to which no gradient arrives hands
-// none on.
+// Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy). If y is NaN and all of the row's dy are 0, dx
+// is 0.
 template <bool Log, int V>
 struct Backward {
   static constexpr int W = RowPart<V>::W, min_blocks = V ? 0 : 6;
@@ -52,10 +54,10 @@ struct Backward {
       grad.get(g, i, d);
       for (int w = 0; w < W; ++w) {
         sum += Log ? d[w] : p[w] * d[w];
-        if (d[w] != 0) arrived = 1;  // of a NaN too
+        if (d[w] != 0) arrived = 1;  // NaN counts as a gradient
       }
     });
-    const float first = load<float>(y, row * n);  // before the reductions: dx may take y's place
+    const float first = load<float>(y, row * n);  // read before the reductions, because dx may overwrite y
     sum = team.reduce(sum, 0.0f, Sum{});
     arrived = team.reduce(arrived, 0.0f, Maximum{});
     const bool guarded = first != first && arrived == 0;

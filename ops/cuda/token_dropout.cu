@@ -7,12 +7,12 @@
 namespace amp::cuda {
 namespace {
 
-// One group of elements that a Philox block decides, at most four, of one token.
+// One group: the elements of one token, at most four, that one Philox block decides.
 struct TokenDropout {
   Ref x, y;
   const int64_t* tokens;
   const RunState* state;
-  int64_t unit, groups, length;  // elements and groups of a token
+  int64_t unit, groups, length;  // elements per token, groups per token, tokens per sample
   uint32_t site, threshold;
   float scale;
   DEV void operator()(int64_t i) const {
@@ -36,7 +36,7 @@ Kernel dropout(const KernelArgs& a) {
   if (a.in[0].numel() == 0) return [] {};
   const int64_t n = a.in[1].numel(), unit = a.in[0].numel() / n;
   const DropoutBits bits = dropout_bits(a.attrs());
-  // A token may begin inside a block: one group more where its elements are no whole number of blocks.
+  // A token may begin inside a Philox block. If its elements are not a multiple of four, it may touch one block more.
   const int64_t groups = unit % 4 == 0 ? unit / 4 : unit / 4 + 2;
   const TokenDropout body{
       a.in[0],   a.out[0],       a.in[1].as<int64_t>(),         a.state, unit, groups, a.attrs().i("length", 1),

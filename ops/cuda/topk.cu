@@ -1,11 +1,13 @@
 // TopK (ops/topk.cc): along the middle of (outer, n, inner), ordered by value, then by index; NaN counts as largest.
+// Lines of at most 4096 floats are sorted in shared memory by a bitonic network if k > 2. Otherwise k passes each
+// select the next element.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 
 namespace amp::cuda {
 namespace {
 
-// Integers in the order of the values.
+// Maps a value to an unsigned integer with the same order.
 DEV uint64_t key_of(float v) {
   if (v != v) return 0xffffffffu;
   v += 0.0f;  // -0 is 0
@@ -31,7 +33,7 @@ struct Lines {
     const int64_t outer = quotient(line, inner);
     return outer * length * inner + line - outer * inner;
   }
-  // Larger comes first.
+  // Elements with a larger key come first.
   DEV uint64_t key(int64_t at) const {
     const uint64_t u = key_of(load<T>(x, at));
     return largest ? u : std::is_same_v<T, float> ? 0xffffffffu - u : ~u;
@@ -43,7 +45,8 @@ struct Lines {
   }
 };
 
-// Sorts a line of at most kSorted floats in shared memory (bitonic): key above, index from the back below.
+// Sorts a line of at most kSorted floats in shared memory (bitonic). Words have the key in the upper half and the
+// inverted index in the lower, so that equal values are ordered by index.
 constexpr int kSorted = 4096;
 struct Sort : Lines<float> {
   static constexpr bool cooperative = true;
@@ -75,7 +78,7 @@ struct Sort : Lines<float> {
   }
 };
 
-// k times the best of what comes after the last one.
+// Selects k times the best element that comes after the last selected one.
 template <class T>
 struct Select : Lines<T> {
   static constexpr int min_blocks = 4;
