@@ -1,6 +1,5 @@
-// CudaDevice: what the real device (runtime/runtime.cc) and the devices of tests (tests/emulator) share, and what
-// kernels ask of each: a stream to launch on, and matrix products.
-// Nothing here needs the headers of CUDA.
+// CudaDevice: the base class of the real device (runtime/runtime.cc) and of the devices of tests (tests/emulator). It
+// gives kernels a stream to launch on, products and other work of libraries. CUDA's headers are not needed here.
 #pragma once
 
 #include <functional>
@@ -16,17 +15,16 @@
 
 namespace amp::cuda {
 
-// Row-major matrices, `batch` of them one behind the other at their strides (in elements; 0: the same one for all):
+// A batched product of row-major matrices. Strides are distances in elements; 0: all products use the same matrix.
 //   c (m, n) = alpha a (m, k) b (k, n) + beta c + bias,   a stored (k, m) when trans_a, b stored (n, k) when trans_b.
 // a and b are of one type (fp32, fp16, bf16); c is of that type or fp32. Sums are fp32.
 struct Gemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool trans_a = false, trans_b = false;
-  // of one product too, where its addresses vary from call to call: they are
+  // Also set for a single product whose addresses differ from call to call: each address is a multiple of its stride
+  // from a 64-byte boundary. Plans rely on this alignment.
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
-  // multiples of these from 64-byte boundaries, and plans rely on
-  // the alignment
-  int64_t lda = 0, ldb = 0, ldc = 0;  // elements from one stored row to the next; 0: rows lie close
+  int64_t lda = 0, ldb = 0, ldc = 0;  // elements from one stored row to the next; 0: rows are contiguous
   DType in = DType::f32, out = DType::f32;
   double alpha = 1, beta = 0;  // beta: 0 or 1
   const void* bias = nullptr;  // (n) of `out`'s type; null: none
@@ -59,26 +57,27 @@ class CudaDevice : public Device {
   int64_t unvalidated() const override { return unvalidated_; }
   void proved_nothing() { ++unvalidated_; }
 
-  // What check_indices() found, in device memory: 0, or an index out of bounds and which check it was. Sticky.
+  // The result of check_indices(), in device memory: 0, or an index out of bounds and the number of its check. Once
+  // set, it stays set until heed().
   int64_t* index_flag();
-  // For what was read of it: clears the flag and ends with refuse_index(), unless it is 0.
+  // Takes a value that was read from the flag. Unless it is 0, clears the flag and throws by refuse_index().
   void heed(int64_t flag);
 
-  virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // the host's memory that the device can write; zeroed
+  virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // zeroed host memory that the device can write
   virtual void* stream() const = 0;                         // cudaStream_t
   virtual int multiprocessors() const = 0;
-  // A product with its plan chosen; the plan is tuned at first use. Empty where the library cannot add this bias.
+  // Returns a planned product; the plan is tuned at first use. Empty if the library cannot add this bias.
   virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
-  // A product and more in one launch; null where the library has none.
+  // Returns a product with an epilogue in one launch; null if the library has none.
   virtual std::shared_ptr<LibraryProduct> product(const EpilogueProduct&) { return nullptr; }
-  // A convolution planned by a library; null where there is none, or none for it.
+  // Returns a convolution planned by a library; null if there is no library or no plan.
   virtual std::shared_ptr<LibraryConvolution> convolution(const Convolution&) { return nullptr; }
-  // The same of attention.
+  // Returns attention planned by a library; null if there is no library or no plan.
   virtual std::shared_ptr<LibraryAttention> attention(const Attention&) { return nullptr; }
-  // A kernel from its source, compiled meanwhile; empty where the device compiles nothing.
+  // Starts to compile a kernel from source in the background. Empty if the device has no compiler.
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
-  // What was found out about a library's version of something, by TimedLibrary::key(): whether it is used. Nothing is
-  // known of an empty key.
+  // Returns whether the library is used for work with this TimedLibrary::key(), if that was decided. Decisions for an
+  // empty key are not stored.
   std::optional<bool> judged(const std::string& key) const {
     const auto it = judgements_.find(key);
     return it == judgements_.end() ? std::nullopt : std::optional<bool>(it->second);
@@ -86,16 +85,16 @@ class CudaDevice : public Device {
   void judge(const std::string& key, bool used) {
     if (!key.empty()) judgements_[key] = used;
   }
-  // Called once a step: returns when the device has done all but what was asked of it since the `ahead` calls before,
-  // so that what the host learns is never older.
+  // Called once per step. Waits until at most the work since the last `ahead` calls is unfinished, which bounds the
+  // delay of reports to the host.
   virtual void pace(int ahead) = 0;
-  // False: launches are noted, nothing is computed (tests/emulator/dry_device.h).
+  // False: launches are recorded, but nothing is computed (tests/emulator/dry_device.h).
   virtual bool computes() const { return true; }
-  // Told of every launch: the emulator keeps a list, the real device checks for errors.
+  // Called after every launch. The emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 
  protected:
-  const void* raised() const { return flag_.get(); }  // null: nothing checks
+  const void* raised() const { return flag_.get(); }  // null: there are no checks
 
  private:
   struct Check {

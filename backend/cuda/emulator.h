@@ -1,7 +1,8 @@
-// The emulator: runs kernels on the CPU, one block after another, to test arithmetic, index maps and synchronization.
-// The dialect (thread.cuh) calls it where nvcc does not compile; tests/emulator implements it, no product links it.
-// Threads of a cooperative kernel are fibers that switch where threads meet; others run to their end, in turn.
-// With reversed() the threads of a block run from the last to the first: a kernel whose result changes lacks a sync.
+// The emulator runs kernels on the CPU, one block after another, to test arithmetic, index maps and synchronization.
+// thread.cuh calls it when a compiler other than nvcc is used. It is implemented in tests/emulator; products do not
+// link it. Threads of a cooperative kernel are fibers that switch at synchronization points. Other threads run one
+// after the other. With reversed() the threads of a block run from last to first: if this changes a result, a sync is
+// missing.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,14 @@ struct Block {
   int64_t shared = 0;
   bool cooperative = false;
 };
-// Calls body() for every thread of every block. An exception of a thread ends it all.
+// Calls body() for every thread of every block. An exception of a thread ends the launch and is rethrown.
 void run(const Block& shape, const std::function<void()>& body);
 
 void reversed(bool on);
 
-// Meeting points; outside a cooperative kernel an internal error.
+// Synchronization points. An internal error outside a cooperative kernel.
 void sync_block();
-// Every lane of the warp puts `bytes` (at most 16) at `mine` and takes what lane `from` put.
+// Every lane of the warp passes `bytes` (at most 16) at `mine` and receives those of lane `from`.
 void exchange_bytes(const void* mine, void* theirs, int bytes, int from);
 unsigned ballot(bool b);
 

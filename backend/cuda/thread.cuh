@@ -1,16 +1,17 @@
-// cuda: kernels for NVIDIA GPUs. This file: the dialect they are written in, a small part of CUDA C++.
+// The dialect in which CUDA kernels are written: a small part of CUDA C++.
 //
 // nvcc compiles it for the device. Any other compiler compiles it for the emulator (emulator.h), which runs the same
 // kernels on the CPU, block by block, so that they are tested on machines without a GPU.
 //
-// A kernel is a struct that holds its arguments and whose call operator is what one thread does:
+// A kernel is a struct that holds its arguments. Its call operator is executed by each thread:
 //
 //   struct Scale { float* x; int64_t n; DEV void operator()() const { for (int64_t i = global_index(); i < n; i +=
 //   global_threads()) x[i] *= 2; } };
 //   launch(device, {blocks, threads}, Scale{x, n});
 //
-// One whose threads meet (sync_threads, shuffles, reductions) says  static constexpr bool cooperative = true;  and all
-// threads of a block must reach every meeting point.
+// A kernel that synchronizes its threads (sync_threads, shuffles, reductions) has a member
+//   static constexpr bool cooperative = true;
+// All threads of a block must reach every synchronization point.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class CudaDevice;
 
 struct Grid {
   int64_t blocks = 1;
-  int threads = 256;   // of a block, a multiple of 32
+  int threads = 256;   // per block, a multiple of 32
   int64_t shared = 0;  // bytes of dynamic shared memory
 };
 
@@ -106,7 +107,7 @@ struct Product {
     return a * b;
   }
 };
-// A NaN wins.
+// A NaN operand is the result.
 struct Maximum {
   template <class T>
   DEV T operator()(T a, T b) const {
@@ -120,7 +121,7 @@ struct Minimum {
   }
 };
 
-// Every thread gets the result; the order of the operations is fixed by the launch.
+// Returns the result to every thread. The order of the operations depends only on the launch.
 template <class T, class Op>
 DEV T warp_reduce(T v, Op op) {
   for (int mask = 16; mask > 0; mask >>= 1) {
@@ -130,7 +131,7 @@ DEV T warp_reduce(T v, Op op) {
   return v;
 }
 
-// scratch: 32 elements of shared memory, free again when the function returns.
+// Reduces over a block. scratch: 32 elements of shared memory, which may be reused after the call.
 template <class T, class Op>
 DEV T block_reduce(T v, T identity, Op op, T* scratch) {
   v = warp_reduce(v, op);

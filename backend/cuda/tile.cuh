@@ -1,16 +1,16 @@
-// Products of small matrices by the tensor cores: 16x8 (fp32) += 16x16 times 16x8 (fp16 or bf16), a warp's together,
-// with operands from shared memory or from the registers of an earlier result; and copies into shared memory that run
-// beside the arithmetic.
+// Matrix products of a warp on the tensor cores: C (16, 8; fp32) += A (16, 16) B (16, 8), fp16 or bf16. Operands come
+// from shared memory or from the registers of an earlier result. Also asynchronous copies into shared memory, which
+// overlap with arithmetic.
 //
-// Every lane holds a part of each matrix, as PTX lays them out for mma.m16n8k16 (PTX ISA, "Matrix fragments"):
+// Every lane holds a part of each matrix, in PTX's layout for mma.m16n8k16 (PTX ISA, "Matrix fragments"):
 //   g = lane / 4, t = lane % 4
 //   A (16, 16):  v[0] = (g, 2t..2t+1), v[1] = (g + 8, 2t..), v[2] = (g, 2t + 8..), v[3] = (g + 8, 2t + 8..)
 //   B (16, 8):   v[0] = (2t..2t+1, g), v[1] = (2t + 8.., g)
 //   C (16, 8):   v[0..1] = (g, 2t..2t+1), v[2..3] = (g + 8, 2t..)
-// so that two neighboring C make an A. In the emulator lanes show each other what they hold: the same kernels run.
+// Two neighboring C have the layout of an A. The emulator runs the same kernels; its lanes exchange their parts.
 //
-// Matrices in shared memory are row-major with 16-byte rows that begin at multiples of 16 bytes; where the distance of
-// two rows is 16 bytes more than a multiple of 128, reading them meets no bank conflicts.
+// Matrices in shared memory are row-major, and their rows begin at multiples of 16 bytes. If the distance of two rows
+// is 16 bytes more than a multiple of 128, they are read without bank conflicts.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -30,10 +30,10 @@ struct TileB {
 struct TileC {
   float v[4];
 };
-DEV int tile_row() { return lane() >> 2; }          // of C's v[0], v[1]; v[2], v[3] are 8 below
-DEV int tile_column() { return (lane() & 3) * 2; }  // of v[0] and v[2]
+DEV int tile_row() { return lane() >> 2; }          // row of C's v[0], v[1]; v[2], v[3] are 8 rows below
+DEV int tile_column() { return (lane() & 3) * 2; }  // column of v[0] and v[2]
 
-// Two numbers, rounded to 16 bits.
+// Rounds two numbers to 16 bits and packs them.
 template <DType type>
 DEV uint32_t pack(float low, float high) {
   static_assert(type == DType::f16 || type == DType::bf16);
@@ -50,8 +50,8 @@ DEV uint32_t pack(float low, float high) {
 #endif
 }
 
-// The same number, of which the compiler does not know that it had it before: what is computed from it is computed
-// here, and not kept in registers from where it was computed first.
+// Returns x, hidden from the compiler's analysis: expressions of the result are computed here again, rather than kept
+// in registers since an earlier computation.
 DEV int64_t found_again(int64_t x) {
 #ifdef __CUDA_ARCH__
   asm volatile("" : "+l"(x));
@@ -63,7 +63,7 @@ DEV int64_t found_again(int64_t x) {
 
 DEV unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
-// Four 8x8 matrices; lane i says where row i % 8 of matrix i / 8 lies.
+// Loads four 8x8 matrices. Lane i passes the address of row i % 8 of matrix i / 8.
 DEV void load_matrices(uint32_t (&r)[4], const uint16_t* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -91,20 +91,20 @@ DEV void multiply_add(TileC& c, const TileA& a, const TileB& b) {
         : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
 }
 
-// 16 bytes on their way into shared memory, of which `bytes` (0 to 16) are read and the rest are zero.
+// Starts to copy 16 bytes to shared memory: `bytes` (0 to 16) are read, the rest are zero.
 DEV void copy_later(void* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from)), "r"(bytes)
                : "memory");
 }
 DEV void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// All groups but the last `groups` have arrived, of this thread's; a sync_threads() must follow.
+// Waits for all of this thread's groups but the last `groups`. A sync_threads() must follow.
 template <int groups>
 DEV void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 }
 
-#elif defined(__CUDACC__)  // nvcc's pass for the host: never run
+#elif defined(__CUDACC__)  // nvcc's pass for the host, which only has to compile
 
 DEV void load_matrices(uint32_t (&)[4], const uint16_t*) {}
 DEV void load_matrices_transposed(uint32_t (&)[4], const uint16_t*) {}
@@ -175,20 +175,20 @@ void await_copies() {
 
 #endif
 
-// A: the 16x16 matrix at m, rows ld elements apart.
+// Loads A from the 16x16 matrix at m with rows at distance ld (elements).
 DEV TileA load_a(const uint16_t* m, int ld) {
   TileA a;
   load_matrices(a.v, m + (lane() & 15) * ld + (lane() >> 4) * 8);
   return a;
 }
-// Two B, columns 0..7 and 8..15 of a (16, 16) matrix whose transpose lies at m.
+// Loads two B, columns 0..7 and 8..15 of a (16, 16) matrix whose transpose is stored at m.
 DEV void load_b_pair(const uint16_t* m, int ld, TileB& left, TileB& right) {
   uint32_t r[4];
   load_matrices(r, m + ((lane() & 7) + (lane() >> 4) * 8) * ld + (lane() >> 3 & 1) * 8);
   left = {{r[0], r[1]}};
   right = {{r[2], r[3]}};
 }
-// The same of a matrix that lies at m as it is.
+// Loads two B of a (16, 16) matrix that is stored at m untransposed.
 DEV void load_b_pair_rows(const uint16_t* m, int ld, TileB& left, TileB& right) {
   uint32_t r[4];
   load_matrices_transposed(r, m + (lane() & 15) * ld + (lane() >> 4) * 8);
@@ -196,16 +196,16 @@ DEV void load_b_pair_rows(const uint16_t* m, int ld, TileB& left, TileB& right) 
   right = {{r[2], r[3]}};
 }
 
-// The A whose left and right halves two results are.
+// Makes an A of two results, its left and right halves.
 template <DType type>
 DEV TileA as_a(const TileC& left, const TileC& right) {
   return {{pack<type>(left.v[0], left.v[1]), pack<type>(left.v[2], left.v[3]), pack<type>(right.v[0], right.v[1]),
            pack<type>(right.v[2], right.v[3])}};
 }
 
-constexpr int64_t kSharedMemory = 99 << 10;  // of a block, on every GPU from compute capability 8.0 on
+constexpr int64_t kSharedMemory = 99 << 10;  // per block, available from compute capability 8.0 on
 
-// launch() for kernels that want more shared memory than the 48 KiB that need no asking.
+// launch() for kernels with more than 48 KiB of shared memory, which CUDA must be asked for.
 template <class K>
 void launch_large(CudaDevice& d, const Grid& g, const K& kernel) {
   check(g.shared <= kSharedMemory, "a block with more shared memory than every GPU has");

@@ -1,4 +1,5 @@
-// What all guarded libraries have in common: a name, a key, and a clock that says whether they are worth it.
+// The common base of planned library calls that replace the project's kernels: a name, a key, and a timer that decides
+// whether the library is faster.
 #pragma once
 
 #include <optional>
@@ -12,18 +13,18 @@ class TimedLibrary {
  public:
   virtual ~TimedLibrary() = default;
   virtual std::string name() const = 0;  // "cuDNN", for messages
-  virtual bool may_wait() const = 0;     // false while launches are recorded
-  // Everything that decides what is computed, how, and how fast. What is found out about one of them holds for all with
-  // its key (CudaDevice::judge); empty: it is not shared.
+  virtual bool may_wait() const = 0;     // false while launches are recorded, because the host cannot wait then
+  // Everything that determines the result and the time. A decision about one call holds for all with its key
+  // (CudaDevice::judge). Empty: decisions are not shared.
   virtual std::string key() const { return {}; }
-  // That the device takes for some work, without what its launches cost the host: as in a recorded step.
+  // Measures the device time of some work, without the host's cost of launches, as in a recorded step.
   virtual double milliseconds(const Kernel& work) = 0;
-  // Whether the library is faster than the project's own kernels, as this GPU is remembered: unknown at first.
+  // Whether the library is faster than the project's kernels, if this was stored for this GPU.
   virtual std::optional<bool> known_faster() const = 0;
   virtual void remember(bool faster) = 0;
 };
 
-// Times both where it is not known.
+// Returns the stored decision, or times both and stores it.
 inline bool is_faster(TimedLibrary& library, const Kernel& theirs, const Kernel& own) {
   if (const std::optional<bool> known = library.known_faster()) return *known;
   const double its = library.milliseconds(theirs), ours = library.milliseconds(own);

@@ -1,5 +1,4 @@
-// Refs whose type is known when a kernel is compiled, for loops in which the choice at every element (ref.cuh) would
-// cost.
+// Refs with a compile-time type, for loops in which the branch per element of a Ref (ref.cuh) is measurable.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +15,7 @@ struct TypedRef {
   TypedRef() = default;
   TypedRef(const Tensor& t) : data(static_cast<Stored*>(t.data)) {}  // NOLINT: as Ref
   HD explicit operator bool() const { return data != nullptr; }
-  // What is asked of its type is answered when the kernel is compiled.
+  // The compiler removes the branches on the type of the result.
   DEV operator Ref() const {
     Ref r;
     r.data = data;
@@ -38,7 +37,7 @@ DEV void store(const TypedRef<type>& r, int64_t i, float v) {
   if constexpr (type == DType::bf16) r.data[i] = float_to_bf16(v);
 }
 
-// f(TypedRef<t>()) where all tensors are of one type t (those without data do not count), else f(Ref()).
+// Returns f(TypedRef<t>()) if all tensors with data have one type t, else f(Ref()).
 template <class F>
 Kernel by_type(std::initializer_list<Tensor> tensors, F f) {
   const DType t = tensors.begin()->dtype;

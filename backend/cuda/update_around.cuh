@@ -1,5 +1,5 @@
-// Kernels around the update's two passes: what becomes of gradients before the rule sees them (noise, norms of
-// clipping groups, units), SAM's way up them and back, averages of the estimate of curvature.
+// Kernels around the update's two passes: changes of gradients before the rule (noise, clipping by groups and by
+// units), SAM's ascent and return, 16-bit copies, and averages of the curvature estimate.
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"
@@ -7,6 +7,7 @@
 
 namespace amp::cuda::update_kernels {
 
+// Adds gradient noise (backend/gradient_noise.h), multiplied by the loss scale.
 struct AddNoise {
   const UpdateState* state;
   const Shard* shards;
@@ -25,15 +26,16 @@ struct AddNoise {
   }
 };
 
-// Pass 1 by shards, where tensors wait, which count for nothing, or norms of clipping groups are asked for.
+// Pass 1 by shards, used if some tensors are still frozen (their gradients are ignored) or if clipping groups need
+// norms.
 struct InspectShards {
   static constexpr bool cooperative = true;
   const UpdateState* state;
   const Shard* shards;
   int64_t n_shards;
   const float* g;
-  Part* parts;       // of each shard
-  bool norm = true;  // false: whether all are finite, and no more
+  Part* parts;       // one per shard
+  bool norm = true;  // false: only the finite check
   DEV void operator()() const {
     const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
@@ -55,14 +57,14 @@ struct InspectShards {
   }
 };
 
-// What the gradients of each clipping group are multiplied by. One block a group; after Decide.
+// Computes the clipping coefficient of each group. One block per group; runs after Decide.
 struct ClipGroups {
   static constexpr bool cooperative = true;
   const UpdateState* state;
   const Shard* shards;
   int64_t n_shards;
   const Part* parts;
-  const double* bounds;  // of each group; 0: none
+  const double* bounds;  // one per group; 0: no clipping
   bool inf_norm;
   float* clips;
   DEV void operator()() const {
@@ -82,7 +84,7 @@ struct ClipGroups {
   }
 };
 
-// SAM: how far up the gradients the weights go. One block.
+// SAM: computes the factor of the ascent along the gradients. One block.
 struct DecideAscent {
   static constexpr bool cooperative = true;
   UpdateState* state;
@@ -105,13 +107,14 @@ struct DecideAscent {
   }
 };
 
-// p to where SAM's second pass takes place, or, without gradients, back to what was kept; 16-bit copies follow.
+// SAM: moves p to the point of the second pass and keeps its old value. If g is null, restores p. Updates the 16-bit
+// copies.
 struct Displace {
   const UpdateState* state;
   const Shard* shards;
   int64_t n_shards;
   float* p;
-  const float* g;  // null: back
+  const float* g;  // null: restores p
   float* kept;
   DEV void operator()() const {
     const float inverse = state->inverse, ascent = static_cast<float>(state->ascent);
@@ -135,7 +138,7 @@ struct Displace {
   }
 };
 
-// Weights that other ranks have moved, to their copies in 16 bits.
+// Writes the 16-bit copies of weights that other ranks have updated.
 struct KeepCopies {
   const Shard* shards;
   int64_t n_shards;
@@ -159,12 +162,13 @@ struct KeepCopies {
   }
 };
 
-// A unit's gradient: centralized, clipped by the norm of its weights. One block a unit at a time.
+// The weights of one output (UpdateSpan::unit).
 struct Unit {
   int64_t begin = 0, count = 0;
   bool matrix = false;
   double factor = 0;  // 0: no clipping
 };
+// Centralizes each unit's gradient and clips it by the norm of its weights. One block per unit.
 struct ShapeUnits {
   static constexpr bool cooperative = true;
   static constexpr int min_blocks = 1;
@@ -200,6 +204,7 @@ struct ShapeUnits {
   }
 };
 
+// Averages the curvature estimate over each convolution kernel.
 struct AverageKernels {
   float* h;
   int64_t size;

@@ -1,5 +1,5 @@
-// The kernels of the device's update (backend/update.h): two passes over the gradients' span and one block that decides
-// between them; norms of tensors in between for the rules that need them.
+// The kernels of the device's update (backend/update.h). Pass 1 inspects the gradients, one block computes the scalars
+// of the step, pass 2 updates the weights. Rules that need norms of tensors measure them before pass 2.
 #pragma once
 
 #include <cmath>
@@ -8,11 +8,11 @@
 
 namespace amp::cuda::update_kernels {
 
-// What inspection blocks found.
+// The result of one inspection block.
 struct Part {
   double sum_squares;
-  float most;
-  int32_t bad;
+  float most;   // largest magnitude
+  int32_t bad;  // 1: not all are finite
 };
 
 DEV bool finite(float x) { return x - x == 0.0f; }
@@ -34,16 +34,16 @@ struct AddTerm {
   DEV void operator()(int64_t) const { state->terms[term] += load<double>(sum, 0); }
 };
 
-// Pass 1: sums of squares of the unscaled gradients, the largest magnitude, whether all are finite. The finite check is
-// of the elements, not of the sum, which overflows earlier.
+// Pass 1: the sum of squares of the unscaled gradients, the largest magnitude, and the finite check. The check tests
+// elements, because the sum of squares overflows earlier.
 struct Inspect {
   static constexpr bool cooperative = true;
-  static constexpr int kAhead = 4;  // loads of 16 bytes that a thread has under way
+  static constexpr int kAhead = 4;  // 16-byte loads that a thread has in flight
   const UpdateState* state;
   const float* grads;
   int64_t elements;
   Part* parts;
-  bool norm = true;  // false: whether all are finite, and no more
+  bool norm = true;  // false: only the finite check
   DEV void operator()() const {
     const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
     float sum = 0, most = 0;
@@ -76,7 +76,7 @@ struct Inspect {
   }
 };
 
-// The facts of a rule of whole tensors, which has none.
+// Stands for the element rule of a tensor-wise optimizer, which has no scalars per step.
 struct NoElement {
   DEV static void once(const RuleSettings&, int64_t, double (&)[kRuleFacts]) {}
 };
@@ -89,10 +89,10 @@ struct Rules {
   AverageRule averages[kMaxAverages];
   const double* lr;
   const double* momentum;  // null: not cycled
-  int64_t n_lr;            // of either
+  int64_t n_lr;            // entries of lr and momentum
 };
 
-// One block: from the parts to every scalar of the step, then the state of the next one.
+// Computes all scalars of the step from the inspection's parts, and the loss scale of the next step. One block.
 template <class Element>
 struct Decide {
   static constexpr bool cooperative = true;
@@ -116,7 +116,7 @@ struct Decide {
     UpdateState& s = *state;
     s.used_scale = s.scale.scale;
     s.inverse = static_cast<float>(1.0 / static_cast<double>(s.used_scale));
-    // a scale that fell to 0: what it leaves cannot be scaled back
+    // 1 / scale is infinite if the scale has fallen to 0.
     s.found_inf = bad != 0 || s.ascent_found_inf != 0 || !finite(s.inverse) ? 1 : 0;
     s.ascent_found_inf = 0;
     s.norm =
@@ -135,7 +135,7 @@ struct Decide {
   }
 };
 
-// Before pass 2, for a rule that needs norms of tensors: the sums of squares of a shard, then of the spans.
+// Before pass 2, for a rule that needs norms of tensors: the sums of squares of each shard.
 template <class Element>
 struct Measure {
   static constexpr bool cooperative = true;
@@ -168,11 +168,11 @@ struct Measure {
   }
 };
 
-// One block a span, its shards side by side.
+// Sums the shards' squares to the norms of each span. One block per span.
 struct SpanNorms {
   static constexpr bool cooperative = true;
   const RuleTerms<double>* parts;
-  const int64_t* first_shard;  // of each span, and the number of all
+  const int64_t* first_shard;  // index of each span's first shard, then the number of shards
   RuleTerms<double>* norms;
   DEV void operator()() const {
     const int64_t span = block_index();
@@ -193,11 +193,11 @@ DEV Ref floats(const float* data) {
   return r;
 }
 
-// What follows once elements have moved: Lookahead, the weights themselves, their averages, copies in 16 bits.
+// The work after the rule has updated elements: Lookahead, storing the weights, averages, 16-bit copies.
 struct Followers {
   float* p;
-  float* averages;  // one behind the other
-  float* slow;      // Lookahead's, which take so much of the way every so many steps
+  float* averages;  // (n_averages, elements)
+  float* slow;      // Lookahead's slow weights; null: no Lookahead
   int64_t elements;
   int n_averages;
   float alpha;
@@ -208,7 +208,7 @@ struct Followers {
     float average[W] = {}, behind[W] = {};
   };
   DEV bool looks(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
-  // What is read early, so that the rule's arithmetic hides how long it takes.
+  // Reads values before the rule's arithmetic, which hides the latency.
   template <int W>
   DEV Read<W> read(bool looks, int64_t at) const {
     Read<W> r;
@@ -216,7 +216,7 @@ struct Followers {
     if (looks) load_some(floats(slow), at, r.behind);
     return r;
   }
-  // x: where the rule moved the shard's elements from e on.
+  // x: the rule's new values of the shard's elements from e on.
   template <int W>
   DEV void settle(const UpdateState& state, const Shard& s, int64_t e, bool looks, Read<W> r, float (&x)[W]) const {
     const int64_t at = s.begin + e;
@@ -237,7 +237,7 @@ struct Followers {
   }
 };
 
-// The steps after a tensor-wise optimizer has moved the weights.
+// Runs Followers after a tensor-wise optimizer has updated the weights.
 struct Follow {
   Moves moves;
   Followers followers;
@@ -256,7 +256,7 @@ struct Follow {
   }
 };
 
-// Pass 2: everything that changes, once through memory. A block takes a shard at a time.
+// Pass 2: updates weights, moments, averages and copies in one pass over memory. A block takes a shard at a time.
 template <class Element>
 struct Apply {
   static constexpr int max_threads = kThreads;
@@ -266,15 +266,15 @@ struct Apply {
   float* m;
   float* v;
   float* u;
-  const float* h;                  // the estimate of the Hessian's diagonal, where the rule needs it
-  const RuleTerms<double>* norms;  // per span, where the rule measures
+  const float* h;                  // estimate of the Hessian's diagonal, if the rule needs it
+  const RuleTerms<double>* norms;  // per span, if the rule needs norms
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;
     const bool looks = followers.looks(state);
     const RuleSettings settings = moves.settings.at(state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
-      const Shard& s = moves.shards[i];  // a copy whose own list is walked would lie in local memory
+      const Shard& s = moves.shards[i];  // a reference: the array in a copy would be in local memory
       if (s.stays(state)) continue;
       RuleStep step = moves.template step<Element>(settings, s);
       if constexpr (kMeasures<Element>) {
@@ -283,7 +283,7 @@ struct Apply {
       }
       const auto k = Element::template scalars<float>(settings, step);
       const float inverse = state.inverse, clip = moves.clip(s);
-      // Four at a time: shards and copies begin at multiples of four elements; what is left of a tensor goes singly.
+      // Four elements at a time: shards and copies begin at multiples of four. The rest of a tensor is updated singly.
       const auto some = [&](auto width, int64_t e) {
         constexpr int W = decltype(width)::value;
         float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, bent[W] = {};
@@ -313,12 +313,12 @@ struct Apply {
   }
 };
 
-// The step's record to the host's memory; the count that says it is there goes last.
+// Writes the step's report to host memory, and last the count with which the host finds it.
 struct Report {
   const UpdateState* state;
   UpdateState* ring;
-  int64_t* counts;  // on the device: reports made; in host memory: the same, seen later
-  volatile int64_t* seen;
+  int64_t* counts;         // reports so far, in device memory
+  volatile int64_t* seen;  // the same in host memory, written after the report
   int64_t size;
   const int64_t* index_flag;
   DEV void operator()(int64_t) const {

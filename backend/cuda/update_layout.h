@@ -9,16 +9,16 @@
 namespace amp::cuda {
 
 std::vector<update_kernels::Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
-// What of them lies within these elements.
+// Returns the parts of the shards that are within these elements.
 std::vector<update_kernels::Shard> shards_within(const std::vector<update_kernels::Shard>& all,
                                                  const ElementRange& range);
-// Of each span the first of its shards, and behind them the number of all.
+// Returns the index of each span's first shard, then the number of shards.
 std::vector<int64_t> first_shards(const std::vector<update_kernels::Shard>& shards, size_t spans);
-// The rule's, with what a schedule cycles.
+// The rule's settings, with the one that a schedule cycles.
 update_kernels::SteppedSettings settings_of(const UpdateSpec& spec);
 std::vector<update_kernels::Statistic> statistics_of(const UpdateSpec& spec,
                                                      const std::vector<ParamCache::Copy>& copies);
-std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty where gradients stay as they are
-std::vector<double> clip_bounds(const UpdateSpec& spec);             // of each clipping group; empty where there is one
+std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty: gradients are not transformed
+std::vector<double> clip_bounds(const UpdateSpec& spec);             // one per clipping group; empty for a single group
 
 }  // namespace amp::cuda

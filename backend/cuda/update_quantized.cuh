@@ -8,7 +8,7 @@ namespace amp::cuda::update_kernels {
 
 static_assert(kThreads == kQuantizedBlock && kShard % kQuantizedBlock == 0);
 
-// A moment of all spans.
+// One quantized moment of all spans.
 struct QuantizedSpans {
   const float* map;  // 256 numbers
   uint8_t* codes;
@@ -18,7 +18,7 @@ struct QuantizedSpans {
     if (p.wide >= 0) return wide[p.wide + e];
     return map[codes[p.codes + e]] * largest[p.blocks + e / kQuantizedBlock];
   }
-  // By all threads of a block of codes at once; counts: whether this one has an element.
+  // Called by all threads of a CUDA block, one element each. counts: false for a thread without an element.
   DEV void store(const QuantizedLayout::Place& p, int64_t e, bool counts, float x) const {
     if (p.wide >= 0) {
       if (counts) wide[p.wide + e] = x;
@@ -31,7 +31,7 @@ struct QuantizedSpans {
   }
 };
 
-// A block takes a shard at a time, from one block of codes to the next, an element a thread.
+// A CUDA block updates a shard at a time, one block of codes after another, one element per thread.
 template <class Element>
 struct ApplyQuantized {
   static constexpr bool cooperative = true;
@@ -39,7 +39,7 @@ struct ApplyQuantized {
   Moves moves;
   Followers followers;
   const float* g;
-  const QuantizedLayout::Place* places;  // of each span
+  const QuantizedLayout::Place* places;  // one per span
   QuantizedSpans m, v;
   DEV void operator()() const {
     const UpdateState& state = *moves.state;

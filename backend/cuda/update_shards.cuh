@@ -1,4 +1,4 @@
-// What the kernels of the device's update work on: parts of tensors, and how they move in a step.
+// The work items of the update's kernels: shards (parts of tensors) with their settings, and the scalars of a step.
 #pragma once
 
 #include <cmath>
@@ -10,21 +10,21 @@
 namespace amp::cuda::update_kernels {
 
 constexpr int kThreads = 256;
-constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16 a thread
+constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16 per thread
 
-// Where a parameter, or a part of it, is kept in 16 bits.
+// A 16-bit copy of a parameter or of a part of it.
 struct Kept {
   Ref to;
   int64_t first = 0;           // the part's first element
-  int64_t row = 0, pitch = 0;  // elements that lie close, and from one such row to the next; 0: all lie close
-  bool fours = true;           // groups of four lie close and aligned
+  int64_t row = 0, pitch = 0;  // contiguous elements, and the distance of such rows; row 0: all are contiguous
+  bool fours = true;           // groups of four are contiguous and aligned
 
   Kept() = default;
   explicit Kept(const ParamCache::Copy& c) : to(c.tensor), row(c.row), pitch(c.pitch) {
     const auto address = reinterpret_cast<uintptr_t>(c.tensor.data);
     fours = row % 4 == 0 && pitch % 4 == 0 && address % static_cast<uintptr_t>(4 * size_of(c.tensor.dtype)) == 0;
   }
-  // W elements from the part's element e on.
+  // Stores W elements, beginning at the part's element e.
   template <int W>
   DEV void put(int64_t e, const float (&v)[W]) const {
     if (row == 0) return store_some(to, first + e, v);
@@ -43,30 +43,30 @@ struct Kept {
     return r * pitch + i - r * row;
   }
 };
-constexpr int kKept = 3;  // in 16 bits, and joined to others in up to two ways
+constexpr int kKept = 3;  // copies per parameter: by itself, and joined to others in up to two ways
 
 struct Shard {
-  int64_t begin = 0, first = 0;  // its first element, among all and in its span
+  int64_t begin = 0, first = 0;  // first element, counted from the start of all elements and of its span
   int32_t count = 0, span = 0;
   double weight_decay = 0, lr_factor = 1;
-  int64_t from_step = 0;   // applied steps before which it stays as it is
-  float limit = INFINITY;  // of a gradient's element
+  int64_t from_step = 0;   // frozen until this many steps were applied
+  float limit = INFINITY;  // bound of a gradient's elements
   int32_t clip_group = 0;
   Kept copy[kKept];
 
-  // While a step is applied, which `applied` counts already; before that, while gradients are looked at.
+  // Whether the shard is frozen: stays() while a step is applied, which `applied` already counts; waits() before that.
   DEV bool stays(const UpdateState& s) const { return from_step >= s.applied; }
   DEV bool waits(const UpdateState& s) const { return from_step > s.applied; }
 };
 
-// A gradient as the rule takes it: unscaled, clipped by norm, its magnitude at most `limit`.
+// Returns the gradient that the rule receives: unscaled, clipped by norm, of magnitude at most `limit`.
 DEV float transformed(float g, float inverse, float clip, float limit) {
   g = g * inverse * clip;
   g = g > limit ? limit : g;
   return g < -limit ? -limit : g;
 }
 
-// A rule's settings; where a schedule cycles its momentum, with that of the step.
+// A rule's settings. If a schedule cycles the momentum, at() inserts that of the step.
 struct SteppedSettings {
   enum Cycled : uint8_t { none, beta1, momentum };
   RuleSettings fixed;
@@ -79,13 +79,13 @@ struct SteppedSettings {
   }
 };
 
-// How a shard moves in a step.
+// The shards of a step and the scalars with which they are updated.
 struct Moves {
   const UpdateState* state;
   const Shard* shards;
   int64_t n_shards;
   SteppedSettings settings;
-  const float* clips;  // of each clipping group; null: there is one
+  const float* clips;  // coefficient of each clipping group; null: there is one group
 
   DEV float clip(const Shard& s) const { return clips ? clips[s.clip_group] : state->clip; }
   template <class Element>

@@ -1,5 +1,5 @@
-// Kernels of running statistics (ops/statistics.h) in the device's update: staged ones are looked at before a step is
-// applied, and take the committed ones' place with it.
+// Kernels of running statistics (ops/statistics.h) in the device's update. Staged statistics are checked for infinities
+// before a step is applied. If it is applied, they replace the committed ones.
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"
@@ -13,7 +13,7 @@ struct Statistic {
   Kept copy[kKept];
 };
 
-// Before they are summed over the ranks. One block a statistic.
+// Multiplies statistics by the rank's share of the rows, before they are summed over ranks. One block per statistic.
 struct WeightStatistics {
   static constexpr bool cooperative = false;
   const Statistic* statistics;
@@ -24,7 +24,7 @@ struct WeightStatistics {
   }
 };
 
-// One block a statistic.
+// The finite check. One block per statistic.
 struct InspectStatistics {
   static constexpr bool cooperative = true;
   const Statistic* statistics;

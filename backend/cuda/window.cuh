@@ -1,6 +1,5 @@
-// Sliding windows (backend/sliding_window.h) as kernels see them: 32-bit, with divisions by multiplication, and the two
-// questions that gradients by gathering ask: which taps of an output lie inside the input, and which outputs have a tap
-// on an input.
+// Sliding windows (backend/sliding_window.h) for kernels: 32-bit numbers and divisions by multiplication. They list the
+// taps of an output that are inside the input, and the outputs that have a tap on an input, for gradients by gathering.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
@@ -9,8 +8,8 @@
 
 namespace amp::cuda {
 
-// Quotients of numbers below 2^31 by a constant (Granlund and Montgomery, "Division by invariant integers using
-// multiplication").
+// Divides numbers below 2^31 by a constant (Granlund and Montgomery, Division by invariant integers using
+// multiplication, 1994).
 struct Divider {
   unsigned d = 1, multiplier = 1, shift = 0;
 
@@ -29,7 +28,7 @@ struct Divider {
 #endif
     return static_cast<int>((high + static_cast<unsigned>(n)) >> shift);
   }
-  // n becomes the quotient; the remainder is returned.
+  // Sets n to the quotient and returns the remainder.
   DEV int split(int& n) const {
     const int q = over(n), rest = n - q * static_cast<int>(d);
     n = q;
@@ -37,7 +36,7 @@ struct Divider {
   }
 };
 
-// a / b, by 32 bits where they do.
+// Returns a / b, in 32 bits if both numbers fit.
 DEV int64_t quotient(int64_t a, int64_t b) {
   if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
   return a / b;
@@ -48,12 +47,12 @@ struct DeviceAxis {
   Divider by_stride, by_dilation;
 
   DEV int at(int o, int k) const { return o * stride + k * dilation - pad; }
-  // Taps [first_tap(o), last_tap(o)) of output o lie inside the input; none when first_tap(o) >= last_tap(o).
+  // Taps [first_tap(o), last_tap(o)) of output o are inside the input; none if first_tap(o) >= last_tap(o).
   DEV int first_tap(int o) const { return taps_below(pad - o * stride); }
   DEV int last_tap(int o) const { return taps_below(in + pad - o * stride); }
-  // Taps before the end of the input's padding.
+  // Returns the number of taps before the end of the input's padding.
   DEV int padded_taps(int o) const { return taps_below(in + pad_end + pad - o * stride); }
-  // Outputs [first_output(i), last_output(i)] may have a tap on input i: those where tap(i, o) is not negative.
+  // Outputs [first_output(i), last_output(i)] may have a tap on input i. They have one if tap(i, o) is not negative.
   DEV int first_output(int i) const {
     const int lack = i + pad - (kernel - 1) * dilation;
     return lack <= 0 ? 0 : by_stride.over(lack + stride - 1);
@@ -68,7 +67,7 @@ struct DeviceAxis {
   }
 
  private:
-  // How many taps have k dilation < n.
+  // Returns the number of taps k with k * dilation < n.
   DEV int taps_below(int n) const {
     if (n <= 0) return 0;
     const int k = by_dilation.over(n + dilation - 1);
@@ -106,7 +105,7 @@ struct DeviceWindow {
   DEV int taps() const { return d.kernel * h.kernel * w.kernel; }
   DEV int64_t in_size() const { return int64_t{d.in} * h.in * w.in; }
   DEV int64_t out_size() const { return int64_t{d.out} * h.out * w.out; }
-  // Coordinates of an output, of an input.
+  // Sets the coordinates of an output or input from its position in the plane.
   DEV void output(int at, int& od, int& oh, int& ow) const {
     ow = out_w.split(at);
     oh = out_h.split(at);
@@ -119,7 +118,7 @@ struct DeviceWindow {
   }
 
  private:
-  static int64_t extent(int64_t n) { return n < 1 ? 1 : n; }  // of an empty tensor: never divided by
+  static int64_t extent(int64_t n) { return n < 1 ? 1 : n; }  // avoids a divisor of 0 for empty tensors
 };
 
 // Calls f(tap, position in the plane) for the taps of an output that lie inside the input, in order.
