@@ -32,7 +32,7 @@ int64_t kept_bytes(const Graph& g) {
 
 namespace {
 
-// A result of an attention: where the project's kernels wrote it, and how it lies.
+// One result of an attention: the project's kernels' copy of it and its layout.
 struct Part {
   const char* name;
   const void* own;
@@ -40,7 +40,7 @@ struct Part {
   int64_t tokens, width;
 };
 
-// A strided part, close.
+// Copies a strided part to contiguous memory.
 struct Gather {
   Ref from, to;
   HeadStrides place;
@@ -52,7 +52,7 @@ struct Gather {
   }
 };
 
-// Sets the gradient of the keys that a sample does not have to 0.
+// Sets the gradients of padded keys to 0.
 struct ClearPadding {
   Ref to;
   HeadStrides place;
@@ -67,7 +67,7 @@ struct ClearPadding {
 
 }  // namespace
 
-// cuDNN does not say what it writes to the gradients of padded keys.
+// cuDNN's documentation leaves the gradients of padded keys undefined, so they are cleared after it has run.
 bool GuardedAttention::run_library(const AttentionOperands& o) {
   if (!library_->run(o)) return false;
   if (!what_.backward || !what_.lengths) return true;
@@ -180,10 +180,10 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   if (!library_->may_wait()) return false;
   std::string fact;
   switch (compare_if_room(o, fact)) {
-    case Verdict::no_room:  // today the built-in kernels go on
+    case Verdict::no_room:  // no memory for the comparison: the built-in kernels run
       return false;
     case Verdict::proves_nothing:
-      device_.proved_nothing();  // the next run may
+      device_.proved_nothing();  // the next run may validate
       return false;
     case Verdict::differs:
       std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
@@ -198,10 +198,12 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
       *library_, [&] { run_library(o); }, own);
   if (!trusted_) {
     drop();
-    return by_own();  // timing left the library's results
+    return by_own();  // timing overwrote the results with the library's
   }
   device_.judge(library_->key(), true);
-  run_library(o);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
+  // Takes the library's result in this run already. It may be the first run after a resume, which must have the same
+  // bits.
+  run_library(o);
   return true;
 }
 

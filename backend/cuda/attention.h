@@ -1,5 +1,5 @@
-// Fused attention by a library (cuDNN), where the device has one: what is asked of it, and the guard that its answers
-// pass.
+// Fused attention by a library (cuDNN), if the device has one: its description, and the guard that validates the
+// library's results.
 #pragma once
 
 #include <functional>
@@ -11,23 +11,24 @@
 
 namespace amp::cuda {
 
-// Elements from one sample, token or head to the next; a head's elements lie close.
+// Distances in elements between samples, tokens and heads. A head's elements are contiguous.
 struct HeadStrides {
   int64_t batch = 0, token = 0, head = 0;
 };
 
-// y = softmax(scale q k^T + bias) v for every sample and head, or its gradient: operands as those of the core operators
-// FusedAttention and FusedAttentionGrad (ops/fused_attention.h). Operands are of one type (fp16, bf16); sums are fp32.
+// y = softmax(scale q k^T + bias) v for every sample and head, or its gradient. Operands are those of the core
+// operators FusedAttention and FusedAttentionGrad (ops/fused_attention.h). Operands are of one type (fp16, bf16); sums
+// are fp32.
 struct Attention {
   bool backward = false;
   DType type = DType::f16;
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
-  HeadStrides q, k, v, y;  // gradients lie as what they are of
+  HeadStrides q, k, v, y;  // gradients have the strides of their tensors
   double scale = 1;
-  Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
-  bool causal = false;    // query i sees the keys up to i
-  bool lengths = false;   // the operands hold the numbers of queries and keys of each sample
-  double kept_scale = 0;  // dropout of the weights: the factor of those that are kept; 0: none
+  Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), contiguous; empty: none
+  bool causal = false;    // query i attends to the keys up to i
+  bool lengths = false;   // the operands contain the numbers of queries and keys of each sample
+  double kept_scale = 0;  // dropout of the attention weights: the factor of kept weights; 0: no dropout
 };
 
 constexpr int64_t kMostKept = int64_t{1} << 30;  // bytes of AttentionOperands::kept
@@ -35,40 +36,40 @@ constexpr int64_t kMostKept = int64_t{1} << 30;  // bytes of AttentionOperands::
 struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
   const int32_t *query_lengths = nullptr, *key_lengths = nullptr;  // (batch)
-  const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 where dropout keeps a weight, else 0
-  void* y = nullptr;           // written forward, read backward
-  float* lse = nullptr;        // (batch, heads, queries): the same
-  // On the device, may be null: not 0 if the library's results must not be used, because the mask is not what the
-  // library was asked for, or a row's scores are so large that the rounding of lse shows in them.
+  const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 for weights that dropout keeps, else 0
+  void* y = nullptr;           // written by forward, read by backward
+  float* lse = nullptr;        // (batch, heads, queries), written by forward, read by backward
+  // Flag on the device, may be null. If it is not 0, the library's results must not be used: the mask does not have the
+  // described form, or a row's scores are so large that the rounding of lse is visible.
   const int32_t* unfit = nullptr;
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-// One attention, planned: its algorithm is chosen and its workspace allocated.
+// A planned attention: its algorithm is chosen and its workspace allocated.
 class LibraryAttention : public TimedLibrary {
  public:
-  virtual bool run(const AttentionOperands& o) = 0;  // false: it refused
+  virtual bool run(const AttentionOperands& o) = 0;  // false: the library refused
   // Memory for AttentionOperands::kept, shared by all plans; null unless the attention has dropout.
   virtual void* kept() { return nullptr; }
 };
 
-// Registers an operator whose nodes ask the library for dropout. bytes: of `kept`, 0: none.
+// Registers an operator whose nodes may use the library's dropout. bytes: size of a node's `kept`, or 0.
 struct RegisterDropoutUser {
   RegisterDropoutUser(std::string_view op, int64_t (*bytes)(const Graph&, const Node&));
 };
-// The most that a node of the graph needs for `kept`.
+// Returns the largest size of `kept` of the graph's nodes.
 int64_t kept_bytes(const Graph& g);
 
-// Runs an attention by the library once it has proved itself and is the faster: the first run is `own`, the project's
-// kernels; the library's results for the same operands are compared with theirs, and it is dropped for good with a
-// warning when they differ by more than rounding may.
+// Runs an attention by the library after it has been validated and found to be faster. The first run calls `own`, the
+// project's kernels, and compares the library's results for the same operands. A difference above rounding drops the
+// library for the rest of the run, with a warning.
 class GuardedAttention {
  public:
   GuardedAttention(CudaDevice& d, const Attention& what, std::shared_ptr<LibraryAttention> library)
       : device_(d), what_(what), library_(std::move(library)) {}
   bool dropped() const { return !library_; }
-  // Whether the results are the library's.
+  // Returns whether the results are the library's.
   bool run(const AttentionOperands& o, const Kernel& own);
 
  private:

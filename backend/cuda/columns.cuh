@@ -7,11 +7,11 @@
 //
 // clang-format off
 //   using Value;
-//   static constexpr int kSums, kWidth;              kSums results a column; a thread takes kWidth neighboring columns
+//   static constexpr int kSums, kWidth;              kSums results per column; a thread has kWidth neighboring columns
 //   Value identity() const;
 //   Value combine(Value, Value) const;
-//   Context begin(column) const;                     what all rows of a column share
-//   Loaded fetch(outer, row, column) const;          reads memory, no more (raw.cuh)
+//   Context begin(column) const;                     data common to all rows of a column
+//   Loaded fetch(outer, row, column) const;          only reads memory (raw.cuh)
 //   void add(Value (&acc)[kSums][kWidth], const Loaded&, const Context&) const;
 //   void store(int sum, int64_t cell, Value) const;  cell: outer * columns + column
 // clang-format on
@@ -26,7 +26,7 @@ namespace amp::cuda {
 
 struct ColumnTiles {
   int64_t outer = 1, rows = 0, columns = 0;
-  int lanes = 1, threads = 256;  // of a block: neighboring threads along columns; all
+  int lanes = 1, threads = 256;  // per block: threads along the columns, and all threads
   int64_t across = 1;            // blocks along the columns
   int64_t splits = 1, split_rows = 0;
 
@@ -66,8 +66,8 @@ inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, in
   const bool chunks = sums_by_chunks(outer, rows, columns);
   ColumnTiles t = column_block(outer, rows, columns, width, chunks ? 32 : lanes, chunks ? 32 * kChunkWarps : 256);
   const int64_t abreast = t.threads / t.lanes;
-  // Aims at about a thousand blocks while each thread has eight rows or more. The device does not enter: it would
-  // change the bits.
+  // Aims at about a thousand blocks while each thread has eight rows or more. The number must not depend on the device,
+  // because it determines the bits.
   t.splits = std::max<int64_t>(
       1, std::min((1024 + outer * t.across - 1) / std::max<int64_t>(1, outer * t.across), rows / (abreast * 8)));
   t.split_rows = chunks ? chunk_rows(rows) : (rows + t.splits - 1) / t.splits;
@@ -229,7 +229,7 @@ struct JoiningColumnKernel {
   using T = typename Body::Value;
   ColumnKernel<Body> first;
   uint32_t* done;      // finished blocks by columns; zero before and after
-  int lanes, abreast;  // of the joining threads: neighbors along columns, threads that add up a column's splits
+  int lanes, abreast;  // when joining: threads along the columns, threads that add up one column's splits
   bool chunks;         // each thread adds four classes of splits (sums_by_chunks)
 
   DEV void operator()() const {

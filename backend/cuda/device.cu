@@ -54,7 +54,7 @@ struct CheckIndices {
     const int64_t k = load<int64_t>(indices, i);
     if (bound.holds(k)) return;
     const int64_t near = k < -kFlagIndex ? -kFlagIndex : k >= kFlagIndex ? kFlagIndex - 1 : k;
-    *flag = near * 65536 + number;  // one of those out of bounds: any will do
+    *flag = near * 65536 + number;  // any index out of bounds is reported
   }
 };
 

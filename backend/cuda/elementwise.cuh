@@ -28,7 +28,7 @@ struct Walk {
 
 template <class F, class T, class R, int kWidth>
 struct Elementwise {
-  static constexpr int max_threads = 256;  // of loop_grid()
+  static constexpr int max_threads = 256;  // as loop_grid() launches
   static constexpr int min_blocks = 6;     // 40 registers
   static constexpr int N = static_cast<int>(F::arity);
   F f;

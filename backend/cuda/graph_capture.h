@@ -1,5 +1,5 @@
-// Records launches as a CUDA graph. If recording fails, the launches run one by one. An interface hides the driver, so
-// that tests need none.
+// Records launches as a CUDA graph. If recording fails, the launches run one by one. The interface GraphCapture hides
+// the driver, so that tests need no driver.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ class GraphCapture {
   virtual void abandon() = 0;
 };
 
-// Returns a recording of the work. Returns null, with a warning, if it cannot be recorded: the caller then launches
-// piece by piece. A fault of the work itself appears there.
+// Returns a recording of the work. Returns null, with a warning, if it cannot be recorded. The caller then launches the
+// work directly, which reports an error of the work itself.
 inline std::unique_ptr<Recording> record_if_possible(GraphCapture& capture, const std::function<void()>& work) {
   try {
     capture.begin();

@@ -75,7 +75,7 @@ void GuardedProduct::prove(const void* a, const void* b, const Results& results,
   own();
   const bool ran = library_->run(a, b, other.c.data, other.extra.data);
   const std::optional<bool> right = agrees(ran, results, other);
-  if (!right) return device_.proved_nothing();  // the next run may
+  if (!right) return device_.proved_nothing();  // the next run may validate
   if (!*right) return drop();
   if (kept.c.data) copy(kept, results);  // timing overwrites the results, and adds to them repeatedly
   const Kernel theirs = [&] { library_->run(a, b, results.c.data, results.extra.data); };

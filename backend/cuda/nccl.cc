@@ -1,6 +1,6 @@
-// Loads NCCL 2 at run time and implements the device communicator: sums, averages, gathers over ranks, one GPU a rank.
-// A thread polls the communicator for asynchronous errors, because the host may block in a collective that never ends.
-// NCCL's functions are declared in nccl.h; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
+// Loads NCCL 2 at run time and implements the device communicator: sums, averages, gathers over ranks, one GPU per
+// rank. A thread polls the communicator for asynchronous errors, because the host may block in a collective that never
+// ends. NCCL's functions are declared in nccl.h; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
 #include "backend/cuda/nccl.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Sums over GPUs by NCCL 2 (libnccl.so.2, https://docs.nvidia.com/deeplearning/nccl), one GPU a rank. The library is
+// Sums over GPUs by NCCL 2 (libnccl.so.2, https://docs.nvidia.com/deeplearning/nccl), one GPU per rank. The library is
 // loaded when ranks with GPUs connect, so that the program runs without it. This file declares the functions that are
 // used; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
 //

@@ -1,4 +1,4 @@
-// What a CUDA device computes around the sums of its ranks (backend/cuda/nccl.h).
+// Kernels before and after the all-reduces of CUDA ranks (backend/cuda/nccl.h).
 #pragma once
 
 #include <vector>
@@ -7,16 +7,16 @@
 
 namespace amp::cuda {
 
-// Gradients in the 16 bits that ranks exchange (CompressedGradients): sent = gradients / ranks, rounded; both (n), n a
-// multiple of 4, fp32 and f16 or bf16.
+// sent = gradients / ranks, rounded to the 16-bit type that ranks exchange (CompressedGradients). Both are (n), n a
+// multiple of 4; gradients are fp32, sent is fp16 or bf16.
 void pack_gradients(CudaDevice& d, const Tensor& gradients, const Tensor& sent, int ranks);
 // gradients = sent * ranks.
 void unpack_gradients(CudaDevice& d, const Tensor& sent, const Tensor& gradients, int ranks);
 // data /= n, fp32.
 void divide(CudaDevice& d, const Tensor& data, int n);
-// flag, an fp32: 1 where an element of some tensor (fp32) is not finite, else 0.
+// flag (fp32) = 1 if an element of any tensor (fp32) is not finite, else 0.
 void flag_nonfinite(CudaDevice& d, const std::vector<Tensor>& tensors, const Tensor& flag);
-// Element 0 of an fp32 tensor becomes infinite where the flag is not 0.
+// Sets element 0 of an fp32 tensor to infinity if the flag is not 0.
 void spoil(CudaDevice& d, const Tensor& flag, const Tensor& tensor);
 
 }  // namespace amp::cuda

@@ -7,8 +7,8 @@
 // <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
-// W neighbors that unpack to T. T float: storage fp32, fp16 or bf16, W 1 or 4 (data aligned to four elements, the index
-// a multiple of 4). Other T: any storage.
+// W neighboring elements that unpack to T. For T = float, the storage is fp32, fp16 or bf16 and W is 1 or 4 (then the
+// data is aligned to four elements and the index is a multiple of 4). Other T allow any storage.
 template <class T, int W>
 struct Raw {
   T value[W];

@@ -6,9 +6,8 @@
 
 namespace amp::cuda {
 
-// A thread's part of a row, W elements at a time: V groups of four in registers, read once; V 0: single elements, read
-// again each time.
-// R: Ref, or a TypedRef (typed.cuh).
+// A thread's part of a row, W elements at a time. V > 0: V groups of four, read once and kept in registers. V = 0:
+// single elements, read again in every pass. R: Ref, or a TypedRef (typed.cuh).
 template <int V, class R = Ref>
 struct RowPart {
   static constexpr int W = V > 0 ? 4 : 1, kGroups = V > 0 ? V : 1;
@@ -28,7 +27,7 @@ struct RowPart {
     else
       v[0] = load<float>(x, at + i);
   }
-  // f(group, index of its first element)
+  // Calls f(group, index of its first element).
   template <class F>
   static DEV void each(int64_t n, const RowTeam& team, F f) {
     if constexpr (V > 0) {
@@ -42,7 +41,7 @@ struct RowPart {
   }
 };
 
-// make(groups of four a thread holds) -> Kernel
+// Returns make(number of groups of four per thread), which returns a Kernel.
 template <class Make>
 Kernel by_length(int64_t n, const Make& make) {
   const int64_t groups = n % 4 == 0 ? (n / 4 + team_size(n) - 1) / team_size(n) : 0;

@@ -1,4 +1,4 @@
-// Kernels that work on the last axis, one row at a time: a warp a row when rows are short, else a block.
+// Kernels over rows of the last axis: one warp per row if rows are short, else one block per row.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -28,7 +28,7 @@ class RowTeam {
   bool block_;
 };
 
-// Body: DEV void operator()(int64_t row, const RowTeam&) const. It is called by whole teams, once a row.
+// Body: DEV void operator()(int64_t row, const RowTeam&) const. All threads of a team call it once per row.
 template <class Body>
 struct RowKernel {
   static constexpr bool cooperative = true;
@@ -39,7 +39,7 @@ struct RowKernel {
   DEV void operator()() const {
     const RowTeam team(whole_block);
     const int64_t teams = whole_block ? 1 : block_threads() / 32;
-    // one loop for both: the body is compiled once
+    // One loop for both kinds of team, so that the body is compiled once.
     for (int64_t r = block_index() * teams + (whole_block ? 0 : warp()); r < rows; r += grid_blocks() * teams)
       body(r, team);
   }
@@ -47,7 +47,7 @@ struct RowKernel {
 template <class Body>
 struct MinBlocks<RowKernel<Body>> : MinBlocks<Body> {};
 
-// The threads of a row of length n.
+// Returns the number of threads for a row of length n.
 inline int team_size(int64_t n) { return n > 1024 ? 256 : 32; }
 
 template <class Body>

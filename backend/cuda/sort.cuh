@@ -71,7 +71,7 @@ struct MergeRuns {
 // The most keys that fit into a block's shared memory.
 constexpr int64_t kCountedAtOnce = 8192;
 
-// Sorts 32 elements a block, one a lane. The warps divide the keys to compare with.
+// Each block sorts 32 elements, one per lane. Its warps divide the keys to compare with.
 template <class Key>
 struct SortByCounting {
   static constexpr bool cooperative = true;
@@ -109,7 +109,7 @@ struct Sorted {
   Kernel sort;
 };
 
-// key(i) in [0, 2^32) for i in [0, n), n < 2^32; 16 n bytes of workspace.
+// Part of a prepare function. key(i) is in [0, 2^32) for i in [0, n), n < 2^32. Takes 16 n bytes of workspace.
 template <class Key>
 Sorted prepare_sort(CudaDevice* d, Carver& carver, int64_t n, const Key& key) {
   uint64_t* a = carver.take<uint64_t>(n);

@@ -1,5 +1,5 @@
-// Copies between strided regions. Axes are merged first; the longest common unit of up to 16 bytes is moved at once.
-// A copy that crosses axes goes through squares in shared memory; a large contiguous one is left to the driver.
+// Copies between strided regions. Axes are merged first. Each thread copies the largest common unit, at most 16 bytes.
+// Transposing copies go through squares in shared memory. Large contiguous copies are left to the driver.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -61,7 +61,7 @@ struct Copy {
 };
 
 // Axis a is contiguous in the source, axis b in the destination. Squares of both go through shared memory, so that
-// reads and writes are of neighbors. The odd pitch, in words, distributes a column over the banks.
+// reads and writes coalesce. The odd pitch, in words, distributes a column over the banks.
 template <class T, int kSide>
 struct Transposition {
   static constexpr bool cooperative = true;

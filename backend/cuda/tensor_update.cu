@@ -7,7 +7,7 @@ namespace {
 
 using namespace update_kernels;
 
-// Prepares a tensor's step: its scalars, and the gradient in the form that the rule takes.
+// Prepares a tensor's step: its scalars, and the unscaled and clipped gradient.
 struct BeginTensor {
   Moves moves;
   double lr_factor, decay;

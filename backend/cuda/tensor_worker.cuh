@@ -1,5 +1,5 @@
-// The operations of a tensor-wise optimizer (backend/tensor_rule.h) on the GPU, one or two launches each. In a skipped
-// step, or for a tensor that waits, they do nothing. Products, which write only scratch memory, still run.
+// The operations of a tensor-wise optimizer (backend/tensor_rule.h) on the GPU, one or two launches each. They do
+// nothing in a skipped step and for a frozen tensor. Products still run; they write only scratch memory.
 #pragma once
 
 #include <map>

@@ -49,7 +49,7 @@ class Update final : public DeviceUpdate {
     set_copies({});
   }
 
-  ~Update() override {  // reports in flight write into our memory
+  ~Update() override {  // unfinished reports write into ring_
     try {
       d_.synchronize();
     } catch (...) {
@@ -249,12 +249,12 @@ class Update final : public DeviceUpdate {
   int64_t shard_blocks() const { return blocks_of(n_shards_); }
 
   const Shard* shards() const { return static_cast<const Shard*>(shards_.get()); }
-  // State of the elements that this rank moves, indexed by their numbers among all.
+  // State of the elements that this rank updates, indexed as in all elements.
   float* of_all(const DeviceMemory& memory) const { return memory ? floats(memory) - own_.begin : nullptr; }
 
   Tensor elements(float* data) const { return {data, DType::f32, {spec_.elements}}; }
 
-  // Sums over ranks; recorded with the step.
+  // All-reduces over the ranks, recorded with the step.
   void sum_over_ranks() {
     if (!spec_.ranks) return;
     launch(d_, {n_statistics(), kThreads, 0},
@@ -376,7 +376,7 @@ class Update final : public DeviceUpdate {
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  const ElementRange own_;  // elements that this rank moves: all, or the shard of a sharded optimizer
+  const ElementRange own_;  // elements that this rank updates: all, or the shard of a sharded optimizer
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
       parts_, lr_, momentum_, statistics_, counts_, shards_, moved_, ring_, bounds_, clips_, places_;
   std::optional<TensorUpdate> tensors_;  // for a tensor-wise optimizer

@@ -1,5 +1,5 @@
 // Builds the tables that the update's kernels read: shards of at most kShard elements of each span with their settings,
-// running statistics, units of shaped gradients and bounds of clipping groups.
+// running statistics, units of transformed gradients and bounds of clipping groups.
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,5 @@
-// Shared by the kernels of fused attention (ops/fused_attention.h): the problem passed to them, the part that a block
-// owns, masks, and dropout's bits.
+// Code shared by the kernels of fused attention (ops/fused_attention.h): their arguments, the part that a block
+// computes, masks, and dropout's bits.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace amp::cuda {
 struct AttentionProblem {
   using Place = AttentionForm::Strides;
   Place q, k, v, y;
-  int64_t queries = 0, keys = 0;  // of the tensors
+  int64_t queries = 0, keys = 0;  // extents of the tensors
   int heads = 0, width = 0, value_width = 0;
   float scale = 1, fill = 0;
   bool empty_rows_zero = false;
@@ -125,8 +125,8 @@ struct AttentionRowEnd {
   }
 };
 
-// Whether a row is NaN because all its keys are masked, and no gradient reaches it (d = sum dy y is 0). Then it passes
-// none on.
+// Whether a row is NaN because all its keys are masked, and its gradient is 0 (d = sum dy y is 0). Such a row
+// contributes no gradient.
 DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }
 
 // Approximates e^x to a few units in the last place, for results stored in 16 bits.

@@ -1,8 +1,8 @@
-// Fused attention by a library (backend/cuda/attention.h): what it is asked for, and the operands that it needs beside
-// the node's. A causal mask and a mask of lengths are not passed to it as tensors. The shape of the mask suggests the
-// form: (B, 1, 1, Sk) lengths, (1, 1, S, S) causal, (B, 1, S, S) causal with lengths. FindForm compares each mask with
-// it on the device. If the first one differs, the mask becomes the library's bias from then on. If a later one differs,
-// the project's kernels compute that run.
+// Fused attention by a library (backend/cuda/attention.h): its description, and the operands that it needs in addition
+// to the node's. A causal mask and a mask of lengths are not passed to it as tensors. The shape of the mask suggests
+// the form: (B, 1, 1, Sk) lengths, (1, 1, S, S) causal, (B, 1, S, S) causal with lengths. FindForm compares each mask
+// with it on the device. If the first one differs, the mask becomes the library's bias from then on. If a later one
+// differs, the project's kernels compute that run.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace amp::cuda {
 
-// A mask as a library adds it. Finite numbers stay finite.
+// Converts a mask to the library's bias. Finite numbers stay finite.
 struct ToBias {
   Ref mask, bias;
   float fill, lowest;
@@ -25,8 +25,9 @@ struct ToBias {
 };
 
 // Sets `unfit` if a library would compute a row of the mask wrongly. A library keeps only the logarithm of a row's sum
-// of exponentials, which is rounded by more than 2^-14 if the row's largest bias is beyond 1024. And it adds the fill
-// of a boolean mask to hidden scores instead of replacing them, which differs where a row sees no key. One warp a row.
+// of exponentials, which is rounded by more than 2^-14 if the row's largest bias is beyond 1024. It also adds the fill
+// of a boolean mask to masked scores instead of replacing them, which differs if all keys of a row are masked. One warp
+// per row.
 struct FindRounding {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
@@ -46,11 +47,11 @@ struct FindRounding {
 
 // Finds the lengths of a mask (batch, 1, rows, keys), and sets `unfit` if they do not describe it. The last row of a
 // sample has its first length keys, at least one. Row i has the same keys, and if the form is causal only those up to
-// i. Without lengths, they are all keys. One warp a row.
+// i. Without lengths, they are all keys. One warp per row.
 struct FindForm {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
-  // An added number up to this hides a key: beside a key that is seen its weight is exp(-1000) = 0.
+  // A bias of at most this masks a key: its weight, relative to an unmasked key, is exp(-1000) = 0.
   static constexpr float kHidden = -1000;
   Ref mask;
   int64_t batch, rows, keys;
@@ -59,7 +60,7 @@ struct FindForm {
   int32_t *query_lengths, *key_lengths;  // (batch), or null
   int32_t* unfit;
 
-  // 1: the key is seen, 0: hidden, -1: neither.
+  // Returns 1 for an unmasked key, 0 for a masked key, -1 for any other bias.
   DEV int cell(int64_t at) const {
     const float v = load<float>(mask, at);
     if (mask.type == DType::boolean) return v != 0;
@@ -87,7 +88,7 @@ struct FindForm {
   }
 };
 
-// Dropout's bits as a library multiplies by them: 1 or 0 for every weight. i: four keys of a Philox block, or one key.
+// Writes the dropout mask that a library multiplies by: 1 or 0 per weight. i: four keys of a Philox block, or one key.
 struct WriteKept {
   AttentionProblem p;
   uint16_t* kept;
@@ -106,17 +107,17 @@ struct WriteKept {
   }
 };
 
-// One attention that is asked of a library: by the form of its mask while the masks have it, else by bias.
+// One attention by a library. Its description has the form of the mask while the masks have that form, else a bias.
 class AskedAttention {
  public:
   struct Way {
     Attention what;
     AttentionOperands operands;
-    std::function<void(void* kept)> prepare;  // writes the operands that are not the node's
+    std::function<void(void* kept)> prepare;  // computes the additional operands
     bool form = false;
   };
 
-  // ways: the best first. own: the project's kernels. finish: after the library's.
+  // ways: in order of preference. own: the project's kernels. finish: runs after the library.
   AskedAttention(CudaDevice& d, std::vector<Way> ways, Kernel own, Kernel finish)
       : device_(d), ways_(std::move(ways)), own_(std::move(own)), finish_(std::move(finish)) {
     plan();
@@ -144,7 +145,7 @@ class AskedAttention {
   }
 
  private:
-  // The first way that the library has.
+  // Plans the first way that the library supports.
   void plan() {
     library_.reset();
     while (!ways_.empty() && !(library_ = device_.attention(ways_[0].what))) ways_.erase(ways_.begin());
@@ -156,10 +157,10 @@ class AskedAttention {
   Kernel own_, finish_;
   std::shared_ptr<LibraryAttention> library_;  // null: none
   std::optional<GuardedAttention> guarded_;
-  bool has_form_ = false;  // the first mask had it
+  bool has_form_ = false;  // the first mask had the form
 };
 
-// A node's ways to ask, and their memory.
+// The descriptions by which a node may use the library, and their memory.
 class AttentionByLibrary {
  public:
   AttentionByLibrary(const KernelArgs& a, Carver& carve, const AttentionTask& t, bool backward) {
@@ -180,8 +181,8 @@ class AttentionByLibrary {
     take_mask(a, carve, t, what);
   }
 
-  // The kernels of make(t), or the library once it is trusted. o: the node's operands. rest: forward's output 2, which
-  // is 0 where lse is the library's.
+  // Returns the kernels of make(t), or the library after it is trusted. o: the node's operands. rest: forward's output
+  // 2, which is 0 if lse is the library's.
   template <class Make>
   Kernel guard(const KernelArgs& a, const AttentionTask& t, const AttentionOperands& o, float* rest,
                const Make& make) const {
@@ -203,7 +204,7 @@ class AttentionByLibrary {
   }
 
  private:
-  // Whether a score that a boolean mask replaces by `fill` has a weight of 0 beside a key that is seen.
+  // Whether a score that a boolean mask replaces by `fill` has a weight of 0 relative to an unmasked key.
   static bool fill_hides(double fill) { return fill <= -100; }
 
   void take_mask(const KernelArgs& a, Carver& carve, const AttentionTask& t, const Attention& what) {
@@ -214,7 +215,7 @@ class AttentionByLibrary {
     form.lengths = d[0] > 1;
     form.causal = square && d[2] == t.f.queries;
     const bool has_form = hides && d[1] == 1 && d[3] == t.f.keys && (form.causal || (form.lengths && d[2] == 1));
-    // A bias of -inf, or 0 for rows without keys, may hide a whole row: what a library does with it is not known.
+    // A bias of -inf, or rows without keys that must be 0, may mask a whole row. Libraries do not define its result.
     const bool has_bias = hides && d[3] == t.f.keys && !t.f.empty_rows_zero && !(t.p.hides() && std::isinf(t.f.fill));
     if (has_form) whats_.push_back(form);
     if (has_form && form.lengths) lengths_ = carve.take<int32_t>(2 * t.f.batch);
@@ -268,7 +269,7 @@ class AttentionByLibrary {
 
   std::vector<Attention> whats_;
   Tensor bias_;
-  int32_t *lengths_ = nullptr, *unfit_ = nullptr;  // there is a mask: AttentionOperands
+  int32_t *lengths_ = nullptr, *unfit_ = nullptr;  // set if there is a mask (AttentionOperands)
 };
 
 }  // namespace amp::cuda

@@ -232,7 +232,7 @@ struct PlainGradQueries : PlainBackward {
   }
 };
 
-// Computes d = sum dy y of every query; 0 if no gradient arrives, for any y. Sixteen lanes a row, W elements at a time.
+// Computes d = sum dy y of every query; 0 if dy is 0, for any y. Sixteen lanes per row, W elements at a time.
 // Rows are visited in their order in memory.
 template <int W>
 struct AttentionDots {

@@ -1,4 +1,4 @@
-// A node of fused attention as its kernels need it: shapes, the problem, and whether tensor cores compute it.
+// The arguments of a fused attention node's kernels: shapes, the problem, and whether tensor cores compute it.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -6,14 +6,14 @@
 
 namespace amp::cuda {
 
-constexpr int kWidest = 128;  // head that the tensor cores' kernels take
+constexpr int kWidest = 128;  // largest head width of the tensor cores' kernels
 
 inline Dims dims_of(const KernelArgs& a, size_t i) { return a.has(i) ? a.in[i].dims : Dims{}; }
 
 struct AttentionTask {
   AttentionForm f;
   AttentionProblem p;
-  DType type = DType::f32;  // tensor cores: of all operands; else not asked
+  DType type = DType::f32;  // type of all operands if tiled, else unused
   bool tiled = false;
 
   explicit AttentionTask(const KernelArgs& a)

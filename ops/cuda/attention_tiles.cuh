@@ -1,5 +1,5 @@
-// Fused attention on tensor cores (Dao, FlashAttention-2, 2023): operands of one 16-bit type, widths of up to D, a
-// multiple of eight; 64 rows a block, 16 a warp; scores live in registers.
+// Fused attention on tensor cores (Dao, FlashAttention-2, 2023). Operands have one 16-bit type; widths are multiples of
+// eight, at most D. A block has 64 rows, a warp 16. Scores stay in registers.
 #pragma once
 
 #include "backend/cuda/tile.cuh"
@@ -7,9 +7,9 @@
 
 namespace amp::cuda {
 
-constexpr int kAttentionRows = 64;  // that a block owns
+constexpr int kAttentionRows = 64;  // rows per block
 
-// Shared by the three kernels. Matrices in shared memory have D columns; rows are D + 8 apart.
+// Code shared by the three kernels. Matrices in shared memory have D columns; rows are D + 8 apart.
 template <DType type, int D>
 struct AttentionTiles {
   static constexpr int kLd = D + 8, kSteps = D / 16, kThreads = 128, kChunks = D / 8;
@@ -24,7 +24,7 @@ struct AttentionTiles {
       copy_later(to + row * kLd + column, there ? from + row * token_stride + column : from, there ? 16 : 0);
     }
   }
-  // Computes x (16 rows a warp, 8 F) = a b^T. a starts at row 16 warp; b's rows are x's columns.
+  // Computes x (16 rows per warp, 8 F) = a b^T. a starts at row 16 warp; b's rows are x's columns.
   template <int F>
   static DEV void scores(TileC (&x)[F], const Elements* a, const Elements* b) {
     unrolled<F>([&](auto f) { x[f] = {}; });
@@ -42,7 +42,7 @@ struct AttentionTiles {
       multiply_add<type>(x[2 * f + 1], left, two);
     });
   }
-  // Computes sum (16 rows a warp, D) += x b. x (16, 8 F) is in registers; b is (8 F, D).
+  // Computes sum (16 rows per warp, D) += x b. x (16, 8 F) is in registers; b is (8 F, D).
   template <int F>
   static DEV void accumulate(TileC (&sum)[kChunks], const TileC (&x)[F], const Elements* b) {
     unrolled<F / 2>([&](auto f) {
@@ -137,7 +137,7 @@ struct AttentionForward : AttentionTiles<type, D> {
   const uint16_t *q, *k, *v;
   uint16_t* y;
   float *lse, *rest;
-  int tiles;  // blocks a head
+  int tiles;  // blocks per head
 
   DEV void operator()() const {
     const AttentionUnit unit(p, block_index() / tiles);
@@ -200,7 +200,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
   }
 
-  // Online softmax: replaces z by e^(z - largest so far). before: the factor for the sums and results so far.
+  // Online softmax: replaces z by e^(z - largest so far). before: the factor by which earlier sums and results shrink.
   DEV static void exponentials(TileC (&z)[kKeys / 8], float (&top)[2], float (&sum)[2], float (&before)[2]) {
     unrolled<2>([&](auto r) {
       float highest = top[r];

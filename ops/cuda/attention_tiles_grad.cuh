@@ -1,12 +1,12 @@
 // Gradients of fused attention on tensor cores (attention_tiles.cuh; algorithm 2 of the same paper). One kernel
-// computes dk and dv, one dq; each element has one owner.
+// computes dk and dv, another dq. Each element is computed by one block, so there are no atomics.
 #pragma once
 
 #include "ops/cuda/attention_tiles.cuh"
 
 namespace amp::cuda {
 
-// p (as it multiplies v) and ds of one element.
+// p (after dropout) and ds of one element.
 struct AttentionSlope {
   float p, ds;
 };

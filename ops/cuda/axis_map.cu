@@ -21,7 +21,7 @@ struct AxisMapKernel {
   Ref x, y;
   const int32_t *begin, *index;
   const T* weight;
-  int64_t n;  // of the axis in x
+  int64_t n;  // extent of the axis in x
   Divisor rows, inner;
   DEV void operator()(int64_t i) const {
     int64_t o = i;

@@ -1,5 +1,5 @@
 // BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C) in channels-last
-// layout: then every place counts as an image. Statistics take two passes in fp32.
+// layout, in which every position counts as an image. Statistics take two passes in fp32.
 #include "backend/channels_last.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/divide.cuh"

@@ -1,5 +1,5 @@
 // Conv, ConvGradX, ConvGradW in channels-last layout (ops/passes/channels_last.h): one product per group over all
-// places of some images, with windows laid out as its rows. Sums are fp32; a library takes over as in conv.cu.
+// positions of some images; im2col makes a row of each window. Sums are fp32; a library takes over as in conv.cu.
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {

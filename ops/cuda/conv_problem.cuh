@@ -1,4 +1,4 @@
-// Shared by the kernels of convolutions in both layouts (conv.cu, conv_channels_last.cu).
+// Code shared by the kernels of convolutions in both layouts (conv.cu, conv_channels_last.cu).
 #pragma once
 
 #include <algorithm>
@@ -105,7 +105,7 @@ inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOpe
   return [=, own = std::move(own)] { guard->run(o, own); };
 }
 
-// work between the moves of its operands and its result.
+// Returns work with the conversions of its operands before and of its result after it.
 inline Kernel staged(const Staged& a, const Staged& b, const Staged& c, Kernel work) {
   return [=, work = std::move(work)] {
     a.move();

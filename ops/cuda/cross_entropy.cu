@@ -1,5 +1,6 @@
-// CrossEntropy, CrossEntropyGrad (ops/cross_entropy.cc). A label out of range, an error on the CPU, yields NaN here: a
-// kernel cannot stop a run, but a loss that is not finite does.
+// CrossEntropy, CrossEntropyGrad (ops/cross_entropy.cc). A row's maximum and sum of exponentials are computed in one
+// read (online softmax). A label out of range is an error on the CPU and yields NaN here: a kernel cannot raise an
+// error, but a loss that is not finite stops the run.
 #include <cfloat>
 
 #include "backend/cpu/workspace.h"

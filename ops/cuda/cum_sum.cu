@@ -1,4 +1,5 @@
-// CumSum (ops/shape_ops.cc): along the middle of (outer, n, inner).
+// CumSum (ops/shape_ops.cc): along the middle of (outer, n, inner). If there are enough lines, one thread sums each
+// line in order. Else one warp per line computes prefix sums of 32 elements at a time.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 

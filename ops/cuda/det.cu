@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kScratch = int64_t{64} << 20;  // bytes, unless 32 matrices need more
+constexpr int64_t kScratch = int64_t{64} << 20;  // bytes of workspace, more if 32 matrices need more
 
 struct Det {
   Ref x, y;

@@ -1,4 +1,5 @@
-// Dropout (ops/dropout.cc): the same bits as on the CPU.
+// Dropout (ops/dropout.cc): the same bits as on the CPU. A Philox block decides four elements, numbered within their
+// sample, so the mask does not depend on the batch size. In channels-last layout, elements use the numbers of NCHW.
 #include "backend/channels_last.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"

@@ -1,5 +1,6 @@
-// Fused (ops/fused.cc): a kernel generated for the chain (fused_source.h). Without run-time compilation, a kernel reads
-// the steps from its arguments: the bits are equal, but its values go through local memory.
+// Fused (ops/fused.cc): a kernel generated for the chain (fused_source.h). Without run-time compilation, a kernel
+// interprets the steps, which are in its arguments. The bits are equal, but intermediate values go through local
+// memory.
 #include "backend/broadcast_loop.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/fused_elements.cuh"
@@ -20,9 +21,9 @@ constexpr int kInputs = 12, kSteps = 24, kWords = 48;
 enum : int16_t { kCast = -1, kWhere = -2, kDropout = -3 };
 
 struct Step {
-  int16_t number;  // of the functor, or one of the above
+  int16_t number;  // the functor's number, or one of the above
   uint8_t in[3];
-  int8_t out;  // an output's number, or -1
+  int8_t out;  // number of an output, or -1
   DType type;
   uint8_t words;  // offset of its parameters
 };

@@ -1,6 +1,7 @@
-// FusedAttention, FusedAttentionGrad (ops/fused_attention.h). No matrix of scores is kept: results by tensor cores
-// where the operands are 16-bit (attention_tiles.cuh), else in fp32 (attention_plain.cuh); gradients without atomics,
-// dk and dv by who owns keys, dq by who owns queries.
+// FusedAttention, FusedAttentionGrad (ops/fused_attention.h). The matrix of scores is not stored. 16-bit operands use
+// tensor cores (attention_tiles.cuh), others fp32 arithmetic (attention_plain.cuh). Gradients need no atomics: one
+// kernel computes dk and dv with one block per tile of keys, another dq with one block per tile of queries. A library
+// may replace the kernels (attention_library.cuh).
 #include "backend/cuda/staged.h"
 #include "ops/cuda/attention_library.cuh"
 #include "ops/cuda/attention_plain.cuh"
@@ -14,8 +15,8 @@ bool aligned(std::initializer_list<const void*> pointers) {
                      [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
 }
 
-// f(type, width, kind) as constants: the type is 16-bit, the width 32, 64 or 128. Kernels are made for a kind where
-// heads are as wide as most are, 64; others ask as they run.
+// Returns f(type, width, kind) with compile-time constants: a 16-bit type, width 32, 64 or 128. Only width 64, the most
+// common one, has kernels without mask or dropout; the others branch at run time.
 template <class F>
 Kernel by_width(const AttentionTask& t, const F& f) {
   using Any = AttentionKind<true, true>;
@@ -128,7 +129,7 @@ GradKernels plain_gradients(CudaDevice& d, const AttentionTask& t, const GradOpe
           launches(d, t.f.units() * t.query_tiles() * of_queries.parts, of_queries)};
 }
 
-// On tensor cores. y, dy: in 16 bits; result(0), (1), (2): where dq, dk and dv go, so too.
+// Gradients on tensor cores. y and dy are 16-bit; result(0), (1), (2) are the addresses of dq, dk and dv, also 16-bit.
 template <class Result>
 GradKernels tiled_gradients(CudaDevice& d, const AttentionTask& t, const GradOperands& o, const void* y, const void* dy,
                             const Result& result) {
@@ -159,7 +160,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   const Staged upstream = t.tiled ? Staged::input(a, carve, dy, t.type) : Staged{};
   for (size_t i = 0; i < a.out.size() && t.tiled; ++i) out.push_back(Staged::output(a, carve, a.out[i], t.type));
   const AttentionByLibrary library(a, carve, t, true);
-  const Staged result = t.tiled ? Staged::input(a, carve, y, t.type) : Staged{};  // for the library
+  const Staged result = t.tiled ? Staged::input(a, carve, y, t.type) : Staged{};  // read by the library
   float* const sums = carve.take<float>(t.f.batch * t.f.heads * t.f.queries);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
@@ -205,7 +206,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// The gradient needs as much.
+// Returns the size of the library's dropout mask. The gradient's has the same size.
 int64_t bytes_of_kept(const Graph& g, const Node& n) {
   const auto dims = [&](size_t i) { return i < n.in.size() && n.in[i] ? g.value(n.in[i]).dims : Dims{}; };
   const AttentionForm f = attention_form(n.attrs, dims(0), dims(1), dims(2), dims(3), dims(4));

@@ -69,7 +69,7 @@ class Writer {
   }
 
  private:
-  // An argument, as text.
+  // Appends an argument. Returns the text that reads it.
   std::string word(uint64_t value) {
     words_.push_back(value);
     return cat("a.w[", words_.size() - 1, ']');
@@ -87,7 +87,7 @@ class Writer {
     return loop_.inner_stride[k] == 0 && std::all_of(s.begin(), s.end(), [](int64_t x) { return x == 0; });
   }
 
-  // A thread's groups of W elements, one after the other.
+  // Writes the loop over a thread's groups of W elements.
   void groups() {
     addresses();
     body_ +=
@@ -99,7 +99,7 @@ class Writer {
     steps();
     body_ += "  }\n}\n";
   }
-  // What columns.cuh asks of a body: operands are fetched, rows later, computed, stored and added up.
+  // Writes the Body of columns.cuh: fetch() loads the operands, add() computes the steps, stores and sums.
   void columns() {
     addresses();
     const ColumnTiles& t = sums_->tiles;
@@ -148,7 +148,7 @@ class Writer {
     for (const Tensor& t : a_.out)
       out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
   }
-  // Operands at the W elements from `at` on. in: what holds them.
+  // Writes the loads of the operands' W elements from `at` on. in: prefix of the variables, as "l.".
   void loads(const std::string& in) {
     rows();
     for (size_t k = 0; k < a_.in.size(); ++k) {
@@ -173,7 +173,7 @@ class Writer {
     }
     store();
   }
-  // Where in the rows a group lies, for operands that do not advance with the result.
+  // Writes a group's position in the rows, for operands that are broadcast.
   void rows() {
     size_t first = loop_.extent.size();  // the outermost digit that is read
     bool column = false;

@@ -1,7 +1,7 @@
 // The source of a Fused node's kernel. A thread takes one element, or four neighbors, through all steps in registers.
 // The text is the same for all shapes that broadcast alike; extents, strides and addresses are arguments. NVRTC
 // compiles it on a device, the C++ compiler for the emulator's tests. With sums, a thread takes rows of its columns,
-// and columns.cuh adds up.
+// and columns.cuh sums them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace amp::cuda {
 
 struct FusedLaunch {
   GeneratedSource source;
-  std::vector<uint64_t> words;  // the arguments
+  std::vector<uint64_t> words;  // the kernel's arguments
   int64_t groups = 0;           // groups of one or four elements; a thread takes one
 };
 

@@ -1,4 +1,4 @@
-// Compiles generated kernels with NVRTC on threads of their own, caches the machine code in files and loads it into the
+// Compiles generated kernels with NVRTC on background threads, caches the machine code in files and loads it into the
 // driver at the first launch. Failures warn once, and launches then return false.
 #include "backend/cuda/runtime/compiler.h"
 

@@ -1,5 +1,5 @@
 // Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, cached in files, loaded. Without NVRTC
-// nothing is compiled, and one warning is printed.
+// compile() returns an empty kernel, and one warning is printed.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ class Compiler {
   // stream: a cudaStream_t. Compiled code is cached in `folder`; empty: no cache.
   Compiler(void* stream, const std::string& architecture, const std::string& folder);
   ~Compiler();
-  // Begins to compile on a thread of its own; the first launch waits for it.
+  // Starts to compile on a background thread. The first launch waits for it.
   GeneratedKernel compile(const GeneratedSource& source);
 
  private:

@@ -64,7 +64,7 @@ void try_plan(const std::function<void()>& attempt) {
     attempt();
   } catch (const Error& e) {
     if (e.id() != "E_OOM") throw;    // no memory for its workspace: the built-in kernels continue
-  } catch (const std::exception&) {  // the headers throw where they have no answer
+  } catch (const std::exception&) {  // cudnn-frontend throws for unsupported graphs
   }
   cudaGetLastError();  // clears the error of a failed attempt
 }

@@ -13,8 +13,8 @@ struct cudnnContext;
 
 namespace amp::cuda {
 
-// Device memory that grows, shared by all who ask: work on the stream is ordered. Those who asked before it grew, and
-// what was recorded with them, keep the one they have.
+// A growing buffer that all plans share, which is safe because work on the stream is ordered. Plans made before it
+// grew, and their recordings, keep the smaller buffer.
 class SharedMemory {
  public:
   DeviceMemory get(CudaDevice& device, int64_t bytes, const char* phase);
@@ -24,20 +24,20 @@ class SharedMemory {
   int64_t bytes_ = 0;
 };
 
-// The library is opened when it is first asked for something. Destroy it before the device's stream; plans may outlive
-// it, but not run.
+// cuDNN, opened at first use. Destroy it before the device's stream. Plans may outlive it, but must not run then.
 class Cudnn {
  public:
   explicit Cudnn(CudaDevice& device) : device_(device) {}
 
-  // "1.18.0": of the headers that describe graphs to it (cmake/cudnn_frontend.cmake); empty: built without them.
+  // Returns the version of cudnn-frontend's headers (cmake/cudnn_frontend.cmake), as "1.18.0". Empty: built without
+  // them.
   static std::string headers();
 
-  // False, with a warning once: it is not there.
+  // Returns false, with one warning, if the library is missing.
   bool open();
   std::shared_ptr<cudnnContext> handle() const { return handle_; }
   CudaDevice& device() const { return device_; }
-  // Shared by all plans.
+  // Returns workspace that all plans share.
   DeviceMemory workspace(int64_t bytes) { return workspace_.get(device_, bytes, "cuDNN's workspace"); }
 
  private:
@@ -47,12 +47,12 @@ class Cudnn {
   SharedMemory workspace_;
 };
 
-// Counts the plans of one kind that are compiled in a run. cuDNN needs up to a second for one, and batches of ever new
-// shapes would spend their time there: after `most` shapes, the built-in kernels compute the new ones.
+// Limits the plans of one kind that a run compiles. cuDNN needs up to a second per plan, which would dominate runs
+// whose batches have many shapes. After `most` shapes, new ones use the built-in kernels.
 class PlanBound {
  public:
   PlanBound(int most, const char* of) : most_(most), of_(of) {}
-  // Whether one more may be compiled; a warning once when none may.
+  // Returns whether one more plan may be compiled. Warns once if not.
   bool take();
 
  private:
@@ -60,17 +60,17 @@ class PlanBound {
   const char* of_;
 };
 
-// Calls `attempt`, which compiles a plan, and clears CUDA's error state. Errors of cuDNN's headers, and of a lack of
-// memory for the workspace, mean that there is no plan.
+// Calls `attempt`, which compiles a plan, and clears CUDA's error state. Errors of cuDNN's headers and a lack of memory
+// for the workspace are ignored: then there is no plan.
 void try_plan(const std::function<void()>& attempt);
 
-// The plans of one kind by what they compute, each compiled once. Library: LibraryConvolution or LibraryAttention.
+// A cache of the plans of one kind, each compiled once. Library: LibraryConvolution or LibraryAttention.
 template <class Library>
 class CudnnPlans {
  public:
   CudnnPlans(int most, const char* of) : bound_(most, of) {}
 
-  // make(): a compiled plan, or null. Null: there is none for this key, or no more may be compiled.
+  // Returns the plan of a key. make() compiles it or returns null. Null if there is no plan or no more may be compiled.
   template <class Make>
   std::shared_ptr<Library> find(const std::string& key, Make make) {
     const auto known = plans_.find(key);

@@ -31,7 +31,7 @@ std::shared_ptr<LibraryAttention> CudnnAttention::plan(const Attention&) { retur
 
 namespace {
 
-// Everything a plan depends on.
+// Returns a key with everything that a plan depends on.
 std::string key_of(const Attention& a) {
   const auto place = [](const HeadStrides& s) { return cat(s.batch, ',', s.token, ',', s.head); };
   std::string bias = "none";
@@ -51,7 +51,7 @@ class Plan final : public LibraryAttention {
         key_(std::move(key)),
         choices_(std::move(choices)) {}
 
-  // False: cuDNN has nothing for it.
+  // Returns false if cuDNN has no plan.
   bool choose(Cudnn& cudnn, SharedMemory& kept) {
     const int64_t bytes =
         what_.kept_scale == 0 ? 0 : what_.batch * what_.heads * what_.queries * what_.keys * size_of(what_.type);

@@ -1,5 +1,5 @@
-// Fused attention by cuDNN (backend/cuda/attention.h), described to it as graphs. A build that did not find
-// cudnn-frontend's headers has none of it (cmake/cudnn_frontend.cmake).
+// Fused attention by cuDNN (backend/cuda/attention.h), described as graphs. A build without cudnn-frontend's headers
+// has none (cmake/cudnn_frontend.cmake).
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace amp::cuda {
 
-// Destroy it before the Cudnn that it plans with; plans may outlive both, but not run.
+// Destroy it before the Cudnn that it plans with. Plans may outlive both, but must not run then.
 class CudnnAttention {
  public:
   static constexpr int kMostPlans = 32;  // in a run: 16 shapes, forward and gradient
 
-  // gpu: names the file that choices are kept in.
+  // gpu: part of the name of the file that stores choices.
   CudnnAttention(Cudnn& cudnn, const std::string& gpu);
 
-  // Null where cuDNN has nothing for it: no deterministic gradient within 1 GiB of workspace (shared by all plans), or
-  // bits of dropout that need more than that. Plans are shared by all who ask for the same. Runs nothing.
+  // Returns a compiled plan, without running it. Equal descriptions share one plan. Null if cuDNN has no deterministic
+  // plan within 1 GiB of workspace (shared by all plans), or if the dropout mask is larger than that.
   std::shared_ptr<LibraryAttention> plan(const Attention& what);
 
  private:
   Cudnn& cudnn_;
   std::shared_ptr<AutotuneCache> choices_;
-  SharedMemory kept_;  // bits of dropout
+  SharedMemory kept_;  // dropout masks
   CudnnPlans<LibraryAttention> plans_{kMostPlans, "attentions"};
 };
 

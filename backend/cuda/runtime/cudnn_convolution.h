@@ -18,8 +18,8 @@ class CudnnConvolution {
 
   CudnnConvolution(Cudnn& cudnn, bool tf32) : cudnn_(cudnn), tf32_(tf32) {}
 
-  // The plan that the library's heuristics put first. Null where cuDNN has no deterministic one within 512 MiB of
-  // workspace (shared by all plans). Plans are shared by all who ask for the same. Runs nothing.
+  // Returns the plan that the library's heuristics rank first, without running it. Equal descriptions share one plan.
+  // Null if cuDNN has no deterministic plan within 512 MiB of workspace (shared by all plans).
   std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
 
  private:

@@ -9,7 +9,7 @@
 namespace amp::cuda {
 
 std::string nvrtc_missing();  // why NVRTC is missing; empty if it is present
-// Returns machine code for an architecture ("sm_90"). Empty: it failed for the reason in `why`.
+// Returns machine code for an architecture ("sm_90"). Empty if it failed; `why` then has the reason.
 std::string compile_cubin(const GeneratedSource& source, const std::string& architecture, std::string& why);
 std::string nvrtc_version();  // "13.0"; empty without NVRTC
 

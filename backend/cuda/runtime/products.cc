@@ -220,14 +220,14 @@ cublasStatus_t Products::run(Plan& p, const cublasLtMatmulAlgo_t& algorithm, con
 // Times the candidates as in a recorded step and keeps the fastest. A product that adds to its result is timed on
 // scratch memory of the same size, filled with zeros.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
-  if (is_capturing(stream_)) return;  // while recording, the library's first choice is used until a run outside
+  if (is_capturing(stream_)) return;  // while recording, the library's first choice is used
   p.tuned = true;
   if (p.candidates.size() < 2) return;
   void* scratch = nullptr;
   if (p.g.beta != 0) {
     const size_t bytes = static_cast<size_t>(extent_of_c(p.g) * size_of(p.g.out));
     if (cudaMalloc(&scratch, bytes) != cudaSuccess) {
-      cudaGetLastError();  // no memory to spare: the library's first choice is used
+      cudaGetLastError();  // no memory for scratch: the library's first choice is used
       return;
     }
     amp::cuda::ensure(cudaMemsetAsync(scratch, 0, bytes, stream_), "clearing a product's scratch");

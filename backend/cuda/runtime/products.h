@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt: one plan a shape, tuned at first use. The bytes of the chosen algorithm are stored on
+// Matrix products by cuBLASLt: one plan per shape, tuned at first use. The bytes of the chosen algorithm are stored on
 // disk per GPU and library version, because its rank among the library's candidates may change.
 #pragma once
 

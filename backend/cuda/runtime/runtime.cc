@@ -1,4 +1,6 @@
-// The real CUDA device, and the plugin's one exported function.
+// The real CUDA device, and the plugin's one exported function. All work is enqueued on one stream; steps are recorded
+// as CUDA graphs and replayed. Libraries (cuBLASLt, cuDNN, NVRTC) can be switched off by PluginOptions; the project's
+// kernels then replace them.
 #include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 
@@ -45,7 +47,7 @@ int64_t profiled_step() {
 
 class GraphRecording final : public Recording {
  public:
-  // Takes the graph once it is executable.
+  // Takes ownership of the graph if it can be instantiated.
   GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream), graph_(graph) {
     ensure(cudaGraphInstantiate(&executable_, graph_, 0), "instantiating a CUDA graph");
   }
@@ -73,7 +75,7 @@ class StreamCapture final : public GraphCapture {
   std::unique_ptr<Recording> finish() override {
     ensure(cudaStreamEndCapture(stream_, &graph_), "recording a CUDA graph");
     auto recording = std::make_unique<GraphRecording>(stream_, graph_);
-    graph_ = nullptr;  // it is the recording's
+    graph_ = nullptr;  // owned by the recording
     return recording;
   }
   void abandon() override {
@@ -178,7 +180,7 @@ class RealDevice final : public CudaDevice {
     if (!graphs_) return nullptr;
     StreamCapture capture(stream_);
     std::unique_ptr<Recording> recording = record_if_possible(capture, work);
-    if (!recording) graphs_ = false;  // what is recorded stays so; nothing else is tried, step after step
+    if (!recording) graphs_ = false;  // earlier recordings stay valid; no further recordings are tried
     return recording;
   }
 
@@ -206,7 +208,7 @@ class RealDevice final : public CudaDevice {
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
-  // A library that is switched off stays null, and is not loaded where that is left to us.
+  // A library that is switched off stays null. cuDNN and NVRTC are then not loaded.
   void open_libraries(const PluginOptions& options) {
     const std::string gpu = properties_.name;
     if (options.libraries.cublaslt) products_ = std::make_unique<Products>(stream_, gpu, options.tf32);
@@ -227,7 +229,7 @@ class RealDevice final : public CudaDevice {
   std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
   int64_t opened_ = 0;
   int64_t steps_ = 0, profiled_step_ = profiled_step();
-  std::deque<cudaEvent_t> marks_;  // one behind each of the last steps
+  std::deque<cudaEvent_t> marks_;  // one event after each of the last steps
   DeviceMemory flag_read_;         // pinned
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
@@ -248,9 +250,9 @@ Device* open(const PluginOptions& options) {
 }
 
 PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
-// An allowance for kernels that CUDA loads at their first launch and for recordings; cuDNN's workspace for
-// convolutions, twice, since plans keep the smaller buffer that they were made with; and the bits of dropout for its
-// attention.
+// Returns an estimate of the memory that is allocated outside of the plan: an allowance for kernels that CUDA loads at
+// their first launch and for recordings, cuDNN's workspace for convolutions (twice, because plans keep the smaller
+// buffer that they were made with), and dropout masks for its attention.
 int64_t library_bytes(const Graph& g) {
   return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * CudnnConvolution::kMostWorkspace : 0) + kept_bytes(g);
 }
