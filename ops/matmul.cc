@@ -117,7 +117,7 @@ Kernel integer_matmul(const KernelArgs& args) {
   const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
   const MatMulProducts p(args);
   if (a.dtype != c.dtype || b.dtype != c.dtype || p.alpha != 1 || args.has(2))
-    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers takes two of one type, neither scaled nor with a bias");
+    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers requires two operands of one type, no scale and no bias");
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
   const int64_t ai = p.ta ? 1 : p.da.back(), ak = p.ta ? p.da.back() : 1;
   const int64_t bk = p.tb ? 1 : p.db.back(), bj = p.tb ? p.db.back() : 1;

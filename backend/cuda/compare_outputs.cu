@@ -33,7 +33,7 @@ struct CompareResults {
 
 OutputDifference compare_outputs(CudaDevice& d, const Tensor& first, const Tensor& second) {
   constexpr int64_t kBlocks = 64;
-  check(first.numel() == second.numel(), "results of different sizes are compared");
+  check(first.numel() == second.numel(), "compared results have different sizes");
   const DeviceMemory found = d.allocate(kBlocks * 8);
   CompareResults compare;
   compare.a = first;

@@ -30,7 +30,7 @@ inline std::unique_ptr<Recording> record_if_possible(GraphCapture& capture, cons
   } catch (const Error& e) {
     capture.abandon();
     std::cerr << "warning: W_GRAPH: launches cannot be recorded as a CUDA graph (" << e.what()
-              << "); they are made one by one, which costs small models time\n";
+              << "); kernels are launched one by one, which slows small models down\n";
     return nullptr;
   } catch (...) {
     capture.abandon();

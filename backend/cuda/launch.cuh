@@ -41,7 +41,7 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
   static_assert(sizeof(K) <= 4096, "a kernel's arguments are at most 4 KiB");
   if (g.blocks <= 0) return;
   [[maybe_unused]] constexpr bool cooperative = IsCooperative<K>::value;
-  check(g.threads <= MaxThreads<K>::value, "a block with more threads than its kernel says");
+  check(g.threads <= MaxThreads<K>::value, "a block has more threads than its kernel's max_threads");
 #ifdef __CUDACC__
   entry<K><<<static_cast<unsigned>(g.blocks), static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared),
              static_cast<cudaStream_t>(d.stream())>>>(kernel);

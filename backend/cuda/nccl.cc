@@ -76,10 +76,10 @@ NcclRanks::NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact
     sent_ = Tensor{sent_memory_.get(), g.as, g.arena.dims};
   }
   nccl::UniqueId id{};
-  if (contact_.rank == 0) ensure(api_.get_unique_id(&id), "naming the communicator");
+  if (contact_.rank == 0) ensure(api_.get_unique_id(&id), "creating the communicator's id");
   std::string bytes(id.bytes, sizeof id.bytes);
   contact_.from_first(bytes);
-  check(bytes.size() == sizeof id.bytes, "the first rank names a communicator");
+  check(bytes.size() == sizeof id.bytes, "the first rank sent no communicator id");
   bytes.copy(id.bytes, sizeof id.bytes);
   ensure(api_.comm_init_rank(&comm_, contact_.size, id, contact_.rank), "joining the ranks");
   watcher_ = std::thread([this] { watch(); });
@@ -109,7 +109,7 @@ void NcclRanks::ensure(int result, const char* doing) const {
   fail(Exit::distributed, comm_ ? "E_RANK_LOST" : "E_NCCL",
        cat("NCCL, ", doing, ", rank ", contact_.rank, " of ", contact_.size, ": ", api_.get_error_string(result),
            more && *more ? cat(" (", more, ")") : ""),
-       "NCCL_DEBUG=INFO tells more; every rank needs a GPU of its own");
+       "NCCL_DEBUG=INFO prints more; every rank needs a separate GPU");
 }
 
 void NcclRanks::sum_all(const std::vector<Tensor>& data) {

@@ -208,7 +208,7 @@ constexpr int64_t kSharedMemory = 99 << 10;  // per block, available from comput
 // launch() for kernels with more than 48 KiB of shared memory, which CUDA must be asked for.
 template <class K>
 void launch_large(CudaDevice& d, const Grid& g, const K& kernel) {
-  check(g.shared <= kSharedMemory, "a block with more shared memory than every GPU has");
+  check(g.shared <= kSharedMemory, "a block has more than kSharedMemory bytes of shared memory");
 #ifdef __CUDACC__
   if (g.shared > 48 << 10)
     cudaFuncSetAttribute(entry<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(g.shared));

@@ -89,7 +89,8 @@ struct DeviceWindow {
       const WindowAxis& a = window[i];
       const auto fits = [&](int64_t v) {
         if (v < 0 || v >= (int64_t{1} << 30))
-          fail(Exit::unsupported, "E_SHAPE", cat("a window's number is ", v, ": CUDA kernels take less than 2^30"));
+          fail(Exit::unsupported, "E_SHAPE",
+               cat("a window's size, stride or padding is ", v, ": CUDA kernels require less than 2^30"));
         return static_cast<int>(v);
       };
       fits(a.in + a.pad + a.pad_end + a.dilation + a.stride);

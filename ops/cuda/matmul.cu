@@ -68,7 +68,7 @@ Kernel integer_matmul(const KernelArgs& args) {
   const MatMulProducts p(args);
   const Tensor &a = args.in[0], &b = args.in[1], &y = args.out[0];
   if (a.dtype != y.dtype || b.dtype != y.dtype || p.alpha != 1 || args.has(2))
-    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers takes two of one type, neither scaled nor with a bias");
+    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers requires two operands of one type, no scale and no bias");
   const int64_t lda = p.da.back(), ldb = p.db.back(), size = p.shape.m * p.shape.n;
   IntegerProduct one{a, b, y, 0, 0, 0, p.shape.n, p.shape.k, lda, 1, ldb, 1};
   if (p.ta) std::swap(one.ai, one.ak);

@@ -97,7 +97,7 @@ class Emulated final : public EmulatedDevice {
   };
   void take(int64_t bytes) {
     if (memory_limit > 0 && *in_use_ + bytes > memory_limit)
-      fail(Exit::memory, "E_OOM", cat("the emulated device has no room for ", bytes, " bytes more"));
+      fail(Exit::memory, "E_OOM", cat("the emulated device has no memory for ", bytes, " more bytes"));
     *in_use_ += bytes;
   }
 

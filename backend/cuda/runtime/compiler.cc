@@ -19,8 +19,7 @@ namespace amp::cuda {
 static void warn_once(const std::string& why) {
   static std::once_flag once;
   std::call_once(once, [&] {
-    std::cerr << "warning: fused kernels are interpreted, which is slow: " << why
-              << " (`fusion` false does without them)\n";
+    std::cerr << "warning: fused kernels are interpreted, which is slow: " << why << " (`fusion` false avoids them)\n";
   });
 }
 
@@ -86,7 +85,7 @@ GeneratedKernel Compiler::compile(const GeneratedSource& source) {
   }
   return [e = entry(source), stream = static_cast<cudaStream_t>(stream_), expected = source.words](
              const Grid& g, const std::vector<uint64_t>& words) {
-    check(words.size() == expected, "a generated kernel with other arguments");
+    check(words.size() == expected, "a generated kernel has a different number of arguments");
     e->load();
     if (e->failed) return false;
     void* argument[] = {const_cast<uint64_t*>(words.data())};

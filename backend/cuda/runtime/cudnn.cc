@@ -34,7 +34,7 @@ bool Cudnn::open() {
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     handle_.reset();
-    std::cerr << "warning: W_LIBRARY: cuDNN does not open (" << cudnnGetErrorString(status)
+    std::cerr << "warning: W_LIBRARY: cuDNN cannot be opened (" << cudnnGetErrorString(status)
               << "); the built-in kernels are used instead\n";
   }
   return handle_ != nullptr;
@@ -55,7 +55,7 @@ bool PlanBound::take() {
   }
   if (taken_++ == most_)
     std::cerr << "warning: W_LIBRARY: cuDNN has compiled plans for " << most_ << ' ' << of_
-              << "; the built-in kernels compute those of further shapes\n";
+              << "; other shapes use the built-in kernels\n";
   return false;
 }
 

@@ -17,7 +17,8 @@ namespace {
   cudaGetLastError();  // clears the error, so that the next launch does not report it
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
-  fail(Exit::memory, "E_OOM", cat("the GPU has no room for ", bytes, " bytes more: ", free, " of ", total, " are free"),
+  fail(Exit::memory, "E_OOM",
+       cat("the GPU has no memory for ", bytes, " more bytes: ", free, " of ", total, " are free"),
        "use a smaller `batch_size` with `gradient_accumulation_steps`, or a smaller `max_seq_len`");
 }
 }  // namespace
@@ -26,7 +27,7 @@ void ensure(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   if (status == cudaErrorMemoryAllocation) out_of_memory(0);
   fail(Exit::memory, "E_CUDA", cat(what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"),
-       "the process must be started anew; `device` cpu goes without the GPU");
+       "the process must be restarted; `device` cpu does not use the GPU");
 }
 
 DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<MemoryUse> use) {
@@ -69,7 +70,7 @@ class DeviceArena final : public Arena {
     prop_.location.id = device;
     driver(granularity_of_(&granularity_, &prop_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "asking for the page size", 0);
     size_t free = 0, total = 0;
-    ensure(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+    ensure(cudaMemGetInfo(&free, &total), "reading the device's free memory");
     reserved_ = (total + granularity_ - 1) / granularity_ * granularity_;
     CUdeviceptr base = 0;
     driver(reserve_(&base, reserved_, 0, 0, 0), "reserving address space", static_cast<int64_t>(reserved_));

@@ -94,7 +94,7 @@ class RealDevice final : public CudaDevice {
       : ordinal_(ordinal), graphs_(options.graphs), tf32_(options.tf32) {
     const cudaError_t status = cudaSetDevice(ordinal);
     if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
-    ensure(cudaGetDeviceProperties(&properties_, ordinal), "asking for the device's properties");
+    ensure(cudaGetDeviceProperties(&properties_, ordinal), "reading the device's properties");
     if (properties_.major < 8)
       unavailable(cat(properties_.name, " has compute capability ", properties_.major, '.', properties_.minor,
                       ", at least 8.0 is needed"));
@@ -186,7 +186,7 @@ class RealDevice final : public CudaDevice {
 
   PluginMemory memory() const {
     size_t free = 0, total = 0;
-    ensure(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+    ensure(cudaMemGetInfo(&free, &total), "reading the device's free memory");
     return {static_cast<int64_t>(total), static_cast<int64_t>(free), opened_, use_->peak()};
   }
 
@@ -243,9 +243,9 @@ Device* open(const PluginOptions& options) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
-  if (count == 0) unavailable("the driver sees none");
+  if (count == 0) unavailable("the driver reports none");
   if (options.ordinal < 0 || options.ordinal >= count)
-    unavailable(cat("there is no device ", options.ordinal, ", the driver sees ", count));
+    unavailable(cat("there is no device ", options.ordinal, ", the driver reports ", count));
   return new RealDevice(options.ordinal, options);
 }
 
