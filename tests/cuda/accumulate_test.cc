@@ -18,7 +18,7 @@ using namespace amp::test;
 
 namespace {
 
-// Largest difference of start + plain and got, in units of the largest element of all that was added.
+// Returns the largest difference between start + plain and got, relative to the largest element of start and plain.
 double excess(const HostTensor& got, const HostTensor& start, const HostTensor& plain) {
   const std::vector<double> x = got.to_doubles(), s = start.to_doubles(), p = plain.to_doubles();
   double difference = 0;
@@ -29,7 +29,7 @@ double excess(const HostTensor& got, const HostTensor& start, const HostTensor& 
   return difference / std::max({largest(s), largest(p), 1e-30});
 }
 
-// Runs every node of the operator's cases that stores fp32, both ways. Returns how many.
+// Runs every node of the operator's cases with fp32 outputs, both ways. Returns the number of nodes.
 size_t check_sums(Device& d, const std::string& op, DType type) {
   size_t nodes = 0;
   const OpSpec& spec = op_specs().at(op);
@@ -57,7 +57,7 @@ size_t check_sums(Device& d, const std::string& op, DType type) {
                                .cast(x.dtype));
         inputs.push_back(g.add_input(cat("in", inputs.size()), x.dtype, x.dims));
       }
-      std::vector<HostTensor> before;  // what is added to; nothing where the operator only writes
+      std::vector<HostTensor> before;  // values that are added to; 0 for outputs that are overwritten
       for (const ValueId v : node.out) {
         const bool sums = static_cast<int64_t>(outputs.size()) >= node.attrs.i(kFirstSum, 0);
         outputs.emplace_back(DType::f32, run.graph().value(v).dims);

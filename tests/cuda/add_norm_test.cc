@@ -42,8 +42,8 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
     backward += node.op->name == "AddNormGrad" && node.attrs.f("ratio", 0) == 0.2;
   }
   CHECK(forward == 4);
-  CHECK(backward >= 3);  // not where the last layer's input is cut to its first token: ops/passes/bubble_slices.h
-  // What the emulated device trained above: gradients that meet in who reads them.
+  CHECK(backward >= 3);  // the last layer's input may be only its first token (ops/passes/bubble_slices.h)
+  // The emulated device trained this graph above: sums of two gradients are computed by their readers.
   const Graph merged = merge_norm_sums(together);
   int met = 0;
   for (int32_t n = 0; n < merged.n_nodes(); ++n) {
@@ -53,7 +53,7 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
   CHECK(met >= 3);
 }
 
-// In 16 bits AddNorm adds a branch's bias, in fp32, and its gradient is a sum of columns beside the norm's own.
+// With 16-bit branches, AddNorm adds a branch's bias in fp32. The bias's gradient is one more column sum.
 TEST_CASE("sums of norms and of their branches' biases are one node", "[cuda]") {
   const Golden g(test_data() + "/zoo/bert_cls_sdpa_dyn18");
   SessionOptions o;
@@ -66,12 +66,12 @@ TEST_CASE("sums of norms and of their branches' biases are one node", "[cuda]") 
     sums += node.op->name == "AddNormGradSums" && node.attrs.has("summed");
     left += node.op->name == "LayerNormGradWeights";
   }
-  CHECK(sums >= 2);  // of whole sequences; behind the last attention there are too few rows for sums by columns
-  CHECK(left == 0);  // the embeddings' norm has no branch, and sums of its own
+  CHECK(sums >= 2);  // whole sequences only; after the last attention there are too few rows
+  CHECK(left == 0);  // the embeddings' norm has no branch but its own sums
 }
 
-// Rows of lengths that a warp holds in 3, 6 or 8 groups of four a thread, and longer ones, in the types of a plan whose
-// residual stream is fp32: kernels of their own.
+// Rows that a warp keeps as 3, 6 or 8 groups of four per thread, and longer rows, in the types of a plan with an fp32
+// residual stream. Each combination has a separate kernel.
 TEST_CASE("sums and norms with 16-bit branches are the CPU's at every length", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t n : {12, 300, 768, 1000, 1024, 2048, 771}) {
@@ -90,7 +90,7 @@ TEST_CASE("sums and norms with 16-bit branches are the CPU's at every length", "
   }
 }
 
-// The training above, in bf16 with dropout too, went through this.
+// The training above (bf16, dropout) also used this pass.
 TEST_CASE("norms that residual sums alone read are computed again", "[cuda]") {
   const Golden g(test_data() + "/zoo/bert_cls_sdpa_dyn18");
   SessionOptions o;
@@ -105,11 +105,11 @@ TEST_CASE("norms that residual sums alone read are computed again", "[cuda]") {
     renewed += node.in.size() > 6;
     CHECK((node.attrs.i("y", 1) == 0 ? node.out.size() == 4 : node.out.size() >= 4));
   }
-  CHECK(unstored >= 2);  // the last layer's input is read by a Slice
+  CHECK(unstored >= 2);  // not the last layer's input, which a Slice reads
   CHECK(renewed == unstored);
 }
 
-// Two norms in a row, the first stored and not.
+// Two norms in sequence; the first result is stored or recomputed.
 TEST_CASE("a residual that is renewed has the bits of one that was stored", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t n : {12, 384, 768, 771, 2048}) {
@@ -143,10 +143,10 @@ struct SumsCase {
   int64_t rows, n;
   DType low;
   double ratio;
-  int64_t summed;  // a result; -1: none
+  int64_t summed;  // number of a result; -1: none
 };
 
-// AddNormGradSums on the device, beside AddNormGrad, LayerNormGradWeights and ReduceSum of what they give out.
+// Compares AddNormGradSums with AddNormGrad, LayerNormGradWeights and ReduceSum on the device.
 void check_sums(cuda::EmulatedDevice& device, const SumsCase& c) {
   INFO(c.rows << " x " << c.n << ' ' << name_of(c.low) << " ratio " << c.ratio << " summed " << c.summed);
   const Dims dims{c.rows, c.n};
@@ -169,7 +169,7 @@ void check_sums(cuda::EmulatedDevice& device, const SumsCase& c) {
   REQUIRE(got.size() == results + (c.summed >= 0 ? 3 : 2));
   for (size_t i = 0; i < results; ++i) CHECK(same_bits(got[i], apart[i]));
 
-  HostTensor dy = HostTensor::zeros(DType::f32, dims);  // what a separate node would have added
+  HostTensor dy = HostTensor::zeros(DType::f32, dims);  // the sum that a separate Add computes
   for (int64_t i = 0; i < dy.numel(); ++i) dy.as_mutable<float>()[i] = in[4].as<float>()[i] + in[7].as<float>()[i];
   const std::vector<HostTensor> of_norm{in[0], in[2], in[3], dy};
   const std::vector<HostTensor> weights =
@@ -181,13 +181,13 @@ void check_sums(cuda::EmulatedDevice& device, const SumsCase& c) {
     const Attrs axes{{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
     CHECK(same_bits(got[results + 2], OnDevice(device, "ReduceSum", of, axes, DType::f32).run(of)[0]));
   }
-  // again: counters are zero behind every run
+  // A second run works, because every run resets the counters to zero.
   CHECK(same_bits(both.run(in)[results], weights[0]));
 }
 
 }  // namespace
 
-// Chunks of one class and of all, a last chunk that is short, several rows a warp, rows that no warp holds.
+// Chunks of one class and of all classes, a short last chunk, several rows per warp, and rows too long for a warp.
 TEST_CASE("sums taken with a norm's gradient are the bits of separate sums", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t rows : {1, 16, 17, 63, 64, 300, 4099}) {

@@ -1,3 +1,5 @@
+// Runs the nodes of an operator case on a device and on the CPU, on the same inputs, and compares the outputs. Memory
+// of the emulated device is guarded (guarded.h), so accesses outside of tensors fail the test.
 #include "tests/cuda/against_cpu.h"
 
 #include <algorithm>
@@ -22,8 +24,8 @@ cuda::EmulatedDevice& device() {
 
 namespace {
 
-// Largest distance of two tensors in units of what rounding may do: a 16-bit step, or `tolerance` of the largest
-// element.
+// Returns the largest difference of two tensors in units of the allowed rounding: a 16-bit step, or `tolerance` times
+// the largest element.
 double off_by(const HostTensor& got, const HostTensor& want, double tolerance, double floor) {
   const std::vector<double> x = got.to_doubles(), y = want.to_doubles();
   const double scale = std::max({largest(y), floor, 1e-30});
@@ -31,7 +33,7 @@ double off_by(const HostTensor& got, const HostTensor& want, double tolerance, d
   for (size_t i = 0; i < x.size(); ++i) {
     if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
     double step = tolerance * scale;
-    if (!is_float(got.dtype())) step = 0.5;  // integers are equal
+    if (!is_float(got.dtype())) step = 0.5;  // integers must be equal
     if (got.dtype() == DType::f16) step += std::max(std::abs(y[i]) * 0x1p-10, 0x1p-24);
     if (got.dtype() == DType::bf16) step += std::abs(y[i]) * 0x1p-7;
     const double d = std::abs(x[i] - y[i]) / step;
@@ -77,7 +79,7 @@ std::vector<HostTensor> run_on_device(Device& d, const Graph& g, const Node& nod
   std::vector<HostTensor> out;
   for (const Tensor& t : a.out) out.push_back(d.read(t));
   for (size_t i = 0; i < in.size(); ++i) {
-    if (in[i]) CHECK(same_bits(d.read(a.in[i]), in[i]));  // a kernel leaves its inputs alone
+    if (in[i]) CHECK(same_bits(d.read(a.in[i]), in[i]));  // kernels must not change their inputs
   }
   for (const Guarded& m : guarded) m.check();
   return out;
@@ -130,7 +132,7 @@ size_t agree_with_cpu(Device& d, const std::string& op, const OpCase& c, DType t
       INFO("output " << i << " " << to_string(want[i].dims()));
       if (node.op->effect == Effect::random) CHECK(same_bits(got[i], want[i]));
       const double inner = spec.inner_steps * (type == DType::f16 ? 0x1p-10 : type == DType::bf16 ? 0x1p-7 : 0);
-      // What rounding took from output 1 depends on its last bit (tests/cuda/masked_attention_test.cc reads it).
+      // Output 2 is the rounding error of output 1 and depends on its last bit. masked_attention_test.cc tests it.
       const bool rounding = node.op->name == "FusedAttention" && i == 2;
       if (!rounding) {
         const double off = off_by(got[i], want[i], std::max(4 * spec.fp32_tolerance, inner), spec.fp32_floor);

@@ -1,5 +1,5 @@
-// A library of attention is asked for causal masks, lengths and dropout by the project's bits. Masks that do not have
-// the form that their shape suggests are its bias, or are computed by the project's kernels.
+// An attention library is used with causal masks, lengths and dropout with the project's bits. Masks that do not have
+// the form that their shape suggests become the library's bias, or the project's kernels are used.
 #include <catch2/catch_all.hpp>
 
 #include "tests/cuda/fake_attention.h"
@@ -16,10 +16,10 @@ constexpr int64_t kBatch = 2, kTokens = 9;
 struct Hide {
   const char* name;
   DType type;
-  double fill;  // added, or put in place of a score that a boolean mask hides
+  double fill;  // added to a masked score; replaces it for a boolean mask
 };
 
-// mask[b, 0, i, j] for dims (B, 1, Q, K): whether key j is seen.
+// mask[b, 0, i, j] for dims (B, 1, Q, K): whether query i attends to key j.
 HostTensor mask_of(const Hide& h, const Dims& dims, const std::function<bool(int64_t, int64_t, int64_t)>& sees) {
   HostTensor m = HostTensor::zeros(DType::f32, dims);
   const bool boolean = h.type == DType::boolean;
@@ -31,7 +31,7 @@ HostTensor mask_of(const Hide& h, const Dims& dims, const std::function<bool(int
   return m.cast(h.type);
 }
 
-// Operands of self attention, then of its gradient.
+// A guarded attention node with the operands of self attention or of its gradient.
 struct Asked : BehindGuard {
   explicit Asked(bool backward_) : backward(backward_) {
     for (uint64_t i = 0; i < 3; ++i) in[i] = draw({kBatch, kTokens, 2, 16}, i + 1, DType::f16);
@@ -88,7 +88,7 @@ TEST_CASE("a library of attention gets causal masks and lengths as such", "[cuda
         CHECK(g.fake->what.lengths == f.lengths);
         CHECK(g.fake->what.bias.empty());
         CHECK(g.off(node) < kNear);
-        CHECK(g.fake->runs == 5);  // compared, three times timed, and for the result
+        CHECK(g.fake->runs == 5);  // once to compare, three times to measure, once for the result
         CHECK(g.off(node) < kNear);
         CHECK(g.fake->runs == 6);
         CHECK(g.warnings.str().empty());
@@ -149,7 +149,7 @@ TEST_CASE("a later mask of another form is computed by the built-in kernels", "[
     g.set_mask(right);
     OnDevice node = g.node();
     CHECK(g.off(node) < kNear);
-    g.fake->error = 0.5;  // to see whose result it is
+    g.fake->error = 0.5;  // marks the library's results
     CHECK(g.off(node) > 0.1);
     for (const HostTensor& other : {left, bias, none}) {
       g.set_mask(other);
@@ -192,14 +192,14 @@ TEST_CASE("a library of attention drops what the project's bits drop", "[cuda]")
         OnDevice node = g.node();
         CHECK(g.fake->what.kept_scale == 1 / 0.75);
         CHECK(g.off(node) < kNear);
-        CHECK(g.fake->memory == true);  // it agreed
+        CHECK(g.fake->memory == true);  // the library was accepted
         CHECK(g.off(node) < kNear);
         CHECK(g.fake->runs == 6);
         CHECK(g.warnings.str().empty());
       }
     }
   }
-  // Keys in fours: one Philox block each.
+  // The keys are a multiple of four: one Philox block per four keys.
   Asked g(false);
   for (HostTensor& t : g.qkv) t = draw({kBatch, 8, 2, 16}, 1, DType::f16);
   g.attrs.set("ratio", 0.25);

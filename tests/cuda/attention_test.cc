@@ -57,7 +57,7 @@ OpCase sequences(OpCase c, std::vector<double> offsets, int64_t longest) {
 }
 Attrs dropping(double ratio, int64_t rows) { return {{"ratio", ratio}, {"site", int64_t{3}}, {"rows", rows}}; }
 
-// Kernels of the last node run, by the names of their types.
+// Returns the type names of the kernels that the last node launched.
 std::string launched() {
   std::string all;
   for (const cuda::Event& e : device().events()) all += e.what + ' ';
@@ -87,12 +87,12 @@ std::vector<OpCase> over_many_tiles() {
 
 std::vector<OpCase> with_dropout() {
   return {
-      attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // keys in fours
-      attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // not
-      attention({4, 1, 66, 68, 16, 16}, dropping(0.3, 2)),   // two entries a sample
+      attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // keys are a multiple of four
+      attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // keys are not
+      attention({4, 1, 66, 68, 16, 16}, dropping(0.3, 2)),   // two batch entries per sample
       attention({1, 4, 33, 68, 16, 16}, dropping(0.3, 3)),   // samples that end within a row
       attention({2, 1, 33, 68, 16, 16}, dropping(0.3, 5)),   // rows that do not divide
-      sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 66, 140}, 76),  // in fours
+      sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 66, 140}, 76),  // multiples of four
       sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 67, 140}, 75),
   };
 }
@@ -123,7 +123,7 @@ TEST_CASE("fused attention on the GPU is the CPU's", "[gpu]") {
 }
 
 TEST_CASE("fused attention on CUDA drops what Dropout drops", "[cuda]") {
-  // Values are the identity matrix: y is what is left of p; upstream gradients too: dv is its transpose.
+  // The values are the identity matrix, so y is p after dropout. So is the upstream gradient: dv is p transposed.
   const auto identity = [](int64_t batch, int64_t tokens, int64_t heads) {
     HostTensor t = HostTensor::zeros(DType::f32, {batch, tokens, heads, 64});
     for (int64_t b = 0; b < batch; ++b) {
@@ -279,7 +279,7 @@ TEST_CASE("a query that sees nothing gives NaN or zeros on CUDA, as asked", "[cu
         CHECK((zeros ? y[5 * 16 + h] == 0 : std::isnan(y[5 * 16 + h])));
         CHECK(std::isfinite(y[6 * 16 + h]));
       }
-      // A row of NaN hands nothing on where no gradient arrives.
+      // A row of NaN must not change gradients if its upstream gradient is 0.
       std::vector<double> upstream = draw(dims, 4, t).to_doubles();
       if (!zeros) std::fill_n(upstream.begin() + 5 * 16, 16, 0.0);
       const HostTensor dy = HostTensor::of<double>(dims, upstream).cast(t);

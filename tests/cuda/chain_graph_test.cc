@@ -33,7 +33,7 @@ struct Model {
   int weights = 0;
 };
 
-// The shapes of what is moved, in the order of the graph.
+// Returns the shapes of the transposed tensors, in the order of the graph.
 std::vector<Dims> moved(const Graph& g) {
   std::vector<Dims> out;
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -88,7 +88,7 @@ TEST_CASE("a model's own moves next to a chain are none", "[cuda][channels_last]
                 back = m.b.transpose(m.b.reshape(m.b.op("Softmax", {rows}, {{"axis", int64_t{1}}}), {2, 6, 6, 8}),
                                      {0, 3, 1, 2});
   const Graph g = m.chained(m.b.op("Tanh", {m.conv(m.conv(back, 8), 8)}));
-  // The image, four weights, the output.
+  // The image, four weights and the output are transposed.
   CHECK(moved(g).size() == 6);
   CHECK(g.value(nodes(g, "Softmax")[0]->in[0]).dims == Dims{72, 8});
 }
@@ -99,8 +99,8 @@ TEST_CASE("operands that broadcast and Dropout belong to a chain", "[cuda][chann
   y = m.b.op("Add", {y, m.input("bias", {8, 1, 1})});
   y = m.b.op("Dropout", {y}, {{"ratio", 0.5}, {"site", int64_t{1}}, {"rows", int64_t{2}}});
   const Graph g = m.chained(m.b.op("Relu", {m.conv(y, 8)}));
-  CHECK(moved(g).size() == 4);  // x, two weights, the output: the bias lies as it did
+  CHECK(moved(g).size() == 4);  // x, two weights, the output; the bias needs no transpose
   CHECK(all_last(g, "Dropout"));
   CHECK(g.value(nodes(g, "Add")[0]->in[1]).dims == Dims{1, 1, 1, 8});
-  CHECK(nodes(fuse_elementwise(g), "Dropout").size() == 1);  // generated kernels draw its bits in another order
+  CHECK(nodes(fuse_elementwise(g), "Dropout").size() == 1);  // not fused: generated kernels number its bits differently
 }

@@ -26,8 +26,7 @@ double distance(const HostTensor& a, const HostTensor& b) {
   return sum / static_cast<double>(a.numel());
 }
 
-// Nodes by operator and whether their channels lie last. Those of one place are left out: they are the same in both
-// layouts.
+// Counts the nodes of an operator by layout. Nodes with one spatial position are skipped: both layouts are equal.
 int64_t count(const Graph& g, const std::string& op, bool last) {
   int64_t n = 0;
   for (int32_t i = 0; i < g.n_nodes(); ++i) {
@@ -41,7 +40,7 @@ int64_t count(const Graph& g, const std::string& op, bool last) {
 
 }  // namespace
 
-// As with TF32, but computed in fp32: the very kernels of the chains against numbers of PyTorch's.
+// Regions form as with TF32, but products are fp32, so results can be compared with PyTorch's.
 TEST_CASE("models whose chains have channels last agree with PyTorch", "[cuda][channels_last]") {
   const auto device = cuda::make_emulated_device();
   device->chains_fp32 = true;
@@ -54,7 +53,7 @@ TEST_CASE("models whose chains have channels last agree with PyTorch", "[cuda][c
   }
 }
 
-// What the order of sums changes is less than what 16 bits round.
+// The different order of sums changes less than rounding to 16 bits.
 TEST_CASE("in 16 bits a chain trains as its nodes would alone, within the type's rounding", "[cuda][channels_last]") {
   const auto chained = cuda::make_emulated_device(), alone = cuda::make_emulated_device();
   alone->chains = false;
@@ -84,7 +83,7 @@ TEST_CASE("a chain has its convolutions, norms and pools in one layout", "[cuda]
       CHECK(count(chained, op, true) == count(*planned, op, false));
     }
     CHECK(count(chained, "Conv", true) > 1);
-    // Nothing of it in fp32, which needs no tensor cores.
+    // There is no region in fp32, which does not use tensor cores.
     const auto wide = planned_graph(golden(name), DType::f32);
     CHECK(count(chain_channels_last(*wide, false, cpu_evaluator()), "Conv", true) == 0);
   }

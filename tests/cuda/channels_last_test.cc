@@ -35,7 +35,7 @@ ChannelsLastForm form_of(const Case& c) {
   return *form;
 }
 
-// The results of the node with channels last, beside `want`: of the node with channels first.
+// Compares the node in channels-last layout with `want`, the results in channels-first layout.
 void check_against(const Case& c, const std::vector<HostTensor>& want, std::optional<DType> stored, double tolerance) {
   const auto device = cuda::make_emulated_device();
   const ChannelsLastForm form = form_of(c);
@@ -56,7 +56,7 @@ void check_against(const Case& c, const std::vector<HostTensor>& want, std::opti
 void check_cpu(const Case& c, std::optional<DType> stored, double tolerance) {
   check_against(c, on_cpu(c.op, c.in, c.attrs), stored, tolerance);
 }
-// Nothing is added up in another order: the same bits as on the device with channels first.
+// For nodes with an unchanged order of sums: the bits equal those of the device's channels-first kernels.
 void check_bits(const Case& c) {
   const auto device = cuda::make_emulated_device();
   OnDevice node(*device, c.op, c.in, c.attrs, std::nullopt);
@@ -82,7 +82,7 @@ const Window kWindows[] = {{{5, 6, 9, 8}, {8, 6, 3, 3}, {5, 8, 5, 8}, {2, 1}, {1
 
 }  // namespace
 
-// The tolerances are those of the same operators with channels first (convolution_test.cc): sums are fp32 in both.
+// The tolerances are those of channels-first layout (convolution_test.cc), because sums are fp32 in both.
 TEST_CASE("CUDA convolutions with channels last are the CPU's", "[cuda][channels_last]") {
   for (const Window& s : kWindows) {
     for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
@@ -168,7 +168,7 @@ TEST_CASE("elements that are moved or computed one by one are the same with chan
 }
 
 TEST_CASE("the bits of Dropout do not depend on the layout", "[cuda][channels_last]") {
-  const int64_t rows = GENERATE(1, 3, 9);  // samples may be cut otherwise than images
+  const int64_t rows = GENERATE(1, 3, 9);  // dropout's samples may differ from images
   for (const DType type : {DType::f32, DType::bf16}) {
     check_bits({"Dropout", {draw({3, 6, 5, 7}, 1, type)}, {{"ratio", 0.4}, {"site", int64_t{7}}, {"rows", rows}}});
   }

@@ -92,7 +92,7 @@ TEST_CASE("a limit on columns is kept", "[cuda]") {
 
 namespace {
 
-// A library that is the CPU's kernels, with a fault to order. It stores its results in the operands' type.
+// A fake library that calls the CPU's kernels and can add an error. It stores its results in the operands' type.
 struct FakeLibrary final : cuda::LibraryConvolution {
   cuda::Convolution what;
   Shapes shapes;
@@ -144,7 +144,7 @@ struct BehindGuard {
       return fake;
     };
   }
-  // Warnings are caught while the node runs only: Catch2 moves std::cerr around assertions itself.
+  // std::cerr is redirected only while the node runs, because Catch2 redirects it around assertions.
   HostTensor run(OnDevice& n, const std::vector<HostTensor>& with) {
     std::streambuf* const before = std::cerr.rdbuf(warnings.rdbuf());
     HostTensor out = n.run(with)[0];
@@ -160,8 +160,8 @@ TEST_CASE("a library of convolutions is used once it has agreed", "[cuda]") {
   BehindGuard g;
   OnDevice node = g.node();
   CHECK(worst(g.run(node, g.in), g.want) < 2e-6);
-  CHECK(g.runs == 2);   // to be compared, and for the result
-  g.fake->error = 0.5;  // to see whose result it is
+  CHECK(g.runs == 2);   // once to compare, once for the result
+  g.fake->error = 0.5;  // marks the library's results
   CHECK(worst(g.run(node, g.in), g.want) > 0.01);
   CHECK(g.runs == 3);
   CHECK(g.warnings.str().empty());
@@ -230,14 +230,14 @@ TEST_CASE("a program is not recorded while a library had nothing to prove itself
   const HostTensor zeros = HostTensor::zeros(DType::f32, g.shapes.x);
   for (int i = 0; i < 3; ++i) run(zeros);
   CHECK(records() == 0);
-  run(g.in[0]);  // proved here
+  run(g.in[0]);  // the library is validated here
   CHECK(records() == 0);
   const int runs = g.runs;
   run(g.in[0]);
   CHECK(records() == 1);
   CHECK(g.runs == runs + 1);
 
-  Program always_zero(graph, o);  // is recorded all the same, after a while
+  Program always_zero(graph, o);  // is recorded nevertheless, after more runs
   always_zero.set_input("w", g.in[1]);
   for (int i = 0; i < 20; ++i) {
     always_zero.set_input("x", zeros);
@@ -264,7 +264,7 @@ struct WeightGradient : BehindGuard {
 
 }  // namespace
 
-// 16 bits of a sum of fp32 are off by half a unit in the last place: 2^-11 of it in fp16, 2^-8 in bf16.
+// Rounding an fp32 sum to 16 bits has an error of half a unit in the last place: relative 2^-11 in fp16, 2^-8 in bf16.
 TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]") {
   for (const DType type : {DType::f16, DType::bf16}) {
     INFO(name_of(type));
@@ -277,7 +277,7 @@ TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]")
     const HostTensor rounded = g.exact.cast(type).cast(DType::f32);
     CHECK(worst(have, rounded) < 2 * (type == DType::f16 ? 4.9e-4 : 3.9e-3));
     const std::vector<double> v = have.to_doubles();
-    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // nothing but 16-bit numbers: the library's
+    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // 16-bit numbers: it is the library's
   }
 }
 
@@ -303,5 +303,5 @@ TEST_CASE("a weight gradient that fp16 cannot hold says nothing of a library", "
   CHECK(g.runs == 1);
   const WeightGradient usual(DType::f16);
   g.run(node, {usual.x, usual.dy});
-  CHECK(g.runs == 3);  // compared, and used
+  CHECK(g.runs == 3);  // once to compare, twice used
 }

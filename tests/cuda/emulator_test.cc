@@ -107,7 +107,7 @@ TEST_CASE("launches are listed", "[cuda]") {
   for_each(*device, 100000, [](int64_t) {});
   REQUIRE(device->events().size() == 1);
   CHECK(device->events()[0].kind == Event::launch);
-  CHECK(device->events()[0].blocks == 64);  // 16 for each of its 4 multiprocessors
+  CHECK(device->events()[0].blocks == 64);  // 16 per multiprocessor, of which it has 4
   CHECK(device->events()[0].threads == 256);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("an emulated arena that grows is where its base says", "[cuda]") {
   const auto device = make_emulated_device();
   const auto arena = device->make_arena();
   arena->require(1000);
-  const int64_t bytes = int64_t{16} << 20;  // beyond the host arena's first block
+  const int64_t bytes = int64_t{16} << 20;  // more than the host arena's first block
   arena->require(bytes);
   device->fill(arena->base(), 1, bytes);
   CHECK(static_cast<const char*>(arena->base())[bytes - 1] == 1);

@@ -15,9 +15,9 @@ namespace amp::test {
 class FakeAttention final : public WithClock<cuda::LibraryAttention> {
  public:
   cuda::Attention what;
-  double error = 0;  // added to a result: dq's, or y
+  double error = 0;  // added to a result: dq or y
   bool refuses = false, waits = true;
-  std::vector<uint16_t> bits;  // of dropout
+  std::vector<uint16_t> bits;  // the dropout mask that was passed
 
   bool may_wait() const override { return waits; }
   void* kept() override {
@@ -48,7 +48,7 @@ class FakeAttention final : public WithClock<cuda::LibraryAttention> {
   bool sees(const cuda::AttentionOperands& o, int64_t b, int64_t i, int64_t j) const {
     return (!what.causal || j <= i) && (!what.lengths || j < o.key_lengths[b]);
   }
-  // The factor of a weight.
+  // Returns dropout's factor of a weight.
   double kept(const cuda::AttentionOperands& o, int64_t b, int64_t n, int64_t i, int64_t j) const {
     if (what.kept_scale == 0) return 1;
     return get(o.kept, ((b * what.heads + n) * what.queries + i) * what.keys + j) * what.kept_scale;
@@ -97,7 +97,7 @@ class FakeAttention final : public WithClock<cuda::LibraryAttention> {
     }
     if (!what.backward) return;
     for (int64_t j = 0; j < K; ++j) {
-      if (what.lengths && j >= o.key_lengths[b]) continue;  // left as it was
+      if (what.lengths && j >= o.key_lengths[b]) continue;  // padded keys stay unchanged
       for (int64_t h = 0; h < H; ++h) put(o.dk, at(what.k, j) + h, dk[static_cast<size_t>(j * H + h)]);
       for (int64_t h = 0; h < V; ++h) put(o.dv, at(what.v, j) + h, dv[static_cast<size_t>(j * V + h)]);
     }
@@ -131,7 +131,7 @@ struct BehindGuard {
     op = "FusedAttentionGrad";
   }
   OnDevice node() { return OnDevice(*device, op, in, attrs, DType::f32); }
-  // Warnings are caught while the node runs only: Catch2 moves std::cerr around assertions itself.
+  // std::cerr is redirected only while the node runs, because Catch2 redirects it around assertions.
   std::vector<HostTensor> run(OnDevice& n, const std::vector<HostTensor>& with) {
     std::streambuf* const before = std::cerr.rdbuf(warnings.rdbuf());
     std::vector<HostTensor> out = n.run(with);
@@ -142,7 +142,7 @@ struct BehindGuard {
     const std::vector<HostTensor> want = on_cpu(op, in, attrs);
     double d = 0;
     for (size_t i = 0; i < want.size(); ++i) {
-      if (i == 2 && op == std::string("FusedAttention")) continue;  // what rounding of output 1 lost
+      if (i == 2 && op == std::string("FusedAttention")) continue;  // the rounding error of output 1
       d = std::max(d, worst(got[i], want[i]));
     }
     return d;

@@ -70,7 +70,7 @@ TEST_CASE("models train to the same bits when fused", "[cuda][fuse]") {
              compiling = cuda::make_emulated_device();
   static HostCompiler compiler;
   if (HostCompiler::present()) compiling->compiler = [&](const cuda::GeneratedSource& s) { return compiler(s); };
-  interpreting->chains = compiling->chains = false;  // sums over channels and taps have another order there
+  interpreting->chains = compiling->chains = false;  // regions sum channels and taps in a different order
   for (const auto& entry : zoo_entries()) {
     DYNAMIC_SECTION(entry.filename().string()) {
       const Golden g(entry);
@@ -128,6 +128,6 @@ TEST_CASE("files of machine code are whole or not there", "[cuda][fuse][nvrtc]")
   CHECK(cuda::read_cubin(path) == code);
   std::fstream(path, std::ios::in | std::ios::out).seekp(100).put('y');
   CHECK(cuda::read_cubin(path).empty());
-  CHECK(std::distance(std::filesystem::directory_iterator(folder / "sub"), {}) == 1);  // nothing half written is left
+  CHECK(std::distance(std::filesystem::directory_iterator(folder / "sub"), {}) == 1);  // no temporary file is left
 }
 #endif

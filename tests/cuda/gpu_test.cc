@@ -33,7 +33,7 @@ TEST_CASE("the plugin has every kernel", "[plugin]") {
 TEST_CASE("a machine without a GPU is told why", "[plugin]") {
   const PluginApi& plugin = plugin_or_skip();
   PluginOptions absent;
-  absent.ordinal = 1 << 20;  // no machine has so many
+  absent.ordinal = 1 << 20;  // more devices than any machine has
   try {
     delete plugin.open(absent);
     FAIL("opened a device that is not there");
@@ -74,8 +74,8 @@ TEST_CASE("the program without a GPU: --device cuda ends with 2, auto computes o
   fs::remove(out);
 }
 
-// tools/gpu_check.py runs each operator in a process of its own: an illegal access of one spoils the device for the
-// rest of its process.
+// tools/gpu_check.py runs each operator in a separate process: after an illegal access, a process cannot use the
+// device.
 TEST_CASE("names of the operators", "[.operators]") {
   for (const auto& [op, spec] : op_specs()) std::puts(op.c_str());
 }
@@ -128,7 +128,7 @@ TEST_CASE("GPU: the same bits in every run and without CUDA graphs", "[gpu]") {
 TEST_CASE("GPU: memory comes back", "[gpu]") {
   const std::shared_ptr<Device> device = gpu_or_skip();
   const Golden g(zoo_entries().front());
-  trained(g, *device, DType::f32, 3);  // what a device keeps, as the flag of its index checks, stays
+  trained(g, *device, DType::f32, 3);  // state of the device, as the flag of its index checks, is allocated here
   const int64_t before = device->memory_in_use();
   trained(g, *device, DType::f32, 3);
   CHECK(device->memory_in_use() == before);

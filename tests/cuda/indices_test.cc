@@ -15,7 +15,7 @@ using namespace amp::test;
 
 namespace {
 
-// ids (3) plus one, by which rows of x (4, 2) are gathered.
+// Gathers rows of x (4, 2) by ids (3) plus one.
 std::shared_ptr<Graph> shifted_gather() {
   auto g = std::make_shared<Graph>();
   Builder b(*g, cpu_evaluator());
@@ -71,7 +71,7 @@ TEST_CASE("a computed index out of range ends the run when something is read", "
     CHECK(e.exit == Exit::data);
     CHECK(e.id == "E_DATA_TOKEN_RANGE");
     CHECK_THAT(e.fact, Catch::Matchers::StartsWith(text));
-    CHECK(with({0, 2, -2}) == right);  // what was told is told once
+    CHECK(with({0, 2, -2}) == right);  // an error is reported only once
   }
 }
 

@@ -1,5 +1,5 @@
-// The guard of an attention library: its requests, when the library is accepted, when it is rejected, and when it is
-// slower than the own kernel.
+// The guard of an attention library: its requests, and when the library is accepted, rejected, or dropped because it is
+// slower than the project's kernels.
 #include <catch2/catch_all.hpp>
 #include <functional>
 
@@ -30,7 +30,7 @@ TEST_CASE("a library of attention is used once it has agreed and is faster", "[c
       INFO("layout " << layout << ", backward " << backward);
       OnDevice node = g.node();
       CHECK(g.off(g.run(node, g.in)) < kNear);
-      CHECK(g.fake->runs == 5);  // compared, three times timed, and for the result
+      CHECK(g.fake->runs == 5);  // once to compare, three times to measure, once for the result
       CHECK(g.fake->timed == 2);
       CHECK(g.fake->memory == true);
       g.fake->error = 0.5;  // to see whose result it is
@@ -101,7 +101,7 @@ TEST_CASE("where there is no room to compare, attention goes on without its libr
   g.device->memory_limit = g.device->memory_in_use() + 64;
   CHECK(g.off(g.run(node, g.in)) < kNear);
   CHECK(g.fake->runs == 0);
-  g.device->memory_limit = 0;  // room again: the next run finds out
+  g.device->memory_limit = 0;  // the next run has memory for the comparison
   CHECK(g.off(g.run(node, g.in)) < kNear);
   CHECK(g.fake->memory == true);
   CHECK(g.warnings.str().empty());
@@ -116,7 +116,7 @@ TEST_CASE("what is known of one attention holds for all with its key", "[cuda]")
     CHECK(g.off(g.run(first, g.in)) < kNear);
     const int runs = g.fake->runs, timed = g.fake->timed;
     CHECK(g.off(g.run(second, g.in)) < kNear);
-    CHECK(g.fake->runs == runs + (error == 0 ? 1 : 0));  // at once its result, or not asked
+    CHECK(g.fake->runs == runs + (error == 0 ? 1 : 0));  // used at once, or not called
     CHECK(g.fake->timed == timed);
   }
 }
@@ -170,7 +170,7 @@ TEST_CASE("where a mask hides all keys of a row, the built-in kernels compute wh
       };
       INFO("backward " << backward << ", boolean " << boolean);
       CHECK(off(true) < kNear);
-      CHECK(g.fake->runs == 0);  // such a row proves nothing
+      CHECK(g.fake->runs == 0);  // such a row cannot validate the library
       CHECK(off(false) < kNear);
       CHECK(g.fake->memory == true);
       g.fake->error = 0.5;  // to see whose result it is

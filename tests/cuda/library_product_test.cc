@@ -15,7 +15,7 @@ using namespace amp::test;
 
 namespace {
 
-// A library that adds up in plain loops, with a fault to order. It knows fp32.
+// A fake library that sums in plain loops and can add an error. It supports fp32 only.
 struct FakeProduct final : WithClock<cuda::LibraryProduct> {
   cuda::EpilogueProduct what;
   double error = 0, extra_error = 0;
@@ -68,7 +68,7 @@ struct Outcome {
   std::vector<cuda::EpilogueProduct> asked;
 };
 
-// The node three times.
+// Runs the node three times.
 Outcome run_thrice(const Setting& s, const std::vector<HostTensor>& in) {
   Outcome o;
   const auto device = cuda::make_emulated_device();
@@ -85,7 +85,7 @@ Outcome run_thrice(const Setting& s, const std::vector<HostTensor>& in) {
   std::ostringstream said;
   OnDevice node(*device, "MatMulBiasGrad", in, {{"transA", int64_t{1}}, {"transB", int64_t{0}}, {"of", s.of}},
                 DType::f32);
-  for (int i = 0; i < 3; ++i) {  // caught while the node runs only: Catch2 moves std::cerr around assertions itself
+  for (int i = 0; i < 3; ++i) {  // redirected only here, because Catch2 redirects std::cerr around assertions
     std::streambuf* const before = std::cerr.rdbuf(said.rdbuf());
     o.results.push_back(node.run(in));
     std::cerr.rdbuf(before);
@@ -109,7 +109,7 @@ TEST_CASE("a library's product with sums is used once it agrees", "[cuda]") {
     for (const auto& r : o.results) {
       for (size_t i = 0; i < 2; ++i) {
         CHECK(worst(r[i], want[i]) < 1e-6);
-        CHECK(same_bits(r[i], o.results[0][i]));  // the first, proving run too
+        CHECK(same_bits(r[i], o.results[0][i]));  // also in the first, validating run
       }
     }
   }
@@ -173,13 +173,13 @@ TEST_CASE("accumulating, a library's product adds once", "[cuda]") {
   CHECK(runs == 3);
 }
 
-// Behind a guard as MatMulBiasGrad+= asks for it: c += a b, extra = sums, by loops that add what they compute.
+// A guarded product as in MatMulBiasGrad+=: c += a b, extra = sums. The project's kernel is a plain loop.
 struct Accumulating {
   std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
   std::shared_ptr<FakeProduct> fake = std::make_shared<FakeProduct>();
   int runs = 0;
   std::vector<float> a{1, 2, 3, 4}, b{5, 6, 7, 8}, c{100, 200, 300, 400}, sums{0, 0};
-  static constexpr float kOwn = 1.00001f;  // to see whose result it is: within what rounding may do
+  static constexpr float kOwn = 1.00001f;  // marks the project's result, within the tolerance
   std::vector<float> want(float factor) const {
     return {100 + factor * 19, 200 + factor * 22, 300 + factor * 43, 400 + factor * 50};
   }

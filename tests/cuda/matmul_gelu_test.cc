@@ -29,7 +29,7 @@ const char* const kBlock = R"(
   output y
   output loss)";
 
-// gelu and its gradient in fp32, times a fault.
+// A fake library: GELU and its gradient in fp32, multiplied by an error factor.
 struct FakeGelu final : WithClock<cuda::LibraryProduct> {
   cuda::EpilogueProduct what;
   double factor = 1;
@@ -75,7 +75,7 @@ TEST_CASE("a product and its GELU become one node and compute the same bits", "[
   const Interpreted a = interpret(g, inputs, params), b = interpret(f, inputs, params);
   for (const auto& [name, t] : a.outputs) CHECK(same_bits(t, b.outputs.at(name)));
   for (const auto& [slot, t] : a.param_grads) CHECK(same_bits(t, b.param_grads.at(slot)));
-  // The erf form stays, and so does a product's gradient that others read.
+  // The erf form is not fused, nor is a product's gradient with other readers.
   CHECK(ops_of(fuse_gelu(CoreText("input x 2 4\nparam W 4 4\nh = MatMul(x, W)\ny = Gelu(h)\noutput y").graph)) ==
         "MatMul Gelu");
 }

@@ -1,5 +1,5 @@
-// The memory estimate equals the memory that a Session allocates on the emulated device; and the advice if it does not
-// fit.
+// The memory estimate equals the memory that a Session allocates on the emulated device. Also tests the hint if a model
+// does not fit.
 #include "trainer/compile/memory_estimate.h"
 
 #include <catch2/catch_all.hpp>
@@ -97,7 +97,7 @@ TEST_CASE("phases find room in the order in which they are allocated", "[cuda]")
 
 namespace {
 
-// Weights, a training program and an update, on a device with so much memory; what it says when it is too little.
+// Allocates weights, a training Program and an update on a device with this much memory. Returns the error's text.
 std::string with_memory(const Golden& g, int64_t limit) {
   const auto device = cuda::make_emulated_device();
   device->memory_limit = limit;

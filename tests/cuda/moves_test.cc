@@ -53,7 +53,7 @@ std::vector<HostTensor> in_order(const std::string& op, const std::vector<HostTe
   return out;
 }
 
-// Threads run forwards and backwards: the result is the same.
+// Runs a node twice, the second time with threads in reverse order, and checks that the bits are equal.
 std::vector<HostTensor> on_device(const std::string& op, const std::vector<HostTensor>& in, const Attrs& attrs,
                                   const Outputs& outputs) {
   const std::vector<HostTensor> out = in_order(op, in, attrs, outputs);
@@ -64,7 +64,7 @@ std::vector<HostTensor> on_device(const std::string& op, const std::vector<HostT
   return out;
 }
 
-// Bytes of the device's result are the CPU's.
+// Checks that the device's result has the CPU's bytes.
 void check_same(const std::string& op, const std::vector<HostTensor>& in, const Attrs& attrs, const Outputs& outputs) {
   const std::vector<HostTensor> want = evaluate_node(core_op(op), in, attrs, outputs),
                                 got = on_device(op, in, attrs, outputs);
@@ -198,7 +198,8 @@ TEST_CASE("gathers of every element size and between types", "[cuda]") {
 
 namespace {
 
-// k rows of `inner` for n places; halves whose sums fp32 holds: the order of additions does not matter.
+// Scatters k rows of `inner` elements to n places. The elements are multiples of 1/2 whose sums are exact in fp32, so
+// the order of additions does not matter.
 void check_rows(int64_t outer, int64_t k, int64_t n, int64_t inner, std::mt19937_64& rng) {
   INFO(outer << " times " << k << " rows of " << inner << " among " << n);
   const HostTensor dy = ints({outer, k, inner}, -8, 8, DType::f32, rng);
@@ -208,7 +209,7 @@ void check_rows(int64_t outer, int64_t k, int64_t n, int64_t inner, std::mt19937
   const Attrs a{{"outer", outer}, {"n", n}, {"inner", inner}, {"dims", dims}};
   for (const DType index : {DType::i64, DType::i32})
     check_same("ScatterRows", {dy, HostTensor::of<int64_t>({k}, at).cast(index)}, a, {{DType::f32, dims}});
-  // Those out of range are dropped, as if their rows were 0.
+  // Rows with an index out of range are dropped, as if they were 0.
   HostTensor zeroed = dy.cast(DType::f32);
   for (int64_t i = 0; i < k; i += 4) {
     at[static_cast<size_t>(i)] = i % 8 ? n + i : -n - 1 - i;
@@ -224,7 +225,7 @@ void check_rows(int64_t outer, int64_t k, int64_t n, int64_t inner, std::mt19937
 
 }  // namespace
 
-// Tables of one and two rows are summed by columns; rows are sorted at once or, where they are many, in runs.
+// Tables of one and two rows are summed by columns. Few rows are sorted in one launch, many in merged runs.
 TEST_CASE("many rows meet in one, and rows go nowhere", "[cuda]") {
   std::mt19937_64 rng(10);
   for (const int64_t outer : {1, 2}) {
@@ -254,10 +255,10 @@ TEST_CASE("scattered elements meet in short and long lines", "[cuda]") {
                  {{"axis", int64_t{1}}, {"reduction", reduction}}, {{DType::i64, y}});
     }
   }
-  const HostTensor few = ints({2, 3}, -2, 1, DType::i64, rng);  // they meet: products of small integers are exact
+  const HostTensor few = ints({2, 3}, -2, 1, DType::i64, rng);  // equal indices: products of small integers are exact
   check_same("ScatterElements", {ints({2, 2}, 1, 3, DType::f32, rng), few, ints({2, 3}, -3, 3, DType::f32, rng)},
              {{"axis", int64_t{1}}, {"reduction", int64_t{1}}}, {{DType::f32, {2, 2}}});
-  // The last of the rows that meet stays.
+  // Among rows with equal indices the last one stays.
   check_same(
       "ScatterNDRows",
       {ints({6, 5}, 0, 9, DType::f32, rng), ints({400}, 0, 5, DType::i64, rng), ints({400, 5}, 0, 99, DType::f32, rng)},

@@ -20,7 +20,7 @@ using namespace amp::test;
 
 namespace {
 
-// The fake, for as long as this lives.
+// Makes the fake NCCL the library during its lifetime.
 class Fake {
  public:
   Fake() : library_(dlopen(FAKE_NCCL, RTLD_NOW)) {
@@ -49,7 +49,7 @@ class Fake {
 
 std::unique_ptr<Device> emulated() { return cuda::make_emulated_device(); }
 
-// What one rank sums, on an emulated device of its own.
+// Sums x over the ranks on a separate emulated device. Returns the sum.
 std::vector<float> sum_on(Communicator& rank, std::vector<float> x) {
   const std::unique_ptr<Device> device = emulated();
   const std::unique_ptr<DeviceRanks> ranks = join_devices(*device, rank);
@@ -82,7 +82,7 @@ TEST_CASE("K GPUs of B samples train like one of K B", "[nccl]") {
   const std::vector<Replica> cpu = job.run(1, 8);
   job.device = emulated;
   const std::vector<Replica> one = job.run(1, 8);
-  REQUIRE(fake.calls().empty());  // one rank needs nobody
+  REQUIRE(fake.calls().empty());  // one rank does not communicate
   CHECK(furthest(one[0].losses, cpu[0].losses) <= 1e-5);
   for (const int size : {2, 4}) {
     INFO(size << " ranks");
@@ -107,7 +107,7 @@ TEST_CASE("gradients are sent in 16 bits by GPUs as by the CPU's ranks", "[nccl]
   const std::vector<Replica> ranks = job.run(2, 8);
   require_equal(ranks);
   CHECK(ranks[0].params != cpu[0].params);
-  // Of two ranks the sum has one rounding, here and there; gradients differ by fp32's.
+  // A sum over two ranks is rounded once on both devices. Gradients differ by fp32 rounding.
   CHECK(furthest(ranks[0].losses, sent[0].losses) <= 2e-3);
   CHECK(furthest(ranks[0].params[0], sent[0].params[0]) <= 1e-6);
   if (job.config.grad_reduce_dtype == DType::f16) require_skipped_together(job);
@@ -231,7 +231,7 @@ TEST_CASE("synchronized batch normalization sees the rows of all GPUs", "[nccl]"
   CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
 }
 
-// Gradients, loss sums and statistics are one group of sums a step, whatever the number of micro-batches.
+// Gradients, loss sums and statistics are one group of sums per step, for any number of micro-batches.
 TEST_CASE("a step has one group of sums", "[nccl]") {
   const Fake fake;
   const TempDir folder;
@@ -249,7 +249,7 @@ TEST_CASE("a step has one group of sums", "[nccl]") {
 TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
   const Fake fake;
   std::thread later;
-  const auto release_later = [&](int code) {  // a rank that waits for one that does not come
+  const auto release_later = [&](int code) {  // releases a rank that waits for a missing rank
     later = std::thread([&fake, code] {
       std::this_thread::sleep_for(std::chrono::milliseconds(900));
       fake.release(code);
@@ -280,7 +280,7 @@ TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
         [&] {
           on_ranks(2, [&](Communicator& rank) {
             if (rank.is_root()) {
-              sum_on(rank, {1, 2});  // the other one does not come
+              sum_on(rank, {1, 2});  // the other rank does not call sum()
               return;
             }
             const std::unique_ptr<Device> device = emulated();

@@ -12,7 +12,7 @@ using namespace amp::cuda;
 
 namespace {
 
-// A vector of n numbers of one type, at most 1 in magnitude.
+// Returns n numbers of one type, at most 1 in magnitude.
 std::vector<char> numbers(DType type, int64_t n, int seed) {
   std::vector<float> values(static_cast<size_t>(n));
   for (size_t i = 0; i < values.size(); ++i)
@@ -41,7 +41,7 @@ void require_same(Gemm g) {
   std::vector<float> x(static_cast<size_t>(g.batch * size_c)), y(x.size());
   convert(g.out, expected.data(), DType::f32, x.data(), g.batch * size_c);
   convert(g.out, got.data(), DType::f32, y.data(), g.batch * size_c);
-  // Both sum in the order of k; the emulated one scales and adds in fp64, which is a rounding of the result's type.
+  // Both sum in the order of k. The emulated one scales and adds in fp64: the difference is one rounding of the result.
   const float allowed = g.out == DType::f32 ? 1e-6F : g.out == DType::f16 ? 2e-3F : 2e-2F;
   for (size_t i = 0; i < x.size(); ++i) {
     INFO(i);

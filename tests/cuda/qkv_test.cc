@@ -34,7 +34,7 @@ TEST_CASE("gradients of parts have the bits of the whole, cut", "[cuda][qkv]") {
   const auto device = cuda::make_emulated_device();
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const int64_t of : {1, 0}) {
-      // dY (rows, 3 * 8) beside x (rows, 5)
+      // x (rows, 5) and dY (rows, 3 * 8)
       std::vector<HostTensor> in{draw({70, 5}, 1, type), draw({70, 24}, 2, type)};
       if (of == 0) std::swap(in[0], in[1]);
       Attrs attrs{{"transA", int64_t{1}}, {"transB", int64_t{0}}, {"of", of}};
@@ -58,7 +58,7 @@ TEST_CASE("gradients of parts have the bits of the whole, cut", "[cuda][qkv]") {
   }
 }
 
-// Where the arena's order is the model's: weight, bias, weight, bias, ...
+// The arena has the model's order: weight, bias, weight, bias, ...
 TEST_CASE("gradients of parts at one stride are one launch, those at others are not", "[cuda][qkv]") {
   const auto device = cuda::make_emulated_device();
   constexpr int64_t kRows = 20, kFrom = 5, kPart = 8, kStride = kFrom * kPart + kPart;

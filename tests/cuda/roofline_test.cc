@@ -12,7 +12,7 @@ using namespace amp;
 
 namespace {
 
-// What it was when it was counted; less is better.
+// The counts when this test was written; less is better.
 constexpr int64_t kNodes = 305, kMegabytes = 8950;
 
 DeviceDescription described(const char* file) {
@@ -32,8 +32,8 @@ double flops(const StepWork& w) {
   return n;
 }
 
-// Per layer and micro-batch: what PyTorch's counter would say, products and attention alone; but behind the last
-// layer's attention the first token of each row alone is computed (ops/passes/bubble_slices.h).
+// Operations per micro-batch as PyTorch's FlopCounterMode counts them: products and attention. After the last layer's
+// attention only the first token of each row is computed (ops/passes/bubble_slices.h).
 double expected_flops(const BertConfig& c, int64_t batch, int64_t length) {
   const double tokens = static_cast<double>(batch * length), h = static_cast<double>(c.hidden),
                wide = static_cast<double>(c.intermediate), rows = static_cast<double>(batch);
@@ -52,13 +52,13 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   CHECK(flops(w) == Catch::Approx(expected_flops(r.model, r.batch, r.length)).epsilon(1e-3));
   for (const cuda::Work& x : w.micro) {
     INFO(x.op << ' ' << x.shape);
-    CHECK((x.products == 0 || x.products == x.flops));  // what is launched is what is counted
+    CHECK((x.products == 0 || x.products == x.flops));  // launched products equal the counted operations
   }
   CHECK(count(w, "FusedAttention") == 12);
   CHECK(count(w, "FusedAttentionGrad") == 12);
   CHECK(count(w, "AddNorm") + count(w, "LayerNorm") == 25);
-  // Others are done by who stores or loads, and weights of q, k and v lie side by side.
-  CHECK(count(w, "Cast") <= 2);  // of [batch, classes] and of the first tokens
+  // Other casts are part of the kernels that store or load. The weights of q, k and v are adjacent.
+  CHECK(count(w, "Cast") <= 2);  // the logits and the first tokens
   CHECK(count(w, "Concat") == 0);
   int64_t update_bytes = 0;
   for (const cuda::Work& x : w.update) update_bytes += x.bytes;
@@ -67,8 +67,8 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   const DeviceDescription h200 = described("h200.json");
   int64_t bytes = 0;
   for (const cuda::Work& x : w.micro) bytes += x.bytes;
-  // Attention writes the rounding error of each row's log-sum-exp forward and reads it backward (fp32): that is beside
-  // the bound, which was set before it was stored.
+  // Forward attention stores the rounding error of each row's log-sum-exp (fp32), backward reads it. The bound does not
+  // include it, because the bound is older.
   const int64_t rounding = 2 * r.model.layers * r.batch * r.model.heads * r.length * 4;
   CHECK((bytes - rounding) / 1000000 <= kMegabytes);
   CHECK(totals(w.micro, h200).size() <= 40);
@@ -79,7 +79,7 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   CHECK(seconds <= 5.85e-3);
 }
 
-// The bits are drawn inside attention. (In this graph insert_dropout() finds attention's place alone.)
+// The bits are drawn inside attention. (In this graph insert_dropout() finds only the attention.)
 TEST_CASE("dropout of attention adds no launch to a BERT-base step", "[cuda][roofline]") {
   StepRequest r;
   r.dropout = 0.1;

@@ -12,15 +12,15 @@ using namespace amp::cuda;
 
 namespace {
 
-constexpr int kStride = 24;  // of rows in shared memory: 48 bytes
+constexpr int kStride = 24;  // distance of rows in shared memory: 48 bytes
 
-// c = a b and d = (a b) b for 16x16 matrices, every warp the same.
+// c = a b and d = (a b) b for 16x16 matrices; all warps compute the same.
 template <DType type>
 struct Products {
   static constexpr bool cooperative = true;
   const uint16_t *a, *b;
   float *c, *d;
-  bool transposed;  // b is stored so
+  bool transposed;  // b is stored transposed
   DEV void operator()() const {
     uint16_t* const sa = shared_memory<uint16_t>();
     uint16_t* const sb = sa + 16 * kStride;
@@ -79,7 +79,7 @@ void check_products(bool transposed, int threads) {
   }
 }
 
-// Reads what it copied, having waited for one group too few or not.
+// Reads its copied data, after it has waited for all groups or for one too few.
 struct Late {
   static constexpr bool cooperative = true;
   const float* x;

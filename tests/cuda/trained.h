@@ -5,17 +5,17 @@
 
 namespace amp::test {
 
-// Folders of models with PyTorch's answers, in tests/data/zoo.
+// Returns the folders of models with PyTorch's results, in tests/data/zoo.
 std::vector<std::filesystem::path> zoo_entries();
 
-// The parameters after `steps` steps of AdamW in a plan that computes everything in `low` (f32: no plan), dynamic loss
-// scale.
+// Returns the parameters after `steps` steps of AdamW with dynamic loss scale. The plan computes everything in `low`
+// (f32: no plan).
 HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool fusion = true);
 
-// The graph of a training micro-batch under the same plan, nothing fused.
+// Returns the unfused graph of a training micro-batch under the same plan.
 std::shared_ptr<const Graph> planned_graph(const Golden& g, DType low);
 
-// Makes the Program of a training micro-batch under the same plan; runs nothing.
+// Makes the Program of a training micro-batch under the same plan, without running it.
 void prepare_training(const Golden& g, Device& device, DType low);
 
 }  // namespace amp::test

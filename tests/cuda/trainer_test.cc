@@ -30,7 +30,7 @@ struct Folder : TempDir {
 struct Run {
   Run(Device& device, int64_t steps) : golden(test_data("zoo/bert_cls_sdpa_dyn18")) {
     SourceGraph& g = golden.model.graph;
-    SourceValue unread;  // no gradient reaches it: prepare() lays the arenas out anew
+    SourceValue unread;  // has no gradient, so prepare() changes the arenas
     unread.name = "unread";
     unread.kind = SourceKind::parameter;
     unread.trainable = true;
@@ -94,7 +94,7 @@ struct Run {
   HostTensor ema;
 };
 
-// Rules and what goes around them, by a few of each kind.
+// Combines rules with other options, a few of each kind.
 void choose_optimizer(OptimizerConfig& o, const std::string& rule) {
   o.rule = rule;
   o.settings = rule_settings(rule, {});
@@ -177,7 +177,7 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
     const size_t replays =
         static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(),
                                           [](const cuda::Event& e) { return e.kind == cuda::Event::replay; }));
-    CHECK(replays >= 2);  // micro-batches and the update are one launch each from the second time on
+    CHECK(replays >= 2);  // micro-batches and the update are replayed from the second time on
   }
   for (int64_t step = 0; step < 12; ++step) CHECK(engine.take(false)->step == step);
 }

@@ -7,7 +7,7 @@ using namespace amp;
 
 namespace {
 
-// Whose moves change a layout: of the weights' copies and their gradients, and of images.
+// Copies that change a layout: the weights' copies, their gradients, and images.
 struct Moves {
   int64_t nodes = 0, bytes = 0;
 };
@@ -27,8 +27,8 @@ TEST_CASE("a U-Net step of 256 x 256 moves no layout inside its chain", "[cuda][
   const UnetRequest r;  // bf16
   const Moves chained = moves_of(step_work(r));
 
-  // At the border: the images, once, and every weight of more than one tap, there in 16 bits and its gradient back in
-  // fp32. The logits leave as the loss wants them: with their classes last.
+  // Transposes at the border: the images once, every weight of more than one tap in 16 bits, and its gradient in fp32.
+  // The logits need none, because the loss reads them with the classes last.
   const SourceGraph source = unet_graph(r.model);
   int64_t nodes = 1, bytes = 2 * 2 * r.batch * r.model.channels * r.side * r.side;
   for (const SourceValue& v : source.values) {

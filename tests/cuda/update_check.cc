@@ -1,3 +1,5 @@
+// Runs the same random gradients through the device's update and the CPU's optimizer, loss scaler and schedule, and
+// compares scalars, weights, moments, averages and 16-bit copies after every step.
 #include "tests/cuda/update_check.h"
 
 #include <algorithm>
@@ -156,7 +158,7 @@ std::vector<UpdateSetting> update_settings() {
 
 namespace {
 
-// Every element is within allowed(what is wanted). The largest deviation is noted as `name`.
+// Checks that every element differs by at most allowed(wanted). Notes the largest deviation as `name`.
 template <class F>
 void same(const std::string& name, const float* got, const float* want, int64_t n, const F& allowed) {
   double worst = 0;
@@ -180,9 +182,9 @@ void same(const std::string& name, const HostTensor& got, const std::vector<floa
        [](double y) { return 2e-6 * (1 + std::abs(y)); });
 }
 
-// State that is not laid out like the parameters, and the device's made the CPU's: where a moment in 8 bits lies in the
-// middle of two codes, its last bit, and so how a compiler contracts products, decides which one it is; steps that
-// follow would go apart.
+// Compares state whose layout differs from the parameters', then overwrites the device's with the CPU's. If an 8-bit
+// moment is halfway between two codes, its last bit decides, which depends on how the compiler contracts products.
+// Later steps would diverge.
 void compare_own_state(Device& device, DeviceUpdate& update, LaidOut<float>& optimizer) {
   const auto own = update.own_state();
   const auto want_own = optimizer.own_state();
@@ -349,7 +351,7 @@ void check_update(Device& device, const UpdateSetting& s) {
     const HostTensor got = device.read(*span);
     for (const Chunk& c : layout.chunks()) {
       const HostTensor want = state.at(std::string(name) + '/' + c.name);
-      // A sum of steps may cancel (rmsprop's buffer): what is left carries the rounding of its largest terms.
+      // A sum of steps may cancel (rmsprop's buffer). The remainder then has the rounding error of its largest terms.
       double largest = 0;
       for (int64_t i = 0; i < c.numel; ++i)
         largest = std::max(largest, std::abs(static_cast<double>(want.as<float>()[i])));

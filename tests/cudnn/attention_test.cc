@@ -28,7 +28,7 @@ void require_plans(const std::string& model, const StepWork& work) {
   }
 }
 
-// One layer: the others ask for the same.
+// A model of one layer: the others have the same attention.
 StepRequest bert(int64_t hidden, int64_t heads, int64_t batch, int64_t length, DType low) {
   StepRequest r;
   r.model.layers = 1;
@@ -58,7 +58,7 @@ TEST_CASE("cuDNN plans the attentions of masked BERT for an H100", "[cudnn]") {
   StepRequest masked = bert(768, 12, 32, 128, DType::bf16);
   masked.model.mask = true;
   const StepWork work = step_work(masked);
-  REQUIRE(work.attentions.size() == 4);  // by lengths, and by bias where a mask is none; forward and gradient
+  REQUIRE(work.attentions.size() == 4);  // with lengths, and with a bias for other masks; forward and gradient
   CHECK(work.attentions[0].lengths);
   CHECK(work.attentions[1].bias == Dims{32, 1, 1, 128});
   require_plans("BERT-base with padding", work);

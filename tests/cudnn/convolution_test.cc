@@ -18,7 +18,7 @@ using cuda::ConvolutionKind;
 
 namespace {
 
-// Every convolution of a model, as a chain with its channels last asks for it and as it is asked for alone.
+// Checks the plans of every convolution of a model, as in its NHWC region and as a separate node.
 void require_plans(const std::string& model, const StepWork& work, std::set<std::string>& seen) {
   INFO(model);
   for (const Convolution& asked : work.convolutions) {
@@ -106,7 +106,7 @@ TEST_CASE("cuDNN plans a weight gradient in 16 bits that sums in fp32", "[cudnn]
 
 TEST_CASE("cuDNN plans convolutions with odd windows, groups and biases for an H100", "[cudnn]") {
   skip_without_described_devices();
-  const WindowAxis same{32, 16, 3, 2, 1, 0, 1};       // SAME_UPPER: padded at the end alone
+  const WindowAxis same{32, 16, 3, 2, 1, 0, 1};       // SAME_UPPER: padded only at the end
   const WindowAxis left_over{32, 15, 3, 2, 1, 0, 0};  // the last column is not read
   const WindowAxis dilated{40, 36, 3, 1, 2, 0, 0}, line{1, 1, 1, 1, 1, 0, 0};
   for (const DType type : kTypes) {

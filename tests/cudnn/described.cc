@@ -12,8 +12,8 @@
 #include "backend/cuda/runtime/cudnn_convolution_graph.h"
 #include "tests/support.h"
 
-// The frontend's own checks of an attention ask the CUDA runtime, whatever device was described. These functions answer
-// instead of libcudart's; `major` is what the checks read.
+// cudnn-frontend's checks of an attention query the CUDA runtime, even for a described device. These functions replace
+// libcudart's. The checks read `major`.
 extern "C" cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
@@ -47,7 +47,7 @@ static std::string refusal(const cuda::PlanLimits& limits, const std::function<v
     describe(g);
     fe::error_t e = cuda::find_plans(g, nullptr, limits);
     if (!e.is_good()) return e.get_message().empty() ? "refused" : e.get_message();
-  } catch (const std::exception& e) {  // the headers throw where they are at a loss
+  } catch (const std::exception& e) {  // cudnn-frontend throws for unsupported graphs
     return e.what();
   }
   return {};

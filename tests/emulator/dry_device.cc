@@ -1,3 +1,5 @@
+// The dry device records the work of a step without computing it. Memory is an address without storage. Kernels of
+// nodes are replaced by notes with the bytes and operations of backend/node_work.h. Its libraries accept every request.
 #include "tests/emulator/dry_device.h"
 
 #include <cstring>
@@ -20,7 +22,7 @@ class DryArena final : public Arena {
   void grow(int64_t) override {}
 };
 
-// A library that takes whatever it is offered.
+// A library that accepts every product.
 class DryProduct final : public LibraryProduct {
  public:
   static constexpr const char* kKey = "dry";
@@ -40,7 +42,7 @@ class DryProduct final : public LibraryProduct {
   std::function<void()> note_;
 };
 
-// The same of convolutions.
+// A library that accepts every convolution.
 class DryConvolution final : public LibraryConvolution {
  public:
   explicit DryConvolution(std::function<void()> note) : note_(std::move(note)) {}
@@ -94,7 +96,7 @@ class Dry final : public DryDevice {
     next_ += static_cast<uintptr_t>((bytes + 255) / 256 * 256);
     return DeviceMemory(reinterpret_cast<void*>(at), [](void*) {});
   }
-  DeviceMemory allocate_shared(int64_t bytes) override {  // the host looks into it
+  DeviceMemory allocate_shared(int64_t bytes) override {  // read by the host, so it needs storage
     auto memory = std::make_shared<std::vector<char>>(static_cast<size_t>(bytes));
     return DeviceMemory(memory, memory->data());
   }
@@ -180,7 +182,7 @@ class Dry final : public DryDevice {
     w.type = what.type;
     w.shape = key_of(what);
   }
-  // Part of the node that runs, or work of its own.
+  // Adds to the current node's work, or makes a new entry outside of a node.
   void note(const std::string& what, int64_t launches, int64_t copies, int64_t bytes) {
     if (!inside_) {
       work_.emplace_back();

@@ -1,6 +1,6 @@
-// A CudaDevice that launches nothing: it notes every launch, product, copy and clear that a step would make, with the
-// bytes and operations that the work needs at least. Its memory has addresses and nothing behind them, so that models
-// of any size can be looked at on any machine.
+// A CudaDevice that computes nothing. It records every launch, product, copy and clear of a step, with the least number
+// of bytes and operations of the work. Its memory has addresses but no storage, so models of any size can be examined
+// on any machine.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace amp::cuda {
 
-// A node of a recorded step, or several of one operator (launches).
+// A node of a recorded step, or several nodes of one operator.
 struct Work {
   std::string op;                    // "AddNorm", "update: Apply"
-  DType type = DType::f32;           // of its operands
+  DType type = DType::f32;           // type of its operands
   int64_t launches = 0, copies = 0;  // kernels and products; copies and clears
   int64_t bytes = 0;                 // operands read and results written, once each (backend/node_work.h)
-  double flops = 0;                  // of products, attention included
-  double products = 0;               // of those that were launched as a library's
-  std::string shape;                 // of a product: "4096x3072x768"; of a convolution, its key
+  double flops = 0;                  // operations of products, including attention
+  double products = 0;               // operations that were launched as a library's products
+  std::string shape;                 // a product's "4096x3072x768", or a convolution's key
 };
 
 struct DryOptions {
@@ -31,11 +31,11 @@ struct DryOptions {
 
 class DryDevice : public CudaDevice {
  public:
-  virtual std::vector<Work>& work() = 0;  // since it was cleared, in order
-  virtual bool recorded() const = 0;      // whether the last work was asked for as a recording
-  // What a library of attention was asked for, in order; it has none of them.
+  virtual std::vector<Work>& work() = 0;  // in order, since it was last cleared
+  virtual bool recorded() const = 0;      // whether record() was called
+  // Requests for attention by a library, in order. All are refused.
   virtual const std::vector<Attention>& attentions() const = 0;
-  // What a library of convolutions was asked for, in order.
+  // Requests for convolutions by a library, in order.
   virtual const std::vector<Convolution>& convolutions() const = 0;
 };
 

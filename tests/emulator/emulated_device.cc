@@ -1,3 +1,5 @@
+// The emulated device: memory is the host's, kernels run in the emulator (emulator.cc), products are plain loops in
+// fp32. A recording stores the work and runs it at every replay. Memory can be limited, to test errors.
 #include "tests/emulator/emulated_device.h"
 
 #include <cstring>
@@ -20,7 +22,7 @@ class Emulated final : public EmulatedDevice {
   std::vector<Event>& events() override { return events_; }
   void keep_events(bool on) override { keep_ = on; }
 
-  // What the device has not written is NaN or -1, as real memory could be.
+  // Allocates host memory, which is counted while it is in use.
   DeviceMemory allocate(int64_t bytes) override {
     take(bytes);
     const std::shared_ptr<HostTensor> t(new HostTensor(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)})),
@@ -47,8 +49,7 @@ class Emulated final : public EmulatedDevice {
     if (bytes > 0) std::memset(to, byte, static_cast<size_t>(bytes));
   }
 
-  // Recording runs the work once with its effects undone by nobody: so it only notes what would be launched, by a flag
-  // that makes launches no-ops; replaying runs the work.
+  // Recording does not run the work. Every replay runs it.
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     struct Again : Recording {
       Emulated* device;
@@ -89,7 +90,7 @@ class Emulated final : public EmulatedDevice {
     void grow(int64_t bytes) override {
       device_.take(bytes - used());
       inner_.require(bytes);
-      base_ = inner_.base();  // it moves when it grows
+      base_ = inner_.base();  // the base may change when the arena grows
     }
     Emulated& device_;
     std::shared_ptr<int64_t> use_;
@@ -101,7 +102,7 @@ class Emulated final : public EmulatedDevice {
     *in_use_ += bytes;
   }
 
-  // Rows of a stored matrix, as float.
+  // Converts the rows of a stored matrix to float.
   static std::vector<float> matrix(DType t, const void* data, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
     std::vector<float> out(static_cast<size_t>(rows * columns));
     for (int64_t r = 0; r < rows; ++r) {

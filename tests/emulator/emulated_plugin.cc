@@ -1,5 +1,5 @@
 // The emulated CUDA device as a plugin in a separate shared library. In test_cuda, program and device are one binary,
-// which hides what a plugin lacks: the program's tables of operators, losses and optimizers.
+// which hides that a plugin lacks the program's tables of operators, losses and optimizers.
 #include "backend/cuda/convolution.h"
 #include "backend/plugin.h"
 #include "tests/emulator/emulated_device.h"

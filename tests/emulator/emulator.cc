@@ -1,3 +1,6 @@
+// Runs CUDA kernels on the CPU. Threads of a cooperative kernel are fibers (ucontext to start, setjmp to switch), which
+// a scheduler resumes in turn until they wait at a barrier or end. Shared memory reads as NaN until it is written. A
+// block whose threads wait at different barriers is reported as a fault.
 #include "backend/cuda/emulator.h"
 
 #include <ucontext.h>
@@ -18,14 +21,14 @@ namespace {
 
 constexpr size_t kStack = 256 << 10;
 
-// A meeting point: everybody alive arrives, then everybody goes on.
+// A barrier: opens when all threads that have not ended have arrived.
 struct Barrier {
   int alive = 0, arrived = 0;
   int64_t generation = 0;
   void arrive() {
     if (++arrived == alive) open();
   }
-  void leave() {  // a thread that ended is waited for no more
+  void leave() {  // called by a thread that ends: others do not wait for it
     --alive;
     if (alive > 0 && arrived == alive) open();
   }
@@ -37,7 +40,7 @@ struct Barrier {
 
 struct Warp {
   Barrier barrier;
-  // of alternate exchanges: a fast lane cannot overwrite what a slow one still reads
+  // Two sets, used in turn: a fast lane cannot overwrite values that a slow lane still reads.
   alignas(16) char slot[2][32][kShown];
   bool vote[2][32];
 };
@@ -56,8 +59,8 @@ struct Fiber {
   Barrier* waits = nullptr;
   int64_t generation = 0;
   int exchanges = 0;
-  std::vector<LateCopy> copies;  // under way
-  int groups = 0;                // of copies, begun
+  std::vector<LateCopy> copies;  // copies that have not arrived
+  int groups = 0;                // committed groups of copies
 };
 
 struct Machine {
@@ -77,7 +80,7 @@ void wait(Barrier& b) {
   f.waits = &b;
   f.generation = b.generation;
   b.arrive();
-  if (b.generation != f.generation) return;  // it was the last
+  if (b.generation != f.generation) return;  // this thread was the last to arrive
   if (_setjmp(f.at) == 0) _longjmp(m.scheduler, 1);
 }
 
@@ -94,7 +97,7 @@ void enter() {
   _longjmp(m.scheduler, 1);
 }
 
-// Lets fiber t run until it waits or ends.
+// Resumes fiber t until it waits or ends.
 void resume(size_t t) {
   Fiber& f = m.fibers[t];
   m.now.thread = static_cast<int>(t);
@@ -150,7 +153,7 @@ void run(const Block& shape, const std::function<void()>& body) {
   check(shape.threads > 0 && shape.threads <= 1024 && shape.threads % 32 == 0, "a block has 32, 64, ... 1024 threads");
   check(shape.blocks > 0 && shape.blocks <= 2147483647, "a grid has 1 to 2^31 - 1 blocks");
   check(shape.shared <= 99 << 10, "a block has at most 99 KiB of shared memory");
-  // Shared memory holds anything at first: NaN shows who reads before writing. Its end is guarded.
+  // Shared memory starts as NaN, which reveals reads before writes. Bytes after its end are checked.
   std::vector<unsigned char> shared(static_cast<size_t>(shape.shared) + 64);
   m.cooperative = shape.cooperative;
   m.body = &body;
@@ -192,7 +195,7 @@ void exchange_bytes(const void* mine, void* theirs, int bytes, int from) {
 unsigned ballot(bool b) {
   unsigned out = 0;
   const uint32_t mine = b ? 1 : 0;
-  // Two halves of a ballot would not fit one exchange: read all slots after one meeting.
+  // Every lane publishes its vote; after one barrier each reads all votes.
   const int t = m.now.thread;
   check(m.cooperative, "a ballot in a kernel that is not declared cooperative");
   Warp& w = m.warps[static_cast<size_t>(t / 32)];
