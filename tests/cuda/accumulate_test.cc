@@ -81,7 +81,7 @@ size_t check_sums(Device& d, const std::string& op, DType type) {
 
 }  // namespace
 
-TEST_CASE("kernels that accumulate add what the plain ones compute", "[cuda]") {
+TEST_CASE("kernels that accumulate add the results of the plain kernels", "[cuda]") {
   std::set<std::string> found;
   for (const OpDef* op : all_core_ops()) {
     for (Device* d : {&cpu_device(), static_cast<Device*>(&device())}) {

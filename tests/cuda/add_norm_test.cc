@@ -91,7 +91,7 @@ TEST_CASE("sums and norms with 16-bit branches are the CPU's at every length", "
 }
 
 // The training above (bf16, dropout) also used this pass.
-TEST_CASE("norms that residual sums alone read are computed again", "[cuda]") {
+TEST_CASE("norms that only residual sums read are recomputed", "[cuda]") {
   const Golden g(test_data() + "/zoo/bert_cls_sdpa_dyn18");
   SessionOptions o;
   o.low = DType::bf16;
@@ -110,7 +110,7 @@ TEST_CASE("norms that residual sums alone read are computed again", "[cuda]") {
 }
 
 // Two norms in sequence; the first result is stored or recomputed.
-TEST_CASE("a residual that is renewed has the bits of one that was stored", "[cuda]") {
+TEST_CASE("a recomputed residual has the bits of a stored one", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t n : {12, 384, 768, 771, 2048}) {
     for (const bool bias : {true, false}) {

@@ -68,7 +68,7 @@ void set_fill(Asked& g, const Hide& h) {
 
 }  // namespace
 
-TEST_CASE("a library of attention gets causal masks and lengths as such", "[cuda]") {
+TEST_CASE("an attention library receives causal masks and lengths as options", "[cuda]") {
   struct Form {
     Dims dims;
     bool causal, lengths;
@@ -98,7 +98,7 @@ TEST_CASE("a library of attention gets causal masks and lengths as such", "[cuda
   }
 }
 
-TEST_CASE("a first mask of another form becomes the bias of a library of attention", "[cuda]") {
+TEST_CASE("a first mask of another form becomes the attention library's bias", "[cuda]") {
   struct Other {
     const char* name;
     Dims dims;
@@ -175,7 +175,7 @@ TEST_CASE("the form of a mask is not decided while launches are recorded", "[cud
   CHECK(g.fake->memory == true);
 }
 
-TEST_CASE("a library of attention drops what the project's bits drop", "[cuda]") {
+TEST_CASE("an attention library drops the elements that the project's bits drop", "[cuda]") {
   const Hide added{"", DType::f32, -1e4};
   const HostTensor causal = mask_of(added, {kBatch, 1, kTokens, kTokens},
                                     [](int64_t b, int64_t i, int64_t j) { return j <= i && j < kLengths[b]; });

@@ -122,7 +122,7 @@ TEST_CASE("fused attention on the GPU is the CPU's", "[gpu]") {
   agree(*gpu, with_dropout(), nullptr);
 }
 
-TEST_CASE("fused attention on CUDA drops what Dropout drops", "[cuda]") {
+TEST_CASE("fused attention on CUDA drops the elements that Dropout drops", "[cuda]") {
   // The values are the identity matrix, so y is p after dropout. So is the upstream gradient: dv is p transposed.
   const auto identity = [](int64_t batch, int64_t tokens, int64_t heads) {
     HostTensor t = HostTensor::zeros(DType::f32, {batch, tokens, heads, 64});
@@ -196,7 +196,7 @@ TEST_CASE("a sample's dropout in fused attention does not depend on its micro-ba
   }
 }
 
-TEST_CASE("tensor cores compute fused attention where types and widths are theirs", "[cuda]") {
+TEST_CASE("tensor cores compute fused attention of supported types and widths", "[cuda]") {
   struct Row {
     OpCase c;
     DType type;
@@ -237,7 +237,7 @@ TEST_CASE("fused attention on CUDA takes operands and results of different types
   }
 }
 
-TEST_CASE("NaN and infinity show in fused attention on CUDA, and stay in their rows", "[cuda]") {
+TEST_CASE("NaN and infinity propagate in fused attention on CUDA, only within their rows", "[cuda]") {
   for (const DType t : {DType::f32, DType::f16}) {
     const Dims dims{1, 70, 1, 16};
     HostTensor q = draw(dims, 1);
@@ -259,7 +259,7 @@ TEST_CASE("NaN and infinity show in fused attention on CUDA, and stay in their r
   }
 }
 
-TEST_CASE("a query that sees nothing gives NaN or zeros on CUDA, as asked", "[cuda]") {
+TEST_CASE("a query whose keys are all masked gives NaN or zeros on CUDA, by attribute", "[cuda]") {
   for (const int64_t zeros : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16}) {
       const Dims dims{1, 70, 1, 16};

@@ -55,14 +55,14 @@ bool all_last(const Graph& g, const char* op) {
 
 }  // namespace
 
-TEST_CASE("a convolution alone keeps its layout: it would move as much", "[cuda][channels_last]") {
+TEST_CASE("a single convolution keeps its layout, because transposes would cost as much", "[cuda][channels_last]") {
   Model m;
   const Graph g = m.chained(m.conv(m.input("x", {2, 8, 6, 6}), 8));
   CHECK(moved(g).empty());
   CHECK(!all_last(g, "Conv"));
 }
 
-TEST_CASE("a chain moves what crosses its border, once", "[cuda][channels_last]") {
+TEST_CASE("an NHWC region transposes each tensor at its border once", "[cuda][channels_last]") {
   Model m;
   const ValueId x = m.input("x", {2, 3, 6, 6}), a = m.b.op("Relu", {m.conv(x, 8)}), c = m.conv(a, 8);
   const Graph g = m.chained(m.b.op("Add", {m.b.op("Concat", {a, c}, {{"axis", int64_t{1}}}), m.conv(x, 16)}));
@@ -72,7 +72,7 @@ TEST_CASE("a chain moves what crosses its border, once", "[cuda][channels_last]"
   CHECK(g.value(g.outputs[0].value).dims == Dims{2, 16, 6, 6});
 }
 
-TEST_CASE("images are moved behind their cast to 16 bits", "[cuda][channels_last]") {
+TEST_CASE("images are transposed after their cast to 16 bits", "[cuda][channels_last]") {
   Model m;
   const ValueId image = m.b.cast(m.input("x", {2, 3, 6, 6}, DType::f32), DType::bf16);
   const Graph g = m.chained(m.conv(m.b.op("Relu", {m.conv(image, 8)}), 8));
@@ -81,7 +81,7 @@ TEST_CASE("images are moved behind their cast to 16 bits", "[cuda][channels_last
   for (const Node* n : moves) CHECK(g.value(n->in[0]).dtype == DType::bf16);
 }
 
-TEST_CASE("a model's own moves next to a chain are none", "[cuda][channels_last]") {
+TEST_CASE("a model's own transposes next to an NHWC region are removed", "[cuda][channels_last]") {
   Model m;
   const ValueId y = m.conv(m.b.op("Relu", {m.conv(m.input("x", {2, 8, 6, 6}), 8)}), 8);
   const ValueId rows = m.b.reshape(m.b.transpose(y, {0, 2, 3, 1}), {72, 8}),
@@ -93,7 +93,7 @@ TEST_CASE("a model's own moves next to a chain are none", "[cuda][channels_last]
   CHECK(g.value(nodes(g, "Softmax")[0]->in[0]).dims == Dims{72, 8});
 }
 
-TEST_CASE("operands that broadcast and Dropout belong to a chain", "[cuda][channels_last]") {
+TEST_CASE("operands that broadcast and Dropout belong to an NHWC region", "[cuda][channels_last]") {
   Model m;
   ValueId y = m.conv(m.input("x", {2, 8, 6, 6}), 8);
   y = m.b.op("Add", {y, m.input("bias", {8, 1, 1})});

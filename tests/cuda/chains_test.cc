@@ -41,7 +41,7 @@ int64_t count(const Graph& g, const std::string& op, bool last) {
 }  // namespace
 
 // Regions form as with TF32, but products are fp32, so results can be compared with PyTorch's.
-TEST_CASE("models whose chains have channels last agree with PyTorch", "[cuda][channels_last]") {
+TEST_CASE("models with NHWC regions agree with PyTorch", "[cuda][channels_last]") {
   const auto device = cuda::make_emulated_device();
   device->chains_fp32 = true;
   for (const char* name : {"lenet_relu_dyn18", "resnet_train_ts17", "unet_convt_ce_dyn18", "convnext_ts17"}) {
@@ -54,7 +54,8 @@ TEST_CASE("models whose chains have channels last agree with PyTorch", "[cuda][c
 }
 
 // The different order of sums changes less than rounding to 16 bits.
-TEST_CASE("in 16 bits a chain trains as its nodes would alone, within the type's rounding", "[cuda][channels_last]") {
+TEST_CASE("in 16 bits an NHWC region trains as its nodes in NCHW, within the type's rounding",
+          "[cuda][channels_last]") {
   const auto chained = cuda::make_emulated_device(), alone = cuda::make_emulated_device();
   alone->chains = false;
   const DType low = GENERATE(DType::f16, DType::bf16);
@@ -71,7 +72,7 @@ TEST_CASE("in 16 bits a chain trains as its nodes would alone, within the type's
   }
 }
 
-TEST_CASE("a chain has its convolutions, norms and pools in one layout", "[cuda][channels_last]") {
+TEST_CASE("an NHWC region contains convolutions, norms and pools", "[cuda][channels_last]") {
   for (const std::string& name : kConvolutional) {
     INFO(name);
     const auto planned = planned_graph(golden(name), DType::bf16);
@@ -89,7 +90,7 @@ TEST_CASE("a chain has its convolutions, norms and pools in one layout", "[cuda]
   }
 }
 
-TEST_CASE("a library of convolutions is asked for channels last throughout a chain", "[cuda][channels_last]") {
+TEST_CASE("a convolution library is used with channels-last layout in the whole NHWC region", "[cuda][channels_last]") {
   const auto device = cuda::make_emulated_device();
   std::vector<bool> asked;
   device->library = [&](const cuda::Convolution& c) {

@@ -143,7 +143,7 @@ TEST_CASE("CUDA pools with channels last have the bits of those with channels fi
   check_cpu({"AveragePool", {x}, all}, std::nullopt, type == DType::f32 ? 2e-6 : 1e-3);
 }
 
-TEST_CASE("elements that are moved or computed one by one are the same with channels last", "[cuda][channels_last]") {
+TEST_CASE("elementwise and moving operators give the same elements in channels-last layout", "[cuda][channels_last]") {
   const HostTensor x = draw({2, 6, 5, 7}, 1), y = draw({2, 6, 5, 7}, 2), row = draw({7}, 3),
                    channel = draw({6, 1, 1}, 4), scalar = draw({}, 5);
   for (const HostTensor& other : {y, row, channel, scalar}) check_bits({"Mul", {x, other}, {}});

@@ -77,7 +77,7 @@ TEST_CASE("CUDA convolutions in chunks, groups and mixed types are the CPU's", "
   }
 }
 
-TEST_CASE("a limit on columns is kept", "[cuda]") {
+TEST_CASE("a limit on the workspace of columns is respected", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   const Shapes s = valid(kShapes[0]);
   const std::vector<HostTensor> in{draw(s.x, 1), draw(s.w, 2)};
@@ -156,7 +156,7 @@ struct BehindGuard {
 
 }  // namespace
 
-TEST_CASE("a library of convolutions is used once it has agreed", "[cuda]") {
+TEST_CASE("a convolution library is used after it has agreed", "[cuda]") {
   BehindGuard g;
   OnDevice node = g.node();
   CHECK(worst(g.run(node, g.in), g.want) < 2e-6);
@@ -185,7 +185,7 @@ TEST_CASE("a library that refuses to run is dropped with a warning", "[cuda]") {
   CHECK(g.warnings.str().find("refuses to run") != std::string::npos);
 }
 
-TEST_CASE("zeros prove nothing of a library, nor does a recording", "[cuda]") {
+TEST_CASE("zeros and a recording do not validate a library", "[cuda]") {
   BehindGuard g;
   std::vector<HostTensor> zeros;
   for (const HostTensor& t : g.in) zeros.push_back(HostTensor::zeros(t.dtype(), t.dims()));
@@ -204,7 +204,7 @@ TEST_CASE("zeros prove nothing of a library, nor does a recording", "[cuda]") {
   CHECK(g.runs == 3);
 }
 
-TEST_CASE("a program is not recorded while a library had nothing to prove itself on", "[cuda]") {
+TEST_CASE("a Program is not recorded while its library is not validated", "[cuda]") {
   BehindGuard g;
   const auto graph = std::make_shared<Graph>();
   Builder b(*graph, cpu_evaluator());
@@ -292,7 +292,7 @@ TEST_CASE("a library's wrong weight gradient in 16 bits is dropped", "[cuda]") {
   CHECK(g.warnings.str().find("(gradient of its weight), bfloat16") != std::string::npos);
 }
 
-TEST_CASE("a weight gradient that fp16 cannot hold says nothing of a library", "[cuda]") {
+TEST_CASE("a weight gradient that overflows fp16 does not validate a library", "[cuda]") {
   WeightGradient g(DType::f16, 1e4);
   double largest = 0;
   for (const double v : g.exact.to_doubles()) largest = std::max(largest, std::abs(v));

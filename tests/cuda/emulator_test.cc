@@ -68,7 +68,7 @@ struct Lanes {
 
 }  // namespace
 
-TEST_CASE("threads of a block meet", "[cuda]") {
+TEST_CASE("threads of a block synchronize", "[cuda]") {
   const auto device = make_emulated_device();
   const int threads = GENERATE(32, 64, 256, 1024);
   std::vector<double> x(5 * 1000), y(5);
@@ -86,7 +86,7 @@ TEST_CASE("threads of a block meet", "[cuda]") {
     CHECK(lanes[static_cast<size_t>(t)] == 0xaaaaaaaau + static_cast<unsigned>(t / 32 * 32));
 }
 
-TEST_CASE("a missing sync, a lost thread and a stray write are found", "[cuda]") {
+TEST_CASE("a missing sync, a lost thread and a stray write are detected", "[cuda]") {
   const auto device = make_emulated_device();
   std::vector<int> forwards(64), backwards(64);
   launch(*device, {1, 64, 256}, Neighbours<false>{forwards.data()});
@@ -111,7 +111,7 @@ TEST_CASE("launches are listed", "[cuda]") {
   CHECK(device->events()[0].threads == 256);
 }
 
-TEST_CASE("an emulated arena that grows is where its base says", "[cuda]") {
+TEST_CASE("an emulated arena that grows is at its base", "[cuda]") {
   const auto device = make_emulated_device();
   const auto arena = device->make_arena();
   arena->require(1000);

@@ -115,7 +115,7 @@ TEST_CASE("NVRTC compiles the generated kernels of models", "[cuda][fuse][nvrtc]
   }
 }
 
-TEST_CASE("files of machine code are whole or not there", "[cuda][fuse][nvrtc]") {
+TEST_CASE("files of machine code are complete or absent", "[cuda][fuse][nvrtc]") {
   const TempDir folder;
   const std::string path = folder / "sub/a.cubin";
   CHECK(cuda::read_cubin(path).empty());

@@ -30,7 +30,7 @@ TEST_CASE("the plugin has every kernel", "[plugin]") {
   CHECK_FALSE(plugin.has_kernel("NoSuchOperator"));
 }
 
-TEST_CASE("a machine without a GPU is told why", "[plugin]") {
+TEST_CASE("the error on a machine without a GPU gives the reason", "[plugin]") {
   const PluginApi& plugin = plugin_or_skip();
   PluginOptions absent;
   absent.ordinal = 1 << 20;  // more devices than any machine has

@@ -55,7 +55,7 @@ Outcome record(FakeCapture& capture, const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("a capture that fails is given up with a warning", "[cuda]") {
+TEST_CASE("a capture that fails is abandoned with a warning", "[cuda]") {
   for (const char* where : {"begin", "finish"}) {
     FakeCapture capture;
     capture.fails_in = where;

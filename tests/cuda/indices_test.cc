@@ -75,7 +75,7 @@ TEST_CASE("a computed index out of range ends the run when something is read", "
   }
 }
 
-TEST_CASE("a step's report tells of an index out of range, and nothing waits for it", "[cuda]") {
+TEST_CASE("a step's report contains an index out of range, and the host does not wait for it", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   const DeviceMemory p = device->allocate(64), g = device->allocate(64), indices = device->allocate(16);
   UpdateSpec spec;
@@ -102,7 +102,7 @@ TEST_CASE("a step's report tells of an index out of range, and nothing waits for
   CHECK(e.fact == "index 7 of Gather is outside a table of 7 rows");
 }
 
-TEST_CASE("a label that is no class is refused before it reaches the device", "[cuda]") {
+TEST_CASE("a label out of range is refused before it is copied to the device", "[cuda]") {
   Golden g(test_data() + "/zoo/lenet_relu_dyn18");
   HostTensor& label = g.batch.at("label");
   const HostTensor good = label;

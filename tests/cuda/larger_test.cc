@@ -85,7 +85,7 @@ TEST_CASE("larger samplings on CUDA are the CPU's", "[cuda]") {
   }
 }
 
-TEST_CASE("small gradients of a sampled image keep their digits on CUDA, infinite ones show", "[cuda]") {
+TEST_CASE("small gradients of a sampled image keep their digits on CUDA, infinite ones give NaN", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   const Attrs a{{"mode", int64_t{1}}, {"padding", int64_t{0}}, {"align", int64_t{1}}};
   const HostTensor x = draw({1, 1, 2, 8}, 1);

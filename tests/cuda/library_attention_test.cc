@@ -14,7 +14,7 @@ constexpr double kNear = 3e-3;
 
 }  // namespace
 
-TEST_CASE("a library of attention is used once it has agreed and is faster", "[cuda]") {
+TEST_CASE("an attention library is used after it has agreed and is faster", "[cuda]") {
   for (const bool backward : {false, true}) {
     for (const int layout : {0, 1, 2}) {
       BehindGuard g;
@@ -41,7 +41,7 @@ TEST_CASE("a library of attention is used once it has agreed and is faster", "[c
   }
 }
 
-TEST_CASE("a library of attention that is slower is not used", "[cuda]") {
+TEST_CASE("an attention library that is slower is not used", "[cuda]") {
   for (const bool remembered : {false, true}) {
     BehindGuard g;
     g.fake->own_ms = 0.5;
@@ -58,7 +58,7 @@ TEST_CASE("a library of attention that is slower is not used", "[cuda]") {
   }
 }
 
-TEST_CASE("a library of attention that differs in one result is dropped with a warning", "[cuda]") {
+TEST_CASE("an attention library that differs in one result is dropped with a warning", "[cuda]") {
   for (const bool backward : {false, true}) {
     BehindGuard g;
     g.fake->error = 0.5;
@@ -78,7 +78,7 @@ TEST_CASE("a library of attention that differs in one result is dropped with a w
   CHECK(g.warnings.str().find("W_LIBRARY: a library refuses to run") != std::string::npos);
 }
 
-TEST_CASE("nothing is learned of a library of attention from zeros or while launches are recorded", "[cuda]") {
+TEST_CASE("an attention library is not validated by zeros or while launches are recorded", "[cuda]") {
   BehindGuard g;
   std::vector<HostTensor> zeros;
   for (const HostTensor& t : g.in) zeros.push_back(HostTensor::zeros(t.dtype(), t.dims()));
@@ -95,7 +95,7 @@ TEST_CASE("nothing is learned of a library of attention from zeros or while laun
   CHECK(g.fake->memory == true);
 }
 
-TEST_CASE("where there is no room to compare, attention goes on without its library", "[cuda]") {
+TEST_CASE("without memory for the comparison, attention continues without its library", "[cuda]") {
   BehindGuard g;
   OnDevice node = g.node();
   g.device->memory_limit = g.device->memory_in_use() + 64;
@@ -107,7 +107,7 @@ TEST_CASE("where there is no room to compare, attention goes on without its libr
   CHECK(g.warnings.str().empty());
 }
 
-TEST_CASE("what is known of one attention holds for all with its key", "[cuda]") {
+TEST_CASE("a decision about one attention holds for all with its key", "[cuda]") {
   for (const double error : {0.0, 0.5}) {
     BehindGuard g;
     g.fake->shared_key = "the same";
@@ -121,7 +121,7 @@ TEST_CASE("what is known of one attention holds for all with its key", "[cuda]")
   }
 }
 
-TEST_CASE("a library of attention gets masks as biases", "[cuda]") {
+TEST_CASE("an attention library receives masks as biases", "[cuda]") {
   BehindGuard g;
   HostTensor added = HostTensor::zeros(DType::f32, {2, 1, 1, 7}),
              keep = HostTensor::zeros(DType::boolean, {1, 2, 9, 7});
@@ -144,7 +144,7 @@ TEST_CASE("a library of attention gets masks as biases", "[cuda]") {
   }
 }
 
-TEST_CASE("where a mask hides all keys of a row, the built-in kernels compute what a library would not", "[cuda]") {
+TEST_CASE("the built-in kernels compute rows whose keys are all masked, which a library would not", "[cuda]") {
   for (const bool backward : {false, true}) {
     for (const bool boolean : {false, true}) {
       BehindGuard g;
@@ -182,7 +182,7 @@ TEST_CASE("where a mask hides all keys of a row, the built-in kernels compute wh
   }
 }
 
-TEST_CASE("a library of attention is not asked for what is not known of it", "[cuda]") {
+TEST_CASE("an attention library is not used if its result is undefined", "[cuda]") {
   struct Row {
     const char* what;
     std::function<void(BehindGuard&)> change;

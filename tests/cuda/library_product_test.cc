@@ -96,7 +96,7 @@ Outcome run_thrice(const Setting& s, const std::vector<HostTensor>& in) {
 
 }  // namespace
 
-TEST_CASE("a library's product with sums is used once it agrees", "[cuda]") {
+TEST_CASE("a library's product with sums is used after it has agreed", "[cuda]") {
   const std::vector<HostTensor> in{draw({40, 12}, 1), draw({40, 20}, 2)};
   for (const int64_t of : {0, 1}) {
     const auto want = on_cpu("MatMulBiasGrad", in, {{"transA", int64_t{1}}, {"transB", int64_t{0}}, {"of", of}});
@@ -129,7 +129,7 @@ TEST_CASE("a library's wrong product is dropped for good", "[cuda]") {
   }
 }
 
-TEST_CASE("zeros prove nothing of a library", "[cuda]") {
+TEST_CASE("zeros do not validate a library", "[cuda]") {
   const std::vector<HostTensor> zeros{HostTensor::zeros(DType::f32, {6, 4}), HostTensor::zeros(DType::f32, {6, 8})};
   const Outcome o = run_thrice({1, 3.0, 0}, zeros);
   CHECK(o.runs == 3);
@@ -201,7 +201,7 @@ struct Accumulating {
   }
 };
 
-TEST_CASE("a library's product that is slower is dropped, and timing leaves no trace", "[cuda]") {
+TEST_CASE("a library's product that is slower is dropped, and timing does not change results", "[cuda]") {
   for (const bool faster : {true, false}) {
     Accumulating x;
     x.fake->own_ms = faster ? 2 : 0.5;
@@ -221,7 +221,7 @@ TEST_CASE("a library's product that is slower is dropped, and timing leaves no t
   }
 }
 
-TEST_CASE("a product that is remembered as slower is proved no more than once and never timed", "[cuda]") {
+TEST_CASE("a product that is stored as slower is validated at most once and not timed", "[cuda]") {
   Accumulating x;
   x.fake->memory = false;
   cuda::GuardedProduct guard(*x.device, x.fake->what, x.fake);
@@ -231,7 +231,7 @@ TEST_CASE("a product that is remembered as slower is proved no more than once an
   for (size_t i = 0; i < 4; ++i) CHECK(x.c[i] == Catch::Approx(x.want(x.kOwn)[i]).epsilon(1e-7));
 }
 
-TEST_CASE("where there is no room to compare, a product goes on without its library", "[cuda]") {
+TEST_CASE("without memory for the comparison, a product continues without its library", "[cuda]") {
   Accumulating x;
   cuda::GuardedProduct guard(*x.device, x.fake->what, x.fake);
   x.device->memory_limit = x.device->memory_in_use() + 16;
@@ -243,7 +243,7 @@ TEST_CASE("where there is no room to compare, a product goes on without its libr
   CHECK(x.runs > 0);
 }
 
-TEST_CASE("what is known of one product holds for all with its key", "[cuda]") {
+TEST_CASE("a decision about one product holds for all with its key", "[cuda]") {
   for (const double error : {0.0, 30.0}) {
     Accumulating x;
     x.fake->shared_key = "the same";
@@ -261,7 +261,7 @@ TEST_CASE("what is known of one product holds for all with its key", "[cuda]") {
   }
 }
 
-TEST_CASE("a bias that the library does not add is added", "[cuda]") {
+TEST_CASE("a bias that the library does not support is added by a kernel", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   device->refuses_bias = true;
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {

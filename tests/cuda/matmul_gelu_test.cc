@@ -80,7 +80,7 @@ TEST_CASE("a product and its GELU become one node and compute the same bits", "[
         "MatMul Gelu");
 }
 
-TEST_CASE("a library's GELU is used once it agrees, else dropped", "[cuda]") {
+TEST_CASE("a library's GELU is used after it has agreed, else dropped", "[cuda]") {
   const std::vector<HostTensor> in{draw({6, 12}, 1), draw({12, 20}, 2), draw({20}, 3)};
   const std::vector<HostTensor> back{draw({6, 12}, 1), draw({12, 20}, 2), draw({6, 20}, 3)};
   for (const bool gradient : {false, true}) {

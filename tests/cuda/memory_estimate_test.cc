@@ -17,7 +17,7 @@
 using namespace amp;
 using namespace amp::test;
 
-TEST_CASE("the memory bill is what a session takes", "[cuda]") {
+TEST_CASE("the memory estimate equals the memory of a session", "[cuda]") {
   const auto emulated = cuda::make_emulated_device();
   Device* const device = GENERATE(false, true) ? static_cast<Device*>(emulated.get()) : &cpu_device();
   INFO(device->description());
@@ -40,7 +40,7 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   CHECK(estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false).moments == 3 * bill.gradients);
 }
 
-TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
+TEST_CASE("gradients that accumulate are not stored in addition to the sum", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const char* entry : {"bert_cls_sdpa_dyn18", "minilm_embed_ts14"}) {
     INFO(entry);
@@ -54,7 +54,7 @@ TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
   }
 }
 
-TEST_CASE("out of memory names the phase, what was asked for and what would fit", "[cuda]") {
+TEST_CASE("an out-of-memory error names the phase, the requested size and what would fit", "[cuda]") {
   const auto bill_of = [](int64_t batch) {
     MemoryEstimate b;
     b.parameters = 1 << 20;
@@ -82,7 +82,7 @@ TEST_CASE("out of memory names the phase, what was asked for and what would fit"
                     Catch::Matchers::ContainsSubstring("no batch size fits"));
 }
 
-TEST_CASE("phases find room in the order in which they are allocated", "[cuda]") {
+TEST_CASE("phases are checked in the order in which they are allocated", "[cuda]") {
   MemoryEstimate b;
   b.parameters = b.gradients = b.activations = b.moments = b.libraries = 10;
   b.copies = 5;

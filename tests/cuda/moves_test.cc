@@ -226,7 +226,7 @@ void check_rows(int64_t outer, int64_t k, int64_t n, int64_t inner, std::mt19937
 }  // namespace
 
 // Tables of one and two rows are summed by columns. Few rows are sorted in one launch, many in merged runs.
-TEST_CASE("many rows meet in one, and rows go nowhere", "[cuda]") {
+TEST_CASE("many rows are added to one row, and rows out of range are dropped", "[cuda]") {
   std::mt19937_64 rng(10);
   for (const int64_t outer : {1, 2}) {
     for (const int64_t k : {1, 15, 16, 17, 300, 1500}) {
@@ -240,7 +240,7 @@ TEST_CASE("many rows meet in one, and rows go nowhere", "[cuda]") {
   check_rows(1, 8193, 40, 4, rng);
 }
 
-TEST_CASE("scattered elements meet in short and long lines", "[cuda]") {
+TEST_CASE("scattered elements with equal indices in short and long lines", "[cuda]") {
   std::mt19937_64 rng(11);
   for (const Dims& d : {Dims{3, 40, 2}, Dims{1, 3000, 2}}) {
     const HostTensor dy = ints(d, -8, 8, DType::f32, rng), idx = ints(d, -9, 8, DType::i64, rng);
@@ -265,7 +265,7 @@ TEST_CASE("scattered elements meet in short and long lines", "[cuda]") {
       {{"n", int64_t{6}}, {"inner", int64_t{5}}}, {{DType::f32, {6, 5}}});
 }
 
-TEST_CASE("indices out of range touch nothing outside", "[cuda]") {
+TEST_CASE("indices out of range access nothing outside", "[cuda]") {
   const HostTensor x = HostTensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5}),
                    bad = HostTensor::of<int64_t>({4}, {-1000000007, -4, 3, 9223372036854775807});
   const Attrs rows{{"outer", int64_t{1}}, {"n", int64_t{3}}, {"inner", int64_t{2}}, {"dims", Ints{4, 2}}};

@@ -95,7 +95,7 @@ TEST_CASE("K GPUs of B samples train like one of K B", "[nccl]") {
   }
 }
 
-TEST_CASE("gradients are sent in 16 bits by GPUs as by the CPU's ranks", "[nccl]") {
+TEST_CASE("GPUs exchange gradients in 16 bits as the CPU's ranks do", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun job(folder / "run");
@@ -113,7 +113,7 @@ TEST_CASE("gradients are sent in 16 bits by GPUs as by the CPU's ranks", "[nccl]
   if (job.config.grad_reduce_dtype == DType::f16) require_skipped_together(job);
 }
 
-TEST_CASE("an overflow on one GPU is everybody's: all skip", "[nccl]") {
+TEST_CASE("an overflow on one GPU makes all GPUs skip the step", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun job(folder / "run");
@@ -121,7 +121,7 @@ TEST_CASE("an overflow on one GPU is everybody's: all skip", "[nccl]") {
   require_skipped_together(job);
 }
 
-TEST_CASE("GPUs that step by themselves between averages train as the CPU's ranks do", "[nccl]") {
+TEST_CASE("local steps between averages on GPUs train as on the CPU", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun job(folder / "run");
@@ -163,7 +163,7 @@ TEST_CASE("GPUs that step by themselves between averages train as the CPU's rank
   }
 }
 
-TEST_CASE("GPUs share an optimizer's state with the bits of those that do not", "[nccl]") {
+TEST_CASE("a sharded optimizer on GPUs gives the same bits as an unsharded one", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun plain(folder / "plain"), sharded(folder / "sharded");
@@ -176,7 +176,7 @@ TEST_CASE("GPUs share an optimizer's state with the bits of those that do not", 
   require_shared_alike(plain, sharded);
 }
 
-TEST_CASE("a GPU that shares an optimizer's state has the moments of its elements alone", "[nccl]") {
+TEST_CASE("a GPU with a sharded optimizer has only the moments of its shard", "[nccl]") {
   const std::unique_ptr<Device> device = emulated();
   std::vector<float> params(64, 1), grads(64, 0.5f);
   UpdateSpec spec;
@@ -217,7 +217,7 @@ TEST_CASE("running statistics are averaged over the GPUs by their samples", "[nc
   CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
 }
 
-TEST_CASE("synchronized batch normalization sees the rows of all GPUs", "[nccl]") {
+TEST_CASE("synchronized batch normalization uses the rows of all GPUs", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun job(folder / "run");
@@ -246,7 +246,7 @@ TEST_CASE("a step has one group of sums", "[nccl]") {
   CHECK(std::count(calls.begin(), calls.end(), '+') == 2 * 5 * 4);  // gradients, losses, mean, variance
 }
 
-TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
+TEST_CASE("NCCL's message about a failure is reported", "[nccl]") {
   const Fake fake;
   std::thread later;
   const auto release_later = [&](int code) {  // releases a rank that waits for a missing rank
@@ -301,7 +301,7 @@ TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
   if (later.joinable()) later.join();
 }
 
-TEST_CASE("no NCCL, or an old one, is told by name", "[nccl]") {
+TEST_CASE("a missing or old NCCL is named in the error", "[nccl]") {
   const Fake fake;
   expect_error(
       "E_NCCL", "several ranks on GPUs need NCCL: ", [] { cuda::nccl::open("/nonexistent/libnccl.so"); },

@@ -51,7 +51,7 @@ void require_same(Gemm g) {
 
 }  // namespace
 
-TEST_CASE("the product without a library is the library's", "[cuda]") {
+TEST_CASE("the product without a library equals the library's", "[cuda]") {
   const DType in = GENERATE(DType::f32, DType::f16, DType::bf16);
   const DType out = GENERATE_COPY(DType::f32, in);
   const int form = GENERATE(range(0, 16));

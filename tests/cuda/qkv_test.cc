@@ -11,7 +11,7 @@
 using namespace amp;
 using namespace amp::test;
 
-TEST_CASE("weights of q, k and v lie side by side in 16 bits, moved there by the update", "[cuda][qkv]") {
+TEST_CASE("the update stores weights of q, k and v adjacent in 16 bits", "[cuda][qkv]") {
   const SourceGraph source = small_bert();
   const auto device = cuda::make_emulated_device();
   SessionOptions o = in_bf16(source);
@@ -30,7 +30,7 @@ TEST_CASE("weights of q, k and v lie side by side in 16 bits, moved there by the
   train_and_check_copies(session, *device, losses, batch);
 }
 
-TEST_CASE("gradients of parts have the bits of the whole, cut", "[cuda][qkv]") {
+TEST_CASE("gradients of parts have the bits of the whole gradient, split", "[cuda][qkv]") {
   const auto device = cuda::make_emulated_device();
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const int64_t of : {1, 0}) {

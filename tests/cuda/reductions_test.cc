@@ -50,7 +50,7 @@ OpCase held(OpCase c) {
 
 }  // namespace
 
-TEST_CASE("LayerNorm of many rows, of rows that a warp or a block holds or nobody", "[cuda]") {
+TEST_CASE("LayerNorm of many rows, and of rows that fit a warp's registers, a block's, or neither", "[cuda]") {
   const int64_t rms = GENERATE(0, 1);
   for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{3000, 130},
                                 {3000, 132},
@@ -99,7 +99,7 @@ TEST_CASE("reductions of many rows and of long ones", "[cuda]") {
   }
 }
 
-TEST_CASE("the extreme of a long or strange row, and of many", "[cuda]") {
+TEST_CASE("the extreme of long rows, of rows with NaN or infinity, and of many rows", "[cuda]") {
   const char* const op = GENERATE("ArgMax", "ArgMin");
   for (const int64_t last : {0, 1}) {
     const auto along = [&](Dims d, int64_t axis, const Draw& x, Role role = Role::held) {
@@ -129,7 +129,7 @@ TEST_CASE("running sums of long and of many lines", "[cuda]") {
   }
 }
 
-TEST_CASE("the best of long lines, with ties, NaN and infinities", "[cuda]") {
+TEST_CASE("TopK of long lines, with ties, NaN and infinities", "[cuda]") {
   for (const int64_t largest : {0, 1}) {
     const auto top = [&](Dims d, int64_t axis, int64_t k, const Draw& x, Role role = Role::held) {
       agree("TopK", {{{std::move(d), x, role}}, {{"axis", axis}, {"k", k}, {"largest", largest}}});
@@ -167,7 +167,7 @@ TEST_CASE("cross-entropy of many classes and of many rows", "[cuda]") {
   }
 }
 
-TEST_CASE("softmax of rows that a warp or a block holds or nobody", "[cuda]") {
+TEST_CASE("softmax of rows that fit a warp's registers, a block's, or neither", "[cuda]") {
   const char* const op = GENERATE("Softmax", "LogSoftmax");
   for (const auto& [rows, n] :
        {std::pair<int64_t, int64_t>{300, 128}, {300, 131}, {50, 512}, {9, 1000}, {5, 3000}, {3, 9000}}) {
@@ -184,7 +184,7 @@ TEST_CASE("Dropout draws the CPU's bits", "[cuda]") {
   }
 }
 
-TEST_CASE("long sums are cut over the device, short ones are not", "[cuda]") {
+TEST_CASE("long sums are split over the device, short ones are not", "[cuda]") {
   const auto launches = [](const char* op, const OpCase& c) {
     const CaseRun run(op, c, DType::f32, false);
     const Node& node = run.graph().node(NodeId{0});
@@ -236,7 +236,7 @@ TEST_CASE("random operators follow seed, step and samples on the device", "[cuda
   }
 }
 
-TEST_CASE("a label that is no class makes the loss NaN", "[cuda]") {
+TEST_CASE("a label out of range makes the loss NaN", "[cuda]") {
   const OpCase c{{{{3, 4}}, {{3}, integers(0, 3), Role::integer}}, {{"ignore_index", int64_t{-1}}}};
   const CaseRun run("CrossEntropy", c, DType::f32, true);
   const HostTensor x = random_tensor({3, 4}, 5).cast(DType::f32), labels = HostTensor::of<int64_t>({3}, {1, 4, -1});

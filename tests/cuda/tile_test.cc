@@ -113,7 +113,7 @@ TEST_CASE("tensor cores multiply 16x16 matrices", "[cuda]") {
   }
 }
 
-TEST_CASE("a late copy arrives when it is waited for", "[cuda]") {
+TEST_CASE("an asynchronous copy arrives when the thread waits for it", "[cuda]") {
   const auto device = make_emulated_device();
   alignas(16) const float x[4] = {1, 2, 3, 4};
   float y[8];

@@ -21,7 +21,7 @@ TEST_CASE("models on the emulated CUDA device agree with PyTorch", "[cuda]") {
   }
 }
 
-TEST_CASE("a token outside the vocabulary is refused before it reaches the device", "[cuda]") {
+TEST_CASE("a token outside the vocabulary is refused before it is copied to the device", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   Golden g(test_data() + "/zoo/bert_cls_eager_ts14");
   SessionOptions o;

@@ -122,7 +122,7 @@ TEST_CASE("cuDNN plans the attentions of an exported BERT for an H100", "[cudnn]
   require_plans(g.name, step_work(ModelRequest{g.model.graph, g.batch, g.loss, g.batch_statistics, DType::bf16, {}}));
 }
 
-TEST_CASE("an attention that cuDNN has not is refused without a device", "[cudnn]") {
+TEST_CASE("an attention that cuDNN does not support is refused without a device", "[cudnn]") {
   test::skip_without_described_devices();
   std::vector<Attention> asked = step_work(bert(768, 12, 32, 128, DType::bf16)).attentions;
   REQUIRE(!asked.empty());

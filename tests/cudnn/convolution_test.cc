@@ -95,7 +95,7 @@ TEST_CASE("cuDNN plans the convolutions of U-Net and ResNet for an H100", "[cudn
   }
 }
 
-TEST_CASE("cuDNN plans a weight gradient in 16 bits that sums in fp32", "[cudnn]") {
+TEST_CASE("cuDNN plans a 16-bit weight gradient with sums in fp32", "[cudnn]") {
   skip_without_described_devices();
   const WindowAxis axis{32, 32, 3, 1, 1, 1, 1};
   for (const DType type : {DType::f16, DType::bf16}) {
@@ -133,12 +133,12 @@ TEST_CASE("cuDNN plans convolutions with odd windows, groups and biases for an H
   }
 }
 
-TEST_CASE("a convolution that cuDNN has not is refused without a device", "[cudnn]") {
+TEST_CASE("a convolution that cuDNN does not support is refused without a device", "[cudnn]") {
   skip_without_described_devices();
   const WindowAxis axis{32, 32, 3, 1, 1, 1, 1};
   Convolution what = plain(ConvolutionKind::forward, DType::bf16, axis, axis);
   REQUIRE(refusal_of(what) == "");
-  SECTION("an output that the window cannot give") { what.shape.window[2].out = 20; }
+  SECTION("an output that the window cannot produce") { what.shape.window[2].out = 20; }
   SECTION("more elements than it can address") { what.shape.n = int64_t{1} << 24; }
   CHECK(!refusal_of(what).empty());
 }
