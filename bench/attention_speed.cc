@@ -1,5 +1,5 @@
-// GFLOP/s of fused attention and of its gradient on one thread, by this thread's processor time: what others do on the
-// machine counts less. Products of hidden blocks count as if they were computed.
+// Measures GFLOP/s of fused attention and of its gradient on one thread, in processor time of this thread, so that
+// other load on the machine matters less. Products of fully masked blocks count as if they were computed.
 //   attention_speed [ROUNDS [PART OF A CASE'S NAME [float32|bfloat16]]]
 #include <omp.h>
 
@@ -25,7 +25,7 @@ struct Case {
   const char* name;
   int64_t batch, heads, queries, keys, width;
   Mask mask = Mask::none;
-  int64_t sequences = 0;  // of lengths from half of `queries` to all of it, one behind the other
+  int64_t sequences = 0;  // consecutive, with lengths from half of `queries` to `queries`
   double dropout = 0;
 };
 const Case cases[] = {
@@ -56,13 +56,13 @@ double median(std::vector<double> x) {
   return x[x.size() / 2];
 }
 
-// A node of a graph of its own, and the memory of its values, as Programs have it.
+// A graph of one node, and the memory of its values, laid out as in a Program.
 class Node1 {
  public:
   ValueId value(DType t, Dims d) { return graph_.add_input("", t, std::move(d)); }
   void run_on(const char* op, const std::vector<ValueId>& in, const Attrs& attrs) {
     node_ = graph_.add_node(core_op(op), in, attrs, {});
-    arena_.require(int64_t{1} << 30);  // of addresses: it must not move
+    arena_.require(int64_t{1} << 30);  // reserves addresses, because the arena must not move
     const Node& n = graph_.node(node_);
     args_ = std::make_unique<KernelArgs>(KernelArgs{n, {}, {}, nullptr, &state_});
     for (const ValueId v : n.in) args_->in.push_back(v ? tensor(v) : Tensor{});

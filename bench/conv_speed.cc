@@ -1,8 +1,8 @@
-// GFLOP/s of convolution and its two gradients on one thread, beside oneDNN's primitives on layouts of its own choice
-// (no reorder is timed: what a chain of convolutions in its layouts would reach).
+// Measures GFLOP/s of convolution and its two gradients on one thread, next to oneDNN's primitives in the layouts that
+// oneDNN prefers. Reorders are not timed, as in a chain of convolutions in these layouts.
 //   conv_speed [ROUNDS [PART OF A CASE'S NAME [bf16]]]
-// Both alternate; medians of the rounds. bf16: images, weights and results of both sides are (gradients to weights are
-// fp32).
+// Both alternate; the medians of the rounds are printed. bf16: images, weights and results of both are bf16, gradients
+// of weights fp32.
 #include <omp.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ double median(std::vector<double> x) {
   std::sort(x.begin(), x.end());
   return x[x.size() / 2];
 }
-// Of this thread's processor time: what others do on the machine counts less.
+// Returns this thread's processor time, which other load on the machine affects less.
 double thread_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -141,7 +141,7 @@ void measure(const Case& k, int rounds, bool bf16) {
     for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1009) * 1e-3f - 0.5f;
     return v;
   };
-  const auto stored = [&](std::vector<float>& v) {  // half of the room holds them
+  const auto stored = [&](std::vector<float>& v) {  // 16-bit numbers need half of the memory
     if (!bf16) return StoredOut(v.data());
     from_float(v.data(), reinterpret_cast<BFloat16*>(v.data()), static_cast<int64_t>(v.size()));
     StoredOut of(v.data());

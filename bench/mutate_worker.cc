@@ -1,5 +1,5 @@
-// Runs the program many times for bench/mutate.py without starting it each time: every line of standard input is a
-// command line, its words parted by tabs; a forked child runs it with stderr in a file. The answer is a line: wait
+// Runs the program many times for bench/mutate.py in forked children, without loading it each time. Every line of
+// standard input is a command line with words separated by tabs; its stderr goes to a file. The reply is a line: wait
 // status, seconds of processor time, peak resident KiB.
 //
 //   mutate_worker STDERR_FILE WALL_SECONDS ADDRESS_SPACE_MB
@@ -46,7 +46,7 @@ double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
-  onnx::OpSchemaRegistry::Schema("Add", 13, "");  // the standard's operators are read once, before the forks
+  onnx::OpSchemaRegistry::Schema("Add", 13, "");  // loads ONNX's operator schemas once, before the forks
   for (std::string line; std::getline(std::cin, line);) {
     std::vector<std::string> words;
     for (size_t at = 0; at <= line.size();) {

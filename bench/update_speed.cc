@@ -1,7 +1,8 @@
-// The end of a step on the CPU beside a plain copy of the bytes that it must move: an update reads weights, gradients
-// and moments and writes all but the gradients, after a pass that reads the gradients alone (finite check and norm).
+// Times the optimizer update on the CPU next to a plain copy of the bytes that it must move. An update reads weights,
+// gradients and moments and writes all but the gradients. An earlier pass reads only the gradients (finite check,
+// norm).
 //   update_speed [RULE [MILLIONS OF PARAMETERS [ROUNDS]]]
-// Blocks of both alternate, on the same threads; the ratio is of the same round.
+// Both alternate on the same threads; the ratio is taken within a round.
 #include <omp.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ double seconds_of(F&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// One piece a thread, so that memcpy sees how much it is and writes past the caches.
+// Each thread copies one large piece, for which memcpy uses non-temporal stores.
 void copy_in_parallel(char* to, const char* from, int64_t bytes) {
 #pragma omp parallel
   {
@@ -54,14 +55,14 @@ void measure(const OptimizerConfig& config, int64_t n, int rounds) {
   for (size_t i = 0; i < g.size(); ++i) g[i] = static_cast<float>(i % 1009) * 1e-3f - 0.5f;
   Optimizer<float> update(config, spans, n, p.data());
   const int64_t bytes = 4 * n * (1 + 1 + 2 * (1 + config.moments()));  // read and written
-  // A copy reads and writes half of them each.
+  // A copy reads half of the bytes and writes half.
   const std::unique_ptr<char[]> from(new char[static_cast<size_t>(bytes / 2)]()),
       to(new char[static_cast<size_t>(bytes / 2)]());
   std::vector<double> updates, copies, ratios;
   for (int r = -1; r < rounds; ++r) {
     const double copy = seconds_of([&] { copy_in_parallel(to.get(), from.get(), bytes / 2); });
     const double step = seconds_of([&] { update.apply(p.data(), g.data(), 1, update.inspect(g.data(), 1), 1e-3); });
-    if (r < 0) continue;  // touches the memory
+    if (r < 0) continue;  // the first round only touches the memory
     copies.push_back(copy);
     updates.push_back(step);
     ratios.push_back(step / copy);

@@ -1,3 +1,5 @@
+// Builds the SourceGraph of BERT as PyTorch exports it, with unfused attention, GELU and norms, so that the roofline
+// counts what the fusions of this program make of it.
 #include "bench/roofline/bert.h"
 
 #include <cmath>
@@ -18,7 +20,7 @@ class Writer {
   SourceGraph write() {
     const int ids = input("input_ids");
     int x = node("Gather", {param("embeddings.word", {c_.vocabulary, c_.hidden}), ids});
-    // positions: the first of the table's rows, as many as there are tokens
+    // positions: the first rows of the table, one per token
     const int length = node("Gather", {node("Shape", {ids}), ints({}, {1})});
     const int places = node("Unsqueeze", {node("Range", {ints({}, {0}), length, ints({}, {1})}), ints({1}, {0})});
     x = node("Add", {x, node("Gather", {param("embeddings.position", {c_.positions, c_.hidden}), places})});
@@ -87,7 +89,7 @@ class Writer {
     return node("LayerNormalization", {x, param(name + ".weight", {c_.hidden}), param(name + ".bias", {c_.hidden})},
                 {{"axis", int64_t{-1}}, {"epsilon", 1e-12}});
   }
-  // (B, S) ones and zeros -> (B, 1, 1, S) zeros and the most negative number
+  // Converts (B, S) ones and zeros to (B, 1, 1, S) zeros and the most negative number.
   int hidden_keys() {
     const int mask = node("Cast", {input("attention_mask")}, {{"to", int64_t{1}}});
     const int wide = node("Unsqueeze", {mask, ints({2}, {1, 2})});

@@ -1,5 +1,4 @@
-// BERT for sequence classification as an exporter spells it out, from its configuration: weights have shapes and are
-// zero.
+// BERT for sequence classification as an exporter writes it, from its configuration. Weights have shapes and are zero.
 #pragma once
 
 #include "graph/source.h"
@@ -9,7 +8,7 @@ namespace amp {
 
 struct BertConfig {
   int64_t layers = 12, hidden = 768, heads = 12, intermediate = 3072, vocabulary = 30522, positions = 512, classes = 2;
-  bool mask = false;  // attention_mask is an input, its padding hidden by the most negative number
+  bool mask = false;  // attention_mask is an input; padding is masked by the most negative number
 };
 
 SourceGraph bert_graph(const BertConfig& c);

@@ -2,8 +2,8 @@
 //          [--length N] [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]
 // roofline --device bench/roofline/h200.json --model unet [--width N] [--depth N] [--classes N] [--batch N] [--side N]
 //          [--low bf16|fp16|fp32] [--list]
-// What a training step of BERT or a U-Net would launch, with the least time that a described GPU would need. Nothing is
-// measured.
+// Prints the launches of a training step of BERT or a U-Net, with the least time that a described GPU would need.
+// Nothing is measured.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -58,7 +58,7 @@ struct Request {
   bool is_unet = false, list = false;
 };
 
-// Flags of one model alone. False: none of them.
+// Parses a flag of one model. Returns false for other flags.
 template <class Number>
 bool read_unet(UnetRequest& r, const std::string& flag, const Number& number) {
   if (flag == "--width")

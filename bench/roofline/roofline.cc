@@ -1,3 +1,5 @@
+// Runs two training steps on the dry device (tests/emulator/dry_device.h), which records launches, bytes and
+// operations, and bounds their time by bandwidth, arithmetic and launch latency (the roofline model).
 #include "bench/roofline/roofline.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace amp {
 
 namespace {
 
-// The update's kernels read and write spans that no node names: gradients for their norm, then all that moves.
+// Adds the bytes of the update, which are not operands of nodes: gradients for their norm, then all state.
 void add_update_bytes(std::vector<cuda::Work>& work, const UpdateSpec& spec, const ParamCache& copies) {
   const int64_t inspected = 4 * spec.elements;
   for (cuda::Work& w : work) {
@@ -52,7 +54,7 @@ StepWork step_work(const ModelRequest& r) {
   out.attentions = device->attentions();
   out.convolutions = device->convolutions();
   out.parameters = spec.elements;
-  // What is recorded comes between seed() and add_term(), and in apply(); the first run is not recorded.
+  // The recordings are between seed() and add_term(), and in apply(). The first run is not recorded.
   for (int step = 0; step < 2; ++step) {
     std::vector<cuda::Work>& work = device->work();
     work.clear();

@@ -1,5 +1,5 @@
-// What a training step would launch on a described GPU, and the least time that its bytes and operations would need
-// there: from the graph alone, on any machine. Nothing here is measured.
+// The launches of a training step on a described GPU, and the least time for their bytes and operations. They are
+// derived from the graph on any machine. Nothing is measured.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace amp {
 struct StepRequest {
   BertConfig model;
   int64_t batch = 32, length = 128;
-  double dropout = 0;       // of attention: the one place that insert_dropout() finds in this graph
+  double dropout = 0;       // of attention, where insert_dropout() adds it in this graph
   DType low = DType::bf16;  // f32: no plan
   cuda::DryOptions device;
 };
@@ -29,7 +29,7 @@ struct UnetRequest {
 struct ModelRequest {
   SourceGraph source;
   Tensors batch;
-  LossSpec loss;  // without outputs: of "logits"; without a label: of "label"
+  LossSpec loss;  // default outputs: "logits"; default label: "label"
   bool batch_statistics = false;
   DType low = DType::bf16;
   cuda::DryOptions device;
@@ -39,11 +39,11 @@ struct StepWork {
   std::vector<cuda::Work> micro;                // the recorded micro-batch, in order
   std::vector<cuda::Work> update;               // the recorded update
   std::vector<cuda::Work> around;               // work outside the recordings: uploads, seeds, loss terms
-  std::vector<cuda::Attention> attentions;      // that a library was asked for
-  std::vector<cuda::Convolution> convolutions;  // the same
-  int64_t parameters = 0;                       // that train
+  std::vector<cuda::Attention> attentions;      // requested from a library
+  std::vector<cuda::Convolution> convolutions;  // requested from a library
+  int64_t parameters = 0;                       // number of trained parameters
 
-  int64_t nodes() const;  // of the recorded graphs
+  int64_t nodes() const;  // nodes of the recorded graphs
 };
 StepWork step_work(const StepRequest& r);
 StepWork step_work(const UnetRequest& r);
@@ -51,8 +51,8 @@ StepWork step_work(const ModelRequest& r);
 
 struct DeviceDescription {
   std::string name;
-  double bandwidth = 0;            // bytes a second
-  double flops_of(DType t) const;  // a second, of products
+  double bandwidth = 0;            // bytes per second
+  double flops_of(DType t) const;  // operations per second of products
   double node_seconds = 0;         // from one node of a recorded graph to the next
   std::vector<std::pair<std::string, double>> tflops;
 };
@@ -65,6 +65,6 @@ struct KindTotal {
   int64_t nodes = 0, bytes = 0;
   double flops = 0, seconds = 0;
 };
-std::vector<KindTotal> totals(const std::vector<cuda::Work>& work, const DeviceDescription& d);  // the longest first
+std::vector<KindTotal> totals(const std::vector<cuda::Work>& work, const DeviceDescription& d);  // longest first
 
 }  // namespace amp

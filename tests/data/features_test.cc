@@ -68,7 +68,7 @@ const InputSpec kCodes = {"x_cat", DType::i64, Dims{-1, 2}};
 
 TEST_CASE("codes are scikit-learn's OrdinalEncoder's, one higher, and 0 for unknown and missing", "[features]") {
   const FeatureTable train = read("sales.csv");
-  const Features features = Features::parse(fit(train, schema()).json());  // as it comes back from a model
+  const Features features = Features::parse(fit(train, schema()).json());  // as read from a model
   for (const std::string name : {"sales", "new"}) {
     const FeatureTable t = read(name + ".csv");
     const FeatureValues v = feature_values(t, features);
@@ -84,7 +84,7 @@ TEST_CASE("codes are scikit-learn's OrdinalEncoder's, one higher, and 0 for unkn
     }
     if (name == "sales") CHECK(v.unknown.empty());
     if (name == "new") {
-      REQUIRE(v.unknown.size() == 2);  // of Store and State; what no store says is missing, not unknown
+      REQUIRE(v.unknown.size() == 2);  // Store and State; a missing store counts as missing, not unknown
       CHECK(v.unknown[0].example == "99");
       CHECK(v.unknown[1].example == "Hessen");
       CHECK(v.unknown[1].where == tables("new.csv") + ":2:15");
@@ -112,7 +112,7 @@ TEST_CASE("numbers are scikit-learn's, filled and scaled by what the training da
           for (int64_t r = 0; r < t.rows(); ++r) {
             INFO(key << ", " << map.column << ", row " << r);
             const double got = map.apply(cell_number(t, map.column, column.texts[static_cast<size_t>(r)], r));
-            // Sums in another order than numpy's: a few units in the last place of the largest.
+            // Sums in another order than numpy's differ by a few units in the last place of the largest.
             CHECK(got == Catch::Approx(want[static_cast<size_t>(r)][c].get<double>()).epsilon(1e-12).margin(1e-12));
           }
         }

@@ -20,7 +20,7 @@ std::vector<int32_t> lengths37() {
   return lengths;
 }
 
-// A sample is its own index; making a batch takes a while that depends on it.
+// A sample is its index. The time to make a batch depends on it.
 class Numbers final : public Dataset {
  public:
   int64_t size() const override { return 37; }
@@ -175,13 +175,13 @@ TEST_CASE("the queue is bounded and destruction does not wait for the rest") {
     Prefetch<int> p([&]() -> std::optional<int> { return ++made; }, 3);
     CHECK(p.next() == 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    CHECK(made <= 4);  // one taken, three ready
+    CHECK(made <= 4);  // one taken, three prefetched
   }
   CHECK(made <= 4);
 }
 
 namespace {
-// What the ranks' samplers give, put together, is what the sampler of one rank gives. sampler: of (ranks, rank).
+// Checks that the ranks' samples, joined, are those of a single rank. sampler: of (ranks, rank).
 template <class F>
 void check_shared(int64_t ranks, const F& sampler, int steps, bool all_have_some) {
   Sampler whole = sampler(1, 0);
@@ -278,7 +278,7 @@ TEST_CASE("weighted by class, classes come equally often and their samples too, 
   // 120,000 draws: the standard deviation of a class's share is sqrt(2 / 9 / 120000) = 0.0014.
   CHECK(of_class.size() == 3);
   for (const auto& [label, n] : of_class) CHECK(n / (200.0 * kEpochs) == Catch::Approx(1.0 / 3).margin(0.0055));
-  // Chi squared over 197 samples with a chance: mean 197, standard deviation 20.
+  // Chi squared of the 197 samples with nonzero weight: mean 197, standard deviation 20.
   double chi = 0;
   for (size_t i = 0; i < 200; ++i) {
     const double expected = (*weights)[i] / 3 * 200 * kEpochs;
@@ -348,7 +348,7 @@ TEST_CASE("by tokens every sample comes once an epoch in batches that fit, group
   };
   CHECK(batches(Order::grouped) < batches(Order::shuffled));
   Sampler one(3, std::vector<int32_t>{5, 90, 5}, {.order = Order::file, .batch_size = 64, .in_tokens = true});
-  CHECK(one.batches_per_epoch() == 3);  // the long one is by itself
+  CHECK(one.batches_per_epoch() == 3);  // the long sample is a separate batch
 }
 
 TEST_CASE("ranks share batches by tokens and weighted draws", "[ranks]") {

@@ -28,7 +28,7 @@ struct Fixed {
   Formula value;
 };
 
-// Fixed matrices that a layer of x [N,8] or [N,16] may be multiplied with.
+// Fixed matrices by which x [N,8] or [N,16] may be multiplied.
 std::vector<Fixed> fixed_matrices() {
   static const double yuv[] = {0.299, 0.587, 0.114, -0.14713, -0.28886, 0.436, 0.615, -0.51499, -0.10001};
   return {
@@ -112,10 +112,10 @@ TEST_CASE("fixed matrices and filters are told from drawn values", "[foreign]") 
     const auto found = fixed_pattern(floats_of(c.dims, c.count, c.value));
     REQUIRE(found);
     CHECK(found->certain);
-    // The same shape with values of no structure, of both signs and of one.
+    // Weights of these shapes with random values, of both signs or of one sign.
     CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, learned)));
     CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, [](int64_t i) { return std::fabs(learned(i)) + 0.01; })));
-    // Half of them pruned, and rounded to 16 bits.
+    // The weights again, half of them pruned, and rounded to 16 bits.
     const auto pruned = [](int64_t i) { return learned(i + 7) > 0 ? learned(i) : 0.0; };
     if (c.count > 16) CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, pruned)));
     CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, learned).cast(DType::f16)));
@@ -168,7 +168,7 @@ TEST_CASE("the vectors of a spectral norm do not train, its weight does", "[fore
     CHECK_FALSE(j.trains(dotted(u)));
     CHECK_FALSE(j.trains(dotted(v)));
   }
-  // The scale of a weight norm stands above the line: it trains.
+  // The scale of a weight norm is the numerator of a quotient. It is trained.
   const Verdicts j = judge(beside_a_layer(cat(tensor_of("8,8", "wn__weight_v", 64, learned), ", ",
                                               tensor_of("8,1", "wn__weight_g", 8, unit), ", int64[1] one = {1}"),
                                           "n = ReduceL2 (wn__weight_v, one)  s = Div (wn__weight_g, n)  w = Mul "
@@ -207,7 +207,7 @@ TEST_CASE("weights that enter a Loop or Scan as inputs train, its first state do
     { y, w_out, b_out = Loop (five, yes, first, W, B) <body = b (int64 i, bool go, float[N,4] h, float[4,4] w, float[4] b)
         => (bool on, float[N,4] h1, float[4,4] w1, float[4] b1)
         { on = Identity (go)  p = MatMul (h, w)  q = Add (p, b)  h1 = Tanh (q)  w0 = Identity (w)  w1 = Identity (w0)  b1 = Identity (b) }> })";
-  std::string text = loop;  // names with slashes and colons are set below: the text form has none
+  std::string text = loop;  // names with slashes and colons are set below, because the text form does not support them
   for (const auto& [from, to] :
        {std::pair{"cell/kernel/ReadVariableOp:0", "W"}, std::pair{"cell/bias/ReadVariableOp:0", "B"}}) {
     text.replace(text.find(from), std::string(from).size(), to);

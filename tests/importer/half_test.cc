@@ -123,7 +123,7 @@ TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guar
 
 namespace {
 
-// The plan: node -> 16 bit, by name of its first output.
+// Returns the plan: whether a node is 16-bit, by the name of its first output.
 onnx::ModelProto mixed(const TempDir& f, const Imported& m, const std::set<std::string>& low, DType type = DType::f16) {
   ExportOptions o;
   o.precision = "mixed";
@@ -250,7 +250,7 @@ onnx::ModelProto whole(const TempDir& f, const Imported& m, const std::vector<Tr
   return p;
 }
 
-// Element types that the file states anywhere but at its inputs and outputs.
+// Returns the element types in the file, without its inputs and outputs.
 std::set<int> stated_types(const onnx::GraphProto& g) {
   std::set<int> out;
   for (const auto& t : g.initializer()) out.insert(t.data_type());
@@ -300,12 +300,12 @@ TEST_CASE("a file in 16 bits becomes one in float32, inputs and outputs stay", "
     const SourceGraph g = import_model(f / "whole.onnx").graph;
     CHECK(value(g, "w").data.dtype() == DType::f32);
     CHECK(run(g, feeds).out.at("u").to_doubles() == run(m.graph, feeds).out.at("u").to_doubles());
-    // What was trained keeps all of its bits.
+    // Trained weights keep all bits.
     const int v = m.graph.find("w");
     const HostTensor fine = floats({2, 2}, {0.1, 0.2, 0.3, 0.7});
     whole(f, m, {{v, fine}});
     CHECK(value(import_model(f / "whole.onnx").graph, "w").data.to_doubles() == fine.to_doubles());
-    // Without a type asked for the file keeps its own.
+    // Without a requested type the file keeps its type.
     export_model(*m.doc, m.graph, {}, {}, f / "same.onnx");
     CHECK(bytes_of(f / "same.onnx") == p.SerializeAsString());
   }
@@ -325,7 +325,8 @@ TEST_CASE("branches in 16 bits, weights as outputs and float32 files are convert
   CHECK(whole(f, plain).SerializeAsString() == parse(kMlp).SerializeAsString());
 }
 
-// ConstantOfShape knows bfloat16 from opset 20 on, Constant and Cast from 13 on; the checker runs inside export_model.
+// ConstantOfShape supports bfloat16 from opset 20 on, Constant and Cast from 13 on. The checker runs inside
+// export_model.
 TEST_CASE("a fill whose opset has no bfloat16 stays float32", "[half]") {
   for (const int opset : {13, 17, 20}) {
     INFO(opset);

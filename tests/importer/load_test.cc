@@ -50,7 +50,7 @@ TEST_CASE("a file cut at any offset is refused with the place", "[load]") {
       truncated += e.id() == "E_ONNX_TRUNCATED";
       continue;
     }
-    // Only what comes behind graph and opset may be missing unnoticed.
+    // Only fields after graph and opset may be missing without an error.
     CHECK(n + 30 > whole.size());
   }
   CHECK(truncated > static_cast<int>(whole.size() / 2));
@@ -214,7 +214,7 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
   std::filesystem::remove(f.path.parent_path() / outside_name);
 }
 
-// The layout of huggingface_hub: what people name are links into blobs/, whose names say nothing.
+// The layout of huggingface_hub: files are links into blobs/, where names are hashes.
 TEST_CASE("external data is found beside a link, then beside what it links to", "[load]") {
   namespace fs = std::filesystem;
   const TempDir f;
@@ -240,7 +240,7 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   CHECK(loads(f / "elsewhere/chain.onnx"));
   fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // beside the link that was named
   CHECK(loads(f / "elsewhere/chain.onnx"));
-  // A model that is no link may not read a file elsewhere through a link beside it.
+  // A model that is not a link must not read a file of another folder through a link next to it.
   save(f, m, "elsewhere/plain.onnx");
   expect(import_error(f / "elsewhere/plain.onnx"), Exit::model, "E_EXT_KIND", "symbolic link");
   // A link to a file of another folder, with its data there.

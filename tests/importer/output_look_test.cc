@@ -13,7 +13,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A graph on images x [N, 3, 64, 64], node by node; each function returns the name of what it computes.
+// Builds a graph on images x [N, 3, 64, 64]. Each function adds a node and returns the name of its result.
 class Net {
  public:
   Net() {
@@ -148,11 +148,11 @@ TEST_CASE("heads of detectors are not taken for hidden states or feature maps", 
     CHECK(says(n.output(n.reshape(n.conv(n.features(), 32, 84), {0, 84, 64})).look(), "detector"));
   }
   {
-    Net n;  // the same where 4 + classes is a layer's width
+    Net n;  // as before, but 4 + classes equals a layer's width
     CHECK(says(n.output(n.reshape(n.conv(n.features(), 32, 80), {0, 80, 64})).look(), "detector"));
   }
   {
-    Net n;  // YOLOv8: scales joined, classes behind a sigmoid, boxes = (anchor - left, anchor + right) by stride
+    Net n;  // YOLOv8: scales joined, classes after a sigmoid, boxes = (anchor - left, anchor + right) by stride
     const Strings s = two_scales(n, 8);
     const std::string all =
         n.node("Concat", {n.reshape(s[0], {0, 8, 64}), n.reshape(s[1], {0, 8, 16})}, {{"axis", {2}}});
@@ -184,11 +184,11 @@ TEST_CASE("heads of detectors are not taken for hidden states or feature maps", 
     CHECK(says(n.output(n.node("Concat", locs, {{"axis", {1}}})).output(scores).look(), "detector"));
   }
   {
-    Net n;  // a single level of RetinaNet: 9 anchors of 4 numbers at each place
+    Net n;  // a single level of RetinaNet: 9 anchors of 4 numbers per position
     CHECK(n.output(n.reshape(n.turn(n.conv(n.features(), 32, 36), {0, 2, 3, 1}), {0, -1, 4})).look());
   }
   {
-    Net n;  // DETR: a linear map on decoded queries, and boxes behind a sigmoid
+    Net n;  // DETR: a linear map on decoded queries, and boxes after a sigmoid
     const std::string q = n.norm(n.tokens(), 32);
     CHECK(n.output(n.linear(q, 32, 7)).output(n.node("Sigmoid", {n.linear(q, 32, 4)})).look());
   }
@@ -269,7 +269,7 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
     fine(n.output(n.conv(n.features(32, 16), 32, 64)));
   }
   {
-    Net n;  // a backbone's map as a sequence of places
+    Net n;  // a backbone's map as a sequence of positions
     fine(n.output(n.turn(n.reshape(n.features(), {0, 32, 64}), {0, 2, 1})));
   }
   {

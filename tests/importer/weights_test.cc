@@ -43,7 +43,7 @@ std::string numbers(int64_t n, double (*f)(int64_t)) {
   return join(all, ",");
 }
 
-// x [N,4,8] floats, ids [N,4]; a linear layer and a norm with names around what is under test.
+// x [N,4,8] floats, ids [N,4]; a linear layer and a norm, with names, around the tested nodes.
 onnx::ModelProto torch_model(const std::string& tensors, const std::string& nodes, const char* producer = "pytorch") {
   onnx::ModelProto m = parse(cat(R"(<ir_version: 8, opset_import: ["" : 18], producer_name: ")", producer, R"(">
       g (float[N,4,8] x, int64[N,4] ids, bool[N,4,1] some) => (float[N,M,K] y)
@@ -80,7 +80,7 @@ struct Case {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      // parameters that stand where few weights are
+      // parameters at inputs that are rarely weights
       {"a logit scale", "float m__logit_scale = {2.6}", "s = Exp (m__logit_scale)  y = Mul (h, s)", "m.logit_scale",
        true},
       {"a logit scale of the model itself", "float logit_scale = {2.6}", "s = Exp (logit_scale)  y = Mul (h, s)",
@@ -122,11 +122,11 @@ const std::vector<Case>& cases() {
        "one", false},
       {"an attention bias", "float[4,4] m__attn__bias_table = {" + numbers(16, learned) + "}",
        "y = MatMul (m__attn__bias_table, h)", "m.attn.bias_table", true},
-      // fresh weights look like constants
+      // initial values that look like constants
       {"a fresh norm", "", "y = Identity (h)", "m.n.weight", true},
       {"a fresh bias", "", "y = Identity (h)", "m.l.bias", true},
       {"a weight under a made-up name", "", "y = Identity (h)", "onnx::MatMul_7", true},
-      // constants in weights' positions
+      // constants at inputs that usually are weights
       {"a cosine table",
        "float[1,8,8] unsqueeze_14 = {" + numbers(64, sinusoid) +
            "}, int64[1] s0 = {0}, int64[1] s1 = {4}, int64[1] ax = {1}",
@@ -248,7 +248,8 @@ TEST_CASE("weights before an ArgMax are weights", "[weights]") {
 
 TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]") {
   const TempDir f;
-  // A factor under a name of its own: it trains, but unsurely. A series that the exporter rearranged: unsurely not.
+  // A named factor is trained, but the verdict is unsure. A series that the exporter rearranged is not trained, unsure
+  // too.
   const onnx::ModelProto file =
       torch_model("float m__strength = {0.3712}, float[8] onnxXXMul_9 = {1,2,4,8,16,32,64,128}",
                   "c = Mul (h, m__strength)  y = Mul (c, onnxXXMul_9)");
@@ -360,7 +361,7 @@ TEST_CASE("a standardized weight trains through the statistics that the graph co
   const Numbers got = a.grads.at("onnx::BatchNormalization_3").to_doubles(), want = b.grads.at("w").to_doubles();
   REQUIRE(got.size() == w.size());
   for (size_t i = 0; i < want.size(); ++i) CHECK(std::fabs(got[i] - want[i]) < 1e-4 * (1 + std::fabs(want[i])));
-  // Both places get the weight, each in its layout.
+  // Both tensors of the file get the weight, each in its layout.
   const HostTensor moved = HostTensor::of<float>({1, 2, 3}, {1, 2, 3, 4, 5, 7});
   export_model(*split.doc, split.graph, {{split.graph.find("onnx::BatchNormalization_3"), moved}}, {}, f / "out.onnx");
   const Imported again = import_model(f / "out.onnx");

@@ -31,13 +31,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-enum class Flow { none, zero, yes };  // what arrives at the floating inputs
+enum class Flow { none, zero, yes };  // the gradient of the floating inputs
 
 struct Seen {
   bool example = false;
   Flow flow = Flow::none;
   std::set<std::string> core;
-  bool twice = true;  // no example is in the way of a second derivative
+  bool twice = true;  // no example prevents a second derivative
 };
 
 bool all_zero(const Builder& b, ValueId v) {
@@ -55,7 +55,7 @@ std::vector<ValueId> leaves(const Graph& graph) {
   return out;
 }
 
-// The source nodes that are in the way of a second derivative of the outputs "y".
+// Returns the source nodes that prevent a second derivative of the outputs "y".
 std::set<int> in_the_way(Graph graph) {
   graph = expand_definitions(prune(graph), cpu_evaluator());
   const std::vector<ValueId> wrt = leaves(graph);
@@ -120,8 +120,8 @@ using Table = std::map<std::string, Seen>;  // domain::name
 void look_at_node_tests(const fs::path& root, Table& table) {
   for (const auto& folder : fs::directory_iterator(root)) {
     if (folder.path().string().ends_with("_expanded")) continue;
-    // Made part of the model: no input, all but the first floating one, all; last, an integer example is tried as a
-    // floating one.
+    // Inputs that become constants of the model: none, all but the first floating one, all. At last an integer example
+    // is tried with floating inputs.
     for (const int baked : {0, 1, 2, 3}) {
       try {
         Imported m = import_model((folder.path() / "model.onnx").string());
@@ -149,13 +149,13 @@ void look_at_node_tests(const fs::path& root, Table& table) {
         if (baked == 3 && (!seen.example || seen.flow != Flow::none || !data)) break;
         examine(g, shapes, seen);
         if (data) break;
-      } catch (const Error&) {  // the next form of the inputs; unsupported cases are the node tests' matter
+      } catch (const Error&) {  // tries the next form of the inputs; the node tests cover unsupported cases
       }
     }
   }
 }
 
-// Operators without an example elsewhere: a node over floating inputs of these dims.
+// Operators without an example elsewhere: a node with floating inputs of these dims.
 void look_at_others(Table& table) {
   struct Other {
     const char *domain, *op;
@@ -201,7 +201,7 @@ void look_at_others(Table& table) {
   }
 }
 
-// Every operator of a model of several nodes: does a gradient arrive at its inputs?
+// Records for every operator of a model with several nodes whether its inputs get a gradient.
 void look_inside(const SourceGraph& g, const std::vector<std::pair<std::string, Dims>>& shapes, Table& table) {
   Graph graph;
   Builder b(graph, cpu_evaluator());

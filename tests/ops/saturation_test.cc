@@ -44,7 +44,7 @@ Draw signed_powers(double lo, double hi) {
 Draw constant(double c) {
   return [=](int64_t n, Rng&) { return std::vector<double>(static_cast<size_t>(n), c); };
 }
-// One of `every` is c, the others are 0.
+// Draws c once in `every` elements, 0 for the others.
 Draw spikes(double c, int64_t every) {
   return [=](int64_t n, Rng&) {
     std::vector<double> v;
@@ -52,7 +52,7 @@ Draw spikes(double c, int64_t every) {
     return v;
   };
 }
-// c and a little more, exact in fp32.
+// Draws c plus small numbers, exact in fp32.
 Draw shifted(double c) {
   const double step = std::abs(c) * 0x1p-10;
   return [=](int64_t n, Rng& rng) {
@@ -166,7 +166,7 @@ double difference(const std::vector<double>& got, const std::vector<double>& wan
   }
   return worst;
 }
-// Whether fp32 holds the operator's results: what is larger, or smaller than its normal numbers, has no gradient there.
+// Returns whether the operator's results are normal fp32 numbers. Larger and smaller results have no gradient in fp32.
 bool in_range(const Numbers& want) {
   return std::all_of(want.begin(), want.end(), [](const auto& named) {
     return named.first[0] != 'y' || std::all_of(named.second.begin(), named.second.end(), [](double x) {
@@ -176,12 +176,12 @@ bool in_range(const Numbers& want) {
 }
 
 struct Allowed {
-  double tolerance;      // of a tensor's largest element
-  bool cancels = false;  // the formula subtracts what may be as large as `terms`, and need not be what is left
+  double tolerance;      // relative to a tensor's largest element
+  bool cancels = false;  // the formula may subtract terms as large as `terms`
 };
 
-// The product of the largest operands and the largest upstream gradient: what a gradient is a sum of. copies: operands
-// in each of them.
+// Returns the product of the largest operands and the largest upstream gradient, the size of a gradient's terms.
+// copies: number of operands per term.
 double largest_terms(const Feeds& feeds, const std::vector<HostTensor>& params, int copies = 1) {
   double up = 0, product = 1;
   for (const auto& [name, t] : feeds) up = name[0] == 'd' ? std::max(up, largest(t.to_doubles())) : up;
@@ -191,8 +191,8 @@ double largest_terms(const Feeds& feeds, const std::vector<HostTensor>& params, 
   return up * product;
 }
 
-// fused: fp32; plain: decomposed in fp32; want: decomposed in fp64. Where the decomposition loses digits in fp32 the
-// fused operator may do so as well: up to four times as many. Where terms cancel to 0 their rounding is left.
+// fused: fp32; plain: decomposed in fp32; want: decomposed in fp64. If the decomposition loses digits in fp32, the
+// fused operator may have up to four times its error. If terms cancel to 0, their rounding error remains.
 void compare(const Numbers& fused, const Numbers& plain, const Numbers& want, const Allowed& a, double terms) {
   if (!in_range(want)) return;
   for (const auto& [name, x] : want) {
@@ -213,7 +213,7 @@ class Case {
  public:
   Case(const std::string& op, const OpSpec& spec, const OpCase& c)
       : c_(c),
-        // d = sum dy y and dy v^T are equal where a row sees one key; they are summed in different orders.
+        // d = sum dy y and dy v^T are equal if a row attends to one key. They are summed in different orders.
         allowed_{std::max(1e-5, 4 * spec.fp32_tolerance), op == "FusedAttention"},
         fused_(training(op, c, DType::f32, false)),
         plain_(training(op, c, DType::f32, true)),
@@ -225,7 +225,7 @@ class Case {
       if (c_.in[i].role == Role::value && numel(c_.in[i].dims) > 0) values.push_back(i);
     }
     for (const Kind& kind : kinds()) {
-      for (size_t which = 0; which <= values.size(); ++which) {  // one operand, at last all of them
+      for (size_t which = 0; which <= values.size(); ++which) {  // one operand, then all of them
         if (which == values.size() && values.size() < 2) continue;
         OpCase c = c_;
         for (size_t i = 0; i < values.size(); ++i) {
@@ -249,8 +249,8 @@ class Case {
   Graph fused_, plain_, wide_;
 };
 
-// Networks whose nodes a pass makes one operator of; T: the type. Operators that only a pass forms have no cases of
-// their own to be differentiated.
+// Networks whose nodes a pass fuses to one operator. T: the type. Operators that only passes form have no other cases
+// that can be differentiated.
 struct Network {
   const char* name;
   std::string text;

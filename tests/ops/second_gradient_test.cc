@@ -20,13 +20,13 @@ using namespace amp::test;
 
 namespace {
 
-// Their gradients are kernels that nothing differentiates.
+// Operators whose gradients are kernels without a derivative.
 const std::set<std::string> kWithout = {"GridSample", "RoiAlign"};
-// In some forms: attention of sequences that lie one behind the other, which padding removal makes.
+// Operators without one in some forms: attention of packed sequences, which padding removal makes.
 const std::set<std::string> kPartly = {"FusedAttention"};
 
 constexpr double kStep = 0x1p-12;
-constexpr double kTolerance = 1e-6;  // of the largest element: the five-point rule's h^4 and its rounding
+constexpr double kTolerance = 1e-6;  // relative to the largest element: the five-point rule's h^4 and its rounding
 
 std::vector<ValueId> add_operands(Graph& g, const OpCase& c) {
   std::vector<ValueId> in;
@@ -56,7 +56,7 @@ std::vector<ValueId> params_of(const Graph& g) {
   return out;
 }
 
-// The node with its seeded outputs "yK", and the gradients of sum_k <dyK, yK>; expanded: spelled out before and after.
+// The node with its seeded outputs "yK", and the gradients of sum_k <dyK, yK>; expanded: decomposed before and after.
 Graph first_order(const std::string& op, const OpCase& c, bool expanded) {
   Graph g;
   {
@@ -81,7 +81,7 @@ Graph first_order(const std::string& op, const OpCase& c, bool expanded) {
   return expanded ? expand_definitions(std::move(g), cpu_evaluator()) : g;
 }
 
-// What autodiff needs a rule for and has none.
+// Returns the operators for which autodiff has no rule.
 std::string blocker(const Graph& g) {
   std::vector<ValueId> wrt = params_of(g), targets;
   for (const auto& p : g.param_grads) targets.push_back(p.value);
@@ -126,7 +126,7 @@ Numbers run(const Graph& g, const Feeds& feeds, const std::vector<HostTensor>& i
   return out;
 }
 
-// The largest element of all of want, and of the differences.
+// Returns the largest element of want, and the largest difference.
 struct Error {
   double scale = 0, worst = 0;
   std::string where;
@@ -163,12 +163,12 @@ class Check {
       feeds_["d" + o.name] = random_tensor(first.value(o.value).dims, 17 * index + 5);
   }
 
-  // Values and first gradients of the graph spelled out are those of the operators' own kernels.
+  // Values and first gradients of the decomposed graph equal those of the operators' kernels.
   void definitions() const {
     const Numbers want = run(first_, feeds_, in_), got = seconds();
     Error e;
     for (const auto& [name, x] : want) {
-      const auto it = got.find(name);  // none where the operand has no part in it
+      const auto it = got.find(name);  // missing if the operand does not matter
       e.add(name, it == got.end() ? std::vector<double>(x.size(), 0.0) : it->second, x);
     }
     INFO("spelled out: " << e.where);
@@ -202,7 +202,7 @@ class Check {
     ++count.nodes;
     if (e.scale < 1e-3) return;
     ++count.curved;
-    for (const double wrong : {1.01, -1.0, 0.0}) {  // is caught
+    for (const double wrong : {1.01, -1.0, 0.0}) {  // must be detected
       CHECK(std::abs(wrong - 1) * e.scale > allowed + e.worst);
       ++count.controls;
     }
@@ -237,8 +237,8 @@ class Check {
 }  // namespace
 
 TEST_CASE("products with second derivatives of all core operators are differences of first gradients", "[hessian]") {
-  const WithThreads one(1);  // small work
-  static Count all;          // the test case runs once a section
+  const WithThreads one(1);  // little work
+  static Count all;          // the test case runs once per section
   static std::set<std::string> without, covered;
   for (const auto& [op, spec] : op_specs()) {
     if (!find_core_op(op) || !core_op(op).gradient) continue;
@@ -258,7 +258,7 @@ TEST_CASE("products with second derivatives of all core operators are difference
         }
         const Check check(c, first, std::move(spelled), i);
         check.definitions();
-        // What is straight through is the derivative of another function.
+        // A straight-through gradient is the derivative of another function.
         if (!spec.surrogate) check.products(count, spec.zero_gradient || c.attrs.has("to"));
       }
       CHECK((count.nodes > 0 || spec.surrogate || kWithout.count(op)));
@@ -287,7 +287,7 @@ TEST_CASE("operators listed as having no second gradient have none", "[hessian]"
   }
 }
 
-// Of operators that have no gradient although there is something to differentiate.
+// Operators without a gradient although they could be differentiated.
 TEST_CASE("an operator without a gradient is spelled out, or stands in a list", "[hessian]") {
   const std::set<std::string> listed = {
       "BitShift",       "BitwiseAnd",  "BitwiseNot",      "BitwiseOr", "BitwiseXor",  // of integers

@@ -37,7 +37,7 @@ std::vector<fs::path> checkpoints() {
   return out;
 }
 
-// The largest difference where no padding is; outputs (B, S, ...) are judged at the tokens of the mask.
+// Returns the largest difference without padding: outputs (B, S, ...) are compared at the tokens of the mask.
 double largest_difference(const HostTensor& have, const HostTensor& want, const HostTensor* mask) {
   const std::vector<double> a = have.to_doubles(), b = want.to_doubles();
   REQUIRE(have.dims() == want.dims());
@@ -52,7 +52,7 @@ double largest_difference(const HostTensor& have, const HostTensor& want, const 
   return most;
 }
 
-// A checkpoint's folder with other files.
+// Copies a checkpoint's configuration and weights to a folder.
 void copy_checkpoint(const std::string& name, const TempDir& to) {
   for (const char* file : {"config.json", "model.safetensors"})
     fs::copy_file(test::test_data("models/" + name) + "/" + file, to / file, fs::copy_options::overwrite_existing);
@@ -108,7 +108,7 @@ TEST_CASE("a converted checkpoint goes back as it was") {
       size_t unused = 0;
       for (const NamedTensor& t : before.tensors) {
         INFO(t.name);
-        // CLIP's classifier does not read what the last norm makes.
+        // CLIP's classifier does not read the last norm's result.
         if (folder.filename() == "clip_classifier" && t.name.rfind("vision_model.post_layernorm.", 0) == 0) {
           ++unused;
           continue;
@@ -183,7 +183,7 @@ TEST_CASE("ModernBERT's weights are drawn from a normal distribution cut at two 
   }
   CHECK(most <= 0.04f);
   CHECK(most > 0.0399);
-  // Of a standard normal one within [-2, 2]: 1 - 4 phi(2) / (2 Phi(2) - 1)
+  // Variance of a standard normal variable truncated to [-2, 2]: 1 - 4 phi(2) / (2 Phi(2) - 1)
   CHECK(squares / static_cast<double>(x.size()) / (0.02 * 0.02) == Catch::Approx(0.7737).epsilon(0.02));
 }
 

@@ -30,7 +30,7 @@ std::string braces(const std::vector<double>& values) {
   return out + "}";
 }
 
-// Word i of the vocabulary is class i. tokens: of each word, else of the mean over the words of a text.
+// Word i of the vocabulary is class i. tokens: classifies each word, else the mean over a text's words.
 onnx::ModelProto words_model(int classes, bool tokens = false) {
   std::vector<double> table((5 + kWords) * kWords), weights(static_cast<size_t>(kWords * classes));
   for (int i = 0; i < kWords; ++i) {
@@ -77,7 +77,7 @@ struct Before {
   json labels;
 };
 
-// A training run of one step that moves nothing.
+// A training run of one step with learning rate 0.
 Before train(const TempDir& f, const std::string& model, const std::string& data, const Words& more) {
   const Said said = must_run(with({model, "--train", data, "--val", data, "--max_steps", "1", "--lr", "0", "--device",
                                    "cpu", "--overwrite", "--output_dir", f / "run"},

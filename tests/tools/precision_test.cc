@@ -25,7 +25,7 @@ std::vector<float> waves(int64_t n, double step, double scale = 1) {
   return v;
 }
 
-// Of no pattern: a sinusoid would pass for a table of positions.
+// Random values, because a sinusoid would be taken for a table of positions.
 std::vector<float> weights(int64_t n, double step, double scale = 1) {
   std::vector<float> out;
   for (int64_t i = 1; i <= n; ++i)
@@ -118,7 +118,7 @@ TEST_CASE("grad scales the loss down from the first scale until all is finite, a
   const Grad want = grad(f, data, {"--loss", "mse"});
   CHECK(want.scale == 1);
   const Grad half = grad(f, data, {"--loss", "mse", "--dtype", "fp16"});
-  CHECK(half.scale < 65536);  // 2 * 60 / 48 * 65536 is beyond fp16
+  CHECK(half.scale < 65536);  // 2 * 60 / 48 * 65536 exceeds fp16
   CHECK(half.scale >= 1024);
   CHECK(half.error(want) < 2e-3);
   CHECK(half.loss == Catch::Approx(want.loss).epsilon(1e-3));
@@ -129,14 +129,14 @@ TEST_CASE("grad scales the loss down from the first scale until all is finite, a
   CHECK(brain.scale == 1);  // none
   CHECK(brain.error(want) < 2e-2);
 
-  // A fixed scale stays, said with a warning; what is not finite is not written.
+  // A fixed scale is kept, with a warning. Gradients that are not finite are not written.
   const Said said = run_verb({"grad", f / "model.onnx", "--inputs", data, "--out", f / "g.safetensors", "--loss", "mse",
                               "--dtype", "fp16", "--loss_scale", "65536"});
   CHECK(said.code == static_cast<int>(Exit::numerical));
   CHECK(said.id == "E_GRADIENT_NONFINITE");
   CHECK_THAT(said.err, ContainsSubstring("not finite at the loss scale 65536"));
 
-  // A plan's own loss_scale; hysteresis tolerates infinities but not in what is written.
+  // The plan's loss_scale is used. Hysteresis tolerates infinities, but not in written gradients.
   for (const auto& [text, scale] :
        std::vector<std::pair<std::string, double>>{{R"({"mode": "static", "init": 256})", 256},
                                                    {R"({"hysteresis": 3})", half.scale},
@@ -166,7 +166,7 @@ TEST_CASE("plan --calibrate reads a text table, and the run takes the plan; expo
           "[precision]") {
   const TempDir f;
   write_table(f);
-  const double scale = GENERATE(1.0, 400.0);  // the second leaves fp16's range
+  const double scale = GENERATE(1.0, 400.0);  // the second exceeds fp16's range
   const std::string model = bag_of_words(f, scale);
   const Said planned =
       run(with_table(f, {"plan", model, "--calibrate", f / "t.csv", "--batches", "2", "--out", f / "plan.json"}));
@@ -197,18 +197,18 @@ TEST_CASE("plan --calibrate reads a text table, and the run takes the plan; expo
     CHECK(report["final_metrics"]["loss"].get<double>() < report["initial_metrics"]["loss"].get<double>());
     CHECK(report["steps"]["skipped"].get<int>() <= 2);
   }
-  // The same weights once more, from the checkpoint, under the plan that the run had.
+  // Exports the weights again, from the checkpoint, with the run's plan.
   const std::string measured = bytes_of(f / "auto/precision_plan.json");
   run({"export", f / "auto", "--out", f / "last.onnx"});
   CHECK(bytes_of(f / "last.onnx") == bytes_of(f / "auto/model.onnx"));
   run({"export", f / "auto", "--out", f / "ema.onnx", "--export_weights", "ema"});
   CHECK(bytes_of(f / "ema.onnx") != bytes_of(f / "last.onnx"));
   CHECK(bytes_of(f / "auto/precision_plan.json") == measured);
-  // In the plan's own types: 16-bit where the plan has them, and smaller for it.
+  // Exports with the plan's types: 16-bit where the plan says so, and therefore smaller.
   run({"export", f / "auto", "--out", f / "mixed.onnx", "--export_precision", "mixed"});
   CHECK(bytes_of(f / "mixed.onnx").size() < bytes_of(f / "last.onnx").size());
   CHECK_NOTHROW(import_model(f / "mixed.onnx"));
-  // A run without its plan is measured again rather than refused.
+  // A run whose plan is missing is calibrated again rather than refused.
   std::filesystem::remove(f / "auto/precision_plan.json");
   run({"export", f / "auto", "--out", f / "again.onnx"});
   CHECK(bytes_of(f / "again.onnx") == bytes_of(f / "last.onnx"));
@@ -228,8 +228,8 @@ TEST_CASE("binary cross-entropy on probabilities moves to the logits under every
   const std::string level = GENERATE("O1", "O2", "O3", "pytorch", "tensorflow", "paddle", "apex");
   const std::string type = GENERATE("fp16", "bf16");
   INFO(level << ' ' << type);
-  // The plan of the run: the Sigmoid computes and stores nothing, the products are in 16 bits and hand over without a
-  // cast.
+  // The plan of the run: the Sigmoid computes and stores nothing, the products are 16-bit and need no cast between
+  // them.
   run({f / "model.onnx", "--train", data, type == "fp16" ? "--use_fp16" : "--use_bf16", "--amp_level", level,
        "--batch_size", "8", "--epochs", "1", "--output_dir", f / "run", "--overwrite", "--quiet"});
   const json plan = json::parse(bytes_of(f / "run/precision_plan.json"));

@@ -32,7 +32,7 @@ std::vector<std::string> lenet(const std::string& dir, std::vector<std::string> 
   return words;
 }
 
-// Every file of a folder but the lock, by path, with its bytes.
+// Returns all files of a folder except the lock: path and bytes.
 std::map<std::string, std::string> contents(const std::string& dir) {
   std::map<std::string, std::string> out;
   for (const auto& e : stdfs::recursive_directory_iterator(dir)) {
@@ -42,7 +42,7 @@ std::map<std::string, std::string> contents(const std::string& dir) {
   return out;
 }
 
-// A run's folder without running: what it wrote says `text`.
+// Creates a run's folder without a run. Its files contain `text`.
 void fake_run(const std::string& dir, const std::string& text, int step) {
   OutputFolder run({dir, "none", true, {}});
   run.begin();
@@ -69,7 +69,7 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
   must_run(lenet(dir, {"--max_steps", "2"}));
   auto before = contents(dir);
   CHECK(before.count("model.onnx") == 1);
-  // A mistake that is found while the data are read, one that ends the run later, and a stop by a full disk.
+  // Three failures: a fault found while the data are read, one that ends the run later, and a full disk.
   CHECK(error_of([&] { must_run(lenet(dir, {"--overwrite", "--val", f / "no.safetensors"})); }).exit() == Exit::data);
   CHECK(contents(dir) == before);
   CHECK(error_of([&] {
@@ -79,7 +79,7 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
   auto after = contents(dir);
   std::erase_if(after, [](const auto& e) { return e.first.starts_with(".new-run/"); });
   CHECK(after == before);
-  // The new run takes the place of all of the old one, and of nothing else.
+  // The new run replaces all files of the old one and no others.
   write_bytes(dir + "/notes.txt", "mine");
   stdfs::create_directory(dir + "/checkpoints/best-of-all");
   must_run(lenet(dir, {"--overwrite", "--max_steps", "1", "--lr", "0.1"}));
@@ -124,7 +124,8 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
     CHECK(e.id() == "E_OUTPUT_INPUT");
     CHECK_THAT(e.fact(), ContainsSubstring("--model") && ContainsSubstring("mine/model.onnx"));
   }
-  // Not this run's input, but nobody knows a run that wrote it; --overwrite and --resume are no way around.
+  // The file is not this run's input and no run is known to have written it. --overwrite and --resume do not permit it
+  // either.
   for (const OutputRequest& r : {OutputRequest{dir, "none", false, {}}, OutputRequest{dir, "none", true, {}},
                                  OutputRequest{dir, "auto", false, {}}}) {
     const Error e = refused(r);
@@ -133,12 +134,12 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
   }
   CHECK(contents(dir) == before);
   CHECK_FALSE(stdfs::exists(dir + "/.lock"));
-  // Other names are in nobody's way.
+  // Files with other names do not matter.
   stdfs::rename(dir + "/model.onnx", dir + "/base.onnx");
   must_run({dir + "/base.onnx", "--train", kEntry + "/batch.safetensors", "--loss", "cross_entropy", "--quiet",
             "--output_dir", dir, "--max_steps", "1"});
   CHECK(bytes_of(dir + "/base.onnx") == bytes_of(kEntry + "/model.onnx"));
-  // A run's own model that its user has replaced since is the user's.
+  // A model of the run that the user has replaced belongs to the user.
   stdfs::copy(kEntry + "/model.onnx", dir + "/model.onnx", stdfs::copy_options::overwrite_existing);
   CHECK(refused({dir, "none", true, {}}).id() == "E_OUTPUT_FOREIGN");
 }

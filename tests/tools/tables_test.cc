@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 std::string made(const std::string& name) { return test_data("predict/table/" + name); }
 std::string tables(const std::string& name) { return test_data("data/features/" + name); }
 
-// A run on the tables, but for the flags that are given.
+// Returns the command line of a run on the tables, with the given flags replaced.
 Words training(const std::string& output, const Words& more, const std::string& train = tables("sales.csv")) {
   Words words = {made("start.onnx"),
                  "--train",
@@ -67,13 +67,13 @@ TEST_CASE("predictions for a table are onnxruntime's on scikit-learn's features,
   REQUIRE(rows.size() == want["prediction"].size());
   for (size_t r = 0; r < rows.size(); ++r) {
     INFO(rows[r].dump());
-    // fp32 on both sides; expm1 takes an error of the logarithm as a share of the number.
+    // fp32 on both sides; expm1 turns an absolute error of the logarithm into a relative error.
     CHECK(rows[r].at("prediction").get<double>() == Approx(want["prediction"][r].get<double>()).epsilon(1e-5));
   }
   CHECK(rows[1].at("Visitors") == "620");  // the row as it was
   CHECK_THAT(bytes_of(f / "p.csv"),
              ContainsSubstring("Store,Date,State,Promo,Temperature,Visitors,Sales,prediction\n"));
-  // The file is found beside the table, or named.
+  // The file is found next to the table or by its path.
   fs::copy_file(tables("new.csv"), f / "t.csv");
   const Said lost = run_verb(
       {"predict", made("model.onnx"), "--inputs", f / "t.csv", "--out", f / "x.csv", "--device", "cpu", "--quiet"});
@@ -108,7 +108,7 @@ TEST_CASE("a table trains, resumes, exports, is evaluated and predicted by the r
   fs::copy_file(tables("new.csv"), f / "t.csv");  // the joined file is where it was when the run began
   must_run({"predict", f / "run", "--inputs", f / "t.csv", "--out", f / "p.npz", "--device", "cpu", "--quiet"});
   CHECK(read_npz(f / "p.npz").at(0).tensor.dims() == Dims{12});
-  // Stopped and gone on with, it ends in the same file; with another second file it does not go on.
+  // A stopped and resumed run writes the same file. With another second table it cannot be resumed.
   fs::copy_file(tables("store.csv"), f / "store.csv");
   const auto part = [&](const Words& more) {
     Words words = training(f / "parts", with(flags, with(more, {"--quiet"})));
@@ -131,7 +131,7 @@ TEST_CASE("what columns are is guessed, said, and overruled by flags", "[tables]
   CHECK_THAT(guessed.fact, ContainsSubstring("'x_cat' takes 6 features, the columns give 16"));
   CHECK_THAT(guessed.hint,
              ContainsSubstring("a new model for these columns: `create tabular --model_config '{\"categories\": ["));
-  // By a configuration file too.
+  // A configuration file works too.
   write_bytes(f / "c.json",
               R"({"date": "Date", "categorical": ["Store", "State", "Promo", "Kind", "Month", "Dayofweek"],
                                 "continuous": ["Temperature", "Visitors", "Distance", "Elapsed"], "target": "Sales"})");
@@ -200,7 +200,8 @@ TEST_CASE("tables that do not fit the model or the flags are refused", "[tables]
 
 TEST_CASE("a model of tables is exported so that it takes raw rows", "[tables]") {
   const TempDir f;
-  // Numbers alone, and the indicator of what is missing: computed here too. A target of logarithms comes back.
+  // Numbers and the indicator of missing values are computed here too. Predictions of a logarithmic target are
+  // converted back.
   const std::string model = save(f, test::parse(R"(
     <ir_version: 8, opset_import: ["" : 17]>
     net (float[N,3] x) => (float[N,1] y)
@@ -284,7 +285,8 @@ TEST_CASE("classes of a table are learnt, and one output is none of them", "[tab
 TEST_CASE("the model that a refusal proposes for a table takes it", "[tables]") {
   const TempDir f;
   write_bytes(f / "t.csv", "shop,city,sales,kind\n1,a,2.5,x\n2,b,3.5,y\n3,a,,x\n4,c,1.5,y\n5,b,2.0,y\n6,a,3.0,x\n");
-  // What follows `create ...`, and a run with it. --target sales: a number; kind: two classes.
+  // Runs the `create` command that a hint recommends, then trains with its model. --target sales: a number; kind: two
+  // classes.
   const auto proposed = [&](const std::string& model, const Words& flags) {
     const Words run = with({model, "--train", f / "t.csv", "--device", "cpu", "--output_dir", f / "run", "--max_steps",
                             "1", "--overwrite", "--quiet"},

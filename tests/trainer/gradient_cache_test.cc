@@ -58,7 +58,7 @@ HostTensor rows_of(const HostTensor& t, int64_t begin, int64_t n) {
   return out;
 }
 
-// A window cut into micro-batches of these rows.
+// Splits a window into micro-batches of these sizes.
 std::vector<Tensors> cut(const Tensors& batch, const std::vector<int64_t>& sizes) {
   std::vector<Tensors> out;
   int64_t row = 0;
@@ -94,7 +94,7 @@ Found plain(Session& session, const Losses& losses, const std::vector<Tensors>& 
   return {run_micro_batches(session, losses, batches, seeds_of(losses, batches)), session.host_grads().to_doubles()};
 }
 
-// Of the largest element.
+// Returns the error relative to the largest element.
 double error(const std::vector<double>& a, const std::vector<double>& b) {
   double top = 0;
   for (const double x : b) top = std::max(top, std::abs(x));
@@ -113,7 +113,7 @@ Tensors batch_of(int64_t rows) {
 
 }  // namespace
 
-// fp32 sums of at most 24 rows and 24 products in other orders: 1e-6 of the largest is what they cost.
+// fp32 sums of at most 24 rows and 24 products in another order differ by at most 1e-6 of the largest element.
 TEST_CASE("a cached window has the losses and gradients of one batch", "[gradient_cache]") {
   const SourceGraph source = encoder();
   const auto sizes = GENERATE(std::vector<int64_t>{12, 12}, std::vector<int64_t>{6, 6, 6, 6},
@@ -141,7 +141,7 @@ TEST_CASE("a cached window has the losses and gradients of one batch", "[gradien
   const Found got = cached(session, losses, micro);
   CHECK(error(got.sums, want.sums) <= 1e-6);
   CHECK(error(got.gradients, want.gradients) <= 2e-6);
-  CHECK(error(apart.gradients, want.gradients) > 1e-3);  // what the cache is for
+  CHECK(error(apart.gradients, want.gradients) > 1e-3);  // without the cache gradients differ
   const Found again = cached(session, losses, micro);
   CHECK(again.sums == got.sums);
   CHECK(again.gradients == got.gradients);
@@ -195,7 +195,7 @@ TEST_CASE("dropout draws the same in both passes of a cached window", "[gradient
   const SourceGraph without = encoder();
   Session still(without, options);
   CHECK(still.launch_forward(losses, micro[0]).read("y").to_doubles() != first[0]);
-  // So does one batch of all rows, as random nodes count a window's samples.
+  // One batch of all rows gives the same, because random nodes number a window's samples.
   if (!low) CHECK(error(cached(session, losses, micro).gradients, plain(session, losses, {batch}).gradients) <= 2e-6);
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("what the gradient cache keeps of a window is small", "[gradient_cache
   };
   const std::vector<Tensors> micro = cut(whole, std::vector<int64_t>(64, 16));
   const int64_t one = activations({micro[0]}, false);
-  CHECK(activations(micro, true) <= one + one / 2);  // the outputs leave, their gradients come
+  CHECK(activations(micro, true) <= one + one / 2);  // outputs are stored, their gradients are read
   CHECK(activations({whole}, false) > 32 * one);
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("the memory bill of a run with a gradient cache is what it takes", "[g
   CHECK(bill.activations > estimate_memory(source, {}, {}, losses, micro[0], true).activations);
 }
 
-// Scores of 1,024 pairs with all candidates, and their gradient; beside these the outputs and what is of their size.
+// Memory: the scores of 1,024 pairs with all candidates, their gradient, the outputs and buffers of the outputs' size.
 TEST_CASE("losses of all rows together take two matrices of scores of 1,024 pairs", "[gradient_cache]") {
   const int64_t pairs = GENERATE(512, 4096);
   const SourceGraph source = encoder();
@@ -255,7 +255,7 @@ TEST_CASE("pairs beyond 1,024 have the losses and gradients of one batch", "[gra
 
 namespace {
 
-// Pairs are rows in turn, wherever the sampler found them.
+// Pairs are consecutive rows of the batch, whatever their position in the data.
 struct CachedRun : RankedRun {
   explicit CachedRun(const std::filesystem::path& folder) : RankedRun(folder) {
     config.objective.losses = ranking();
@@ -297,7 +297,7 @@ TEST_CASE("negatives of a cached window are those of all ranks", "[gradient_cach
   }
 }
 
-// An epoch's last window may be one micro-batch that some ranks have no row of; so may a run's first.
+// The last window of an epoch, or the first of a run, may be one micro-batch without rows for some ranks.
 TEST_CASE("a rank without rows learns how wide the others' are", "[gradient_cache][ranks]") {
   const TempDir f;
   CachedRun job(f / "run");

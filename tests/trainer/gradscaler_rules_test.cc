@@ -108,7 +108,7 @@ TEST_CASE("a skipped step leaves parameters and optimizer state untouched", "[gr
   CHECK(w.moment("m/w") == std::vector<float>(3, 0.0f));  // torch: not even created
   CHECK(w.moment("v/w") == std::vector<float>(3, 0.0f));
   CHECK(s.scale() == 32768);
-  // The first applied step is step 1 of Adam, as if nothing had been.
+  // The first applied step is step 1 of Adam, as if no step had been skipped.
   Weights other;
   LossScaler t;
   t.set_scale(32768);
@@ -131,11 +131,11 @@ TEST_CASE("update backs off, counts, grows if that is finite; update(new_scale) 
   CHECK((s.scale() == 8 && s.state().growth_tracker == 0));
   s.set_scale(0x1p127f);
   for (int i = 0; i < 3; ++i) s.update(false);
-  CHECK((s.scale() == 0x1p127f && s.state().growth_tracker == 0));  // refused, the tracker starts over all the same
+  CHECK((s.scale() == 0x1p127f && s.state().growth_tracker == 0));  // growth is refused, but the tracker is reset
   s.update(false);
   s.set_scale(32);
   CHECK((s.scale() == 32 && s.state().growth_tracker == 1));
-  // Infinities in several parameters are one.
+  // Infinities in several parameters count as one overflow.
   Weights w(sgd());
   w.grads(kInf, kNan, -kInf);
   CHECK_FALSE(w.step(s));
@@ -186,7 +186,7 @@ TEST_CASE("clipping is of unscaled gradients by min(1, max / (norm + 1e-6)), and
   Weights w(sgd(5));
   w.grads(kInf, 1, 1);
   CHECK(w.optimizer->inspect(w.g.data(), 1).norm == kInf);
-  CHECK_FALSE(w.step(s));  // clipped, it would have been (NaN, 0, 0)
+  CHECK_FALSE(w.step(s));  // clipped gradients would be (NaN, 0, 0)
   CHECK(w.p[0] == 1.0f);
   CHECK(w.g[1] == 1.0f);
 }
@@ -251,8 +251,8 @@ TEST_CASE("Apex's and onnxruntime's bounds, hysteresis, k infinities in a row", 
   CHECK(s.scale() == 16777216);
   for (int i = 0; i < 30; ++i) s.update(true);
   CHECK(s.scale() == 1);
-  // Apex's update_scale_hysteresis: the tracker counts down, a clean step arms it again, and once it is at 0 every
-  // further infinity backs off.
+  // Apex's update_scale_hysteresis: the tracker counts down, and a finite step resets it. At 0, every further infinity
+  // backs off.
   c.init = 1024;
   c.growth_interval = 1000;
   c.hysteresis = 3;
@@ -284,7 +284,7 @@ TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike",
         sum[i] += mine && i == 1 ? (r == 1 ? -kInf : kInf) : normal(random) * scaler[0].scale();
     }
     for (int r = 0; r < kRanks; ++r) {
-      rank[static_cast<size_t>(r)].g = sum;  // what an all-reduce leaves on each: opposite infinities are NaN
+      rank[static_cast<size_t>(r)].g = sum;  // the result of an all-reduce: opposite infinities give NaN
       REQUIRE(rank[static_cast<size_t>(r)].step(scaler[static_cast<size_t>(r)]) == !bad);
     }
     skipped += bad;
@@ -294,7 +294,7 @@ TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike",
     }
   }
   CHECK(skipped > 100);
-  // A decision taken elsewhere is obeyed although the rank's own gradients are finite.
+  // A decision of another rank is followed, although this rank's gradients are finite.
   Weights w;
   w.grads(1, 1, 1);
   GradStats stats = w.optimizer->inspect(w.g.data(), 1);
@@ -305,7 +305,7 @@ TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike",
 
 TEST_CASE("a scale that fell to 0 applies nothing", "[gradscaler]") {
   Weights w;
-  w.grads(0, 0, 0);  // what a loss times 0 leaves; times 1 / 0 it is NaN
+  w.grads(0, 0, 0);  // gradients of a loss times 0; times 1 / 0 they are NaN
   const GradStats stats = w.optimizer->inspect(w.g.data(), 0);
   CHECK(stats.found_inf);
   CHECK_FALSE(w.optimizer->apply(w.p.data(), w.g.data(), 0, stats, 0.1));

@@ -16,7 +16,7 @@ const std::string kScales =
 
 int64_t token(const CaseBatch& c, int64_t b, int64_t s) { return (5 * s + 3 * b + 7 * c.step) % 10 + 1; }
 
-// ids: other words at padded places in every batch. label: a class of each sequence.
+// ids: random words at padded positions. label: one class per sequence.
 Tensors plain_batch(const CaseBatch& c) {
   std::vector<int64_t> ids, mask, label;
   for (int64_t b = 0; b < kBatch; ++b) {
@@ -33,7 +33,7 @@ Tensors plain_batch(const CaseBatch& c) {
           {"label", HostTensor::of<int64_t>({kBatch}, label)}};
 }
 
-// A class of each token; at padded places `padded`, from step `from` on.
+// One class per token; `padded` at padded positions, from step `from` on.
 Tensors token_batch(const CaseBatch& c, int64_t padded, int from) {
   Tensors t = plain_batch(c);
   const std::vector<int64_t> mask = t.at("mask").to_ints();
@@ -202,7 +202,7 @@ void add_losses(std::vector<PaddingCase>& cases) {
   cases.push_back(regression);
 }
 
-// Masks that are no row of ones and then zeros, and token types.
+// Masks that are not ones followed by zeros, and token types.
 void add_inputs(std::vector<PaddingCase>& cases) {
   const std::string text = encoder(mask_kinds()[0], kNoMix);
   const auto with_mask = [](const std::function<int64_t(int64_t s, int64_t n, int64_t length)>& at) {
@@ -245,7 +245,7 @@ void add_inputs(std::vector<PaddingCase>& cases) {
   cases.push_back(types);
 }
 
-// Queries of their own look at the tokens; or the tokens at something else.
+// Separate queries attend to the tokens, or the tokens attend to another sequence.
 void add_cross(std::vector<PaddingCase>& cases) {
   const std::string ask = R"(
     param G 5 8

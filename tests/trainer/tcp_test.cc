@@ -21,13 +21,13 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr double kConnectTimeout = 60;  // seconds; a busy machine is not what is tested
+constexpr double kConnectTimeout = 60;  // seconds; long enough for a busy machine
 
 int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
 
 TcpEndpoint place(int rank, int size, int port) { return {rank, size, "127.0.0.1", port, {}}; }
 
-// One thread for each place; the errors that they end with, in their order, or empty ones.
+// Runs one thread per endpoint. Returns their errors in order; empty if there is none.
 std::vector<std::string> on_places(const std::vector<TcpEndpoint>& places,
                                    const std::function<void(Communicator&)>& body,
                                    double connect_timeout = kConnectTimeout) {
@@ -52,11 +52,11 @@ std::vector<std::string> on_places(const std::vector<TcpEndpoint>& places,
 void on_tcp_ranks(int size, const std::function<void(Communicator&)>& body) {
   const int port = free_port();
   std::vector<TcpEndpoint> places;
-  for (int r = size - 1; r >= 0; --r) places.push_back(place(r, size, port));  // the first one comes last
+  for (int r = size - 1; r >= 0; --r) places.push_back(place(r, size, port));  // the first rank starts last
   for (const std::string& e : on_places(places, body)) REQUIRE(e == "");
 }
 
-// Every collective, on numbers whose sum depends on the order; what each of them leaves behind.
+// Runs every collective on numbers whose sum depends on the order. Returns the results.
 std::vector<double> all_collectives(Communicator& rank, int64_t n) {
   const auto fill = [&](auto& x) {
     for (size_t i = 0; i < x.size(); ++i)
@@ -90,7 +90,7 @@ Socket connected(int port) {
   return s;
 }
 
-// The first words of process 7 on host h.
+// The first message of process 7 on host h.
 void say_hello(const Socket& s, int rank, int size, int protocol) {
   const nlohmann::json hello{
       {"protocol", protocol}, {"rank", rank}, {"size", size}, {"job", ""},
@@ -134,7 +134,7 @@ TEST_CASE("long messages go both ways at once", "[ranks][tcp]") {
 }
 
 TEST_CASE("a rank that is gone is named to those who wait for it", "[ranks][tcp]") {
-  const bool amid = GENERATE(false, true);  // of a long message
+  const bool amid = GENERATE(false, true);  // while a long message is sent
   const int port = free_port();
   const std::vector<std::string> errors =
       on_places({place(0, 3, port), place(1, 3, port), place(2, 3, port)}, [&](Communicator& rank) {
@@ -148,7 +148,7 @@ TEST_CASE("a rank that is gone is named to those who wait for it", "[ranks][tcp]
     CHECK_THAT(errors[r], Catch::Matchers::StartsWith("10 E_RANK_LOST: rank "));
     CHECK_THAT(errors[r], ContainsSubstring("is gone"));
   }
-  // The one that was lost first is named by whoever saw it, who is then gone for the other.
+  // The rank that notices the loss names the first lost rank. It then ends, so the other rank loses it.
   CHECK_THAT(errors[0] + errors[1], ContainsSubstring("rank 2 (host "));
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("strangers do not keep ranks from each other", "[ranks][tcp]") {
     const Socket s = connected(port);
     CHECK(::send(s.descriptor(), words.data(), words.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(words.size()));
     ::shutdown(s.descriptor(), SHUT_WR);
-    nlohmann::json answer;  // none: the connection is closed
+    nlohmann::json answer;  // null: the connection is closed
     CHECK(read_frame(s.descriptor(), answer, steady_seconds() + kConnectTimeout) == FrameResult::closed);
   }
   CHECK(on_places({place(1, 2, port)}, [](Communicator& r) { r.barrier(); })[0] == "");
