@@ -46,7 +46,8 @@ std::vector<float> numbers(int64_t n, uint32_t seed) {
 }
 std::vector<double> wide(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
-// What make(carver) prepares, in a workspace as large as it measures, and bytes behind that must stay as they are.
+// A kernel that make(carver) prepares, with a workspace of the measured size. The bytes after the workspace must not
+// change.
 struct Prepared {
   std::vector<char> room;
   char* end;
@@ -69,7 +70,7 @@ struct Prepared {
   static constexpr int64_t kBehind = 8192;
 };
 
-// make(carver, result) prepares a kernel; result is filled with NaN before it runs, twice.
+// make(carver, result) prepares a kernel. It runs twice; result is filled with NaN before each run.
 template <class Make>
 void agrees(const std::vector<double>& want, const std::string& what, Make&& make) {
   std::vector<float> got(want.size());
@@ -82,10 +83,10 @@ void agrees(const std::vector<double>& want, const std::string& what, Make&& mak
     double worst = 0;
     for (size_t i = 0; i < want.size(); ++i) {
       const double error = std::abs(got[i] - want[i]);
-      worst = error <= worst ? worst : error;  // NaN is kept
+      worst = error <= worst ? worst : error;  // also true for NaN
     }
     INFO(what << ": " << worst << " of " << largest);
-    // Sums of n products in fp32 err by some sqrt(n) / 2^24 of their terms; n is below 10,000 here.
+    // fp32 sums of n products have errors of about sqrt(n) / 2^24 of their terms. Here n is below 10,000.
     CHECK(worst <= 3e-6 * largest);
     CHECK(kernel.inside());
   }
@@ -157,7 +158,7 @@ void check_all(const Shape& shape) {
          [&](Carver& c, float* to) { return conv_pointwise_grad_w(s, c, x.data(), dy.data(), to); });
 }
 
-// The numbers that bf16 has, so that both types hold the same.
+// Rounds to bf16, so that both types have the same numbers.
 std::vector<float> short_numbers(int64_t n, uint32_t seed) {
   auto v = numbers(n, seed);
   for (float& x : v) x = static_cast<float>(BFloat16(x));
@@ -174,7 +175,7 @@ Stored stored(const std::vector<BFloat16>& v) {
   return s;
 }
 
-// Results stored in bf16 are those in fp32, rounded. make: as in agrees, into a StoredOut.
+// Results stored in bf16 equal the rounded fp32 results. make: as in agrees(), with a StoredOut.
 template <class Make>
 void rounds(const std::vector<double>& want, const std::string& what, Make&& make) {
   agrees(want, what, make);
@@ -289,7 +290,7 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {2, 3, 1, 1, {1, 40, 37}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
       {3, 5, 1, 1, {1, 33, 70}, {1, 5, 5}, one, {0, 2, 2}, one},
       {1, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
-      {64, 1, 6, 16, {1, 14, 14}, {1, 5, 5}, one, none, one},  // lanes along images
+      {64, 1, 6, 16, {1, 14, 14}, {1, 5, 5}, one, none, one},  // vectorized over images
       {35, 2, 3, 5, {1, 7, 9}, {1, 5, 3}, {1, 2, 1}, {0, 2, 1}, {1, 1, 2}},
       {17, 1, 7, 11, {3, 4, 5}, {2, 2, 3}, one, {1, 0, 1}, one},
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},  // pointwise: products

@@ -20,7 +20,7 @@ bool equal(const Tensor& a, const HostTensor& b) {
          std::memcmp(a.data, b.data(), static_cast<size_t>(b.bytes())) == 0;
 }
 
-// Parameters in memory of their own, gradients in one arena, and options that point there.
+// Parameters in separate memory, gradients in one arena, and options that point to them.
 struct Host {
   explicit Host(const Graph& g, uint64_t seed = 5) : params(random_params(g, seed)) {
     int64_t bytes = 0;
@@ -80,7 +80,7 @@ TEST_CASE("a Program computes what the interpreter computes") {
         const Value& v = g.value(ValueId{i});
         if (v.kind == ValueKind::temp) all += numel(v.dims) * size_of(v.dtype);
       }
-      CHECK(p.arena_bytes() < all);  // memory is used again
+      CHECK(p.arena_bytes() < all);  // memory is reused
     }
   }
 }
@@ -114,14 +114,15 @@ TEST_CASE("accumulated gradients are sums over runs") {
 }
 
 TEST_CASE("gradients that are added take no memory of their own") {
-  // Two layers, gradients of both weights and biases: products go to where they belong, the other sums do not wait.
+  // Two layers with gradients of weights and biases. Products write to the gradient arena; other sums are added at
+  // once.
   const Graph g = training_graph(small_nets()[0].text);
   Host writes(g), adds(g);
   writes.options.poison = adds.options.poison = false;
   adds.options.accumulate = true;
   const Program plain(std::make_shared<Graph>(g), writes.options), sums(std::make_shared<Graph>(g), adds.options);
-  CHECK(sums.n_steps() == plain.n_steps() + 2);                   // the biases are added in a step of their own
-  CHECK(sums.arena_bytes() < plain.arena_bytes() + 40 * 4 + 64);  // of the weights', 4,800 bytes, nothing
+  CHECK(sums.n_steps() == plain.n_steps() + 2);                   // the biases are added in separate steps
+  CHECK(sums.arena_bytes() < plain.arena_bytes() + 40 * 4 + 64);  // the weights' 4,800 bytes need no buffer
 }
 
 TEST_CASE("two Programs share an arena, run in turns") {
@@ -169,7 +170,7 @@ TEST_CASE("16-bit copies of parameters are made once and follow the parameters")
   host.options.poison = false;
   const auto graph = std::make_shared<Graph>(t.graph);
   Program p(graph, host.options), q(graph, host.options);
-  CHECK(p.n_steps() == 1);            // the product: no Cast is left
+  CHECK(p.n_steps() == 1);            // only the product: no Cast remains
   CHECK(cache.bytes() == 4 * 2 * 2);  // one copy for both
   for (int round = 0; round < 2; ++round) {
     const auto inputs = random_inputs(t.graph, 3);

@@ -176,7 +176,7 @@ TEST_CASE("of many starts at once exactly one gets the folder") {
       ::close(done[1]);
       try {
         const DirLock lock(t.path.string());
-        char c;  // held until the parent closes its end: every other one has failed by then
+        char c;  // blocks until the parent closes its end, when all others have failed
         [[maybe_unused]] const ssize_t n = ::read(done[0], &c, 1);
         ::_exit(0);
       } catch (const Error& e) {

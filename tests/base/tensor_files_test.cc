@@ -20,7 +20,7 @@ const std::string kData = test_data("base/");
 
 std::string bytes_of(const std::string& path) { return std::string(read_file(path).text()); }
 
-// A file with these bytes.
+// Writes a file with these bytes.
 struct Scratch {
   explicit Scratch(const std::string& bytes, const std::string& extension = "") : path(folder / ("file" + extension)) {
     std::ofstream(path, std::ios::binary) << bytes;
@@ -166,7 +166,7 @@ TEST_CASE("a damaged npz is an error") {
     const Scratch file(good.substr(0, n));
     CHECK_THROWS_AS(read_npz(file.path), Error);
   }
-  // A flipped bit is found by the checksum, or lies in a field that nobody reads (times, attributes).
+  // A flipped bit is detected by the checksum, or it is in an unused field (times, attributes).
   int errors = 0;
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
@@ -232,11 +232,11 @@ TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") 
   }
   const std::string once = bytes_of(npz.path);
   write_npz(npz.path, mixed);
-  CHECK(bytes_of(npz.path) == once);  // no date in it
+  CHECK(bytes_of(npz.path) == once);  // files contain no date
   write_tensor_file(npy.path, {{"b", find_tensor(mixed, "b_weight")->cast(DType::bf16)}});
   CHECK(read_npy(npy.path).dtype() == DType::f32);
   CHECK(read_npy(npy.path).to_doubles() == find_tensor(mixed, "b_weight")->to_doubles());  // halves fit 8 bits
-  // As numpy has it: the array begins at a multiple of 64 bytes.
+  // As in numpy's files, the array begins at a multiple of 64 bytes.
   CHECK((bytes_of(npy.path).size() - 24 * 4) % 64 == 0);
   expect_error(
       "E_FILE_TYPE", "holds one tensor", [&] { write_tensor_file(npy.path, mixed); }, Exit::usage);

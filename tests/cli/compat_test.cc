@@ -18,7 +18,7 @@ void put(const std::string& path, const std::string& text) { std::ofstream(path)
 
 std::string xnli() { return test::test_data("xnli"); }
 
-// As the documentation of PaddlePaddle's BERT has it.
+// The command line in the documentation of PaddlePaddle's BERT.
 Words documented() {
   return {"--task_name",
           "XNLI",
@@ -67,7 +67,7 @@ std::vector<Command> commands(Words words, const Words& more = {}) {
   return commands_of(words);
 }
 
-// Returns fact and hint of the refusal.
+// Returns the message and the hint of a refused command line.
 std::string refused(const Words& words, const Words& more = {}) {
   try {
     commands(words, more);

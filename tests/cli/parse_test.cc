@@ -110,7 +110,7 @@ TEST_CASE("a repeated flag that names data names all of it", "[cli]") {
     return parse_config(text, "c.json", Verb::train, warnings).at(0).texts;
   };
   CHECK(config(R"({"train": ["a.csv", "b.csv"]})") == Strings{"a.csv", "b.csv"});
-  const test::TempDir f;  // a name with a comma is one name only where it is the whole value
+  const test::TempDir f;  // a name with a comma is one name only if it is the whole value
   std::ofstream(f / "a,b.csv") << "x";
   CHECK(mentions(train_refusal({"--train", f / "a,b.csv", "--train", "c.csv"}), {"comma"}));
 }

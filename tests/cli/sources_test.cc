@@ -14,7 +14,7 @@ using Strings = std::vector<std::string>;
 
 namespace {
 
-// A file in the system's folder for temporary ones, removed at the end of its scope.
+// A temporary file that is removed at the end of its scope.
 struct TempFile {
   explicit TempFile(const std::string& text) : path(pick()) { std::ofstream(path, std::ios::binary) << text; }
   ~TempFile() { std::filesystem::remove(path); }

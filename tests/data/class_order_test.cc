@@ -23,7 +23,7 @@ Texts numbered(int from, int to, const std::string& before = "", const std::stri
   return out;
 }
 
-// As a set of texts is read from data: by bytes.
+// The order of a set of texts that is read from data: by bytes.
 Texts shuffled(Texts labels) {
   std::sort(labels.begin(), labels.end());
   return labels;
@@ -37,7 +37,7 @@ ClassEvidence evidence(Texts labels, int64_t head, std::vector<KnownClasses> kno
   return e;
 }
 
-// The ids that the order gives to labels.
+// Returns the ids of labels in an order.
 std::vector<int64_t> ids(const ClassOrder& order, const Texts& labels) {
   const LabelIndex index(order.classes);
   std::vector<int64_t> out;
@@ -152,7 +152,7 @@ TEST_CASE("a trained head without names", "[classes]") {
   CHECK(other.id() == "E_NUM_LABELS");
   CHECK_THAT(other.fact(), ContainsSubstring("12 classes without names") && ContainsSubstring("'a', 'b', 'c'"));
   CHECK_THAT(other.hint(), ContainsSubstring("`num_labels` 3") && ContainsSubstring("`labels`"));
-  // the hub's default names say nothing
+  // the hub's default names (LABEL_0, ...) carry no information
   CHECK(order_classes(evidence({"pos", "neg"}, 2, {{"id2label", numbered(0, 1, "LABEL_")}})).warnings.size() == 1);
   CHECK(order_classes(evidence({}, 3)).classes.names == Texts{"0", "1", "2"});
   ClassEvidence sizeless = evidence({"2", "4"}, 0);  // a model that does not say how many outputs it has

@@ -56,7 +56,7 @@ struct Parts {
     }
   }
   Table table() const { return class_folders(dir / "all"); }
-  // The part that a row is of.
+  // Returns the part of the data that contains a row.
   static int64_t part(const Table& t, int64_t row) {
     return std::stoll(fs::path(std::string(t.text(row, 0))).stem().string());
   }
@@ -100,7 +100,7 @@ TEST_CASE("the nearest aspect ratio is so by its logarithm", "[image_sizes]") {
   CHECK(nearest(five, {100, 282}) == "16x32");
   CHECK(nearest(five, {1, 60000}) == "16x64");
   CHECK(nearest(five, {3000, 10}) == "64x16");
-  // As far from both: the larger; of one area the first that was given.
+  // At equal distance the larger size is chosen, at equal area the first one.
   CHECK(nearest({{16, 16}, {10, 40}}, {10, 20}) == "10x40");
   CHECK(nearest({{10, 40}, {21, 21}}, {10, 20}) == "21x21");
   CHECK(nearest({{16, 16}, {8, 32}}, {10, 20}) == "16x16");
@@ -152,12 +152,12 @@ TEST_CASE("the beginning of a file tells the right size, or none", "[image_sizes
 TEST_CASE("sizes are found in files whose orientation stands behind many bytes", "[image_sizes]") {
   const TempDir dir;
   const ImageStore store({});
-  const std::string profile(60000, 'p');  // two segments that nobody reads, before the one that says how it lies
+  const std::string profile(60000, 'p');  // two unused segments before the one with the orientation
   const std::string segment = std::string("\xff\xe2\xea\x62", 4) + profile;
   std::string jpeg = file_bytes(golden_image("turned_6.jpg"));
   write_in_folder(dir / "a.jpg", jpeg.substr(0, 2) + segment + segment + jpeg.substr(2));
   CHECK(store.size(dir / "a.jpg") == store.size(golden_image("turned_6.jpg")));
-  // A PNG of random pixels, over 64 KiB, with the chunk moved behind them.
+  // A PNG of random pixels, over 64 KiB, with the chunk moved after them.
   const std::string turned = file_bytes(golden_image("turned.png"));
   const size_t at = turned.find("eXIf") - 4;
   const size_t size =
@@ -254,7 +254,7 @@ TEST_CASE("batches hold one size, each sample once, the same for any number of t
     }
     for (int64_t i = 0; i < parts.count; ++i) CHECK(std::count(samples.begin(), samples.end(), i) == 2);
     seen.push_back(all);
-    // Evaluation goes by the same buckets, and so does a part of the data.
+    // Evaluation uses the same buckets, also for a part of the data.
     const auto evaluated = data->for_evaluation();
     CHECK(std::equal(evaluated->buckets().begin(), evaluated->buckets().end(), data->buckets().begin()));
     const auto part = make_subset(data, {7, 2});

@@ -41,7 +41,7 @@ Table rows_of(const std::string& text, const std::string& name = "chats.jsonl") 
   return Table::read(dir / name);
 }
 
-// 1 where there is a label.
+// Returns 1 for positions with a label.
 Ints mask_of(const LabeledText& t) {
   Ints out;
   for (size_t i = 0; i < t.labels.size(); ++i) {

@@ -33,7 +33,7 @@ ImageSample through(const std::string& pipeline, Image image, int64_t sample = 0
   return s;
 }
 
-// Bytes are compared as they become numbers between 0 and 1.
+// Bytes are compared after their conversion to numbers between 0 and 1.
 void check_same(const ImageSample& got, const HostTensor& want) {
   const bool bytes = want.dtype() == DType::u8;
   const int64_t c = got.channels(), h = got.image.height, w = got.image.width;
@@ -112,7 +112,7 @@ TEST_CASE("random crops lie everywhere, with the areas and ratios that were aske
     lefts.insert(static_cast<int>(part.numbers[0]));
     const ImageSample flipped = through("horizontal_flip | to_float", ramp, s);
     mirrored_count += flipped.numbers[0] == 99;
-    // 8 % to all of the area, by the ramps' reach: the first and the last pixel stand half a pixel within the part
+    // 8 % to all of the area, by the ends of the ramps: the first and the last pixel are half a pixel inside the part
     const ImageSample box = through("random_resized_crop 50 interpolation=nearest | to_float", ramp, s);
     const double width = (box.numbers[49] - box.numbers[0]) / 49 * 50;
     const double height = (box.numbers[2500 + 49 * 50] - box.numbers[2500]) / 49 * 50;

@@ -60,7 +60,7 @@ TEST_CASE("an fp32 node stores 16 bits when all its readers read 16 bits") {
         "t1 float16[4,4] = Softmax(t0)\n"
         "t2 float16[4,4] = MatMul(t1, x)\n"
         "output c = t2\n");
-  // One reader in fp32, or an output: fp32, and one cast for the others.
+  // With one fp32 reader, or as an output, a value is stored in fp32, with one cast for the other readers.
   CHECK(applied(net + "\nd = Exp(b) @3\noutput d", {kHalf, kFull, kHalf, kFull}) ==
         "t0 float16[4,4] = MatMul(x, x)\n"
         "t1 float32[4,4] = Softmax(t0)\n"
@@ -81,7 +81,7 @@ TEST_CASE("moves follow their input") {
         "t2 float16[8] = Reshape(t1)\n"
         "t3 float16[8] = Neg(t2)\n"
         "output d = t3\n");
-  // Demand passes through moves: the fp32 node in front stores 16 bits for the 16-bit node behind.
+  // Requests pass through moving operators: the fp32 node before them stores 16 bits for the 16-bit node after them.
   CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nd = Neg(b) @2\noutput d",
                 {kFull, kFull, kHalf}) ==
         "t0 float16[4,2] = Exp(x)\n"
@@ -101,7 +101,7 @@ TEST_CASE("moves follow their input") {
 }
 
 TEST_CASE("a cast goes before the moves that all want it, so that one serves every view") {
-  // The value stays fp32 for d; both views of it are read in 16 bit alone.
+  // The value stays fp32 for d. Both views of it are read only in 16 bits.
   CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]}\nc = Reshape(a) {dims=[8]}\nu = Neg(b) @1\n"
                 "v = Neg(c) @1\nd = Abs(a) @0\noutput u\noutput v\noutput d",
                 {kFull, kHalf}) ==
@@ -113,7 +113,7 @@ TEST_CASE("a cast goes before the moves that all want it, so that one serves eve
         "t5 float16[8] = Neg(t3)\n"
         "t6 float32[4,2] = Abs(t0)\n"
         "output u = t4\noutput v = t5\noutput d = t6\n");
-  // A weight is cast as it lies, in the prologue, and transposed in 16 bit.
+  // A weight is cast in its stored layout, in the cast cache, and transposed in 16 bits.
   CHECK(applied("input x 2 4\nparam W 3 4\nt = Transpose(W) {perm=[1 0]}\ny = MatMul(x, t) @0\noutput y", {kHalf}) ==
         "t0 float16[3,4] = Cast(W)\n"
         "t1 float16[4,3] = Transpose(t0)\n"
@@ -151,7 +151,7 @@ TEST_CASE("where the largest element lies is found again when it was stored in 1
   ad.seed(y, b.expand(b.scalar(1, back.value(y).dtype), back.value(y).dims));
   ad.run();
   back.param_grads = {{0, ad.grad(x)}};
-  // No number of these is a half: 0.1, 0.2, ...
+  // None of these numbers is exact in fp16: 0.1, 0.2, ...
   const HostTensor v = HostTensor::of<float>({2, 5}, {0.1f, 0.7f, 0.2f, 0.3f, 0.4f, 0.9f, 0.6f, 0.8f, 1.1f, 1.3f});
   CHECK(interpret(back, {}, {v}).param_grads.at(0).to_doubles() == std::vector<double>{1, -1, 0, 0, 0, 0, 1, 0, 0, -1});
 }
@@ -167,7 +167,7 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
         std::vector<DType> compute;
         Graph numbered;
         {
-          // The same nodes with their own number as source node.
+          // Copies a graph; each node gets its number as source node.
           std::map<int32_t, ValueId> map;
           Builder b(numbered, cpu_evaluator());
           const auto leaf = [&](ValueId v) {
@@ -220,7 +220,7 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
             worst = std::max(worst, std::abs(x[i] - y[i]));
           }
           INFO(name_of(low) << " gradient " << slot << ", of largest element " << most);
-          CHECK(worst <= tolerance * most + tolerance / 100);  // a bias before a BatchNormTrain: zero but for rounding
+          CHECK(worst <= tolerance * most + tolerance / 100);  // bias before BatchNormTrain: zero but rounding
         }
       }
     }

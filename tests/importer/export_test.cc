@@ -13,7 +13,7 @@
 using namespace amp;
 using namespace amp::test;
 
-// Every parameter plus 0.125, ties under their master only.
+// Returns every parameter plus 0.125; tied parameters only once.
 static std::vector<TrainedTensor> shifted(const SourceGraph& g) {
   std::vector<TrainedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {

@@ -91,7 +91,7 @@ TEST_CASE("merged scales and biases are one weight for each module", "[merged]")
       return n.find("2 weights have no tensor of their own") == 0 && n.find("`tie_weights` file") != std::string::npos;
     });
     CHECK(said == 1);
-    // Untouched it is the same file; trained, every module has its values and the statistics theirs.
+    // Without training, export gives the same file. After training, every module has its values and statistics.
     export_model(*m.doc, m.graph, {}, {}, f / "same.onnx");
     CHECK(bytes_of(f / "same.onnx") == bytes_of(path));
     export_model(*m.doc, m.graph, {trained_to(m, "b1.weight", {2, 3}), trained_to(m, "b2.bias", {0.5f, -0.25f})}, {},
@@ -103,7 +103,7 @@ TEST_CASE("merged scales and biases are one weight for each module", "[merged]")
     want.values[static_cast<size_t>(want.find("b1.weight"))].data = HostTensor::of<float>({2}, {2, 3});
     want.values[static_cast<size_t>(want.find("b2.bias"))].data = HostTensor::of<float>({2}, {0.5f, -0.25f});
     CHECK(outputs(again.graph) == outputs(want));
-    // Once more: names and values stay.
+    // A second export keeps names and values.
     export_model(*again.doc, again.graph, {trained_to(again, "b2.weight", {1.5f, 1})}, {}, f / "twice.onnx");
     const Imported twice = import_model(f / "twice.onnx");
     CHECK(value(twice.graph, "b2.weight").data.to_doubles() == std::vector<double>{1.5, 1});

@@ -15,7 +15,7 @@ namespace {
 
 double drawn(int64_t i) { return learned(i + 500); }
 
-// `names` in the order of the nodes, the first is fc's.
+// `names`: in the order of the nodes; the first belongs to fc.
 onnx::ModelProto named(onnx::ModelProto m, const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) m.mutable_graph()->mutable_node(static_cast<int>(i))->set_name(names[i]);
   return m;
@@ -63,7 +63,7 @@ TEST_CASE("tensors that a module multiplies by itself are unsure, those of layer
        "/m/Gather", "/m/energies/Gather"},
   };
   for (const Case& c : cases) {
-    // Two layers more: where most weights are raw, raw ones are no exception.
+    // Two more layers: if most weights are raw, raw ones are no exception.
     const std::string more = cat(", ", tensor_of("8,8", "o__weight", 64, [](int64_t i) { return learned(i + 900); }),
                                  ", ", tensor_of("8,8", "p__weight", 64, [](int64_t i) { return learned(i + 700); }));
     onnx::ModelProto m = beside_a_layer(tensor_of(c.dims, c.tensor, c.count, drawn) + more + ", int64[1] ax = {1}",

@@ -74,7 +74,7 @@ TEST_CASE("straight-through estimators are recognized by their structure", "[str
   }
 }
 
-// What stands for f(x) does not matter: the gradient is that of x in its place, the value that of f(x).
+// The form of f(x) does not matter: the value is f(x), the gradient that of x in its place.
 TEST_CASE("the gradient of an estimator is that of its input", "[straight]") {
   const TempDir f;
   const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};
@@ -124,7 +124,7 @@ TEST_CASE("nodes at which gradients stop are named with what they cut off", "[st
   CHECK(gradient_stops(import_text(f, model("q = Round (h)  z = Add (q, h)")).graph).empty());
 }
 
-// w + (clip(round(w / s)) s - w).detach() of which the exporter folded w / s: `folded` is no weight.
+// w + (clip(round(w / s)) s - w).detach() in which the exporter folded w / s: `folded` is not a weight.
 TEST_CASE("rounding of a trained tensor is named", "[straight]") {
   const TempDir f;
   ImportOptions o;
@@ -145,12 +145,12 @@ TEST_CASE("rounding of a trained tensor is named", "[straight]") {
     INFO(op);
     CHECK(notes_of(cat("q = ", op, " (folded)  d = Sub (q, folded)  z = Add (d, w)")) == 1);
   }
-  // A straight-through estimator, and no rounding.
+  // A straight-through estimator without rounding.
   CHECK(notes_of("q = Round (folded)  d = Sub (q, folded)  s = Add (folded, d)  z = Add (s, w)") == 0);
   CHECK(notes_of("q = Tanh (folded)  d = Sub (q, folded)  z = Add (d, w)") == 0);
 }
 
-// By onnxruntime's quantize_dynamic. The product is linear, so that its gradient is that of the floating weights.
+// A model by onnxruntime's quantize_dynamic. The product is linear, so its gradient is that of the floating weights.
 TEST_CASE("a dynamically quantized product has the gradient of its floating one", "[straight]") {
   const TempDir f;
   const std::string head = R"(<ir_version: 8, opset_import: ["" : 17]>

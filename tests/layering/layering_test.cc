@@ -25,7 +25,8 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-// What each module may include besides itself: the table of ARCHITECTURE.md, rows "| `name/` | contents | a, b |".
+// Reads what each module may include besides itself: the table of ARCHITECTURE.md, rows "| `name/` | contents | a, b
+// |".
 std::map<std::string, std::set<std::string>> read_table(const std::string& text) {
   static const std::regex row(R"re(^\| `(\w+)/` \|.*\|([^|]*)\|$)re"), word(R"re(\w+)re");
   std::map<std::string, std::set<std::string>> out;
@@ -75,7 +76,7 @@ bool is_cuda(const std::string& p) {
   return p.rfind("cuda", 0) == 0 || p.rfind("cublas", 0) == 0 || p.rfind("cudnn", 0) == 0 || p == "nccl.h";
 }
 
-// What is wrong with one file; empty when nothing is.
+// Returns the faults of one file.
 std::vector<std::string> faults(const Source& s) {
   std::vector<std::string> out;
   const std::string module = module_of(s.path);
@@ -164,8 +165,7 @@ TEST_CASE("no header includes itself around a circle") {
   }
 }
 
-// Two types of one name in one program are one to the linker. CUDA's headers have namespaces, and device code, of their
-// own.
+// The linker merges two types of one name in one program. CUDA's headers have separate namespaces and device code.
 TEST_CASE("no name is that of two types") {
   static const std::regex type(R"re(^(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :[^;]*)? *\{)re");
   std::map<std::string, std::string> first;

@@ -20,7 +20,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-struct Sum {  // or, of a root, a broadcast
+struct Sum {  // or a broadcast from a root
   const void* send;
   void* receive;
   size_t count;
@@ -42,13 +42,13 @@ struct Communicator {
 std::mutex mutex;
 std::condition_variable changed;
 std::map<std::string, Group> groups;
-std::map<std::string, std::vector<int>> planned;  // results of the calls to come
+std::map<std::string, std::vector<int>> planned;  // results of later calls
 std::string calls;
 int async_error = kSuccess, released = kSuccess, ids = 0;
 thread_local int depth = 0;
 thread_local std::vector<std::pair<Communicator*, Sum>> waiting;
 
-// What was planned for this call.
+// Returns the planned result of this call.
 int planned_result(const char* function) {
   const std::lock_guard lock(mutex);
   std::vector<int>& results = planned[function];

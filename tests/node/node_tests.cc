@@ -21,19 +21,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// No implementation can give the numbers of these: they draw random bits.
+// These operators draw random bits, so no implementation can match the numbers.
 bool is_random(const std::string& name) {
   return name.rfind("test_training_dropout", 0) == 0 || name.rfind("test_bernoulli", 0) == 0;
 }
 
-// The suite contradicts what onnxruntime and PyTorch compute, and so do we: the length in align_corners is that of the
-// output, not the input's times a fractional scale (docs/operators.md).
+// The suite contradicts onnxruntime, PyTorch and this program: the length in align_corners is that of the output, not
+// the input's times a fractional scale (docs/operators.md).
 bool contradicts_engines(const std::string& name) {
   return name == "test_resize_downsample_scales_linear_align_corners" ||
          name == "test_resize_downsample_scales_cubic_align_corners";
 }
 
-// The suite's own; where its numbers are zeros as an fp32 FFT of values up to 100 rounds them (2e-7), a little more.
+// The suite's tolerance. It is larger where the expected zeros are rounding errors of an fp32 FFT of values up to 100
+// (2e-7).
 double absolute_tolerance(const std::string& name) { return name.rfind("test_dft_inverse", 0) == 0 ? 1e-6 : 1e-7; }
 
 std::vector<HostTensor> read_tensors(const fs::path& folder, const std::string& stem) {
@@ -45,7 +46,7 @@ std::vector<HostTensor> read_tensors(const fs::path& folder, const std::string& 
   }
 }
 
-// Sequences, optionals and sparse tensors are no values of ours.
+// Sequences, optionals and sparse tensors are not supported.
 void require_tensors(const std::string& path) {
   const auto model = load_proto(path);
   for (const auto* list : {&model->graph().input(), &model->graph().output()}) {
@@ -56,7 +57,7 @@ void require_tensors(const std::string& path) {
   }
 }
 
-// A session gives inference form; the training form of BatchNormalization is bound here.
+// A session binds the inference form. The training form of BatchNormalization is bound here.
 std::vector<HostTensor> run_training_form(const std::string& path, const std::vector<HostTensor>& inputs) {
   const Imported model = import_model(path);
   Graph graph;
@@ -78,7 +79,7 @@ std::vector<HostTensor> run_training_form(const std::string& path, const std::ve
   return out;
 }
 
-// Which inputs become part of the model: the suite feeds shapes and axes as inputs, which in models are constants.
+// Chooses the inputs that become constants: the suite feeds shapes and axes as inputs, which are constants in models.
 enum class Bake { none, all_but_data, all };
 
 std::vector<HostTensor> run(Imported model, const std::vector<HostTensor>& inputs, Bake bake) {
@@ -119,7 +120,7 @@ std::vector<HostTensor> run_any(const std::string& path, const std::vector<HostT
   return run(import_model(path), inputs, Bake::all);
 }
 
-// Empty when equal; else the first difference.
+// Returns the first difference, or empty if all are equal.
 std::string difference(const HostTensor& have, const HostTensor& want, double atol) {
   if (have.dims() != want.dims()) return cat("shape ", to_string(have.dims()), ", want ", to_string(want.dims()));
   if (is_float(have.dtype()) != is_float(want.dtype()))
@@ -177,7 +178,7 @@ TEST_CASE("ONNX's node tests", "[node]") {
       }
       if (contradicts_engines(name)) {
         INFO(name);
-        CHECK_FALSE(wrong.empty());  // else it is no exception any more
+        CHECK_FALSE(wrong.empty());  // otherwise the exception is obsolete
         ++excepted;
         continue;
       }

@@ -73,7 +73,7 @@ const std::vector<Axis>& axes() {
 
 HostTensor ints(const std::vector<int64_t>& v) { return HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, v); }
 
-// The node without its axes, which are `at`. An empty tensor is left out.
+// Splits a node's axes off into `at`. Empty tensors are skipped.
 OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
   OneNode n;
   n.op = a.op;
@@ -99,7 +99,7 @@ OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
   const bool logarithm = n.op == "ReduceLogSum";
   if (n.op == "DFT") d.back() = 1;  // real
   n.inputs = {random_tensor(d, 5)};
-  if (logarithm) {  // of positive numbers
+  if (logarithm) {  // inputs must be positive
     std::vector<double> x = n.inputs[0].to_doubles();
     for (double& e : x) e = e * e + 1;
     n.inputs[0] = HostTensor::of<double>(d, x);
@@ -167,8 +167,8 @@ double dot(const HostTensor& a, const HostTensor& b) {
   return sum;
 }
 
-// The claimed gradient of <dy, output 0> to input i, along a random direction: its error over what is allowed, and
-// whether 1.01 times the gradient would be caught.
+// Checks the gradient of <dy, output 0> with respect to input i along a random direction. Returns its error over the
+// tolerance, and whether 1.01 times the gradient would be detected.
 struct Verdict {
   double excess = 0;
   bool catches = false;
@@ -236,7 +236,7 @@ TEST_CASE("negative axes are the positive ones") {
       }
     }
   }
-  CHECK(caught * 20 > gradients * 17);  // the others are 0: over one element, or of what is normalized
+  CHECK(caught * 20 > gradients * 17);  // the others are 0: a single element, or a normalized result
   std::cout << "negative axes: " << axes().size() << " operators and versions, " << nodes << " nodes, " << gradients
             << " gradients, " << caught << " wrong ones caught\n";
 }

@@ -6,7 +6,7 @@ namespace amp::test {
 
 namespace {
 
-// More than one vector and more than one chunk too.
+// The sizes include more than one vector and more than one chunk.
 const std::vector<Dims>& shapes() {
   static const std::vector<Dims> all = [] {
     std::vector<Dims> v = small_shapes();
@@ -31,7 +31,7 @@ OpSpec binary(const Draw& x, const Draw& y, const Attrs& attrs = {}, Role role =
   s.elementwise = true;
   size_t way = 0;
   for (const Dims& d : shapes()) {
-    // Each shape plain and in one way of broadcasting, with the operands in both places.
+    // Each shape without and with broadcasting, with the operands in both orders.
     auto [a, b] = broadcasting(d, broadcasts ? 1 + way % 5 : 0);
     if (way++ % 2) std::swap(a, b);
     s.cases.push_back({{{a, x, role}, {b, y, role}}, attrs});
@@ -61,7 +61,7 @@ OpSpec in_role(OpSpec s, Role role) {
   return s;
 }
 
-// A gradient's operator, f(x or y, dy): run, not differentiated.
+// An operator of a gradient, f(x or y, dy): it is run but not differentiated.
 OpSpec backward(const Draw& x, const Attrs& attrs = {}) {
   return without_differences(binary(x, uniform(-4, 4), attrs, Role::held, false));
 }
@@ -101,7 +101,7 @@ void functions(OpSpecs& s) {
   s["Floor"] = s["Ceil"] = flat(unary(uniform(-3.5, 3.5, kIntegers)));
   s["Round"] = flat(unary(uniform(-2.4, 2.4, {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5})));
   s["Pow"] = binary(uniform(0.5, 2), uniform(-2, 3));
-  for (const Dims& d : {Dims{}, Dims{5}, Dims{2, 3}}) {  // any base under a whole exponent
+  for (const Dims& d : {Dims{}, Dims{5}, Dims{2, 3}}) {  // any base with an integer exponent
     s["Pow"].cases.push_back({{{d, any}, {{}, integers(2, 4), Role::held}}, {}});
   }
 }
@@ -116,7 +116,7 @@ void activations(OpSpecs& s) {
   s["HardSwish"] = unary(uniform(-4, 4, {-3, 3}));
   s["Swish"] = joined(unary(any), unary(any, {{"alpha", 1.702}}));
   for (const char* op : {"Sigmoid", "Tanh", "Softplus", "Gelu", "GeluTanh"}) s[op] = unary(any);
-  // The gradients' own operators.
+  // Operators of gradients.
   const Draw unit = uniform(0.05, 0.95);
   const auto grad = [&](const char* op, const Draw& x, const Attrs& attrs = {}) { s[op] = backward(x, attrs); };
   grad("ReluGrad", no_zero);

@@ -166,7 +166,7 @@ void normalizations(OpSpecs& s) {
       }
     }
   }
-  // Residual connections: dropout, a bias of the branch, types that intermediate results round to, a copy.
+  // Residual connections: dropout, a bias of the branch, types of intermediate results, a 16-bit copy.
   const auto type = [](DType t) { return static_cast<int64_t>(t); };
   struct Residual {
     Dims dims;

@@ -16,7 +16,7 @@ using namespace amp::test;
 
 namespace {
 
-// Steps between two numbers of a 16-bit type; 0 for two NaNs.
+// Returns the number of steps between two 16-bit numbers; 0 for two NaNs.
 int64_t steps_between(uint16_t a, uint16_t b, DType t) {
   const auto is_nan = [t](uint16_t x) { return std::isnan(t == DType::f16 ? Half::decode(x) : BFloat16::decode(x)); };
   if (is_nan(a) || is_nan(b)) return is_nan(a) == is_nan(b) ? 0 : 1 << 16;
@@ -26,7 +26,7 @@ int64_t steps_between(uint16_t a, uint16_t b, DType t) {
   return std::abs(ordered(a) - ordered(b));
 }
 
-// Error of a over b's largest element, but at least floor; infinity when a NaN or an infinity meets a number.
+// Returns the error of a relative to b's largest element (at least floor); infinity if only one is NaN or infinite.
 double relative(const HostTensor& a, const HostTensor& b, double floor) {
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
   double worst = 0;
@@ -38,7 +38,7 @@ double relative(const HostTensor& a, const HostTensor& b, double floor) {
   return worst / std::max({largest(y), floor, 1e-30});
 }
 
-// From 1 to the next number.
+// The distance from 1 to the next number.
 double step_of(DType low) { return low == DType::f16 ? 0x1p-10 : 0x1p-7; }
 
 HostTensor run_one(const std::string& op, const Attrs& attrs, const std::vector<std::vector<float>>& in, DType type,
@@ -73,7 +73,7 @@ TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
         }
         for (const auto& [i, g] : b.grads) {
           INFO("gradient of input " << i);
-          CHECK(relative(a.grads.at(i), g, spec.fp32_floor) <= 4 * spec.fp32_tolerance);  // of two or three operators
+          CHECK(relative(a.grads.at(i), g, spec.fp32_floor) <= 4 * spec.fp32_tolerance);  // two or three operators
         }
       }
     }
@@ -113,7 +113,7 @@ TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
             for (int64_t e = 0; e < got.numel(); ++e) {
               int64_t steps = steps_between(static_cast<const uint16_t*>(got.data())[e],
                                             static_cast<const uint16_t*>(want.data())[e], low);
-              // Where terms cancel, two orders of an fp32 sum differ by more than a step of the little that is left.
+              // If terms cancel, two orders of an fp32 sum differ by more than a step of the small remainder.
               if (spec.reordered && steps > 1 && std::abs(x[e] - y[e]) <= spec.fp32_tolerance * size) steps = 1;
               worst = std::max(worst, steps);
               ++(steps == 0 ? equal : off);
@@ -144,7 +144,7 @@ TEST_CASE("overflow of 16-bit storage is infinity", "[elementwise]") {
   CHECK(f16("ReduceSum", {std::vector<float>(40, 3000.0f)},
             {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}) == V{inf});
   CHECK(f16("CumSum", {{60000, 60000}}, {{"axis", int64_t{0}}}) == V{60000, inf});
-  // fp32 in between: a sum that passes the range and comes back is finite.
+  // Intermediate sums are fp32: a sum that leaves the 16-bit range and returns is finite.
   CHECK(f16("ReduceSum", {{60000, 60000, -60000}}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}) ==
         V{60000});
   OpCase product{{{{1, 64}, {}, Role::held}, {{64, 1}, {}, Role::held}}, {}, {0}, false};
@@ -156,7 +156,7 @@ TEST_CASE("overflow of 16-bit storage is infinity", "[elementwise]") {
 
 TEST_CASE("NaN and infinity are not hidden", "[elementwise]") {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  // In every lane of a vector, and on both sides of binary operators.
+  // Tests every lane of a vector, and both operands of binary operators.
   for (const DType t : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     for (size_t at = 0; at < 35; ++at) {
       std::vector<float> bad(35), good(35);

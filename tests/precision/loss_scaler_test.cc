@@ -40,7 +40,7 @@ Trace run(LossScaler scaler, std::string_view pattern) {
   return out;
 }
 
-// Written from the rules, by another route than the implementation: counters instead of branches on trackers.
+// A reference written from the rules, unlike the implementation with counters instead of branches on trackers.
 struct Reference {
   LossScaleConfig c;
   float scale;
@@ -157,7 +157,7 @@ TEST_CASE("floor, ceiling and hysteresis") {
   LossScaler h(c);
   CHECK_FALSE(h.update(true).backed_off);  // the first one is tolerated, but skipped
   CHECK(h.update(true).next == 1);
-  CHECK(h.update(false).next == 2);  // armed again
+  CHECK(h.update(false).next == 2);  // the tracker was reset
   CHECK(h.update(true).next == 2);
 }
 

@@ -23,7 +23,7 @@ const char* const kMasked = R"(
     p = Softmax{axis=-1}(masked)
     output p)";
 
-// GELU as exporters spell it, of a product with W.
+// GELU of a product with W, as exporters write it.
 const std::string kGelu = R"(
     const half = 0.5
     const one = 1
@@ -66,7 +66,7 @@ TEST_CASE("spelled-out units are painted as one and take the class of their kind
     CHECK(decision(g, o2, node).compute == Compute::f32);
     CHECK(decision(g, o3, node).compute == Compute::f16);
   }
-  // A rule on the kind reaches all its nodes, a rule on one node that one.
+  // A rule for the kind applies to all its nodes, a rule for one node to that node.
   const PrecisionPlan kind =
       plan_of(g, R"({"version": 1, "rules": [{"op": "LayerNormalization", "precision": "low"}]})");
   for (const std::string& node : norm) CHECK(decision(g, kind, node).compute == Compute::f16);

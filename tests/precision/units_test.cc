@@ -264,7 +264,8 @@ TEST_CASE("attention is one call where both operands are scaled beforehand and f
   CHECK(calls_of(scores + "p = Softmax(s)\n y = MatMul(p, v)\n output y") == "Attention: qs ks s p y;");
   CHECK(calls_of("a = Where(m, z, low)\n" + scores + "t = Add(s, a)\n p = Softmax(t)\n" + guard) ==
         "Attention: a qs ks s t p bad w y;");
-  // Without the guard a mask must keep its size, so the nodes speak for themselves.
+  // Without the guard no unit is formed. The mask's large values must keep their size, so each node is decided
+  // separately.
   CHECK(calls_of("a = Where(m, z, low)\n" + scores + "t = Add(s, a)\n p = Softmax(t)\n y = MatMul(p, v)\n output y")
             .empty());
   // Eager code scales the scores; a value read elsewhere; unequal factors.

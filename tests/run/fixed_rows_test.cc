@@ -1,4 +1,4 @@
-// Models exported with a fixed batch size: 100 rows in batches of it, the last one short. Losses are PyTorch's
+// Models exported with a fixed batch size: 100 rows in batches of this size, the last one short. Losses are PyTorch's
 // (tests/data/fixed_rows/make_fixed_rows.py). Both compute in fp32 with sums in different order: 2e-5 of the loss after
 // up to 100 steps of plain SGD.
 #include <algorithm>
@@ -43,7 +43,7 @@ RunSpec sgd(const TempDir& f, const std::string& model) {
   spec.optimization.max_grad_norm = 0;
   spec.data.shuffle = false;
   spec.model.dropout = 0.0;
-  // Tensors that names and values leave in doubt.
+  // Tensors whose verdict by names and values is unsure.
   const std::map<std::string, std::vector<std::string>> doubtful = {
       {"expand", {"q"}}, {"repeat", {"q"}}, {"state", {"val_12", "val_13"}}};
   const auto it = doubtful.find(model.substr(0, model.find('_')));

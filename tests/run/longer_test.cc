@@ -19,7 +19,7 @@ namespace {
 
 std::string bytes_of(const std::string& path) { return std::string(read_file(path).text()); }
 
-// Of all files but the lock.
+// Returns the bytes of all files except the lock.
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& e : fs::recursive_directory_iterator(folder)) {
@@ -28,7 +28,7 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return out;
 }
 
-// 20 texts in batches of 4, two of them a step: an epoch is 3 steps, the last one of a single batch.
+// 20 texts in batches of 4, two batches per step. An epoch is 3 steps; the last one has a single batch.
 RunSpec texts(const TempDir& f, const std::string& run) {
   std::ofstream vocab(f / "vocab.txt");
   for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})
@@ -156,7 +156,7 @@ TEST_CASE("the learning rates of a schedule that is stretched, begun anew, held"
     const std::vector<double> want = {1, 3. / 4, 2. / 4, 1. / 4, 1, 3. / 4, 2. / 4, 1. / 4};
     check_rates(spec, want);
     const std::string model = bytes_of(spec.output.output_dir + "/model.onnx");
-    // Killed on its way, the same command goes on where it was, and ends in the same bytes.
+    // If the run is killed, the same command resumes it and ends with the same bytes.
     for (const char* step : {"7", "8"}) fs::remove_all(spec.output.output_dir + "/checkpoints/checkpoint-" + step);
     trained(spec);
     check_rates(spec, want);
@@ -167,7 +167,7 @@ TEST_CASE("the learning rates of a schedule that is stretched, begun anew, held"
     trained(spec);
     check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4});
     spec.output.resume_schedule = "auto";
-    spec.schedule.max_steps = 9;  // a rate that is held depends on no number of steps
+    spec.schedule.max_steps = 9;  // a constant rate does not depend on the number of steps
     trained(spec);
     CHECK(rates(spec).back() == Catch::Approx(1. / 4));
   }
@@ -208,7 +208,7 @@ TEST_CASE("early stopping wants more than its threshold, the best one does not",
   CHECK(stopped.result.steps == 3);
   CHECK(stopped.result.best_step == 3);
   spec.output.resume = "auto";
-  spec.evaluation.early_stopping_threshold = 0;  // those two stay counted
+  spec.evaluation.early_stopping_threshold = 0;  // those two still count
   CHECK(trained(spec).result.steps == 3);
   spec.evaluation.early_stopping_patience = 3;
   CHECK(trained(spec).result.steps == 6);

@@ -187,7 +187,7 @@ TEST_CASE("moments in 8 bits take a quarter, and are what a checkpoint holds") {
     return memory_bill(session_options(run->spec, Job::train, run->plan, {}), run->graph(), run->config, run->data)
         .text;
   };
-  // lenet: 61,706 weights, of which 3,626 lie in tensors of fewer than 4096
+  // lenet: 61,706 weights, of which 3,626 are in tensors of fewer than 4096
   INFO(moments("wide") << ' ' << moments("narrow") << ' ' << estimate(narrow));
   CHECK(moments("narrow") < 0.32 * static_cast<double>(moments("wide")));
   CHECK(estimate(narrow).find(cat("moments ", with_thousands(moments("narrow")), " B")) != std::string::npos);

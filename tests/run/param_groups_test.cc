@@ -39,7 +39,7 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
   return spec;
 }
 
-// An encoder of two layers that gets a head.
+// An encoder of two layers to which a head is added.
 RunSpec minilm(const TempDir& f) {
   RunSpec spec;
   spec.model.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");

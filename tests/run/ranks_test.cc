@@ -119,8 +119,8 @@ TEST_CASE("`grad_reduce_dtype`: what 16 bits change of a run, and where they are
   };
   const std::vector<double> exact = run("exact", "fp32"), sent = run("sent", "bf16");
   CHECK(exact[1] != sent[1]);
-  // AdamW's steps have the size of the rate however small their gradient: signs that 16 bits turn are few, and of
-  // gradients next to nothing.
+  // A step of AdamW has the size of the rate, however small the gradient. Rounding to 16 bits changes few signs, only
+  // of tiny gradients.
   for (size_t i = 0; i < 50; ++i) CHECK(std::abs(exact[i] - sent[i]) <= 0.02);
   run("again", "bf16");
   CHECK(bytes(f / "again/model.onnx") == bytes(f / "sent/model.onnx"));
@@ -216,7 +216,7 @@ TEST_CASE("a ResNet with `sync_bn` trains on 1, 2 and 4 ranks alike", "[ranks]")
   for (const int64_t ranks : {2, 4}) {
     INFO(ranks << " ranks");
     const std::vector<double> got = run(ranks, true);
-    // Statistics of four images magnify the rounding of fp32 sums in another order from step to step.
+    // Batch statistics of four images amplify the rounding of another order of fp32 sums from step to step.
     for (size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - one[i]) <= (i == 0 ? 2e-6 : 2e-4));
   }
   RunSpec spec;

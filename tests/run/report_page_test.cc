@@ -96,7 +96,7 @@ TEST_CASE("of a long run every n-th step is drawn, and those that were skipped")
   const json data =
       data_of(report_page({write_run(f, "a", 5001, json::object()), write_run(f, "b", 2, json::object())}));
   const json& steps = data["runs"][0]["steps"]["step"];
-  CHECK(steps.size() == 1252);  // every fourth from 1, the last among them, and 4322
+  CHECK(steps.size() == 1252);  // every fourth from 1, including the last, and 4322
   CHECK(steps.back() == 5001);
   CHECK(data["runs"][0]["skipped"] == json{4322});
   CHECK(data["runs"][0]["count"] == 5001);

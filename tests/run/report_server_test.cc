@@ -38,7 +38,7 @@ class Client {
   ~Client() { ::close(fd_); }
   bool connected() const { return connected_; }
   void send(const std::string& text) const { CHECK(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) >= 0); }
-  // All that comes until the server closes.
+  // Returns everything that arrives until the server closes.
   std::string receive() const {
     std::string out;
     char block[65536];
@@ -101,7 +101,7 @@ TEST_CASE("a live report answers with the page, what it shows and the lines of t
   CHECK(body(get(*s.server, "/eval.jsonl?x=1")).empty());
   CHECK(status(get(*s.server, "/eval.jsonl")) == 200);
   std::ofstream(s.f / "metrics.jsonl", std::ios::app) << "{\"step\":1,\"loss\":1}\n";
-  ::usleep(600000);  // what was read is good for half a second
+  ::usleep(600000);  // the server caches files for half a second
   CHECK(json::parse(body(get(*s.server, "/report.json")))["runs"][0]["steps"]["loss"] == json{2, 1});
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("a live report is read-only, and nothing but the report") {
     CHECK(status(answer) == 404);
     CHECK(answer.find("secret\n") == std::string::npos);
   }
-  // a log that is a link leads nowhere
+  // a log that is a link is not followed
   std::filesystem::create_symlink(s.f / "secret.txt", s.f / "eval.jsonl");
   CHECK(body(get(*s.server, "/eval.jsonl")).empty());
 }
@@ -142,7 +142,7 @@ TEST_CASE("a live report answers to this machine's names alone") {
     CHECK(status(get(*s.server, "/report.json", host)) == 403);
   }
   CHECK(status(ask(*s.server, "GET / HTTP/1.0\r\n\r\n")) == 403);  // no name at all
-  // only the loopback address listens: another of this machine refuses
+  // the server listens on the loopback address only
   CHECK_FALSE(Client(s.server->port(), "127.0.0.2").connected());
 }
 
@@ -160,11 +160,11 @@ TEST_CASE("malformed, huge and slow requests leave a live report answering") {
     CHECK(status(get(*s.server, "/")) == 200);
   }
   CHECK(status(ask(*s.server, "GET /" + std::string(60000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n")) >= 400);
-  const Client slow(s.server->port());  // says half of its request and nothing more
+  const Client slow(s.server->port());  // sends half of a request
   slow.send("GET / HTTP/1.1\r\nHo");
   CHECK(status(get(*s.server, "/")) == 200);
   const Client idle(s.server->port());
-  s.server.reset();  // no client keeps it from ending
+  s.server.reset();  // clients do not prevent it from ending
 }
 
 TEST_CASE("more clients than a live report has room for are turned away, and the others answered") {
@@ -172,7 +172,7 @@ TEST_CASE("more clients than a live report has room for are turned away, and the
   std::vector<std::unique_ptr<Client>> idle;
   for (int i = 0; i < 40; ++i) idle.push_back(std::make_unique<Client>(s.server->port()));
   idle.clear();
-  for (int tries = 0; tries < 100; ++tries) {  // until those that left are noticed
+  for (int tries = 0; tries < 100; ++tries) {  // until closed connections are noticed
     if (status(get(*s.server, "/")) == 200) return;
     ::usleep(100000);
   }

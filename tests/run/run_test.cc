@@ -41,7 +41,7 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
   return spec;
 }
 
-// A BERT of two layers that gets a head of three classes, with dropout and adapters.
+// A BERT of two layers, with a new head of three classes, dropout and adapters.
 RunSpec classifier(const TempDir& f, const std::string& run) {
   std::string vocab;
   for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})
@@ -107,7 +107,7 @@ TEST_CASE("a run that was stopped is exported as one that ended there", "[export
   spec = lenet(f, "run");
   spec.schedule.max_steps = 4;
   trained(spec);
-  // As it was while it ran; every step is an epoch here.
+  // Makes the folder as it was during the run; every step is an epoch here.
   for (const char* step : {"3", "4"}) fs::remove_all(f / "run/checkpoints/checkpoint-" + step);
   for (const char* name : {"model.onnx", "run.json"}) fs::remove(f / "run" + "/" + name);
   fs::remove(spec.data.train);
@@ -182,7 +182,7 @@ TEST_CASE("an export that cannot be made is refused before the first step", "[ex
   spec.schedule.max_steps = 2;
   spec.output.export_precision = "fp16";
   const auto run = prepare(spec);
-  for (SourceValue& v : run->graph().values) {  // a weight beyond fp16
+  for (SourceValue& v : run->graph().values) {  // a weight that exceeds fp16
     if (v.kind == SourceKind::parameter && v.data.rank() == 2) v.data.as_mutable<float>()[0] = 1e6F;
   }
   const Error e = error_of([&] { train(*run); });

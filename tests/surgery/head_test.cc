@@ -25,7 +25,7 @@ HostTensor with_dims(const HostTensor& t, const Dims& d) {
   return HostTensor(t.dtype(), d, std::make_shared<HostTensor>(t), t.data());
 }
 
-// The value that a node called `name` makes.
+// Returns the output of the node called `name`.
 std::string made_by(const SourceGraph& g, const std::string& name) {
   for (const SourceNode& n : g.nodes) {
     if (n.name == name) return g.values[static_cast<size_t>(n.outputs.at(0))].name;
@@ -162,7 +162,7 @@ TEST_CASE("a classifier of another size takes the place of the model's") {
     CHECK(again.graph.nodes.size() == m.graph.nodes.size());
     Session other(again.graph, {});
     CHECK(difference(other.forward({again.graph.find(output)}, batch).at(output), x) < 1e-6);
-    // The trunk keeps its bits.
+    // The trunk's weights keep their bits.
     for (const SourceValue& v : m.graph.values) {
       if (v.kind != SourceKind::parameter || v.replaced) continue;
       CHECK(v.data.to_doubles() == again.graph.values[static_cast<size_t>(again.graph.find(v.name))].data.to_doubles());

@@ -91,7 +91,7 @@ TEST_CASE("an adapter that has not trained changes nothing") {
   const Imported plain = import_model(kData + "bert.onnx");
   std::vector<std::string> lines;
   const auto adapters = add_lora(m.graph, parse_lora("r=2,dropout=0.5"), lines);
-  CHECK(adapters.size() == 14);  // six linear maps a layer, pooler, classifier
+  CHECK(adapters.size() == 14);  // six linear maps per layer, pooler, classifier
   const Tensors ids = pick(tensors_of(kData + "lora.safetensors"), {"input_ids", "attention_mask"});
   Session a(m.graph, {}), b(plain.graph, {});
   CHECK(difference(a.forward({m.graph.find("logits")}, ids).at("logits"),
@@ -132,7 +132,7 @@ TEST_CASE("A starts uniform in +-1/sqrt(in), by seed and name; B is zero") {
 }
 
 TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type are merged as they are used") {
-  // w0 [3,4]^T; w2 in bits, {1, 0.5, -1, 0, 1.5, 0.5, 2, -1, 1}; w1 in two Gemms with alpha; w2 in fp16 behind a Cast;
+  // w0 [3,4]^T; w2 in bits, {1, 0.5, -1, 0, 1.5, 0.5, 2, -1, 1}; w1 in two Gemms with alpha; w2 in fp16 before a Cast;
   // both is read in both directions: no adapter.
   const char* text = R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,3] y, float[N,3] z)

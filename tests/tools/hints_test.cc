@@ -22,13 +22,13 @@ struct Text {
   std::string where, text;
 };
 
-// 1'000: a quote that opens no character.
+// 1'000: a quote that does not start a character literal.
 bool separates_digits(const std::string& code, size_t at) {
   const auto digit = [&](size_t i) { return i < code.size() && std::isxdigit(static_cast<unsigned char>(code[i])); };
   return at > 0 && digit(at - 1) && digit(at + 1) && (at + 2 >= code.size() || code[at + 2] != '\'');
 }
 
-// The string literals of a C++ source, those that stand side by side joined; comments and characters left out.
+// Returns the string literals of a C++ source; adjacent ones are joined. Comments and character literals are skipped.
 std::vector<Text> literals(const std::string& path, const std::string& code) {
   std::vector<Text> out;
   bool adjacent = false;
@@ -92,7 +92,7 @@ std::vector<Text> all_literals() {
 
 bool word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// The lower-case word that begins there; empty when there is none, or one in capitals (a placeholder).
+// Returns the lower-case word that begins at a position. Empty if there is none, or a placeholder in capitals.
 std::string word_at(const std::string& text, size_t at) {
   size_t end = at;
   while (end < text.size() && word_character(text[end])) ++end;
@@ -102,9 +102,9 @@ std::string word_at(const std::string& text, size_t at) {
   return lower ? word : "";
 }
 
-// Is the value that a text gives to a flag of choices one of them?
+// Returns whether a value in a text is one of the flag's choices.
 bool takes(const cli::Flag& f, const std::string& value) {
-  // A word of the sentence, not a value: "--task chooses others".
+  // Recognizes a word that is not a value: "--task chooses others".
   static const std::set<std::string> words = {"and",  "or",  "nor",  "is",    "are",     "has",   "says", "with", "to",
                                               "when", "for", "that", "would", "chooses", "gives", "in",   "by"};
   if (f.type() != SettingType::choice || words.count(value)) return true;
@@ -129,7 +129,7 @@ TEST_CASE("literals are found in C++ sources") {
   CHECK(t[2].where == "f:3");
 }
 
-// Inside a quoted command of another program, whose flags are its own.
+// Returns whether a position is in a quoted command of another program.
 static bool of_another_program(const std::string& text, size_t at) {
   const size_t open = text.rfind('`', at);
   if (open == std::string::npos || std::count(text.begin(), text.begin() + static_cast<long>(at), '`') % 2 == 0)
@@ -139,7 +139,7 @@ static bool of_another_program(const std::string& text, size_t at) {
 }
 
 TEST_CASE("every flag that a text names exists, and takes the value that the text gives it") {
-  // What help and parser take beside the table, what stands for any flag, and what nvrtc is told.
+  // Flags that are not in the table: those of help and parser, placeholders, and NVRTC's options.
   static const std::set<std::string> other = {"help", "all", "version", "flag", "no_flag"};
   size_t flags = 0;
   for (const Text& t : all_literals()) {
@@ -160,7 +160,7 @@ TEST_CASE("every flag that a text names exists, and takes the value that the tex
       if (!value.empty() && !found->alias) CHECK(takes(*found->flag, value));
     }
   }
-  CHECK(flags > 100);  // they were read at all
+  CHECK(flags > 100);  // flags were found
 }
 
 TEST_CASE("every verb that a text quotes exists") {
@@ -171,7 +171,7 @@ TEST_CASE("every verb that a text quotes exists") {
       if (close == std::string::npos) break;
       const std::string quoted = t.text.substr(at + 1, close - at - 1), verb = word_at(quoted, 0);
       at = t.text.find('`', close + 1);
-      // `verb`, `verb MODEL ...`; other things are quoted too
+      // `verb`, `verb MODEL ...`; other words are quoted too
       const bool command = !verb.empty() && (verb.size() == quoted.size() ||
                                              (quoted[verb.size()] == ' ' && verb.size() + 1 < quoted.size() &&
                                               std::isupper(static_cast<unsigned char>(quoted[verb.size() + 1]))));

@@ -77,7 +77,7 @@ TEST_CASE("predictions at several sizes are onnxruntime's after torchvision's pr
   std::string before;
   for (const json& row : rows) {
     const std::string path = row.at("path");
-    CHECK(before < path);  // in the order of the folder
+    CHECK(before < path);  // rows are in the order of the folder
     before = path;
     const json& p = want.at(static_cast<size_t>(std::stoi(fs::path(path).stem().string()))).at("probabilities");
     INFO(row.dump());
@@ -85,7 +85,7 @@ TEST_CASE("predictions at several sizes are onnxruntime's after torchvision's pr
       CHECK(row.at("probabilities").at(c ? "odd" : "even").get<double>() ==
             Catch::Approx(p[c].get<double>()).margin(2e-6));
   }
-  // Another choice, here one size alone, overrules the record.
+  // Another choice, here a single size, overrides the record.
   must_run({"predict", made("sizes.onnx"), "--inputs", f / "parts", "--out", f / "q.jsonl", "--device", "cpu",
             "--image_sizes", "12x12", "--quiet"});
   CHECK(json_lines(f / "q.jsonl").at(0).at("probability") != rows.at(0).at("probability"));
@@ -112,7 +112,7 @@ TEST_CASE("a run on several sizes is the same with any threads, resumed, and on 
   REQUIRE(one.size() >= 2);
   for (size_t i = 0; i < one.size(); ++i) CHECK(two[i] == Catch::Approx(one[i]).epsilon(1e-5));
 
-  // The file keeps its free sides; evaluation of it and of the run's folder is the run's own.
+  // The file keeps its symbolic sides. Evaluation of the file and of the run's folder give the run's numbers.
   const Imported model = import_model(f / "whole/model.onnx");
   CHECK(model.graph.value(model.graph.inputs.at(0)).dims.at(2).value == -1);
   CHECK(model.graph.value(model.graph.inputs.at(0)).dims.at(3).value == -1);

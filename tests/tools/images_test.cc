@@ -19,7 +19,7 @@ namespace {
 std::string pictures(const std::string& name) { return test_data("data/images/" + name); }
 std::string made(const std::string& name) { return test_data("predict/images/" + name); }
 
-// Grey pictures of two kinds, bright at the top or at the bottom, with noise.
+// Gray pictures of two kinds, bright at the top or at the bottom, with noise.
 void write_halves(const std::string& folder, int each, int first = 0) {
   for (int i = first; i < first + each; ++i) {
     for (const bool top : {false, true}) {
@@ -99,7 +99,7 @@ TEST_CASE("predicted masks are images of their images' size", "[images]") {
   CHECK(exact.data == want.data);
   const Image turned = mask(f / "masks/turned_6.png"), turned_want = mask(made("mask_turned_6.png"));
   REQUIRE(turned.data.size() == turned_want.data.size());
-  size_t different = 0;  // a JPEG: its last bits may turn a pixel that was undecided
+  size_t different = 0;  // a JPEG: a difference in the last bit may change a pixel's class
   for (size_t i = 0; i < turned.data.size(); ++i) different += turned.data[i] != turned_want.data[i];
   CHECK(different * 50 < turned.data.size());
   must_run({"predict", made("masks.onnx"), "--inputs", inputs, "--out", f / "p.jsonl", "--device", "cpu", "--quiet"});
@@ -131,7 +131,7 @@ TEST_CASE("a folder of class folders trains, resumes, exports, is evaluated and 
   must_run({"export", f / "run", "--out", f / "again.onnx", "--quiet"});
   CHECK(bytes_of(f / "again.onnx") == bytes_of(f / "run/model.onnx"));
 
-  // A run with augmentation that is stopped and goes on ends in the same bytes.
+  // A run with augmentation that is stopped and resumed ends with the same bytes.
   const std::vector<std::string> augmented = {"--transforms",
                                               "random_crop 28 padding=3 | rotation 10 | random_erasing",
                                               "--val_split",
@@ -150,10 +150,10 @@ TEST_CASE("a folder of class folders trains, resumes, exports, is evaluated and 
   CHECK(bytes_of(f / "whole/model.onnx") == bytes_of(f / "parts/model.onnx"));
   write_halves(f / "train", 21);
   const Said other = run_verb(lenet(f, {"--max_steps", "9", "--resume", "auto", "--output_dir", f / "whole"}));
-  CHECK(other.code == 6);  // other images now
+  CHECK(other.code == 6);  // the images have changed
 }
 
-// Stripes of three colours, 20 x 16, and masks of their classes; 77 in the first line.
+// Stripes of three colors, 20 x 16, and masks of their classes; 77 in the first line.
 static void write_stripes(const TempDir& f) {
   fs::create_directories(f / "images");
   fs::create_directories(f / "masks");

@@ -18,7 +18,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// What a verb printed on standard output.
+// Returns a verb's standard output.
 std::string run(const std::vector<std::string>& words) { return must_run(words).out; }
 
 std::string error_id(const std::vector<std::string>& words) {
@@ -247,7 +247,7 @@ TEST_CASE("a note tells that an evaluation before the last was better") {
   const TempDir f;
   const std::string data = write_data(f);
   const std::string model = write_model(f, "m.onnx", "float[B,3] y", "y = MatMul(x, w)");
-  // Steps this large go beyond the minimum and diverge.
+  // Steps this large overshoot the minimum and diverge.
   const std::vector<std::string> worse = {
       "--loss",       "mse,label=yes",   "--optimizer", "sgd",         "--lr", "30",           "--lr_scheduler",
       "constant",     "--max_grad_norm", "0",           "--max_steps", "4",    "--eval_steps", "1",

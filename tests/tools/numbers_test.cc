@@ -90,7 +90,7 @@ TEST_CASE("final metrics are the exported file's, whatever the run computed in")
   CHECK(last != as_trained);
   CHECK(last == evaluated(f / "run/model.onnx", data, {"--batch_size", "4"})["loss"].get<double>());
   CHECK(as_trained == json_lines(f / "run/eval.jsonl").back()["loss"].get<double>());
-  // A gate between the two numbers is decided by the file.
+  // A threshold between the two numbers: the file's number decides.
   std::ostringstream bound;
   bound.precision(17);
   bound << "loss<=" << (last + as_trained) / 2;
@@ -130,7 +130,7 @@ TEST_CASE("an exported model knows its loss, and flags overrule it") {
   CHECK(again.contains("perplexity"));
   CHECK(evaluated(file, data, {"--loss", "cross_entropy"})["loss"] != again["loss"]);
   CHECK_FALSE(evaluated(file, data, {"--task", "classification", "--loss", "cross_entropy"}).contains("perplexity"));
-  // Nothing of the run's time or place is in it.
+  // It contains neither time nor path of the run.
   trained(f, model, data,
           {"--loss", "causal_lm,label_smoothing=0.1", "--batch_size", "4", "--output_dir", f / "other"});
   CHECK(bytes_of(f / "other/model.onnx") == bytes);

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// A sinusoid would pass for a table of positions.
+// Random values, because a sinusoid would be taken for a table of positions.
 std::string numbers(int n, int step, double scale) {
   std::string out;
   for (int i = 1; i <= n; ++i) {
@@ -123,7 +123,7 @@ TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorc
     if (std::string(c.name) == "cosine_mse")
       CHECK(run["final_metrics"]["pearson"].get<double>() ==
             Catch::Approx(want["pearson"].get<double>()).epsilon(1e-4));
-    // The exported file knows its loss, its columns, its output.
+    // The exported file records its loss, columns and output.
     const Said again = run_verb({"eval", f / "run/model.onnx", "--val", f / "pairs.csv", "--vocab", f / "vocab.txt"});
     INFO(again.fact << again.err);
     REQUIRE(again.code == 0);

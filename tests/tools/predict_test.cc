@@ -48,7 +48,7 @@ std::vector<Json> ordered_lines(const std::string& path) {
 
 Json golden(const std::string& task) { return Json::parse(bytes_of(test_data("predict/" + task + "/golden.json"))); }
 
-// Equal, numbers within what fp32 arithmetic in another order makes of values around 1.
+// Equal, or numbers that differ by the fp32 rounding of another order of operations for values around 1.
 bool same(const Json& got, const Json& want) {
   if (want.is_number_float() && got.is_number())
     return std::abs(got.get<double>() - want.get<double>()) <= 2e-5 * std::max(1.0, std::abs(want.get<double>()));
@@ -232,7 +232,7 @@ TEST_CASE("a run's folder predicts with the tokenizer that it was trained with",
   REQUIRE(predicted(f / "run/model.onnx").code == 0);
   CHECK(bytes_of(f / "p.csv") == first);
   CHECK(run_verb({"eval", f / "run", "--val", f / "t.csv", "--device", "cpu"}).code == 0);
-  // Another vocabulary is told, and refused to a run that goes on.
+  // Another vocabulary gives a warning, and an error for a resumed run.
   write_bytes(f / "base/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nbad\ngood\nday\n");
   CHECK(predicted(f / "run").err.find("W_TOKENIZER") != std::string::npos);
   std::vector<std::string> resumed = train;
@@ -274,7 +274,7 @@ TEST_CASE("what predict cannot read is refused as training refuses it", "[predic
     CHECK(columnar.hint.find("CSV") != std::string::npos);
   }
   CHECK(refused("n.jsonl", "{\"review\": null}\n").id == "E_DATA_JSON");
-  // A mark at the start and line ends of Windows are none of the text.
+  // A byte order mark and Windows line ends are not part of the text.
   write_bytes(f / "w.csv", "\xef\xbb\xbfreview\r\nbad\r\n");
   predict("classification", f / "w.jsonl", {"--inputs", f / "w.csv"});
   CHECK(ordered_lines(f / "w.jsonl")[0]["review"] == "bad");

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-// Short texts of two words, some of them with a tag behind; the class is the first word but for every seventh row.
+// Texts of two words, some with a tag at the end. The class is the first word, except in every seventh row.
 void write_texts(const std::string& path, int rows) {
   const char* const words[] = {"red", "green", "blue"};
   std::string out = "id,text,label\n";
@@ -70,7 +70,7 @@ TEST_CASE("the worst errors of a run of texts are rows that its model predicts w
     const auto row = wrong.find(s["text"][0][1].get<std::string>() + "|" + s["label"].get<std::string>());
     REQUIRE(row != wrong.end());
     CHECK((*row->second)["predicted_label"] == s["predicted"]);
-    // the same arithmetic in batches of other rows
+    // the arithmetic is the same, but batches have other rows
     CHECK(s["probability"].get<double>() == Catch::Approx((*row->second)["probability"].get<double>()).margin(1e-5));
     CHECK(s["error"].get<double>() ==
           Catch::Approx(-std::log((*row->second)["probabilities"][s["label"].get<std::string>()].get<double>()))
@@ -172,7 +172,7 @@ TEST_CASE("the worst pairs of a retrieval run are those whose candidate ranks wo
     REQUIRE(own != rows.end());
     CHECK((*own)["b"] == s["label"]);
     const double mine = cosine((*own)["a_embedding"], (*own)["b_embedding"]);
-    int surely = 1, perhaps = 1;  // fp32 orders what is nearly equal in its own way
+    int surely = 1, perhaps = 1;  // fp32 may order nearly equal values differently
     double nearest = -1, told = -1;
     for (const json& other : rows) {
       if (other["a"] == (*own)["a"]) continue;

@@ -54,7 +54,7 @@ void check_equal(const Checkpoint& a, const Checkpoint& b) {
   }
 }
 
-// The error's id when the checkpoint is refused, "" when it loads. load and verify must agree.
+// Returns the error's id if the checkpoint is refused, "" if it loads. load and verify must agree.
 std::string refusal(const std::string& path) {
   std::string loaded, verified;
   try {
@@ -94,7 +94,7 @@ TEST_CASE("every truncation and every flipped bit of a checkpoint is found") {
   for (const char* name : {"state.safetensors", "manifest.json"}) {
     const std::string file = path + "/" + name, whole = get(file);
     REQUIRE(whole.size() > 100);
-    // Changed in place: replacing the file thousands of times would make the file system flush each.
+    // The file is changed in place, because thousands of replacements would each be flushed.
     for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
       std::fstream f(file, std::ios::binary | std::ios::in | std::ios::out);
       const char good = whole[bit / 8];
@@ -183,7 +183,7 @@ TEST_CASE("rotation keeps the newest and the best, and a step written again repl
   CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{2, 6});
   save_checkpoint(t.path.string(), sample(6, 20), o);
   check_equal(find_latest(t.path.string()).checkpoint, sample(6, 20));
-  // A run that went back to step 3: what came after is an abandoned future.
+  // A run that went back to step 3: later checkpoints are obsolete.
   o.best_step = -1;
   save_checkpoint(t.path.string(), sample(3), o);
   CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{3});

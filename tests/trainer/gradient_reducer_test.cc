@@ -22,7 +22,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// Of a matrix of which each rank has every so many rows; row 7 of all ranks is -0, the next is not finite on one.
+// Gradients of a matrix of which each rank has every n-th row. Row 7 is -0 on all ranks; the next is not finite on one.
 std::vector<float> some_rows(int rank, int64_t rows, int64_t columns, int64_t every) {
   std::vector<float> out(static_cast<size_t>(rows * columns), 0.0F);
   const auto set = [&](int64_t row, float x) { std::fill_n(out.begin() + row * columns, columns, x); };
@@ -35,7 +35,7 @@ std::vector<float> some_rows(int rank, int64_t rows, int64_t columns, int64_t ev
   return out;
 }
 
-// Three matrices of more than a bucket each, a table, small parameters, one that is frozen.
+// Three matrices larger than a bucket, a table, small parameters, and a frozen one.
 FlatLayout layout_of_many() {
   FlatLayout layout;
   layout.add("a", {1100, 1000});
@@ -49,12 +49,12 @@ FlatLayout layout_of_many() {
   return layout;
 }
 
-// Told in an order of its own; `told` of all that train.
+// Reports the first `told` trained parameters in the given order.
 void run_backward(GradientReducer& sums, const std::vector<int>& order, size_t told) {
   for (size_t i = 0; i < told; ++i) sums.done(order[i], nullptr);
 }
 
-// What every rank has of a sum that is started on it.
+// Returns every rank's result of a sum that is started on it.
 std::vector<float> summed(Communicator& rank, const std::vector<float>& x, DType sent, int64_t columns = 0) {
   const auto memory = std::make_shared<std::vector<float>>(x);
   const auto sum = std::make_shared<RankSum>();
@@ -81,7 +81,7 @@ TEST_CASE("rows that are not zero are summed like the whole, bit by bit", "[rank
     sum->columns = 24;
     rank.start_sum(sum).get();
     rank.all_reduce(std::span(whole), Reduction::sum);
-    // The sign of what is not a number is not told.
+    // The sign of a NaN is not compared.
     for (size_t i = 0; i < whole.size(); ++i) {
       if (std::isnan(whole[i]) && std::isnan((*memory)[i])) whole[i] = (*memory)[i] = 0;
     }
@@ -94,7 +94,7 @@ TEST_CASE("a sum in 16 bits is the rounded mean of rounded parts, on all ranks",
   const DType sent = GENERATE(DType::f16, DType::bf16);
   const int size = GENERATE(2, 3, 4);
   CAPTURE(size, name_of(sent));
-  const int64_t n = 2500;  // more than a piece, and uneven shares
+  const int64_t n = 2500;  // more than a piece, with uneven shards
   on_ranks(size, [&](Communicator& rank) {
     std::vector<double> parts(static_cast<size_t>(n), 0.0);
     std::vector<float> own;
@@ -110,7 +110,7 @@ TEST_CASE("a sum in 16 bits is the rounded mean of rounded parts, on all ranks",
     }
     const std::vector<float> got = summed(rank, own, sent);
     for (size_t i = 0; i < got.size(); ++i) {
-      // fp32's sum of at most four numbers of 11 bits and of nearly one size is their exact sum but for some.
+      // An fp32 sum of at most four 11-bit numbers of similar size is exact in most cases.
       const auto want = static_cast<float>(size) * rounded(static_cast<float>(parts[i]));
       const float unit = std::abs(want) * (sent == DType::f16 ? 0x1p-10F : 0x1p-7F);
       if (std::abs(got[i] - want) > unit) throw std::runtime_error(cat("element ", i, ": ", got[i], " for ", want));
@@ -171,7 +171,7 @@ TEST_CASE("buckets are summed in one order, whatever each rank has finished and 
       rank.all_reduce(std::span(want), Reduction::sum);
       sums.begin();
       const std::vector<int>& order = (window + rank.rank()) % 3 == 0 ? forwards : rank.rank() ? mixed : backwards;
-      if (window == 4) {  // the rows of the table are told
+      if (window == 4) {  // the rows of the table are reported
         std::vector<int64_t> rows{4095, -1, 3, 3, rank.rank()};
         std::fill_n(memory->begin() + table, 4096 * 80, 0.0F);
         for (const int64_t r : rows) (*memory)[static_cast<size_t>(table + (r + 4096) % 4096 * 80 + 5)] = 0.5F;
@@ -201,8 +201,8 @@ TEST_CASE("training with sums in 16 bits", "[ranks]") {
     const std::vector<Replica> ranks = job.run(4, 8);
     require_equal(ranks);
     CHECK(ranks[0].params != exact[0].params);
-    // A step of AdamW moves by the rate however small the gradient: what 16 bits round away of it (2^-9 and less) turns
-    // few of 20 steps of 0.01.
+    // A step of AdamW has the size of the rate, however small the gradient. Rounding to 16 bits (2^-9 or less) changes
+    // the sign of few of 20 steps of 0.01.
     CHECK(furthest(ranks[0].losses, exact[0].losses) <= 0.02);
     job.config.overlap_sums = false;
     CHECK(job.run(4, 8)[1].params == ranks[0].params);
@@ -219,7 +219,7 @@ TEST_CASE("a gradient that is finished twice is an error of the program", "[rank
   const FlatLayout layout = layout_of_many();
   const auto memory = std::make_shared<std::vector<float>>(static_cast<size_t>(layout.trained_size()));
   GradientReducer sums(one_rank(), layout, DeviceMemory(memory, memory->data()));
-  sums.done(3, nullptr);  // frozen: it counts nowhere
+  sums.done(3, nullptr);  // frozen: ignored
   sums.done(0, nullptr);
   expect_error(
       "E_INTERNAL", "finished twice", [&] { sums.done(0, nullptr); }, Exit::internal);

@@ -39,7 +39,7 @@ FlatLayout layout_of(const json& c) {
   return layout;
 }
 
-// The largest distance from the reference, of elements of the same precision.
+// Returns the largest difference from the reference of the same precision.
 template <class T>
 double worst(const json& c, double scale, int64_t bad_step = -1) {
   const json& g = golden();

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kBatch = 3, kLength = 7;
 constexpr RunState kState{11, 3, 6};
 
-// (3, 7) tokens, two heads of 4: a BERT layer in small, with dropout everywhere.
+// (3, 7) tokens, two heads of 4: a small BERT layer with dropout everywhere.
 const std::string kEncoder = R"(
     input ids int64 3 7
     input there int64 3 7
@@ -156,7 +156,7 @@ TEST_CASE("a graph without padding has the padded one's loss and gradients", "[p
         inputs.insert(packing->inputs.begin(), packing->inputs.end());
         const Graph packed = with_gradients(without_padding(padded, packing->tokens));
         CHECK(ops_of(packed).find("TokenDropout") != std::string::npos);
-        // Nothing of the encoder is computed at padded places.
+        // The encoder computes nothing at padded positions.
         for (int32_t n = 0; n < packed.n_nodes(); ++n) {
           const Node& node = packed.node(NodeId{n});
           if (node.op->name == "MatMul" || node.op->name == "Gelu")
@@ -185,7 +185,7 @@ TEST_CASE("q, k and v by one product", "[qkv]") {
       for (int32_t i = 0; i < x.n_nodes(); ++i) n += x.node(NodeId{i}).op->name == "MatMul";
       return n;
     };
-    // One of the three has a bias: they stay apart.
+    // One of the three has a bias, so they are not joined.
     CHECK(products(merge_qkv(g, {}, cpu_evaluator())) == products(g));
     std::string alike = kEncoder + kHeads.at("first token");
     alike.replace(alike.find("v = Add(v, bv)"), 14, "e = Mul(e, one)");
@@ -242,7 +242,7 @@ TEST_CASE("tokens of a batch", "[padding]") {
   std::fill_n(m.begin(), 20, 0);
   CHECK(!pack_tokens(mask(m, 20)));  // a sequence without tokens
   m[0] = 2;
-  CHECK(!pack_tokens(mask(m, 20)));  // what else it says is not known
+  CHECK(!pack_tokens(mask(m, 20)));  // the meaning of other values is unknown
   m[0] = 1;
   m[2] = 1;
   CHECK(!pack_tokens(mask(m, 20)));  // a hole

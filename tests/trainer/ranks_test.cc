@@ -117,7 +117,7 @@ TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]")
   CHECK(furthest(two[0].losses, one[0].losses) <= 1e-5);
 }
 
-// The mean of the input is the same number whoever shares its rows; at an epoch's end one of two ranks has none.
+// The mean of the input does not depend on the division of the rows. At an epoch's end one of two ranks has no rows.
 TEST_CASE("running statistics are averaged over the ranks by their samples", "[ranks]") {
   const test::TempDir folder;
   RankedRun job(folder / "run");
@@ -151,7 +151,8 @@ TEST_CASE("synchronized batch normalization sees the rows of all ranks", "[ranks
     INFO(size << " ranks");
     const std::vector<Replica> ranks = job.run(size, 8);
     require_equal(ranks);
-    // Under a plan one rank normalizes what was rounded to fp16 (2^-11 of up to 4), several ranks normalize in fp32.
+    // Under a plan, one rank normalizes values that were rounded to fp16 (2^-11 of up to 4). Several ranks normalize in
+    // fp32.
     CHECK(furthest(ranks[0].losses, one[0].losses) <= (low ? 2e-3 : 1e-5));
     CHECK(furthest(ranks[0].mean, one[0].mean) <= (low ? 5e-4 : 1e-6));
     if (!low) CHECK(furthest(ranks[0].params.back(), one[0].params.back()) <= 1e-5);
@@ -181,7 +182,7 @@ TEST_CASE("a checkpoint goes on with another number of ranks", "[ranks]") {
 TEST_CASE("ranks share an evaluation's batches, and each finds what one alone does", "[ranks]") {
   const TempDir f;
   RankedRun job(f / "run");
-  // 44 samples: of 6 batches of 8 the last is short; of 40 some ranks get none
+  // 44 samples: the last of 6 batches of 8 is short; with batches of 40 some ranks get none
   const int64_t batch = GENERATE(8, 40);
   const StopSignals stop;
   const auto found = [&](Communicator& rank) {

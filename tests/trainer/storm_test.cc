@@ -25,10 +25,10 @@ namespace stdfs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kSteps = 10000, kMicro = 3, kRows = 2;  // micro-batches in a window, rows in each
+constexpr int64_t kSteps = 10000, kMicro = 3, kRows = 2;  // micro-batches per window, rows per micro-batch
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// u reaches one parameter alone, w3, which stays 0 as long as u is 0.
+// u affects only one parameter, w3, which stays 0 while u is 0.
 const char* const kNet = R"(
     input x
     input u
@@ -51,7 +51,7 @@ enum class Where { everywhere, one_micro_batch, one_parameter };
 
 struct Storm {
   Where where = Where::everywhere;
-  int64_t micro = 0;                 // where == one_micro_batch
+  int64_t micro = 0;                 // used if where == one_micro_batch
   std::function<bool(int64_t)> bad;  // by attempted step
   DType low = DType::f16;
 };
@@ -63,7 +63,7 @@ std::function<bool(int64_t)> random_steps(double rate, uint32_t seed) {
   return [bad](int64_t step) { return bad[static_cast<size_t>(step)] != 0; };
 }
 
-// Window i of the data is attempted step i. leave_out: the bad windows are not there at all.
+// Window i of the data is attempted step i. leave_out: the data do not contain the bad windows.
 std::unique_ptr<Dataset> make_data(const Storm& storm, bool leave_out = false) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -73,7 +73,7 @@ std::unique_ptr<Dataset> make_data(const Storm& storm, bool leave_out = false) {
     for (int64_t row = 0; row < kMicro * kRows; ++row) {
       const bool here = bad && (storm.where == Where::everywhere || row / kRows == storm.micro);
       float v[3] = {normal(random), normal(random), normal(random)};
-      const float y = random() % 2 ? 10.0f : -10.0f;  // not to be learnt: d loss / d y stays around 3
+      const float y = random() % 2 ? 10.0f : -10.0f;  // cannot be learned: d loss / d y stays around 3
       if (bad && leave_out) continue;
       for (float& e : v) e = here && storm.where != Where::one_parameter ? (storm.low == DType::f16 ? 6e4f : 3e38f) : e;
       x.insert(x.end(), v, v + 3);
@@ -121,13 +121,13 @@ struct Run {
     config.max_steps = leave_out ? data->size() / (kRows * kMicro) : kSteps;
     config.max_consecutive_skips = 0;
     config.output_dir = folder.path.string();
-    omp_set_num_threads(1);  // there is no work to share
+    omp_set_num_threads(1);  // too little work for several threads
     session->prepare(config.objective.losses, {{"x", HostTensor::zeros(DType::f32, {kRows, 3})},
                                                {"u", HostTensor::zeros(DType::f32, {kRows, 1})},
                                                {"label", HostTensor::zeros(DType::f32, {kRows, 1})}});
   }
 
-  // Everything that a step may move.
+  // Everything that a step may change.
   Bytes state(const Trainer& t) const {
     Bytes out;
     const auto add = [&](const void* p, int64_t bytes) {
@@ -136,7 +136,7 @@ struct Run {
     };
     for (const auto& [name, tensor] : t.engine().state()) add(tensor.data(), tensor.bytes());  // m, v, ema
     for (size_t slot = 0; slot < session->table().size(); ++slot) {
-      const HostTensor p = session->param(static_cast<int>(slot));  // running statistics are among them
+      const HostTensor p = session->param(static_cast<int>(slot));  // includes running statistics
       add(p.data(), p.bytes());
     }
     const int64_t steps = t.engine().applied_steps();
@@ -163,7 +163,7 @@ struct Run {
   Bytes last;
 };
 
-// GradScaler as its documentation tells it, by counters of its own (not LossScaler's branches).
+// GradScaler as its documentation describes it, written with counters instead of LossScaler's branches.
 struct Machine {
   LossScaleConfig c;
   float scale;
@@ -217,8 +217,7 @@ void weather(const Storm& storm, const LossScaleConfig& scale) {
   });
   CHECK(seen == kSteps);
   CHECK(wrong == 0);
-  // The first applied step has the rate 0 of the warm-up's start, and is not seen after a state; the others move
-  // something.
+  // The first applied step has learning rate 0 (start of the warm-up) and changes no weights. The others do.
   CHECK(moved >= want.applied - 2);
 }
 
@@ -226,7 +225,7 @@ LossScaleConfig dynamic(double init = 32) {
   LossScaleConfig c;
   c.init = init;
   c.growth_interval = 50;
-  c.max = 128;  // the network's own gradients are finite there
+  c.max = 128;  // the network's gradients are finite at this scale
   return c;
 }
 

@@ -58,7 +58,7 @@ SessionOptions options(const Golden& g, DType type, Device& device = cpu_device(
   return o;
 }
 
-// Largest error over what is allowed; > 1 fails.
+// Returns the largest error over the tolerance; > 1 fails.
 double excess(const GoldenGrad& g, const HostTensor& have, std::string& text) {
   const std::vector<double> x = have.to_doubles();
   double worst = 0;
@@ -85,7 +85,7 @@ Golden::Golden(const std::filesystem::path& dir) : name(dir.filename().string())
   ImportOptions o;
   for (const auto& n : ref["frozen_onnx"]) o.freeze.push_back(n.get<std::string>());
   for (const auto& t : ref["tied"]) o.tie_weights_auto = o.tie_weights_auto && !t.value("untied", false);
-  // One entry's reference was made with the tensors that the exporter merged as one weight.
+  // One entry's reference was made with one weight for the tensors that the exporter merged.
   o.split_merged = ref.value("notes", "").find("merged") == std::string::npos;
   batch_statistics = ref["batchnorm"].get<std::string>().find("batch") != std::string::npos;
   o.batchnorm_train = batch_statistics;
@@ -156,7 +156,7 @@ void check_gradients(const Golden& g, Device& device) {
     caught += excess(w, have, text) > 1;
   }
   CHECK(compared > 0);
-  CHECK(2 * caught > compared);  // an error of 1 % is seen; not where the gradient is noise (biases of attention keys)
+  CHECK(2 * caught > compared);  // 1 % is detected, except in noise (biases of attention keys)
 }
 
 void check_trajectory(const Golden& g, const std::string& method, Device& device) {
@@ -176,8 +176,8 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
   const Losses losses = g.loss;
   StepEngine engine(session, config, schedule, scale, losses, schedule.total_steps);
   for (size_t step = 0; step < run.losses.size(); ++step) {
-    // The last loss follows the last update. Evaluation would give it by running statistics where the reference has the
-    // batch's: there it is one more step's.
+    // The last loss follows the last update. Evaluation would use running statistics where the reference uses the
+    // batch's. There it is the loss of one more step.
     const bool evaluated = step + 1 == run.losses.size() && !g.batch_statistics;
     double loss = 0;
     if (evaluated) {

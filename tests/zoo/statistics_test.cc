@@ -41,7 +41,7 @@ struct Job {
     data = make_tensor_dataset(file.tensors, "batch", {x}, t);
     SessionOptions s;
     s.batchnorm_train = true;
-    if (is_low(low)) {  // everything in 16 bit, the norms included
+    if (is_low(low)) {  // everything in 16 bits, including norms
       s.low = low;
       s.compute.assign(model.graph.nodes.size(), low);
     }
@@ -121,7 +121,8 @@ TEST_CASE("a skipped step leaves running statistics bit-identical", "[statistics
 TEST_CASE("statistics that overflow skip the step", "[statistics]") {
   Job job(1);
   const std::vector<float> was = job.statistic("bn1.running_var");
-  // A channel of conv1 beyond fp32 once squared: the batch variance is infinite, its rstd 0 and every gradient finite.
+  // The squares of a channel of conv1 exceed fp32: the batch variance is infinite, rstd is 0 and every gradient is
+  // finite.
   const HostTensor w = job.session->param(job.slot("conv1.weight"));
   float* p = static_cast<float*>(const_cast<void*>(w.data()));
   for (int64_t i = 0; i < w.numel() / 3; ++i) p[i] *= 1e22f;
@@ -175,7 +176,7 @@ TEST_CASE("16-bit plans keep running statistics in fp32", "[statistics]") {
     for (const std::string& name : kStatistics) {
       INFO(name_of(low) << ' ' << name);
       check_close(job.statistic(name), floats(*golden.find("0/" + name)), low == DType::f16 ? 5e-3 : 4e-2);
-      // More bits than the 16-bit type has.
+      // The values have more bits than the 16-bit type.
       const HostTensor t = job.session->param(job.slot(name));
       CHECK(floats(t.cast(low).cast(DType::f32)) != floats(t));
     }
@@ -200,10 +201,10 @@ TEST_CASE("statistics beyond fp16 do not break evaluation under a 16-bit plan", 
   check_close(low, floats(job.session->forward({logits}, {{"x", x}}, true).begin()->second), 2e-2);
 }
 
-// A file that was exported in training form: inference engines run it with batch statistics; what training wrote is for
-// running ones.
+// A file that was exported in training form runs with batch statistics in inference engines. Trained weights need
+// running statistics.
 TEST_CASE("a file in training form runs as it is written, and is exported in inference form once trained") {
-  for (const bool attribute : {true, false}) {  // opset 14 has an attribute for it, older ones say it by their outputs
+  for (const bool attribute : {true, false}) {  // opset 14 has an attribute, older ones more outputs
     INFO((attribute ? "training_mode" : "five outputs"));
     onnx::ModelProto proto;
     const std::string node = attribute ? "y, m2, v2 = BatchNormalization <training_mode = 1> (x, s, b, m, v)"
