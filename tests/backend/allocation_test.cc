@@ -18,7 +18,7 @@ void count() {
   if (counting.load(std::memory_order_relaxed)) calls.fetch_add(1, std::memory_order_relaxed);
 }
 #ifdef __SANITIZE_ADDRESS__
-constexpr bool kCounts = false;  // the sanitizer has its own
+constexpr bool kCounts = false;  // the sanitizer replaces malloc
 #else
 constexpr bool kCounts = true;
 #endif
@@ -105,8 +105,8 @@ TEST_CASE("the second run of a Program allocates nothing") {
           }
           return calls.load();
         };
-        // Shards go to whichever thread is free: a thread's scratch (backend/rows.h) grows when it first meets a row so
-        // long. One allocation a step would be 32 a thread.
+        // Shards go to the next free thread. A thread's scratch (backend/rows.h) grows at its first row of this length.
+        // One allocation per step would be 32 per thread.
         runs(4);
         CHECK(runs(32 * kThreads) <= 8 * kThreads);
       }

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// Do spans that are written after `last`, side by side, hold all of [at, at + bytes)?
+// Returns whether adjacent spans that are written after `last` contain [at, at + bytes).
 bool free_until(const std::vector<ScratchSpan>& spans, const char* at, int64_t bytes, int32_t last) {
   for (const char* const end = at + bytes; at < end;) {
     const auto s = std::find_if(spans.begin(), spans.end(), [&](const ScratchSpan& x) {

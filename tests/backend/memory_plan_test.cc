@@ -14,7 +14,7 @@ namespace {
 
 int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Bytes that live at once, at the busiest step.
+// Returns the largest number of bytes that are live in one step.
 int64_t busiest(const std::vector<BufferLife>& buffers, int32_t steps) {
   int64_t most = 0;
   for (int32_t s = 0; s < steps; ++s) {
@@ -36,7 +36,7 @@ TEST_CASE("buffers that live together do not overlap") {
     for (BufferLife& b : buffers) {
       b.first = static_cast<int32_t>(rng()) % steps;
       b.first = std::abs(b.first);
-      // Mostly short lives, some to the end, as in forward and backward.
+      // Most lifetimes are short, some last to the end, as in forward and backward.
       b.last = rng() % 4 == 0 ? steps - 1 : std::min<int32_t>(steps - 1, b.first + static_cast<int32_t>(rng() % 5));
       b.bytes = rng() % 10 == 0 ? 0 : static_cast<int64_t>(rng() % 5000);
     }
@@ -78,7 +78,7 @@ TEST_CASE("an arena that grows leaves what lies in it usable") {
   char* const large = static_cast<char*>(a.base());
   large[(64 << 20) - 1] = 8;
   CHECK(small[999] == 7);
-  a.require(int64_t{100} << 20);  // reserved already
+  a.require(int64_t{100} << 20);  // already reserved
   CHECK(a.base() == large);
 }
 

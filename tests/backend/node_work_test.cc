@@ -11,7 +11,7 @@ using namespace amp;
 
 namespace {
 
-// What a node's kernel would be given: tensors of its shapes, somewhere in memory.
+// Makes the arguments of a node's kernel: tensors of its shapes at arbitrary addresses.
 NodeWork work_of(const std::string& text, const std::string& output, bool accumulates = false) {
   const test::CoreText t(text);
   const Node& node = t.producer(output);

@@ -18,7 +18,7 @@ using namespace amp::cpu;
 
 namespace {
 
-// Uniform in [-1, 1), as type t holds it.
+// Uniform in [-1, 1), rounded to type t.
 HostTensor draw(Dims dims, unsigned seed, DType t) {
   std::mt19937 bits(seed);
   std::vector<double> x(static_cast<size_t>(numel(dims)));
@@ -30,14 +30,14 @@ struct Shape {
   int64_t rows, columns, depth;
 };
 
-// A part of a product: columns from the second panel on if there are two, steps behind the first 16. The largest
-// error.
+// Computes a part of a product: columns from the second panel on if there are two, and the steps after the first 16.
+// Returns the largest error.
 double error(const Shape& s, DType t, bool by_rows, bool transposed) {
   const PanelProduct product(t);
   const int64_t ratio = product.pairs() ? 2 : 1, steps = product.steps(s.depth), first = steps > 16 ? 16 : 0;
   const HostTensor a = draw({s.rows, s.depth}, 1, t), b = draw({s.depth, s.columns}, 2, t);
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
-  // A in steps of 4 bytes, whose first is `first`, with room around it.
+  // A in steps of 4 bytes from step `first` on, with guard bytes around it.
   const int64_t ld = by_rows ? steps + 3 : s.rows + 3;
   std::vector<float> left(static_cast<size_t>((by_rows ? s.rows : steps) * ld + 8), 7.0f);
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -81,7 +81,7 @@ double error(const Shape& s, DType t, bool by_rows, bool transposed) {
   return worst;
 }
 
-// 2^x of each, at the level at hand.
+// Returns 2^x of each element, at the available SIMD level.
 template <bool Small>
 std::vector<float> powers(std::vector<float> x) {
   x.resize((x.size() + 15) / 16 * 16);

@@ -23,7 +23,7 @@ SlidingWindow window(int64_t height, int64_t width) {
   return w;
 }
 
-// Few different values, so that most windows have ties, and all that is not a number.
+// Few different values, so that most windows have ties, and all kinds of NaN.
 std::vector<float> values(int64_t n) {
   const float of[] = {0, -0.0f, 1, 1, 2, -3, INFINITY, -INFINITY, NAN};
   std::mt19937 draw(7);
@@ -73,7 +73,7 @@ TEST_CASE("other windows are not pairs", "[pool]") {
   w[2].stride = 1;
   CHECK(!pool_pairs::fits(w));
   w = window(7, 8);
-  w[1].out = 4;  // rounded up: the last window leaves the input
+  w[1].out = 4;  // rounded up: the last window extends beyond the input
   CHECK(!pool_pairs::fits(w));
   w = window(8, 8);
   w[0].in = w[0].out = 2;

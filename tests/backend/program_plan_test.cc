@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// Addresses that nobody reads.
+// Addresses that are not read.
 struct Somewhere {
   explicit Somewhere(const Graph& g) {
     for (const HostTensor& p : random_params(g, 1)) {
@@ -71,7 +71,7 @@ TEST_CASE("gradients are computed in the gradient arena, or moved there once") {
       const auto root = static_cast<size_t>(plan.root[static_cast<size_t>(p.value.index)]);
       const bool pinned = plan.pinned[root] == s.options.grads[static_cast<size_t>(p.slot)].data;
       CHECK(moved[i] == (pinned ? 0 : 1));
-      // Whoever computes it there adds to the earlier micro-batches' sum, or nobody does.
+      // Either the kernel that writes to the arena adds to the earlier micro-batches' sum, or nothing is written there.
       const NodeId node = g.value(ValueId{static_cast<int32_t>(root)}).producer;
       if (pinned) CHECK(plan.adds[static_cast<size_t>(node.index)] == accumulate);
       in_place += pinned;

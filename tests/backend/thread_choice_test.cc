@@ -7,7 +7,8 @@ using namespace amp;
 
 namespace {
 
-// Runs, each as long as `seconds` says for its threads, until the choice is made; how often each number was tried.
+// Simulates runs with the given `seconds` per number of threads until the choice is made. Returns how often each number
+// was tried.
 std::map<int, int> decide(ThreadChoice& choice, int most, const std::map<int, double>& seconds) {
   std::map<int, int> tried;
   for (int n = choice.next(most); choice.deciding(); n = choice.next(most)) {
@@ -26,7 +27,7 @@ TEST_CASE("a Program's threads are those of its fastest runs", "[backend]") {
   decide(two, 6, {{6, 2e-3}, {1, 1e-3}, {2, 2e-4}, {4, 3e-4}});
   CHECK(two.next(6) == 2);
   decide(all, 6, {{6, 1e-4}, {1, 1e-3}, {2, 2e-3}, {4, 3e-3}});
-  CHECK(all.next(6) == 0);  // the caller's
+  CHECK(all.next(6) == 0);  // the caller's number
   // Another number of threads is another choice.
   CHECK(one.next(2) == 2);
   CHECK(one.deciding());
@@ -39,12 +40,12 @@ TEST_CASE("a choice that was made beside other work is made again", "[backend]")
   int runs = 2;  // decide() has begun one
   while (!choice.deciding() && runs < 1000) choice.next(8), ++runs;
   CHECK(runs == 64);
-  // Four threads, which took far longer, are left out.
+  // Four threads, which took far longer, are not tried again.
   CHECK(decide(choice, 8, {{8, 1e-3}, {1, 2e-3}, {2, 3e-3}}).size() == 3);
   CHECK(choice.next(8) == 0);
   for (runs = 2; !choice.deciding() && runs < 1000; ++runs) choice.next(8);
   CHECK(runs == 512);
-  // What was measured long ago is no rival, however slow everything has become.
+  // Old measurements are not compared, however slow everything has become.
   decide(choice, 8, {{8, 2e-2}, {1, 1.5e-2}, {2, 1.8e-2}, {4, 3e-2}});
   CHECK(choice.next(8) == 1);
 }

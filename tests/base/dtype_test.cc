@@ -18,7 +18,7 @@ int64_t different(const std::vector<float>& x) {
   for (size_t i = 0; i < x.size(); ++i) {
     const T one(x[i]);
     const float a = static_cast<float>(rows[i]), b = static_cast<float>(one);
-    n += rows[i].bits != one.bits && (a == a || b == b);  // what a NaN carries is nobody's
+    n += rows[i].bits != one.bits && (a == a || b == b);  // the payload of a NaN does not matter
   }
   return n;
 }
@@ -26,12 +26,12 @@ int64_t different(const std::vector<float>& x) {
 }  // namespace
 
 TEST_CASE("rows are rounded to 16 bits as single numbers are") {
-  // All upper halves, infinities and NaN among them, with what is below, at and above the middle of two numbers.
+  // All upper halves, including infinities and NaN, with lower halves below, at and above the midpoint of two numbers.
   std::vector<float> x;
   for (const uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
     for (uint32_t high = 0; high < 0x10000u; ++high) x.push_back(std::bit_cast<float>(high << 16 | low));
   }
-  for (const size_t behind : {0, 1, 7, 15}) {  // rows that are no multiple of a vector
+  for (const size_t behind : {0, 1, 7, 15}) {  // row lengths that are not a multiple of a vector
     x.resize(x.size() - behind);
     CHECK(different<BFloat16>(x) == 0);
     CHECK(different<Half>(x) == 0);

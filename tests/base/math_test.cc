@@ -27,7 +27,7 @@ TEST_CASE("GELU's tanh form by its gate keeps the digits of its tail", "[base]")
     if (d < 0 && exact < -1e-30) tail = std::max(tail, std::abs(y - exact) / -exact / (1 + 2 * std::abs(u)));
   }
   CHECK(whole < 1.5e-7);
-  CHECK(tail < 3e-7);  // relative; of it the rounding of the exponent 2 u, which grows with u
+  CHECK(tail < 3e-7);  // relative; mostly the rounding of the exponent 2 u, which grows with u
 }
 
 TEST_CASE("a gate far out, at infinity and of NaN", "[base]") {

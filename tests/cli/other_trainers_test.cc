@@ -20,7 +20,7 @@ Options with_config(const std::string& name) {
   return train({"--val", "v.csv", "--config", test::test_data("cli/" + name)});
 }
 
-// The one warning, which says what is not used.
+// The only warning lists the unused keys.
 std::string said(const Options& o) {
   REQUIRE(o.warnings.size() == 1);
   return o.warnings[0];

@@ -21,7 +21,7 @@ struct Bad {
   const char* file;
   std::string bytes;
   const char* id;
-  const char* place;  // behind the file's name
+  const char* place;  // the position, printed after the file's name
   const char* reason;
 };
 
@@ -33,7 +33,7 @@ std::string times(int64_t n, const std::string& text) {
 
 const std::string kHuge(size_t{17} << 20, 'x');
 
-// Read as a table; of a CSV the label column too.
+// Reads a file as a table, and the label column of a CSV.
 const std::vector<Bad> kTables = {
     {"empty.csv", "", "E_DATA_EMPTY", "", "no "},
     {"header.csv", "text,label\n", "E_DATA_EMPTY", "", "no "},

@@ -34,7 +34,7 @@ TEST_CASE("GIF, BMP and TIFF are decoded as Pillow does", "[images]") {
     const std::vector<int64_t> w = want.to_ints();
     int worst = 0;
     for (size_t i = 0; i < w.size(); ++i) worst = std::max(worst, std::abs(static_cast<int>(w[i]) - image.data[i]));
-    // Pillow brings a libjpeg-turbo of its own, a later one, whose last bit may differ. The rest is exact.
+    // Pillow contains a newer libjpeg-turbo, whose last bit may differ. Other formats are exact.
     CHECK(worst <= (name == "jpeg.tif" ? 1 : 0));
     ++seen;
   }

@@ -48,9 +48,9 @@ TEST_CASE("images are decoded as Pillow does", "[images]") {
     INFO(name);
     const bool mask = name.starts_with("mask");
     const Image image = decoded(bytes_of(name), mask);
-    // Pillow brings a libjpeg-turbo of its own, a later one, whose last bit may differ. The rest is exact.
+    // Pillow contains a newer libjpeg-turbo, whose last bit may differ. Other formats are exact.
     const bool lossy = name.ends_with(".jpg") || name == "lossy.webp";
-    if (image.channels == 3 && want.rank() == 2) {  // WebP has no grey
+    if (image.channels == 3 && want.rank() == 2) {  // WebP has no grayscale
       CHECK(name.ends_with(".webp"));
       continue;
     }

@@ -33,7 +33,7 @@ Names column(const Table& t, size_t c) {
 }  // namespace
 
 TEST_CASE("lists as Python, NumPy and JSON print them are lists of labels") {
-  // Each text is what Python 3.11 prints for the list, tuple, set or numpy array beside it.
+  // Each text is Python 3.11's output for the list, tuple, set or numpy array next to it.
   CHECK(elements("['a', 'b']") == Names{"a", "b"});
   CHECK(elements("[\"it's\", 'b c']") == Names{"it's", "b c"});
   CHECK(elements("['say \"x\"', 'it\\'s \"y\"']") == Names{"say \"x\"", "it's \"y\""});
@@ -86,7 +86,7 @@ TEST_CASE("decimal commas are read where a table shows them, and asked about whe
     read_decimal_marks(t, mark, columns);
     return t;
   };
-  // 0,5 cannot stand between thousands, so the whole table has decimal commas: 1,234 is 1.234, 1.234 is 1234.
+  // 0,5 cannot contain a thousands separator, so the whole table has decimal commas: 1,234 is 1.234, 1.234 is 1234.
   const Table t = read("a;b;c;d\n0,5;1,234;1.234;x,1\n-1,25e3;2;12.345.678,5;y\n;;NA;\n", DecimalMark::automatic,
                        {"a", "b", "c", "d"});
   CHECK(column(t, 0) == Names{"0.5", "-1.25e3", ""});

@@ -31,14 +31,14 @@ std::string text_of(int64_t row) {
   return out;
 }
 
-std::string csv() {  // some fields stand in the file as they are read, some do not
+std::string csv() {  // some fields are stored literally, others are escaped
   std::string out = "text,label\n";
   for (int64_t r = 0; r < kRows; ++r)
     out += r % 5 == 0 ? cat("\"", text_of(r), " \"\"c\"\"\",x\n") : cat(text_of(r), ",", r % 2 ? "x" : "y", "\n");
   return out;
 }
 
-std::string jsonl() {  // with a key that comes late
+std::string jsonl() {  // with a key that first occurs late
   std::string out;
   for (int64_t r = 0; r < kRows; ++r)
     out += cat("{\"text\": \"", text_of(r), r == kRows / 2 ? "\", \"note\": \"late" : "", "\"}\n");
@@ -68,7 +68,7 @@ std::vector<std::string> all_cells(const Table& t) {
 
 const std::vector<InputSpec> kInputs = {{"input_ids"}, {"attention_mask"}, {"token_type_ids"}, {"position_ids"}};
 
-// Every number of every batch.
+// Returns all numbers of all batches.
 std::vector<int64_t> all_numbers(const Dataset& data) {
   std::vector<int64_t> out;
   for (int64_t s = 0; s < data.size(); s += 1000) {
@@ -86,7 +86,7 @@ std::vector<int64_t> all_numbers(const Dataset& data) {
   return out;
 }
 
-// What f gives with data in memory it gives with data in files.
+// Checks that f returns the same with data in memory and in files.
 template <class F>
 void same_without_memory(F&& f) {
   const auto in_memory = f();

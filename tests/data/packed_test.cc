@@ -39,7 +39,7 @@ HostTensor golden(const std::string& name) {
 
 const PackedColumns kColumns = {"path", "label"};
 
-// Every pixel, and every label by its place among the classes.
+// Compares every pixel, and every label by its class index.
 void compare(const std::string& file, const std::string& pixels, const std::string& labels, PackedColumns columns) {
   INFO(file);
   const PackedImages images = read_packed(packed(file));
@@ -81,7 +81,7 @@ TEST_CASE("pixels and labels of IDX and CIFAR files are torchvision's", "[packed
 
 TEST_CASE("the classes of an IDX file are in the order of their numbers", "[packed]") {
   const std::vector<std::string> classes = packed_classes(packed("tiny-images-idx3-ubyte"), kColumns);
-  REQUIRE(classes.size() == 12);  // as many as its largest label says
+  REQUIRE(classes.size() == 12);  // the largest label plus one
   CHECK(classes[2] == "2");
   CHECK(classes[11] == "11");
 }

@@ -123,7 +123,7 @@ TEST_CASE("ranks share batches of buckets", "[buckets][ranks]") {
       if (every_rank) CHECK(w.micro.size() == (i < 2 ? 3 : 1));
       for (size_t m = 0; m < w.micro.size(); ++m) {
         found.insert(found.end(), w.micro[m].begin(), w.micro[m].end());
-        for (size_t k = 0; k < w.micro[m].size(); ++k)  // its place among all of the window
+        for (size_t k = 0; k < w.micro[m].size(); ++k)  // its position in the window
           CHECK(all.at(static_cast<size_t>(w.first[m]) + k) == w.micro[m][k]);
       }
       CHECK(w.last_of_epoch == (i == 2));

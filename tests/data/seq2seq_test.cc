@@ -67,7 +67,7 @@ TEST_CASE("batches of source and target are those of transformers") {
     int64_t valid = 0;
     for (size_t i = 0; i < labels.size(); ++i) {
       CHECK(mask[i] == (labels[i] != kIgnoreIndex));
-      if (labels[i] == kIgnoreIndex) continue;  // what is fed there no loss sees
+      if (labels[i] == kIgnoreIndex) continue;  // the loss ignores these positions
       ++valid;
       CHECK(fed[i] == decoder[i]);
     }

@@ -68,7 +68,7 @@ TEST_CASE("a sample has of every class its share, and keeps rows that belong tog
   CHECK(std::is_sorted(some.begin(), some.end()));
   CHECK(draw_samples(*all, 10, 1, 7) == some);
   CHECK(draw_samples(*all, 10, 1, 8) != some);
-  const Ints pairs = draw_samples(*all, 9, 2, 7);  // the ninth would part a pair
+  const Ints pairs = draw_samples(*all, 9, 2, 7);  // the ninth sample would split a pair
   REQUIRE(pairs.size() == 8);
   for (size_t i = 0; i < pairs.size(); i += 2) {
     CHECK(pairs[i] % 2 == 0);

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// Gradients of sum(output y) with respect to values, 0 when none reaches them.
+// Returns the gradients of sum(output y) with respect to values; 0 if there is none.
 std::vector<ValueId> differentiate(CoreText& t, const std::string& y, const std::vector<std::string>& wrt) {
   std::vector<ValueId> values;
   for (const std::string& w : wrt) values.push_back(t[w]);

@@ -161,7 +161,7 @@ inline std::string text_of(const Graph& g) {
   return s.str();
 }
 
-// The operators in order: "MatMul Add Relu".
+// Returns the operators in order: "MatMul Add Relu".
 inline std::string ops_of(const Graph& g) {
   std::string s;
   for (int32_t n = 0; n < g.n_nodes(); ++n) s += (n ? " " : "") + g.node(NodeId{n}).op->name;

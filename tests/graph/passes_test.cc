@@ -40,13 +40,13 @@ TEST_CASE("a cast of what is computed for it alone goes into the producer") {
   CHECK(text_of(absorb_casts(
             CoreText("input x 2 2\nparam w 2 2\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\noutput b").graph)) ==
         "t0 float16[2,2] = MatMul(x, w)\noutput b = t0\n");
-  // Read by others too, or an output itself: stays.
+  // A cast with other readers, or an output: it stays.
   CHECK(ops_of(absorb_casts(
             CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\nc = Neg(a)\noutput b\noutput c").graph)) ==
         "Exp Cast Neg");
   CHECK(ops_of(absorb_casts(CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\noutput a\noutput b").graph)) ==
         "Exp Cast");
-  // Of an input, a parameter, a view, a move, an integer: stays.
+  // A cast of an input, a parameter, a view, a moved or an integer value: it stays.
   CHECK(ops_of(absorb_casts(CoreText("input x 2\nb = Cast(x) " + to16 + "\noutput b").graph)) == "Cast");
   CHECK(ops_of(absorb_casts(CoreText("param w 2\nb = Cast(w) " + to16 + "\noutput b").graph)) == "Cast");
   CHECK(ops_of(absorb_casts(

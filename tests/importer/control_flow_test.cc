@@ -171,7 +171,7 @@ TEST_CASE("a value in a branch with the name of one outside is refused", "[contr
       const Imported m = import_model(save(f, parse(branches("yes", then))));
       CHECK(run(m.graph, {{"x", floats({2}, {1, 2})}}).out.at("y").to_doubles() == want);
     };
-    // What is not read, names of later values and of the If's own result mean nothing else inside.
+    // Inside a branch, unread names, names of later values and the name of the If's result have no other meaning.
     taken("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});
     taken("t () => (float[2] t) { w = Add (x, k)  t = Mul (x, w) }", {5 * 3 - 1, 12 * 3 - 2});
     taken("t () => (float[2] z) { z = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});

@@ -1,5 +1,5 @@
-// Weights that a compressor rounded to few levels. Their values repeat as those of constant filters do, but in no
-// order. The levels are computed as compressors compute them.
+// Weights that a compressor rounded to few levels. Their values repeat as in constant filters, but in random order. The
+// levels are computed as compressors compute them.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -33,7 +33,7 @@ Values made(int64_t n, const Formula& f) {
   return v;
 }
 
-// The mean of each of `levels` quantiles.
+// Rounds to the means of `levels` quantiles.
 Values palette(Values v, size_t levels) {
   Values sorted = v;
   std::sort(sorted.begin(), sorted.end());
@@ -48,7 +48,7 @@ Values palette(Values v, size_t levels) {
   return v;
 }
 
-// A scale for each `group` elements, and whole numbers from -8 to 7.
+// Integers from -8 to 7, with a scale per `group` elements.
 Values four_bits(Values v, size_t group) {
   for (size_t g = 0; g < v.size(); g += group) {
     double most = 0;
@@ -58,7 +58,7 @@ Values four_bits(Values v, size_t group) {
   return v;
 }
 
-// A scale for each line times -1, 0 or 1; without zeros: a binary weight.
+// A scale per line times -1, 0 or 1. Without zeros it is a binary weight.
 Values ternary(Values v, size_t line, bool zeros) {
   for (size_t g = 0; g < v.size(); g += line) {
     double mean = 0;

@@ -48,7 +48,7 @@ TEST_CASE("a Dropout in training mode is exported in inference form", "[inferenc
     const onnx::ModelProto p = exported(f, m);
     CHECK(node_of(p, "Dropout").input_size() == 2);
     CHECK(node_of(p, "Dropout").output_size() == 1);
-    CHECK(p.graph().initializer_size() == 2);  // nothing that nobody reads is left
+    CHECK(p.graph().initializer_size() == 2);  // no unused initializer remains
     CHECK(p.graph().node_size() == 3);
     CHECK_FALSE(noted(import_model(f / "out.onnx").notes, "Dropout"));
   }

@@ -57,7 +57,7 @@ TEST_CASE("statistics merged with other tensors get a value of their own", "[sta
   CHECK(g.nodes[1].inputs[3] == g.nodes[2].inputs[3]);
   CHECK(value(g, "v").reason.find("running variance") == 0);  // of that module only
 
-  // Without a change the file is what it was; moved ones become initializers that their node reads.
+  // Without a change the file stays the same. Changed ones become separate initializers of their node.
   export_model(*m.doc, g, {}, {}, f / "same.onnx");
   CHECK(bytes_of(f / "same.onnx") == bytes_of(f / "model.onnx"));
   std::vector<TrainedTensor> trained;

@@ -19,7 +19,7 @@ std::string tensor_of(const std::string& dims, const std::string& name, int64_t 
 
 // Imports tokens [2,4,8] that `body` joins to two tokens of zeros; the last layer reads its result z.
 struct Token {
-  bool trains = false, joined = false;  // joined: the evidence says so
+  bool trains = false, joined = false;  // joined: the evidence contains it
 };
 Token token(const std::string& body, const std::string& tensor = tensor_of("2,1,8", "made_up_0", 16, 0)) {
   const TempDir f;
@@ -41,7 +41,7 @@ TEST_CASE("zeros that are joined to tokens train where a table of positions is a
     CHECK(token(body).trains);
     CHECK(token(body).joined);
   }
-  // A first state: nothing is added, or only a bias.
+  // An initial state: nothing is added, or only a bias.
   CHECK_FALSE(token("z = Concat <axis = 1> (made_up_0, t)").joined);
   CHECK_FALSE(token("j = Concat <axis = 1> (made_up_0, t)  z = Add (j, bias)").joined);
 }

@@ -1,4 +1,4 @@
-// The 88 models of the zoo, when they are at hand: environment ONNX_AMP_ZOO, else ../shared/zoo.
+// The 88 models of the zoo, if they are available: environment ONNX_AMP_ZOO, else ../shared/zoo.
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -122,7 +122,7 @@ TEST_CASE("an export without training equals the imported file", "[zoo]") {
     const fs::path copy = folder / "model.onnx";
     try {
       const Imported m = import_model(file.string());
-      // Hand every parameter back as it came: nothing must change.
+      // Exports every parameter unchanged: the file must not change.
       std::vector<TrainedTensor> same;
       for (size_t i = 0; i < m.graph.values.size(); ++i) {
         const SourceValue& v = m.graph.values[i];

@@ -10,7 +10,7 @@ using namespace amp::test;
 
 namespace {
 
-// A block of a transformer with the norm behind the sum, or before the branch, twice.
+// Two transformer blocks with the norm after the sum (post-norm) or before the branch (pre-norm).
 std::string block(bool norm_first, const std::string& dropout, const std::string& bias) {
   std::string t = R"(
     input x 4 6 16
@@ -68,7 +68,7 @@ TEST_CASE("a sum that somebody reads before the norm, or that leaves the graph, 
   CHECK(ops(head + tail + "t = Exp(s)\noutput y\noutput t") == "MatMul AddNorm Exp");
   CHECK(ops(head + "t = Exp(s)\n" + tail + "output y\noutput t") == "MatMul Add Exp LayerNorm");
   CHECK(ops(head + tail + "output y\noutput s") == "MatMul Add LayerNorm");
-  // A bias that broadcasts in rows is a sum of its own.
+  // A bias that broadcasts within rows is a separate sum.
   const std::string rows = "input x 4 8\nparam c 1 8\nparam g 8\ns = Add(x, c)\n";
   CHECK(ops(rows + tail + "output y") == "Add LayerNorm");
 }

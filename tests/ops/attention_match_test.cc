@@ -13,7 +13,7 @@ using namespace amp::test;
 
 namespace {
 
-// q, k, v as (B, S, N, H), moved to (B, N, S, H).
+// q, k, v as (B, S, N, H), transposed to (B, N, S, H).
 const std::string kHeads = R"(
     param x 2 5 3 4
     param y 2 6 3 4
@@ -75,7 +75,7 @@ TEST_CASE("attention over heads that come first, or are the batch", "[attention]
         "param q 6 5 4\nparam k 6 6 4\nparam v 6 6 7\ninput m 6 1 6\nt = Transpose(k) {perm=[0 2 1]}\ns = MatMul(q, "
         "t)\ns = Add(s, "
         "m)\np = Softmax(s)\no = MatMul(p, v)\noutput o",
-        // The transpose of a flattened batch of heads, put back.
+        // A transpose of a flattened batch of heads, reversed later.
         "param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\nf = Reshape(k) {dims=[6 6 4]}\nt = Transpose(f) {perm=[0 2 "
         "1]}\nt = "
         "Reshape(t) {dims=[2 3 4 6]}\ns = MatMul(q, t)\np = Softmax(s)\no = MatMul(p, v)\noutput o"}) {
@@ -92,7 +92,7 @@ TEST_CASE("what only looks like attention is left alone", "[attention]") {
     CHECK(formed(text).find("FusedAttention") == std::string::npos);
     same_numbers(text, 1e-9);
   };
-  // A mask that learns, scores that others read, probabilities that are an output, a mask that is scaled too.
+  // A trained mask, scores with other readers, probabilities as output, a scaled mask.
   unchanged(kHeads + "param bias 1 3 5 6\ns = MatMul(q, kt)\ns = Add(s, bias)\np = Softmax(s)" + kTail);
   unchanged(kHeads + "s = MatMul(q, kt)\np = Softmax(s)\nr = Exp(s)\np = Mul(p, r)" + kTail);
   unchanged(kHeads +

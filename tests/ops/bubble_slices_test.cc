@@ -35,7 +35,7 @@ ValueId loss_in(const Graph& g) {
   return {};
 }
 
-// Rows of every MatMul of the graph, in order.
+// Returns the rows of every MatMul of the graph, in order.
 std::vector<int64_t> rows_of_products(const Graph& g) {
   std::vector<int64_t> rows;
   for (int32_t i = 0; i < g.n_nodes(); ++i) {
@@ -45,7 +45,7 @@ std::vector<int64_t> rows_of_products(const Graph& g) {
   return rows;
 }
 
-// Outputs bit for bit; gradients as sums over fewer rows, the others' being zeros, whatever groups they are added in.
+// Outputs are equal bit for bit. Gradients are sums over fewer rows (the others are zeros), possibly in other groups.
 void check_same_numbers(const Graph& a, const Graph& b) {
   check_equal(training_graph(a, loss_in(a)), training_graph(b, loss_in(b)), 1e-5);
 }
@@ -68,7 +68,7 @@ TEST_CASE("slices of any place and step go up to what draws bits", "[bubble_slic
     const CoreText with(layer(first(start, step, many)) + loss_of("o")),
         without(layer(first(start, step, many), "Neg(f)") + loss_of("o"));
     const Graph a = bubbled(with.graph), b = bubbled(without.graph);
-    // Bits are counted from a sample's first element: those of other tokens would become others.
+    // Dropout's bits are numbered from a sample's first element, so other tokens would get other bits.
     CHECK(rows_of_products(a) == (start == 0 ? std::vector<int64_t>(3, 2 * many) : std::vector<int64_t>(3, 12)));
     CHECK(rows_of_products(b) == std::vector<int64_t>(3, 2 * many));
     check_same_numbers(with.graph, a);
@@ -83,7 +83,7 @@ TEST_CASE("values that are read in two ways stay whole", "[bubble_slices]") {
       inner(layer(first(0)) + loss_of("o") + "\noutput y");
   CHECK(rows_of_products(bubbled(both.graph)) == std::vector<int64_t>(3, 12));
   CHECK(rows_of_products(bubbled(kept.graph)) == std::vector<int64_t>(3, 12));
-  const Graph part = bubbled(inner.graph);  // y leaves the graph: only what is behind it becomes smaller
+  const Graph part = bubbled(inner.graph);  // y is an output, so only nodes after it become smaller
   CHECK(rows_of_products(part) == std::vector<int64_t>{12, 2, 2});
   check_same_numbers(inner.graph, part);
 }
@@ -100,7 +100,7 @@ TEST_CASE("slices of samples, of channels, of a norm's own axes, of what mixes t
       "o = Slice(y) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 8]}" +
       loss_of("o"));
   CHECK(rows_of_products(bubbled(over.graph)) == std::vector<int64_t>{12});
-  // Tokens are summed by a product: w stands on the left.
+  // A product sums over tokens: w is the left operand.
   const CoreText left(
       "input x 2 6 8\nparam w 6 6\na = MatMul(w, x)\no = Slice(a) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 8]}" +
       loss_of("o"));

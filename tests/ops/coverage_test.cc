@@ -65,7 +65,7 @@ bool broadcasts(const std::string& op, const OpCase& c) {
 
 // The cases of one operator whose gradient is compared with differences.
 struct Span {
-  std::set<std::string> nodes;  // that the operator itself, not a simpler one, computes
+  std::set<std::string> nodes;  // computed by the operator, not by a simpler one
   std::set<size_t> ranks, axes;
   size_t empty = 0, broadcasting = 0;
 

@@ -21,7 +21,7 @@ double dot(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b, c
   return static_cast<double>(sum);
 }
 
-// The derivative of <dy, f(x)> when input i moves along d: the five-point rule, error O(h^4).
+// Returns the derivative of <dy, f(x)> as input i moves along d: the five-point rule, error O(h^4).
 double slope(const CaseRun& f, const OpCase& c, const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy,
              size_t i, const std::vector<double>& d) {
   const std::vector<double> at = in[i].to_doubles();

@@ -12,7 +12,7 @@ using namespace amp;
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr int64_t kTokens = 5, kWidth = 4, kEmpty = 2;  // row kEmpty sees no key
+constexpr int64_t kTokens = 5, kWidth = 4, kEmpty = 2;  // all keys of row kEmpty are masked
 
 HostTensor numbers(const Dims& dims, double phase, DType t) {
   std::vector<double> v;

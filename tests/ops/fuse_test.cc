@@ -34,12 +34,12 @@ TEST_CASE("what others read is stored too", "[fuse]") {
 }
 
 TEST_CASE("nodes stay apart", "[fuse]") {
-  // Another shape; a view between; a parameter's cast, which the prologue keeps; integers.
+  // Another shape; a view between; a parameter's cast, which the cast cache keeps; integers.
   CHECK(fused("input x 8\ninput y 4 8\na = Exp(x)\nc = Add(y, a)\noutput c") == "Exp Add");
   CHECK(fused("input x 4 8\na = Exp(x)\nr = Reshape(a) {dims=[32]}\nc = Neg(r)\noutput c") == "Exp Reshape Neg");
   CHECK(fused("param w 8\na = Cast(w) " + to16 + "\nc = Exp(a)\noutput c") == "Cast Exp");
   CHECK(fused("input x i64 8\na = Add(x, x)\nc = Neg(a)\noutput c") == "Add Neg");
-  // Neighbours that nothing connects, and the limits.
+  // Unconnected neighbors, and the limits.
   CHECK(fused("input x 8\na = Exp(x)\nc = Neg(x)\noutput a\noutput c") == "Exp Neg");
   CHECK(fused("input x 8\na = Exp(x)\nb = Sin(a)\nc = Neg(b)\noutput c", {2, 12, 6}) == "Fused Neg");
   CHECK(fused("input x 8\ninput y 8\ninput z 8\na = Add(x, y)\nb = Mul(a, z)\noutput b", {24, 2, 6}) == "Add Mul");
@@ -50,7 +50,7 @@ TEST_CASE("a circle is never made", "[fuse]") {
   // d needs the sum of a: a cannot wait for d.
   CHECK(fused("input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nd = Div(a, s)\noutput d") ==
         "Exp ReduceSum Div");
-  // The same through a node that was joined with another one.
+  // As before, through a node that was fused with another one.
   const std::string text =
       "input x 4 8\np = Exp(x)\ns = ReduceSum(p) {axes=[1]; keepdims=1}\nq = Mul(x, s)\nn = Add(p, q)\noutput n";
   CHECK(fused(text) == "Exp ReduceSum Fused");
@@ -69,7 +69,8 @@ TEST_CASE("a sum down columns is taken with what is stored", "[fuse]") {
   CHECK(text_of(g) == "t0 float32[40,8], t1 float32[8] = Fused(x, y)\noutput d = t0\noutput s = t1\n");
   CHECK(g.node(NodeId{0}).attrs.s("program", "") ==
         "Mul float32 0 1\nRelu float32 2 out\nReduceSum float32 3 {axes=s0 keepdims=i0} out");
-  // One node and its sum are a chain too; along rows, over few rows, of what is not stored: by itself.
+  // One node and its sum form a chain too. Sums along rows, over few rows, or of values that are not stored stay
+  // separate.
   CHECK(fused("input x 40 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") == "Fused");
   CHECK(fused(chain + "s = ReduceSum(d) {axes=[1]; keepdims=0}\noutput s") == "Fused ReduceSum");
   CHECK(fused("input x 4 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") ==

@@ -21,7 +21,7 @@ struct Count {
   size_t cases = 0, tensors = 0, controls = 0;
 };
 
-// All inputs of a case; adds to the count.
+// Checks all inputs of a case and adds to the count.
 void check_case(const std::string& op, const OpSpec& spec, size_t index, Count& count) {
   const OpCase& c = spec.cases[index];
   INFO(describe(op, c) << "(case " << index << "; again: test_ops \"finite differences\" -c " << op << ')');
@@ -44,7 +44,7 @@ void check_case(const std::string& op, const OpSpec& spec, size_t index, Count& 
     INFO(v.text);
     CHECK(v.excess <= 1);
     ++count.tensors;
-    if (scale < 1e-9) continue;  // rounding of a gradient that is 0: its multiples are right too
+    if (scale < 1e-9) continue;  // a gradient that is 0 except for rounding: its multiples are right too
     for (const double mutation : {1.01, -1.0, 0.0}) {
       std::vector<double> wrong = grad;
       for (double& g : wrong) g *= mutation;
@@ -58,7 +58,7 @@ void check_case(const std::string& op, const OpSpec& spec, size_t index, Count& 
 }  // namespace
 
 TEST_CASE("gradients of all core operators are those of finite differences") {
-  const WithThreads one(1);  // small work
+  const WithThreads one(1);  // little work
   Count total;
   for (const auto& [op, spec] : op_specs()) {
     if (!find_core_op(op) || !core_op(op).gradient) continue;
@@ -73,7 +73,7 @@ TEST_CASE("gradients of all core operators are those of finite differences") {
       total.controls += count.controls;
     }
   }
-  static Count all;  // the test case runs once a section
+  static Count all;  // the test case runs once per section
   all.cases += total.cases;
   all.tensors += total.tensors;
   all.controls += total.controls;

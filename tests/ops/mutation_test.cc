@@ -25,7 +25,7 @@ struct Mutant {
   std::string what;
   ValueId value;  // multiplied by factor where it is produced; or
   double factor = 1;
-  NodeId swapped;  // this node's first two operands change places
+  NodeId swapped;  // this node's first two operands are swapped
 };
 
 bool is_scalable(const Graph& g, ValueId v) {
@@ -51,7 +51,7 @@ std::vector<Mutant> mutants_of(const Graph& g, int32_t forward) {
   std::vector<ValueId> parts;
   for (const auto& p : g.param_grads) contributions(g, p.value, forward, parts);
   for (const ValueId v : parts) {
-    if (!is_scalable(g, v) || g.value(v).producer.index < forward) continue;  // an upstream gradient passed on as it is
+    if (!is_scalable(g, v) || g.value(v).producer.index < forward) continue;  // an unchanged upstream gradient
     for (const double f : {-1.0, 1.01, 0.0}) out.push_back({cat("contribution #", v.index, " times ", f), v, f, {}});
   }
   for (int32_t i = forward; i < g.n_nodes(); ++i) {
@@ -131,7 +131,7 @@ void mutate_case(const std::string& op, const OpCase& c, Surrogate surrogate, si
       CHECK(caught);
       ++count.caught;
     } else {
-      ++count.without_effect;  // what was broken was zero, or symmetric
+      ++count.without_effect;  // the modified value was zero or symmetric
     }
   }
 }
@@ -154,7 +154,7 @@ TEST_CASE("every broken gradient rule is caught") {
       ++done;
     }
     INFO("operator " << op << ": no mutant of its backward graph had an effect");
-    // Rules that hand the upstream gradient on.
+    // Rules that pass the upstream gradient on.
     const bool passes_on = op == "Add" || op == "Reshape" || op == "Cast" || op == "RoundStraight";
     CHECK((count.caught > 0 || passes_on));
     all.caught += count.caught;

@@ -25,7 +25,7 @@ double scale(const Shape& s) { return 0.8 / std::sqrt(static_cast<double>(s.widt
 OpCase attention(const Shape& s, bool heads_first = false) {
   return {operands(s, heads_first), {{"scale", scale(s)}, {"heads_first", int64_t{heads_first}}}};
 }
-// Added to the scores; some rows of it hide most keys.
+// A mask that is added to the scores. Some of its rows mask most keys.
 OpCase added(const Shape& s, const Dims& mask, bool heads_first = false) {
   OpCase c = attention(s, heads_first);
   c.in.push_back({mask,
@@ -43,7 +43,7 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
                   [=](int64_t n, Rng& rng) {
                     std::vector<double> v = coin()(n, rng);
                     const auto keys = static_cast<size_t>(mask[3]);
-                    // -inf in a whole row is NaN unless that is asked to be 0: then the first row is such a one.
+                    // A row of -inf gives NaN, or 0 if that is requested. Then the first row is such a row.
                     for (size_t i = 0; i < v.size(); ++i) v[i] = i < keys && zero ? 0 : i % keys == 0 ? 1 : v[i];
                     return v;
                   },
@@ -52,7 +52,7 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   c.attrs.set("empty_rows_zero", int64_t{zero});
   return c;
 }
-// Query i sees the keys from i - behind to i + ahead alone: causal masks and windows, which hide whole blocks.
+// Query i attends to the keys from i - behind to i + ahead only: causal masks and windows, which mask whole blocks.
 OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool boolean) {
   OpCase c = attention(s);
   c.in.push_back({{1, 1, s.queries, s.keys},
@@ -72,7 +72,7 @@ OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool b
 OpCase packed(const Shape& s) {
   return {{{{s.batch, s.queries, 3, s.heads, s.width}}}, {{"scale", scale(s)}, {"packed", int64_t{1}}}};
 }
-// Sequences of these lengths; what is left of the tokens belongs to none.
+// Sequences of these lengths. The remaining tokens belong to none.
 OpCase sequences(int64_t tokens, const std::vector<double>& lengths, bool as_packed) {
   const Shape s{1, 2, tokens, tokens, 4, 4};
   OpCase c = as_packed ? packed(s) : attention(s);
@@ -94,7 +94,7 @@ OpCase fixed(OpCase c) {  // run, not differentiated
   return c;
 }
 
-// The gradient's operands: those of attention, and a result that fits them. Statistics as they may be.
+// The gradient's operands: those of attention, with a matching result. The statistics are possible ones.
 OpCase backward(const OpCase& forward) {
   OpCase c = fixed(forward);
   while (c.in.size() < 5) c.in.push_back({{}, uniform(0, 1), Role::absent});
@@ -154,7 +154,7 @@ void add_attention_cases(OpSpecs& specs) {
                             banded({1, 2, 150, 150, 7, 8}, 150, 0, -3e38, true),
                             banded({1, 1, 130, 210, 16, 16}, 300, 80, -3e38, false),
                             banded({1, 2, 140, 140, 8, 6}, 20, 3, -kInf, false),
-                            banded({1, 1, 190, 60, 4, 4}, 20, 0, -1e35, true),  // rows behind 80 see no key
+                            banded({1, 1, 190, 60, 4, 4}, 20, 0, -1e35, true),  // rows after 80 have no key
                             banded({1, 1, 140, 140, 8, 8}, 140, 0, -10000, false)};
   const Shape blocks{1, 1, 70, 4100, 3, 2};  // two blocks of rows on the CPU
   large.push_back(attention(blocks));
@@ -163,9 +163,9 @@ void add_attention_cases(OpSpecs& specs) {
   for (const OpCase& x : c) grad.cases.push_back(backward(x));
   forward.cases = std::move(c);
   forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // sums of up to 4100 products
-  forward.fp32_floor = grad.fp32_floor = 0.05;          // a query that sees one key has no gradient
+  forward.fp32_floor = grad.fp32_floor = 0.05;          // a query with one key has no gradient
   forward.inner_steps = grad.inner_steps = 4;
-  // Sites of the padded graph's places; a token's elements that are no whole number of Philox blocks.
+  // Dropout by the positions of the padded graph. A token's elements are not a multiple of a Philox block.
   const auto places = [](int64_t n) {
     return Operand{{n},
                    [](int64_t k, Rng&) {

@@ -139,7 +139,7 @@ void add_recurrent_cases(OpSpecs& s) {
     s["GRU"].cases.push_back(gru(small, {0, 1}, {only}));
     s["RNN"].cases.push_back(rnn(small, 1, {only}));
   }
-  for (const int64_t a : {0, 7, 8}) {  // smooth ones, wherever an activation stands
+  for (const int64_t a : {0, 7, 8}) {  // smooth activations at every position
     s["LSTM"].cases.push_back(lstm(small, {a, 1, 8}));
     s["GRU"].cases.push_back(gru(small, {a, 8}));
     s["RNN"].cases.push_back(rnn(small, a));

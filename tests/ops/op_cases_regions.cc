@@ -14,7 +14,7 @@ OpCase fixed(OpCase c) {  // run, not differentiated
   return c;
 }
 
-// What RoundStraight passes its gradient as.
+// The function whose gradient RoundStraight passes on.
 ValueId identity(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   return b.op("Mul", {b.op("Add", {in[0], in[0]}), b.scalar(0.5, b.dtype(in[0]))});
 }

@@ -27,7 +27,7 @@ OpCase sample(Dims x, Dims grid, int64_t mode, int64_t padding, int64_t align) {
           {{"mode", mode}, {"padding", padding}, {"align", align}}};
 }
 
-// Straight through: Quantize without its rounding, clipped where the rounded number is.
+// Straight-through reference: Quantize without rounding, with the same clipping.
 ValueId unrounded(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const ValueId q = b.op("Add", {b.op("Div", {in[0], in[1]}), in[2]});
   return b.op("Clip", {q}, {{"min", a.f("low", 0) - 0.5}, {"max", a.f("high", 0) + 0.5}});
@@ -104,7 +104,7 @@ void add_sampling_cases(OpSpecs& s) {
       s["ScatterElements"].cases.push_back(c);
   }
 
-  // Away from the places where rounding jumps: scale 1/4, halves at odd eighths.
+  // Values away from the jumps of rounding: scale 1/4, halves at odd eighths.
   std::vector<double> jumps;
   for (int k = -41; k <= 41; k += 2) jumps.push_back(k / 8.0);
   const auto quantized = [&](Dims x, Dims scale) {

@@ -28,7 +28,7 @@ void conv(OpSpecs& s, const Dims& x, const Dims& w, const Dims& y, const Window&
   s["ConvGradW"].cases.push_back({{{x}, {y}}, with_dims(w)});
 }
 
-// Outputs along axis i of an extent n.
+// Returns the number of outputs along axis i for an extent n.
 int64_t outputs(const Window& v, size_t i, int64_t n, int64_t kernel, bool ceil) {
   const int64_t room = n + v.pads[i] + v.pads[v.strides.size() + i] - (kernel - 1) * v.dilations[i] - 1;
   return (room + (ceil ? v.strides[i] - 1 : 0)) / v.strides[i] + 1;
@@ -136,7 +136,7 @@ void add_spatial_cases(OpSpecs& s) {
     back.attrs.set("dims", c.in[0].dims);
     s["AveragePoolGrad"].cases.push_back(back);
   }
-  for (const size_t i : {size_t{0}, size_t{2}, size_t{4}}) {  // without padding every tap lies inside
+  for (const size_t i : {size_t{0}, size_t{2}, size_t{4}}) {  // without padding every tap is inside
     const OpCase& c = s["MaxPool"].cases[i];
     const Ints kernel = c.attrs.ints("kernel");
     const Operand tap{c.attrs.ints("dims"), integers(0, kernel[0] * kernel[1] - 1), Role::byte};

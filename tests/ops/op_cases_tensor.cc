@@ -34,7 +34,7 @@ void shape_ops(OpSpecs& s) {
                        {{{{}}}, {{"dims", Dims{2, 2}}}},       {{{{1, 3, 1}}}, {{"dims", Dims{2, 3, 2}}}},
                        {{{{1}}}, {{"dims", Dims{0}}}},         {{{{2, 1, 1, 2, 1}}}, {{"dims", Dims{2, 3, 1, 2, 2}}}},
                        {{{{257}}}, {{"dims", Dims{300, 257}}}}};
-  // Values and steps that fp32 and bf16 hold exactly.
+  // Values and steps that are exact in fp32 and bf16.
   const Draw exact = lattice(1.0 / 32);
   for (const Dims& d : {Dims{}, Dims{5}, Dims{2, 3}, Dims{2, 0}, Dims{1, 2, 3}}) {
     s["Cast"].cases.push_back({{{d, exact}}, {{"to", static_cast<int64_t>(DType::f32)}}});

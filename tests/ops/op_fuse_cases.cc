@@ -26,7 +26,7 @@ RandomGraph::RandomGraph(uint64_t seed) {
                          {6, 64},   {40, 3, 8}, {3000, 12},   {77, 5}, {9, 20, 6}};
   const Dims dims = shapes[below(std::size(shapes))];
   const DType types[] = {DType::f32, DType::f16, DType::bf16};
-  std::vector<ValueId> floats, bools;  // of the whole shape, or what broadcasts to it
+  std::vector<ValueId> floats, bools;  // values of the full shape, or values that broadcast to it
   const auto same = [&](ValueId v) { return graph.value(v).dims == dims; };
   for (size_t i = 0; i < 2 + below(4); ++i) {
     Dims d = dims;
@@ -81,7 +81,7 @@ RandomGraph::RandomGraph(uint64_t seed) {
     floats.push_back(v);
   }
   for (size_t i = 0; i < 4; ++i) graph.outputs.push_back({cat("y", i), i == 0 ? floats.back() : whole()});
-  // Sums down the columns of what is stored, which may join what stores it.
+  // Column sums of stored results, which may be fused with the kernel that stores them.
   std::vector<int64_t> leading;
   for (size_t d = 0; d + 1 < dims.size(); ++d) leading.push_back(static_cast<int64_t>(d));
   for (size_t i = 0; i < 3 && !leading.empty(); ++i) {

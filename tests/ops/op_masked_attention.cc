@@ -20,7 +20,7 @@ HostTensor multiples(const Dims& dims, double step, int64_t most, Rng& rng) {
   return HostTensor::of<double>(dims, v);
 }
 
-// Scores that tie need not be exact.
+// Tied scores need not be exact.
 double scale_of(const MaskedAttention& m) { return m.size == 1 ? 0.25 : 0.3; }
 
 bool masked(const MaskedAttention& m, int64_t row, int64_t key) {
@@ -30,7 +30,7 @@ int64_t at(int64_t b, int64_t token, int64_t head, int64_t tokens) {
   return ((b * tokens + token) * kHeads + head) * kWidth;
 }
 
-// All keys of a query get one score: they differ where queries are 0 alone.
+// All keys of a query have one score: keys differ only if queries are 0.
 void tie(AttentionOperandSet& o) {
   double *const q = o.q.as_mutable<double>(), *const k = o.k.as_mutable<double>();
   for (int64_t i = kWidth - 1; i < o.q.numel(); i += kWidth) q[i] = 0;

@@ -20,7 +20,7 @@ void reductions(OpSpecs& s) {
     const Attrs a{{"axes", Ints{axis}}, {"keepdims", axis % 2}};
     for (const Dims& d : {Dims{2, 1, 3, 2, 2}, Dims{2, 3, 2, 0, 2}}) {
       for (const char* op : {"ReduceSum", "ReduceProd"}) s[op].cases.push_back({{{d, uniform(0.9, 1.1)}}, a});
-      if (d[static_cast<size_t>(axis)] == 0) continue;  // an extreme of nothing
+      if (d[static_cast<size_t>(axis)] == 0) continue;  // an extreme of an empty axis
       for (const char* op : {"ReduceMax", "ReduceMin"}) s[op].cases.push_back({{{d, distinct()}}, a});
     }
   }
@@ -61,7 +61,7 @@ void losses(OpSpecs& s) {
   }
 }
 
-// Square matrices far from singular ones: what a small step in an element does to their inverses is smooth.
+// Square matrices far from singular, whose inverses change smoothly.
 Draw regular(int64_t n) {
   return [n](int64_t elements, Rng& rng) {
     std::vector<double> x = uniform(-1, 1)(elements, rng);

@@ -43,14 +43,14 @@ void broadcasts(OpSpecs& s, const Dims& d, size_t k) {
 }
 
 void copies(OpSpecs& s, const Dims& d, size_t k) {
-  // Values and steps that fp32 holds exactly.
+  // Values and steps that are exact in fp32.
   s["Cast"].cases.push_back({{{d, lattice(1.0 / 32)}}, {{"to", static_cast<int64_t>(DType::f32)}}});
   const double ratio = k % 3 == 0 ? 0.3 : k % 3 == 1 ? 0.5 : 0.7;
   const int64_t rows = k % 2 && !d.empty() && d[0] > 0 ? d[0] : 1;
   s["Dropout"].cases.push_back({{{d}}, {{"ratio", ratio}, {"site", static_cast<int64_t>(k)}, {"rows", rows}}});
 }
 
-// Every dim whole, backwards, every second one, or without its first.
+// Every dim in full, reversed, with step two, or without its first element.
 void slices(OpSpecs& s, const Dims& d, size_t k) {
   Ints starts, steps;
   Dims part;

@@ -58,7 +58,7 @@ TEST_CASE("MaxPool of -inf gives -inf, and its gradient to an element of the win
   for (const double y : r.outputs[0].to_doubles()) CHECK(y == -std::numeric_limits<double>::infinity());
 }
 
-// As PyTorch does.
+// As in PyTorch.
 TEST_CASE("a batch normalization of no sample leaves the running statistics, and has no NaN") {
   OneNode n;
   n.op = "BatchNormalization";
@@ -106,7 +106,7 @@ TEST_CASE("malformed spatial attributes are model errors that name the value") {
              ContainsSubstring("ConvTranspose of"));
 }
 
-// Sizes that take every register tile, chunk and form of the direct kernels; fp64 plain loops are the reference.
+// Sizes that use every register tile, chunk and form of the direct kernels. The reference are plain loops in fp64.
 TEST_CASE("direct convolutions equal the plain loops") {
   struct Size {
     Dims x, w;

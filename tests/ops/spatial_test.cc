@@ -91,7 +91,7 @@ TEST_CASE("spatial operators equal PyTorch in fp64 and fp32") {
   }
 }
 
-// fp32 arithmetic on 16-bit storage: inputs that fit are exact, results are off by their own rounding.
+// fp32 arithmetic on 16-bit storage: representable inputs are exact, results have only their rounding error.
 TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
   for (const DType storage : {DType::f16, DType::bf16}) {
     const double eps = storage == DType::f16 ? 0x1p-10 : 0x1p-7;
@@ -103,7 +103,7 @@ TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
         const HostTensor dy = c.dy.cast(storage).cast(DType::f64);
         const NodeRun want = run_node(rounded, dy, c.wrt, DType::f64);
         const NodeRun got = run_node(rounded, dy, c.wrt, DType::f32, storage);
-        // Composites round between their nodes.
+        // Decomposed operators round between their nodes.
         const bool one_node = c.node.op == "Conv" || c.node.op == "AveragePool" || c.node.op == "MaxPool";
         const double tolerance = one_node ? eps : 16 * eps;
         CHECK(got.outputs[0].dtype() == storage);

@@ -59,7 +59,7 @@ TEST_CASE("a plan file read back as an op-list gives the same plan and the same 
   const PrecisionPlan again = decide(g, list, *list.dtype);
   CHECK(again.warnings == plan.warnings);
   for (size_t i = 0; i < g.nodes.size(); ++i) CHECK(again.nodes[i].compute == plan.nodes[i].compute);
-  // From the second time on, the list's own name is the source of every class.
+  // From the second round on, the list's name is the source of every class.
   const std::string second = plan_to_json(g, again);
   CHECK(plan_to_json(g, decide(g, parse_op_list(second, "precision_plan.json"), DType::f16)) == second);
 }

@@ -15,7 +15,7 @@ using amp::test::TempDir;
 
 namespace {
 
-// A tiny BERT, and texts of one word again and again.
+// A tiny BERT, and texts that repeat one word.
 RunSpec masked_run(const TempDir& f, const std::string& run) {
   std::string vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", lines;
   const std::string words = "abcdefgh";

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Three steps of the small BERT of tests/data/models with a file of a tokenizer beside it, on its golden batch.
+// Three steps of the small BERT of tests/data/models with a tokenizer file next to it, on its golden batch.
 void train_classifier(const TempDir& f) {
   fs::create_directory(f / "start");
   convert_checkpoint({.model = test::test_data("models/bert_classifier")}, f / "start/model.onnx");

@@ -36,7 +36,7 @@ TEST_CASE("the rate falls when evaluations are no better, in a resumed run as in
   const TempDir f;
   train(*prepare(plateau(f, "whole", 7)));
   const std::vector<double> whole = rates(f / "whole");
-  // The first evaluation is the best, the second and third are not, and so on by twos.
+  // The first evaluation is the best; then every two evaluations reduce the rate.
   CHECK(whole == std::vector<double>{1e-9, 1e-9, 1e-9, 0.5e-9, 0.5e-9, 0.25e-9, 0.25e-9});
   train(*prepare(plateau(f, "run", 4)));
   RunSpec more = plateau(f, "run", 7);

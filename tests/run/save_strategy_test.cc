@@ -21,7 +21,7 @@ namespace {
 
 void trained(const RunSpec& spec) { train(*prepare(spec)); }
 
-// Twelve epochs of one step, evaluated after each.
+// Runs twelve epochs of one step, each evaluated.
 RunSpec short_epochs(const TempDir& f, const std::string& strategy) {
   RunSpec spec = lenet_run(f, "run", 12);
   spec.output.save_strategy = strategy;
@@ -37,7 +37,7 @@ std::vector<int64_t> all_steps() {
   return steps;
 }
 
-// The step of eval.jsonl's last line that says "best": true.
+// Returns the step of the last line of eval.jsonl with "best": true.
 int64_t best_step(const RunSpec& spec) {
   int64_t best = -1;
   std::ifstream file(spec.output.output_dir + "/eval.jsonl");

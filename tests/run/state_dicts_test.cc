@@ -28,7 +28,7 @@ struct Described {
   Shapes shapes;
 };
 
-// By library and name: torchvision/resnet18.
+// Returns a case by library and name: torchvision/resnet18.
 std::map<std::string, Described> all_described() {
   std::map<std::string, Described> out;
   const json all = json::parse(std::ifstream(test::test_data("models/state_dicts.json")));
@@ -62,13 +62,13 @@ std::vector<NamedTensor> state_dict(const Shapes& shapes) {
   return out;
 }
 
-// A folder for `convert`.
+// Writes a folder for `convert`.
 void write_folder(const TempDir& f, const json& config, const std::vector<NamedTensor>& tensors) {
   write_safetensors(f / "model.safetensors", tensors);
   std::ofstream(f / "config.json") << config;
 }
 
-// The golden file's tensors whose names begin so, by what follows.
+// Returns the golden file's tensors with a name prefix, by the rest of the name.
 Tensors tensors_of(const SafeTensors& golden, const std::string& begin) {
   Tensors out;
   for (const NamedTensor& t : golden.tensors) {

@@ -20,7 +20,7 @@ std::vector<DropoutSpot> spots_of(SourceGraph& g, double ratio = 0.1, bool asked
   return insert_dropout(g, o, notes);
 }
 
-// The same tensor behind a Reshape or a Cast has another node's name.
+// The tensor after a Reshape or a Cast has another node's name.
 std::string plain(std::string name) {
   for (const char* view : {"/Reshape_1", "/Gemm", "/Cast_1", "/Cast", "/Softmax"}) {
     const size_t at = name.rfind(view);
@@ -32,7 +32,7 @@ std::string plain(std::string name) {
 }  // namespace
 
 TEST_CASE("dropout stands where the training-mode export has it") {
-  // What the rule adds and what it leaves out, by model.
+  // The added and the omitted dropouts, by model.
   const std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> known = {
       {"distilbert", {{"attention/out_lin/Add"}, {}}},  // its attention output has none
       {"albert", {{"albert_layers.0/ffn_output/Add", "albert_layers.0/ffn_output_1/Add"}, {}}},
@@ -105,7 +105,7 @@ TEST_CASE("a spot drops its share, another one differently") {
   int forward = 0, backward = 0;
   for (int32_t n = 0; n < graph->n_nodes(); ++n) {
     const Node& node = graph->node(NodeId{n});
-    // Those of attention's probabilities are part of it.
+    // Includes those of attention's probabilities.
     if (node.op->name != "Dropout" && node.op->name.rfind("FusedAttention", 0) != 0) continue;
     CHECK(node.attrs.f("ratio", 0) == 0.25);
     (std::string(node.origin.role).empty() ? forward : backward) += 1;

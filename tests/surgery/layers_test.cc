@@ -39,7 +39,7 @@ static std::set<std::string> frozen(const SourceGraph& g) {
   return out;
 }
 
-// Source nodes that have gradient nodes in the training graph.
+// Returns the source nodes that have gradient nodes in the training graph.
 static std::set<std::string> differentiated(const Imported& m) {
   Session s(m.graph, {});
   LossSpec loss;
@@ -76,7 +76,7 @@ TEST_CASE("freezing layers freezes what they stand on and prunes the backward pa
   const std::set<std::string> some = differentiated(one);
   CHECK(count(some, "/embeddings/") == 0);
   CHECK(count(some, "/layer.0/") == 0);
-  // All but the first token's slice for the residual sum, that only the gradient of its input took.
+  // All except the slice of the first token for the residual sum, which only the gradient of its input used.
   CHECK(count(some, "/layer.1/") == count(all, "/layer.1/") - 1);
 
   o.freeze_layers = 0;

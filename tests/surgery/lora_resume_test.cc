@@ -20,7 +20,7 @@ struct Run {
     DropoutOptions d;
     d.ratio = 0.1;
     d.outputs = {model.graph.find("logits")};
-    REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // random bits are part of what resumes
+    REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // resuming includes random bits
     adapters = add_lora(model.graph, parse_lora("r=4,targets=*query.weight,targets=*value.weight"), lines);
     std::vector<NamedTensor> columns;
     for (const auto& [name, t] : pick(tensors_of(kData + "lora.safetensors"), {"input_ids", "attention_mask", "label"}))
@@ -43,7 +43,7 @@ struct Run {
     config.output_dir = folder.path.string();
   }
 
-  // Parameters, then the average of those that train.
+  // Returns the parameters, then the averages of trained ones.
   std::vector<float> run(const Checkpoint* from = nullptr) {
     SamplerOptions first = config.sampler;
     Sampler sampler(data->size(), data->lengths(), first);
@@ -115,7 +115,7 @@ TEST_CASE("a checkpoint that holds frozen weights too resumes; one that lacks a 
   const std::vector<float> want = whole.run();
   half.run();
   Checkpoint c = half.latest();
-  for (const Chunk& chunk : half.session->layout().chunks()) {  // as this program wrote them before
+  for (const Chunk& chunk : half.session->layout().chunks()) {  // as earlier versions wrote them
     if (!chunk.frozen) continue;
     for (const char* what : {"m/", "v/", "ema/", "param/"})
       c.tensors[what + chunk.name] = HostTensor::zeros(DType::f32, chunk.dims);

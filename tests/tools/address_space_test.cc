@@ -15,7 +15,7 @@
 using namespace amp;
 namespace fs = std::filesystem;
 
-// Not run by itself.
+// Run only by the test below.
 TEST_CASE("a small training", "[.limited]") {
   const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
   const test::TempDir folder;

@@ -37,7 +37,7 @@ std::string row(const TempDir& f, const std::string& name, float x0, float x1, f
 TEST_CASE("an fp16 file that rounds too much after training is written with a warning", "[after_training]") {
   const TempDir f;
   const std::string model = save(f, parse(kProduct));
-  for (const bool again : {false, true}) {  // --overwrite takes the new run as well
+  for (const bool again : {false, true}) {  // --overwrite also replaces the new run
     std::vector<std::string> words = {model,
                                       "--train",
                                       row(f, "train.safetensors", 1, 1, 1e5f),
@@ -64,7 +64,7 @@ TEST_CASE("an fp16 file that rounds too much after training is written with a wa
     CHECK(std::filesystem::exists(f / "run/model.onnx"));
     CHECK_FALSE(std::filesystem::exists(f / "run/.new-run"));
   }
-  // `export` of the same run: the file that was asked for, and the same warning; in fp32 nothing is wrong.
+  // `export` of the run writes the requested file with the same warning. In fp32 there is no warning.
   const Said low = must_run({"export", f / "run", "--out", f / "low.onnx", "--export_precision", "fp16"});
   CHECK_THAT(low.err, ContainsSubstring("W_EXPORT_CHECK"));
   CHECK(std::filesystem::exists(f / "low.onnx"));
@@ -114,7 +114,7 @@ TEST_CASE("refusals of data and flags have hints", "[after_training]") {
   refused({model, "--train", ids({0, 1, 7}), "--loss", "cross_entropy"}, "E_DATA_LABEL", "--num_labels");
   refused({model, "--train", ids({0, 1}), "--loss", "mse"}, "E_DATA_SHAPE", "--loss");
   refused({model, "--train", ids({}), "--loss", "cross_entropy"}, "E_DATA_EMPTY", "row");
-  // The branch of this file that is not taken reads the classifier's bias too.
+  // The untaken branch of this file also reads the classifier's bias.
   write_safetensors(f / "wide.safetensors", {{"x", HostTensor::of<float>({2, 12}, std::vector<float>(24, 0.5f))},
                                              {"label", HostTensor::of<int64_t>({2}, {0, 6})}});
   refused({test_data("importer/struct_if_hand16.onnx"), "--train", f / "wide.safetensors", "--loss", "cross_entropy",
@@ -125,8 +125,8 @@ TEST_CASE("refusals of data and flags have hints", "[after_training]") {
   refused({none, "--train", data, "--loss", "mse", "--lora", "r=2"}, "E_LORA", "--lora");
 }
 
-// The bad label is in the last row, which the first step does not see. Of logits [N,S,C] and [N,C,L] with open S and L
-// only the data's shapes say where the classes are.
+// The bad label is in the last row, which the first step does not use. For logits [N,S,C] and [N,C,L] with symbolic S
+// and L, only the data's shapes determine the axis of the classes.
 TEST_CASE("class ids that the model lacks are refused before the first step", "[after_training]") {
   const TempDir f;
   const auto refused = [&](const std::string& graph, const Dims& label, const std::string& name,
@@ -172,7 +172,7 @@ TEST_CASE("class ids that the model lacks are refused before the first step", "[
           {4, 2}, "label", {"--loss", "qa_span"}, 3);
 }
 
-// Two pooling windows do not fit into 3 pixels, with which open sizes are looked at first.
+// Two pooling windows do not fit into 3 pixels, the size with which symbolic sizes are examined first.
 TEST_CASE("a network of open image sizes is checked and gets its classes at a size that fits", "[after_training]") {
   const TempDir f;
   const std::string model = save(f, parse(R"(<ir_version: 8, opset_import: ["" : 17]>

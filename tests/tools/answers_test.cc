@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-// Start and end logits are learnt by token: a table of two numbers each.
+// Start and end logits are learned per token: a table of two numbers each.
 std::string reader(const TempDir& f) {
   std::string numbers;
   for (int i = 0; i < 24; ++i) numbers += (i ? "," : "") + std::to_string((i * 7 % 5) * 0.01);
@@ -84,7 +84,7 @@ TEST_CASE("SQuAD 2.0 from training to predictions: no answer, thresholds, n-best
   CHECK(run["final_metrics"]["NoAns_total"] == 1);
   CHECK(run["final_metrics"]["best_f1"] == 1);
 
-  // The model knows that questions may have no answer.
+  // The model's metadata records that questions may have no answer.
   const json eval =
       json::parse(must_run({"eval", f / "run/model.onnx", "--val", f / "squad.json", "--vocab", f / "vocab.txt"}).out);
   CHECK(eval["NoAns_exact"] == 1);
@@ -137,7 +137,7 @@ TEST_CASE("masks are filled as transformers' fill-mask pipeline fills them", "[p
           CHECK(got["token"] == w["token"]);
           CHECK(got["token_str"] == w["token_str"]);
           CHECK(got["sequence"] == w["sequence"]);
-          // fp32 arithmetic in another order.
+          // The order of fp32 operations differs.
           CHECK(got["score"].get<double>() == Catch::Approx(w["score"].get<double>()).epsilon(2e-5));
         }
       }

@@ -13,7 +13,7 @@ namespace {
 // LeNet-5: 28x28 pixels, convolutions of 5x5 to 6 (with a border of 2) and 16 channels, layers 400-120-84-10.
 constexpr double kConv1 = 2.0 * 28 * 28 * 6 * 25, kConv2 = 2.0 * 10 * 10 * 16 * 150,
                  kLayers = 2.0 * (400 * 120 + 120 * 84 + 84 * 10);
-// Forward, gradients of weights, gradients of inputs but that of the image.
+// Forward, gradients of weights, and gradients of inputs except the image.
 constexpr double kStep = 3 * (kConv1 + kConv2 + kLayers) - kConv1;
 
 std::vector<std::string> bench_lenet(const std::vector<std::string>& more) {
@@ -80,7 +80,7 @@ TEST_CASE("bench writes a trace whose events nest", "[bench]") {
     if (e.at("ph") != "X") continue;
     const double begin = e.at("ts"), end = begin + e.at("dur").get<double>();
     REQUIRE(end >= begin);
-    constexpr double kRounding = 1e-6;  // of a microsecond: sums of seconds in double
+    constexpr double kRounding = 1e-6;  // microseconds: sums of seconds in double
     while (!open.empty() && open.back().end <= begin + kRounding) open.pop_back();
     if (!open.empty()) CHECK(end <= open.back().end + kRounding);
     const std::string name = e.at("name");

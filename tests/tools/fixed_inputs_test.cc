@@ -28,7 +28,7 @@ HostTensor labels_by_turns() {
   return HostTensor::of<int64_t>({kRows}, y);
 }
 
-// A model with weights w [4,2], one input besides x, and what it does with it.
+// A model with weights w [4,2], one input besides x, and nodes that use it.
 std::string with_input(const std::string& type, const std::string& middle) {
   return "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,4] x, " + type +
          " k) => (float[N,2] y) <float[4,2] w = {1,-1,2,-2,3,-3,4,-4}, float[4,2] v = {1,2,3,4,5,6,7,8}, "
@@ -117,7 +117,7 @@ TEST_CASE("a value for each row is bound where all rows have it, and refused whe
   const Said several = trained(f, model, HostTensor::of<int64_t>({kRows}, mixed));
   CHECK(several.id == "E_DYNAMIC");
   CHECK_THAT(several.err, ContainsSubstring("input 'k' has several values"));
-  // The same for an input without rows that the file gives a value for each row.
+  // An input without rows for which the file has a value per row.
   const std::string scalar =
       with_input("int64",
                  "c = Equal (k, turns) y = If (c) <then_branch = t () => (float[N,2] a) { a = MatMul (x, w) }, "

@@ -37,7 +37,7 @@ Outcome run(const std::vector<std::string>& words) {
   return o;
 }
 
-// What predict, grad and one step of training say of a model; check goes on to the end and sums up.
+// Returns the errors of predict, grad and one training step for a model. check continues to the end and summarizes.
 void refused(const onnx::ModelProto& m, const Dims& x, Exit exit, const std::string& id, const std::string& part) {
   const test::TempDir f;
   const std::string model = amp::test::save(f, m), batch = f / "batch.safetensors";

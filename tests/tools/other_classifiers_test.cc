@@ -29,7 +29,7 @@ std::vector<std::string> fields_of(const std::string& line) {
   return out;
 }
 
-// Class 1 where a + b is positive, by the margin that the rows below have.
+// Class 1 if a + b is positive. The rows below keep a margin.
 const char* const kOneSigmoid =
     "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2] x) => (float[N,1] p) <float[2,1] w = {4,4}, "
     "float[1] b = {0}> { h = MatMul (x, w) z = Add (h, b) p = Sigmoid (z) }";
@@ -125,7 +125,7 @@ TEST_CASE("one Sigmoid tells two classes apart in tensors, too", "[classes][clas
 
 TEST_CASE("problem_type of a config.json beside the model says that labels are several", "[classes][classifiers]") {
   const TempDir f;
-  // Word i has label i, and a text those of its words.
+  // Word i has label i. A text has the labels of its words.
   save(f, parse("<ir_version: 8, opset_import: [\"\" : 13]> g (int64[B,S] input_ids) => (float[B,2] logits) "
                 "<float[7,2] e = {0,0,0,0,0,0,0,0,0,0,9,-3,-3,9}, float[2] b = {-0.25,-0.25}> "
                 "{ x = Gather (e, input_ids) m = ReduceMean <axes = [1], keepdims = 0> (x) logits = Add (m, b) }"));

@@ -9,7 +9,7 @@
 using namespace amp;
 
 namespace {
-// What f prints to a Progress.
+// Returns the text that f prints with a Progress.
 template <class F>
 std::string printed(bool bar, int64_t every, F f) {
   char* text = nullptr;

@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// Logits are learnt by token: the mean over tokens of their rows of a table.
+// Logits are learned per token: the mean over tokens of their rows in a table.
 std::string classifier(const TempDir& f) {
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
@@ -77,11 +77,11 @@ TEST_CASE("--in_tokens: batches of as many rows as tokens allow, the same of two
   REQUIRE(!whole.empty());
   CHECK(whole.back()["epoch"].get<double>() == 2.0);
   const std::string weights = bytes_of(f / "run/model.onnx");
-  // 32 rows of 3 to 8 tokens, in batches of 24: more steps than 8 rows a batch make, fewer than 3.
+  // 32 rows of 3 to 8 tokens, in batches of 24: more steps than with 8 rows per batch, fewer than with 3.
   CHECK(whole.size() > 2 * 2);
   CHECK(whole.size() < 2 * 6);
 
-  // Two replicas share batches of as many tokens.
+  // Two replicas divide batches of the same number of tokens.
   const TempDir g;
   write_texts(g);
   must_run(words(g, {"--epochs", "2", "--val_split", "0.2", "--in_tokens", "--batch_size", "12", "--ranks", "2",

@@ -26,7 +26,7 @@ void copy_in(const std::string& from, const std::string& to) {
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
 }
 
-// modules.json and the pooling's configuration, as version 6 writes them; old: as those before.
+// modules.json and the pooling's configuration, as version 6 writes them; old: as earlier versions.
 void write_modules(const std::string& folder, const std::string& mode, bool normalize = false, bool old = false,
                    const std::string& more = {}) {
   std::filesystem::create_directories(folder + "/1_Pooling");
@@ -113,7 +113,7 @@ TEST_CASE("eval and training pool as predict does", "[sentences]") {
   copy_in(sentences("bert/vocab.txt"), f / "vocab.txt");
   write_modules(f.path.string(), "\"max\"");
   const std::vector<double> e = wanted("max"), scores = {0.1, 0.9, 0.5, 0.3};
-  double mse = 0;  // of the cosine of each text and its other one, the rows in reverse
+  double mse = 0;  // of the cosines of each text and its partner in reversed row order
   for (size_t r = 0; r < 4; ++r) {
     double uv = 0, uu = 0, vv = 0;
     for (size_t i = 0; i < 16; ++i) {

@@ -75,7 +75,7 @@ TEST_CASE("an encoder-decoder model trains from texts, and its file knows how it
   const std::vector<json> evaluations = json_lines(f / "run/eval.jsonl");
   CHECK(evaluations.back()["loss"].get<double>() < 0.9 * evaluations.front()["loss"].get<double>());
   CHECK(evaluations.back()["accuracy"].get<double>() > 0.9);
-  // No flag but the data: task, columns, prefix, lengths and start are the file's own.
+  // Only the data are given: task, columns, prefix, lengths and start token are read from the file.
   std::filesystem::create_directories(f / "alone");
   std::filesystem::copy(f / "run/model.onnx", f / "alone/model.onnx");
   std::filesystem::copy(test_data("seq2seq/tokenizer.json"), f / "alone/tokenizer.json");

@@ -67,7 +67,7 @@ std::vector<std::string> command(const TempDir& f, const std::vector<std::string
 
 json read_json(const std::string& path) { return json::parse(std::ifstream(path)); }
 
-// The rows of a language alone.
+// Writes the rows of one language.
 std::string of_language(const TempDir& f, const std::string& file, const std::string& language) {
   std::ifstream in(test_data("xnli/" + file));
   std::string out;

@@ -49,7 +49,7 @@ TEST_CASE("the best span of all windows of a question counts") {
 }
 
 namespace {
-// make_answers2_golden.py: places are code points, texts are without any beyond one byte but for "É".
+// make_answers2_golden.py: positions are code points; the only character above one byte is "É".
 struct Questions {
   AnswerKey key;
   std::vector<float> start, end;
@@ -93,7 +93,7 @@ TEST_CASE("n-best answers are run_qa's, with and without questions that have non
       const std::string id = q.key.questions[question].id;
       INFO("question " << id);
       CHECK(search.answer(found).text == run["said"][id].get<std::string>());
-      // Sums of two fp32 logits there, of doubles here.
+      // The reference sums two fp32 logits, this program doubles.
       if (negative) CHECK(found.excess() == Catch::Approx(run["odds"][id].get<double>()).margin(2e-6));
       if (!run.contains("nbest")) continue;
       const auto ranked = search.ranked(found);
@@ -130,7 +130,7 @@ TEST_CASE("answers and the lack of them are judged as SQuAD 2.0's script does") 
       INFO(name);
       const double w = want.at(name).get<double>();
       if (name.ends_with("thresh")) {
-        CHECK(value == Catch::Approx(w).margin(2e-6));  // a difference of fp32 logits there
+        CHECK(value == Catch::Approx(w).margin(2e-6));  // the reference has a difference of fp32 logits
       } else {
         CHECK(value == Catch::Approx(name.ends_with("total") ? w : w / 100).epsilon(1e-12));
       }

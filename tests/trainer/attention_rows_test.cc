@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// Queries at padded places see no key: kept (batch, 1, query, key).
+// Queries at padded positions have no key: kept (batch, 1, query, key).
 const std::string kBefore = R"(
     input ids int64
     input mask bool
@@ -102,7 +102,7 @@ TEST_CASE("rows without keys give nothing and pass no gradient, in every spellin
     for (const bool remove_padding : {false, true}) {
       INFO(name << (remove_padding ? ", packed" : ""));
       const Result got = train(name, remove_padding);
-      // A cap of 50 bends scores below 1 by less than 1e-4 of them.
+      // A soft cap of 50 changes scores below 1 by a relative 1e-4 at most.
       const double tolerance = name == "the operator, capped" ? 1e-3 : 1e-6;
       CHECK(std::abs(got.losses[0] - want.losses[0]) <= tolerance * std::abs(want.losses[0]));
       REQUIRE(got.gradients.size() == want.gradients.size());

@@ -43,7 +43,7 @@ const char* const kBlock = R"(
     logits = MatMul(n2, wc)
     output logits)";
 
-// Classes that a linear map of the input decides.
+// Labels are decided by a linear map of the input.
 Tensors data() {
   const HostTensor x = normal({64, 16}, 1, 100), w = normal({16, 4}, 1, 101);
   std::vector<int64_t> label;
@@ -102,7 +102,7 @@ TEST_CASE("a block beyond fp16's range never trains under O1 and does under the 
   CHECK(r.skipped <= 2);
   CHECK(r.loss.back() == Catch::Approx(full.loss.back()).margin(0.05));
 
-  // The plan is an op-list: read back it decides the same.
+  // The plan is an op list. Read again, it gives the same decisions.
   const OpList list = parse_op_list(plan_to_json(g, found.plan), "plan.json");
   const PrecisionPlan again = decide(g, list, *list.dtype);
   for (size_t n = 0; n < g.nodes.size(); ++n) CHECK(again.nodes[n].compute == found.plan.nodes[n].compute);
@@ -119,7 +119,7 @@ TEST_CASE("a tame block keeps the cheapest plan; a tighter bound buys fp32 until
   const CalibratedPlan cheap = calibrate(g, loss, {batch}, options);
   CHECK(cheap.within);
   CHECK(cheap.plan.list.rules.empty());
-  CHECK(lines.size() == 2);  // O2 and O1 as they are
+  CHECK(lines.size() == 2);  // O2 and O1 unchanged
 
   options.bases = {"O1"};
   const CalibratedPlan base = calibrate(g, loss, {batch}, options);
@@ -136,7 +136,7 @@ TEST_CASE("a tame block keeps the cheapest plan; a tighter bound buys fp32 until
     CHECK_FALSE(tight.plan.list.rules.empty());
     last = tight.low_share;
   }
-  options.rtol = 1e-12;  // nothing but fp32
+  options.rtol = 1e-12;  // only fp32 passes
   CHECK_FALSE(calibrate(g, loss, {batch}, options).plan.any_low());
 }
 

@@ -52,7 +52,7 @@ struct Processes {
     for (std::thread& t : threads) t.join();
     began = seconds();
   }
-  // What the ranks were told within so many seconds, in their order.
+  // Returns the ranks' notifications within this many seconds, in the order of the ranks.
   std::vector<Told> after(double wait, size_t expected) {
     for (const double until = seconds() + wait; seconds() < until;) {
       {
@@ -86,8 +86,8 @@ TEST_CASE("a process that goes away is named to all others at once", "[ranks][fa
   const int gone = GENERATE(0, 1, 3);
   Processes p(4, 60);
   p.channels[static_cast<size_t>(gone)]->doing(41, "evaluation");
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a heartbeat tells it
-  p.channels[static_cast<size_t>(gone)].reset();                // its connections close, without a word
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a heartbeat reports it
+  p.channels[static_cast<size_t>(gone)].reset();                // its connections close without a message
   const std::vector<Told> told = p.after(10, 3);
   const std::string fact = cat("rank ", gone, " (host ", this_process(0).host, ", process ", ::getpid(), ") is gone");
   for (int r = 0; r < 4; ++r) {
@@ -108,7 +108,7 @@ TEST_CASE("a process that fails is quoted, after time for those that fail likewi
   CHECK_THAT(told[0].fact, Catch::Matchers::ContainsSubstring("failed at step 0, starting"));
   CHECK_THAT(told[0].fact, Catch::Matchers::EndsWith("its last error: E_CSV: a quote that is not closed"));
   CHECK(told[0].after >= 0.4);
-  CHECK(told[1].fact.empty());  // it has its own to tell
+  CHECK(told[1].fact.empty());  // it ends with its own error
   CHECK(told[2].fact.empty());
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("a compiled training graph has seeds, loss sums and a gradient of each
   std::vector<int> slots;
   for (const Graph::ParamGrad& p : g->param_grads) slots.push_back(p.slot);
   CHECK(slots == std::vector<int>{0, 1, 2});
-  // The same request, the same graph; of the batch only its shapes are read.
+  // Equal requests give equal graphs. Only the shapes of the batch are read.
   Tensors other = f.batch;
   other["x"] = normal({4, 6}, 1, 2);
   CHECK(f.compiler().compile({GraphForm::train, &f.losses, {}, other})->dump() == g->dump());

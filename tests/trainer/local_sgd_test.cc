@@ -64,11 +64,11 @@ TEST_CASE("ranks that step by themselves between averages train as torch's do", 
   job.use(name);
   const std::vector<Replica> ranks = job.run(2, 8);
   const nlohmann::json& want = job.golden["runs"][name];
-  // The golden run is in fp64. What 15 steps in fp32 add: 15 roundings of weights below 4 (2^-22 each).
+  // The golden run is in fp64. 15 steps in fp32 add 15 roundings of weights below 4 (2^-22 each).
   const auto losses = want["losses"].get<std::vector<double>>();
   CHECK(furthest(ranks[0].losses, losses) <= 1e-5);
   CHECK(ranks[0].losses == ranks[1].losses);
-  CHECK(ranks[0].params[0] != ranks[1].params[0]);  // steps of their own
+  CHECK(ranks[0].params[0] != ranks[1].params[0]);  // independent steps
   CHECK(ranks[0].params.back() != ranks[0].params[13]);
   const Checkpoint end = saved(job, 15);
   for (const auto& [parameter, values] : want["params"].items()) {
@@ -82,8 +82,8 @@ TEST_CASE("ranks that step by themselves between averages train as torch's do", 
   CHECK(again[1].params == ranks[1].params);
 }
 
-// The first window has three items on either rank, so the mean of two SGD steps by their own means is the step by the
-// mean of all.
+// In the first window both ranks have three items. The mean of their two SGD steps therefore equals the step with the
+// mean of all items.
 TEST_CASE("of one local step the average is the ordinary step", "[ranks][local]") {
   const TempDir folder;
   LocalRun job(folder / "run"), plain(folder / "plain");
@@ -97,7 +97,7 @@ TEST_CASE("of one local step the average is the ordinary step", "[ranks][local]"
   CHECK(local[0].params == local[1].params);  // after the average
   for (const char* name : {"param/w1", "param/b1", "param/w2", "m/w2"}) {
     const std::string own = std::string(name);
-    const bool moment = own[0] == 'm';  // a rank's own
+    const bool moment = own[0] == 'm';  // stored per rank
     const double d = furthest(saved(job, 1).tensors.at(own).to_doubles(), saved(plain, 1).tensors.at(own).to_doubles());
     INFO(own << ' ' << d);
     CHECK((moment ? d > 1e-4 : d <= 1e-6));
@@ -118,7 +118,7 @@ TEST_CASE("local steps go on from a checkpoint with each rank's own moments", "[
   REQUIRE(resumed[0].losses.size() == 7);
   for (size_t r = 0; r < 2; ++r) CHECK(resumed[r].params.back() == whole[r].params.back());
   CHECK(saved(rest, 15).tensors.at("param/w1").to_doubles() == saved(job, 15).tensors.at("param/w1").to_doubles());
-  // Another number of ranks is another run, which learns as well; the loss began at about 2.
+  // Another number of ranks gives another run, which also learns. The loss began at about 2.
   const std::vector<Replica> other = rest.run(4, 8, &at);
   CHECK(other[0].losses.back() < 1.5);
   CHECK(other[3].losses == other[0].losses);
@@ -147,7 +147,7 @@ TEST_CASE("running statistics of local steps are averaged with the weights", "[r
   job.config.sync_every = 3;
   const std::vector<Replica> two = job.run(2, 8), one = job.run(1, 8);
   CHECK(two[0].mean == two[1].mean);
-  // The mean of the input's means; an epoch's last rows are shared out unevenly.
+  // The mean of the input's means. An epoch's last rows are divided unevenly.
   CHECK(furthest(two[0].mean, one[0].mean) <= 0.1);
   CHECK(std::abs(one[0].mean[0]) > 1e-3);
 }

@@ -20,7 +20,7 @@ struct Case {
   Losses losses;
   std::vector<Tensors> batches;  // of a window
   SessionOptions options;
-  bool saves = true;  // is there a choice that takes fewer bytes?
+  bool saves = true;  // whether some choice needs fewer bytes
 };
 
 LossSpec cross_entropy(const std::string& output) {
@@ -130,7 +130,7 @@ bool same(const HostTensor& a, const HostTensor& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
-// Every choice in turn, from the largest.
+// Tests every choice, from the largest.
 void check_choices(const Case& c) {
   const Result whole = run(c, 0);
   CHECK(whole.recomputed.empty());

@@ -95,7 +95,7 @@ TEST_CASE("multilabel metrics equal scikit-learn's, however the rows are batched
       CHECK(m.exact_match() == near(c, "exact_match"));
     }
   }
-  Multilabel m(2);  // what is ignored makes a row neither right nor wrong
+  Multilabel m(2);  // ignored labels make a row neither right nor wrong
   const std::vector<float> scores{1, -1, 1, 1}, truth{1, -100, -100, -100};
   m.add(scores, truth, 0);
   CHECK(m.exact_match() == 1);

@@ -53,7 +53,7 @@ TEST_CASE("a window's micro-batches have the losses and gradients of one batch")
   };
   std::vector<double> whole, parts;
   const std::vector<double> want = gradients({batch}, whole);
-  // Not what an earlier window left, twice over.
+  // Gradients of an earlier window are not added again.
   for (int round = 0; round < 2; ++round) {
     const std::vector<double> got = gradients({rows(batch, 0, 3), rows(batch, 3, 8)}, parts);
     REQUIRE(got.size() == want.size());

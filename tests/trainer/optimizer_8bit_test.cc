@@ -26,7 +26,7 @@ void fill(float* x, int64_t n, int64_t seed, float factor) {
 
 }  // namespace
 
-// torch.linspace, from which bitsandbytes makes them, rounds by the width of the processor's vectors: an ulp or two.
+// bitsandbytes makes the maps by torch.linspace, whose rounding depends on the processor's vector width: an ulp or two.
 TEST_CASE("the maps of 8-bit moments are bitsandbytes'") {
   const json g = golden();
   for (const bool is_signed : {false, true}) {

@@ -111,7 +111,7 @@ TEST_CASE("what a comparison of gradients says", "[padding]") {
   CHECK(said(of(2, {1, -3}), of(2, {1, -3.1})) == Verdict::different);
   CHECK(said(of(2, {1, -3}), of(2.1, {1, -3})) == Verdict::different);
   CHECK(said(of(2, {1, -3}), of(2, {1, -3.1}), true) == Verdict::equal);
-  CHECK(said(of(0, {1, -3}), of(0, {1, -3})) == Verdict::says_nothing);  // no loss: nothing is proved
+  CHECK(said(of(0, {1, -3}), of(0, {1, -3})) == Verdict::says_nothing);  // no loss: it proves nothing
   CHECK(said(of(2, {0, 0}), of(2, {0, 0})) == Verdict::says_nothing);    // nor without a gradient
   CHECK(said(of(std::nan(""), {1}), of(2, {1})) == Verdict::says_nothing);
   CHECK(said(of(2, {1}), of(std::nan(""), {1})) == Verdict::different);
@@ -122,7 +122,7 @@ TEST_CASE("when gradients are compared", "[padding]") {
   PaddingGuard guard;
   RunState state;
   CHECK(guard.due(state));
-  CHECK(!guard.due(state));  // once a step
+  CHECK(!guard.due(state));  // once per step
   guard.on_verdict(PaddingGuard::Verdict::says_nothing);
   for (int64_t step = 1; step <= 3; ++step) {
     state.step = step;

@@ -42,7 +42,7 @@ TEST_CASE("what a comparison of outputs says", "[padding]") {
   CHECK(said(result(1, rows, {1, 2, 3, -kInfinite}), result(1, rows, {1, 2, 3, -kInfinite})) == Verdict::equal);
   CHECK(said(result(1, rows, {1, 2, 3, -kInfinite}), result(1, rows, {1, 2, 3, -4})) == Verdict::different);
   CHECK(said(result(0, rows, {0, 0, 0, 0}), result(0, rows, {0, 0, 0, 0})) == Verdict::says_nothing);
-  // (sample, place): the third place of the first sample and two of the second are padding.
+  // (sample, position): the third position of the first sample and two of the second are padding.
   const std::map<std::string, TokenForm> by_token{{"y", {1, false}}};
   CHECK(said(result(1, tokens, {1, 2, 7, 3, 8, 9}), result(1, tokens, {1, 2, 0, 3, 0, kNan}), by_token) ==
         Verdict::equal);
@@ -67,7 +67,7 @@ TEST_CASE("when evaluations are compared", "[padding]") {
   CHECK(!guard.due_evaluation());
 }
 
-// Scores of 1e5 and more: -10000 hides nothing from them. The graph does not show that, the first evaluated batch does.
+// Scores of 1e5 and more: -10000 does not mask them. This is detected in the first evaluated batch, not in the graph.
 TEST_CASE("a mask that is too weak for the scores ends padding removal in evaluation", "[padding]") {
   PaddingCase c = case_named(padding_cases(), "mask plain, first token");
   const size_t at = c.text.find("s1 = Mul(s0, half)");

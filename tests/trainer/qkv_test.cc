@@ -1,5 +1,5 @@
-// The projections of q, k and v as one product (ops/passes/qkv.h) on the CPU: training, with weights concatenated anew
-// for each node that reads them.
+// The projections of q, k and v as one product (ops/passes/qkv.h) on the CPU: training, with weights concatenated
+// separately for each node that reads them.
 #include "ops/passes/qkv.h"
 
 #include <algorithm>
@@ -42,7 +42,8 @@ TEST_CASE("q, k and v are one product in training on the CPU", "[qkv]") {
   const Found train = look(*session.train_graph(losses, batch));
   CHECK(train.merged == 2);
   CHECK(train.parted == 2);
-  // Weights and biases in forward; weights again for the gradient to x, which the first layer's embeddings take, too.
+  // Weights and biases in forward, weights again for the gradient of x, also in the first layer, whose embeddings need
+  // it.
   CHECK(train.joins == 2 * 3);
   CHECK(train.most_readers == 1);
 

@@ -16,7 +16,7 @@ struct Weights {
   std::vector<float> p = std::vector<float>(kTable + kRest);
   Optimizer<float> optimizer;
 
-  // dims: what tells a table from a vector.
+  // dims: distinguish a table from a vector.
   Weights(const OptimizerConfig& c, const Dims& dims, const std::vector<float>& start)
       : p(start), optimizer(c, spans(dims), kTable + kRest, p.data()) {}
   static std::vector<UpdateSpan> spans(const Dims& dims) {
@@ -38,7 +38,7 @@ struct Weights {
   }
 };
 
-// Bits, so that NaN is itself and 0 is not -0.
+// Compares bits, so that NaN equals itself and 0 differs from -0.
 bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   bool equal = a.size() == b.size();
   for (size_t i = 0; equal && i < a.size(); ++i)
@@ -84,7 +84,7 @@ TEST_CASE("rows that rest end with the bits of a full update, by every rule", "[
           if (step == 2) g[11 * kRow] = std::numeric_limits<float>::infinity();
           equal &= watched.step(g) == full.step(g);
         }
-        // A gradient so small that its square is 0: no row of zeros all the same.
+        // A gradient so small that its square is 0: the row still counts as nonzero.
         std::vector<float> g(kTable + kRest);
         g[77 * kRow + 3] = 1e-42f;
         equal &= watched.step(g) == full.step(g);

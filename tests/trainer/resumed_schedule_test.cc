@@ -19,7 +19,7 @@ ScheduleConfig of(const std::string& kind, int64_t steps, double warmup = 0, Set
   return {kind, 1, warmup, steps, std::move(settings)};
 }
 
-// As a run leaves it after `step` attempted steps, of which `applied` were applied.
+// The state of a run after `step` attempted steps, of which `applied` were applied.
 Checkpoint checkpoint(const ScheduleConfig& schedule, int64_t max_steps, int64_t step, int64_t applied) {
   Checkpoint c;
   c.step = step;
@@ -85,7 +85,7 @@ TEST_CASE("stretch, restart, hold", "[resume]") {
   CHECK(rates(resumed(s, 10, 20, ResumeSchedule::stretch), 10, 13) ==
         std::vector<double>{10.0 / 16, 9.0 / 16, 8.0 / 16});
   CHECK(rates(resumed(s, 10, 20, ResumeSchedule::restart), 10, 14) ==
-        std::vector<double>{0, 0.5, 1, 7.0 / 8});  // over the 10 steps that are left
+        std::vector<double>{0, 0.5, 1, 7.0 / 8});  // over the 10 remaining steps
   CHECK(rates(resumed(s, 6, 20, ResumeSchedule::hold), 6, 13) ==
         std::vector<double>{4.0 / 8, 3.0 / 8, 2.0 / 8, 1.0 / 8, 1.0 / 8, 1.0 / 8, 1.0 / 8});
   CHECK(rates(resumed(s, 5, 7, ResumeSchedule::stretch), 5, 7) == std::vector<double>{2.0 / 5, 1.0 / 5});
@@ -96,20 +96,20 @@ TEST_CASE("a resumed run's schedule lasts: it is interrupted, made longer again"
   const ScheduleConfig s = of("linear", 10);
   ScheduleConfig asked = s;
   asked.total_steps = 20;
-  // Two steps were skipped: the schedule goes by applied ones.
+  // Two steps were skipped: the schedule counts applied ones.
   const ScheduleConfig again = resumed_schedule(asked, checkpoint(s, 10, 10, 8), ResumeSchedule::restart);
   CHECK(rates(again, 8, 10) == std::vector<double>{1, 0.9});
   const ScheduleConfig held = resumed_schedule(asked, checkpoint(s, 10, 10, 8), ResumeSchedule::hold);
   for (const ResumeSchedule how :
        {ResumeSchedule::automatic, ResumeSchedule::restart, ResumeSchedule::stretch, ResumeSchedule::hold}) {
-    // The command that was given before: nothing begins anew.
+    // The previous command again: the schedule does not restart.
     CHECK(rates(resumed_schedule(asked, checkpoint(again, 20, 13, 11), how), 8, 18) == rates(again, 8, 18));
     CHECK(rates(resumed_schedule(asked, checkpoint(held, 20, 13, 11), how), 0, 20) == rates(held, 0, 20));
   }
   asked.total_steps = 40;
   CHECK(rates(resumed_schedule(asked, checkpoint(again, 20, 20, 18), ResumeSchedule::stretch), 18, 19) ==
         std::vector<double>{22.0 / 40});
-  // What is held goes on being held; what began anew depends on its end as before.
+  // A constant rate stays constant. A restarted schedule depends on its end as before.
   CHECK(rates(resumed_schedule(asked, checkpoint(held, 20, 20, 18), ResumeSchedule::automatic), 18, 40) ==
         std::vector<double>(22, 0.1));
   CHECK(error_of([&] { resumed_schedule(asked, checkpoint(again, 20, 20, 18), ResumeSchedule::automatic); }).id() ==

@@ -19,7 +19,7 @@ static json golden() {
   return json::parse(f);
 }
 
-// The same doubles: formulas have the order of operations of their originals, and Python's math is the C library's.
+// The doubles are equal: formulas have the original order of operations, and Python's math uses the C library.
 TEST_CASE("learning rates are those of the reference libraries") {
   const json g = golden();
   for (const json& c : g.at("cases")) {
@@ -38,7 +38,7 @@ TEST_CASE("learning rates are those of the reference libraries") {
       INFO("step " << i);
       CHECK(got[i] == want[i]);
     }
-    for (size_t i = want.size() / 2; i < want.size(); ++i)  // asked for the first time in the middle, backwards
+    for (size_t i = want.size() / 2; i < want.size(); ++i)  // first queried in the middle, backwards
       CHECK(Schedule(s).lr(static_cast<int64_t>(i)) == want[i]);
   }
 }

@@ -14,7 +14,7 @@ namespace {
 int in_child(const std::function<int()>& f) {
   const pid_t child = ::fork();
   if (child == 0) {
-    for (const int s : {SIGINT, SIGTERM}) ::signal(s, SIG_DFL);  // the test runner has handlers of its own
+    for (const int s : {SIGINT, SIGTERM}) ::signal(s, SIG_DFL);  // the test runner has its own handlers
     ::_exit(f());
   }
   int status = 0;
@@ -76,7 +76,7 @@ TEST_CASE("without the object, and after it, signals do what they did") {
             const StopSignals stop;
             ::raise(SIGINT);
           }
-          const StopSignals again;  // starts clean
+          const StopSignals again;  // starts without a pending stop
           return again.requested() ? 1 : 0;
         }) == 0);
 }

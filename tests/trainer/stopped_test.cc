@@ -33,7 +33,7 @@ std::unique_ptr<Dataset> samples(uint64_t seed) {
                              {{"x", DType::f32, Dims{-1, 4}}}, t);
 }
 
-// Validation data; the n-th batch asked for comes with a signal.
+// Validation data that raise a signal when the n-th batch is requested.
 class Interrupted : public Dataset {
  public:
   Interrupted(std::unique_ptr<Dataset> data, int n) : data_(std::move(data)), left_(n) {}
@@ -130,7 +130,7 @@ TEST_CASE("a run out of time stops after its step, and gets on each time it is r
     CHECK(r.saved);
     CHECK(r.steps == step);
   }
-  CHECK_FALSE(cut.run(0, true).stopped);  // no step is left to stop before
+  CHECK_FALSE(cut.run(0, true).stopped);  // no step remains
   CHECK(cut.file("eval.jsonl") == whole.file("eval.jsonl"));
   for (const char* name : {"state.safetensors", "manifest.json"})
     CHECK(cut.file(cat("checkpoints/checkpoint-8/", name)) == whole.file(cat("checkpoints/checkpoint-8/", name)));

@@ -1,4 +1,4 @@
-// Rows of tasks: what each one promises to the rest of the program.
+// Rows of tasks: the properties on which the rest of the program relies.
 #include "trainer/tasks/task_rule.h"
 
 #include <catch2/catch_all.hpp>

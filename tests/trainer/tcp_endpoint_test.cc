@@ -44,7 +44,7 @@ TEST_CASE("torchrun's variables", "[ranks][tcp]") {
   CHECK(p->host == "node7");
   CHECK(p->port == 29500);
   CHECK(p->job.empty());
-  // torchrun's agent has a store of its own at that port.
+  // torchrun's agent already uses that port for its store.
   const Variables agent = with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RUN_ID", "blue"}});
   CHECK(place_of(agent)->port == 30500);
   CHECK(place_of(agent)->job == "blue");
@@ -57,7 +57,7 @@ TEST_CASE("a process that nobody started as one of several is alone", "[ranks][t
   CHECK_FALSE(place_of({{"RANK", "3"}}));  // a name that others may use for something else
   CHECK_FALSE(place_of({{"WORLD_SIZE", "1"}, {"RANK", "0"}}));
   CHECK_FALSE(place_of({{"WORLD_SIZE", ""}}));
-  // A batch script, and the shell of salloc, know how many tasks their job may start.
+  // A batch script and the shell of salloc have variables with the number of tasks that their job may start.
   CHECK_FALSE(place_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "4711"}}));
   CHECK_FALSE(place_of(with(kSrun, {{"SLURM_STEP_ID", "4294967290"}})));
   CHECK_FALSE(place_of(with(kSrun, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}})));
@@ -78,7 +78,7 @@ TEST_CASE("srun's variables", "[ranks][tcp]") {
   const Variables named = with(kSrun, {{"MASTER_ADDR", "gpu12-ib"}, {"MASTER_PORT", "12345"}});
   CHECK(place_of(named)->host == "gpu12-ib");
   CHECK(place_of(named)->port == 12345);
-  // Scripts that set WORLD_SIZE leave the ranks to srun; torchrun below srun has ranks of its own.
+  // Scripts that set WORLD_SIZE leave the ranks to srun. torchrun started by srun sets its own ranks.
   CHECK(place_of(with(named, {{"WORLD_SIZE", "8"}}))->rank == 3);
   CHECK(place_of(with(kSrun, kTorchrun))->rank == 2);
 }

@@ -55,7 +55,7 @@ TEST_CASE("the worst of classes are the wrong ones, by -log p of their labels") 
   CHECK(worst[1].sample == 1);
   CHECK(worst[1].error == Catch::Approx(std::log1p(std::exp(2.0))));
   j.add({1, 2}, {kNaN, 0}, ids({1}, {1}), {9});
-  CHECK(j.worst.worst()[0].sample == 9);  // no number is worse than any
+  CHECK(j.worst.worst()[0].sample == 9);  // NaN is worse than any number
   CHECK(std::isinf(j.worst.worst()[0].error));
   j.worst.begin(j.objective, j.data);
   CHECK(j.worst.worst().empty());
@@ -124,7 +124,7 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
     return std::log1p(2 * std::exp(-static_cast<double>(more)));
   };  // of 0, 0, more
   Judged ahead(Task::language, "causal_lm", {}, 2);
-  // Position s is about the label at s + 1: the last row of logits is about nothing.
+  // Position s predicts the label at s + 1. The last row of logits predicts nothing.
   const std::vector<float> x = {0, 3, 0, 0, 0, 1, 9, 9, 9, /* the other sequence */ 4, 0, 0, 0, 0, 5, 9, 9, 9};
   ahead.add({2, 3, 3}, x, ids({2, 3}, {2, 1, 0, 2, 0, 2}), {6, 4});
   const std::vector<SampleRecord> worst = ahead.worst.worst();
@@ -143,12 +143,12 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
   CHECK(std::isinf(here.worst.worst()[0].error));
   CHECK(here.worst.worst()[1].error == Catch::Approx(loss_of(2) + 2));
   here.worst.begin(here.objective, here.data);
-  here.add({1, 2, 3}, std::vector<float>(6), ids({1, 2}, {kIgnoreIndex, 3}), {0});  // 3 is no token of three
+  here.add({1, 2, 3}, std::vector<float>(6), ids({1, 2}, {kIgnoreIndex, 3}), {0});  // 3 is not an index of three tokens
   CHECK(here.worst.worst().empty());
 }
 
 TEST_CASE("the worst of retrieval are those whose own candidate ranks worst, known when all rows are there") {
-  for (const int64_t each : {0, 1, 2}) {  // samples of an item: none that have a number, a pair, a row for each side
+  for (const int64_t each : {0, 1, 2}) {  // samples per item: no number, a pair, or a row per side
     Judged j(Task::retrieval, "multiple_negatives", {}, 2);
     const std::unique_ptr<TaskMetrics> metrics = make_metrics(Task::retrieval, j.objective.losses.parts[0]);
     // Anchors 0, 90, 30, 80 degrees, their candidates 10, 20, 170, 85: ranks 1, 2, 4, 1.

@@ -46,7 +46,7 @@ Run one_step(int64_t batch, double ratio) {
   InputSpec input;
   input.name = "x";
   input.dtype = DType::f32;
-  HostTensor label = random({64, 3}, 9);  // twice the window: no whole batch
+  HostTensor label = random({64, 3}, 9);  // twice the window, so no batch has all rows
   const auto data = make_tensor_dataset({{"x", random({64, 6}, 3)}, {"label", label}}, "data", {input}, t);
   TrainerConfig c;
   LossSpec loss;
@@ -81,7 +81,7 @@ Run one_step(int64_t batch, double ratio) {
 
 TEST_CASE("accumulation with dropout equals the large batch", "[accumulation]") {
   const Run whole = one_step(32, 0.4), without = one_step(32, 0);
-  CHECK(std::abs(whole.loss - without.loss) > 1e-3);  // the dropout acts
+  CHECK(std::abs(whole.loss - without.loss) > 1e-3);  // dropout has an effect
   for (const int64_t batch : {8, 4}) {
     const Run cut = one_step(batch, 0.4);
     CHECK(std::abs(cut.loss - whole.loss) <= 1e-6 * whole.loss);

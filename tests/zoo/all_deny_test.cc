@@ -38,7 +38,7 @@ struct Bits {
 Bits bits_of(const Golden& g, const PrecisionPlan* plan) {
   SessionOptions o;
   o.batchnorm_train = g.batch_statistics;
-  if (plan) {  // handed over even where nothing is low: the whole of apply_precision runs
+  if (plan) {  // applied although nothing is low, so that all of apply_precision runs
     o.low = plan->low;
     for (const Decision& d : plan->nodes) o.compute.push_back(dtype_of(d.compute));
   }
@@ -80,7 +80,7 @@ TEST_CASE("an all-deny plan is fp32 bit by bit, on every entry of the zoo", "[zo
     CHECK(same);
     equal += same;
     const PrecisionPlan mixed = decide(g.model.graph, preset("O1"), DType::bf16);
-    seen += mixed.any_low() && bits_of(g, &mixed) != plain;  // the comparison sees a single rounding
+    seen += mixed.any_low() && bits_of(g, &mixed) != plain;  // the comparison detects a single rounding
   }
   std::cout << "all-deny: " << equal << " of " << all.size() << " entries have fp32's bits; O1 in bf16 changes " << seen
             << '\n';

@@ -41,7 +41,7 @@ bool is_cast(const Graph& g, const Node& n) {
   return n.op->name == "Cast" && is_float(g.value(n.in[0]).dtype) && is_float(g.value(n.out[0]).dtype);
 }
 
-// Is v, or a view or transpose of it, wanted in fp32?
+// Returns whether v, or a view or transpose of it, is read in fp32.
 bool wanted_wide(const Graph& g, ValueId v) {
   for (const auto& o : g.outputs) {
     if (o.value == v) return true;
@@ -58,7 +58,7 @@ bool wanted_wide(const Graph& g, ValueId v) {
   return false;
 }
 
-// The value whose elements v shows (of a concatenation, the first).
+// Returns the value of which v is a view (the first part of a concatenation).
 ValueId behind(const Graph& g, ValueId v) {
   while (g.value(v).kind == ValueKind::temp) {
     const Node& n = g.node(g.value(v).producer);
@@ -77,7 +77,7 @@ Casts check_casts(const Graph& g) {
     const Value& x = g.value(node.in[0]);
     INFO("cast of " << (x.kind == ValueKind::temp ? g.node(x.producer).op->name : x.name) << ", " << node.origin.role
                     << " #" << node.origin.source_node);
-    CHECK(x.dtype == DType::f32);  // what widens is read as it lies
+    CHECK(x.dtype == DType::f32);  // widened values are read in their stored layout
     CHECK(once.emplace(behind(g, node.in[0]).index, g.value(node.out[0]).dtype).second);
     const bool weight = g.value(behind(g, node.in[0])).kind == ValueKind::param;
     CHECK((weight || wanted_wide(g, node.in[0])));
@@ -99,7 +99,7 @@ TEST_CASE("BERT has the fewest casts its plan allows") {
       DYNAMIC_SECTION(name << ' ' << list) {
         const std::shared_ptr<const Graph> graph = graph_of(e.model.graph, list, e.loss, e.batch);
         const Casts c = check_casts(*graph);
-        // What the plan reports is what is there.
+        // The plan's report equals the graph.
         const PlanCost cost = measure_plan(*graph, e.model.graph.nodes.size());
         CHECK(cost.casts().size() == static_cast<size_t>(c.weights + c.forward + c.backward));
         INFO(c.text());
@@ -110,7 +110,7 @@ TEST_CASE("BERT has the fewest casts its plan allows") {
           CHECK(c.forward == 4);
           CHECK(c.backward == 4);
         }
-        // Eight of each layer: the six of query, key and value lie side by side and are cast as two.
+        // Eight casts per layer: the six tensors of query, key and value are adjacent and are cast as two.
         if (list == std::string("O1")) CHECK(c.weights == 16);
       }
     }

@@ -53,7 +53,7 @@ struct Contrastive {
 
 TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole batches", "[gradient_cache]") {
   const Contrastive c;
-  // Micro-batches of four pairs, four a step; and such as leave a short last one.
+  // Micro-batches of four pairs, four per step; also sizes with a short last one.
   const int64_t each = GENERATE(8, 12);
   SessionOptions options;
   options.decay_exclude = DecayExclude::none;
@@ -83,7 +83,7 @@ TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole ba
     }
     engine.submit(w, counted);
     const auto i = static_cast<size_t>(step);
-    const double tolerance = std::max(1e-6, 10 * std::abs(narrow[i] - want[i]));  // ten times torch's own rounding
+    const double tolerance = std::max(1e-6, 10 * std::abs(narrow[i] - want[i]));  // ten times torch's rounding
     INFO("step " << step);
     CHECK(std::abs(engine.take(true)->loss - want[i]) <= tolerance);
   }
@@ -105,8 +105,7 @@ TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole ba
   CHECK(compared == c.golden.grads.size());
 }
 
-// Attention, norms fused with what stands before them, dropout throughout, rows of other lengths: with and without
-// padding, in fp32 and under a plan.
+// Attention, fused norms, dropout and rows of several lengths, with and without padding, in fp32 and under a plan.
 TEST_CASE("both passes of a cached micro-batch of a transformer give the same bits", "[gradient_cache]") {
   Contrastive c;
   SourceGraph& g = c.golden.model.graph;
@@ -114,7 +113,7 @@ TEST_CASE("both passes of a cached micro-batch of a transformer give the same bi
   d.ratio = 0.1;
   d.outputs = g.outputs;
   std::vector<std::string> notes;
-  REQUIRE(insert_dropout(g, d, notes).size() == 7);  // embeddings, and of each layer attention and two sums
+  REQUIRE(insert_dropout(g, d, notes).size() == 7);  // embeddings; per layer attention and two sums
   SessionOptions options;
   options.remove_padding = GENERATE(true, false);
   options.low = GENERATE(DType::f32, DType::f16, DType::bf16);

@@ -36,7 +36,7 @@ struct Penalized {
     o.float_type = type;
     return o;
   }
-  // Of loss and penalty; gradients stay in the session.
+  // Returns loss and penalty. Gradients stay in the session.
   std::vector<double> gradients(Session& session, const std::vector<Tensors>& window, double scale = 1) const {
     LossAccumulator counted(losses);
     for (const Tensors& b : window) counted.count(b);
@@ -49,7 +49,7 @@ struct Penalized {
     REQUIRE(v >= 0);
     return session.grad(session.table().slot_of[static_cast<size_t>(v)]);
   }
-  // The largest difference of gradients over scale from float64, relative to the largest element of all.
+  // Returns the largest difference between gradients / scale and float64's, relative to the largest of all elements.
   double error(const Session& session, double scale = 1) const {
     double worst = 0;
     for (const NamedTensor& t : file.tensors) {
@@ -80,8 +80,8 @@ std::vector<fs::path> entries() {
 
 }  // namespace
 
-// The golden gradients are rounded to fp32, 6e-8 of each element. fp32, of gradients and loss, is allowed three times
-// what torch's own fp32 gradients differ from float64 by, and 1e-6.
+// The golden gradients are rounded to fp32, 6e-8 of each element. The tolerance for fp32 gradients and losses is 1e-6
+// plus three times the difference of torch's fp32 gradients from float64.
 TEST_CASE("gradients through a gradient penalty are PyTorch's", "[hessian]") {
   REQUIRE(entries().size() == 8);
   for (const fs::path& dir : entries()) {
@@ -115,7 +115,7 @@ TEST_CASE("the loss scale enters a gradient penalty once, and micro-batches add 
   }
 }
 
-// fp16 keeps 11 bits: a chain of some ten products in it, twice over, is off by a few 2^-11 of the largest element.
+// fp16 has 11 bits: two passes through about ten products differ by a few 2^-11 of the largest element.
 TEST_CASE("a gradient penalty follows the precision plan", "[hessian]") {
   for (const char* const entry : {"lenet_relu_dyn18", "autoencoder_ts11", "bert_cls_sdpa_dyn18"}) {
     const Penalized p(fs::path(test_data("zoo")) / entry);
@@ -146,7 +146,7 @@ TEST_CASE("a gradient penalty is evaluated without training", "[hessian]") {
 TEST_CASE("a gradient penalty of what the output does not depend on is refused", "[hessian]") {
   Penalized p(test_data("zoo") + "/lenet_relu_dyn18");
   Session session(p.golden.model.graph, p.options(DType::f32));
-  p.losses.parts[1].input = p.golden.loss.outputs[0];  // its own gradient, 1: norm sqrt(classes), no parameter moves it
+  p.losses.parts[1].input = p.golden.loss.outputs[0];  // gradient 1, norm sqrt(classes), for all parameters
   CHECK_NOTHROW(session.eval_micro_batch(p.losses, p.golden.batch));
   p.losses.parts[1].input = "none";
   try {

@@ -1,4 +1,4 @@
-// Attention rows that a mask hides entirely: -inf before the Softmax, repaired by Where(IsNaN(p), 0, p) as exporters
+// Attention rows whose keys are all masked: -inf before the Softmax, repaired by Where(IsNaN(p), 0, p) as exporters
 // write it. Forward 0, gradient 0, no NaN, in fp32 and in 16-bit plans, against PyTorch
 // (tests/data/ops/make_corners.py).
 #include <catch2/catch_all.hpp>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kTolerance = 1e-5;  // of the largest element of H v
 // By batch statistics of eight images: PyTorch's own fp32 differs from float64 by as much as 1e-5 (docs/hessian.md),
-// and which of two fp32 results is nearer is chance.
+// and which of two fp32 results is closer is random.
 constexpr double kTwiceTheNoise = 2e-5;
 
 // bench/hessian.py's direction().

@@ -59,11 +59,11 @@ TEST_CASE("the pytorch preset gives every node the type CUDA autocast computes i
         seen[n] = 1;
         const Decision& d = plan.nodes[n];
         INFO(d.cls << ", " << d.pass << ", " << d.rule);
-        // "-": numbers of Python's; what the plan says of them must not be 16 bit.
+        // "-": Python numbers; the plan must not make them 16-bit.
         CHECK(name_of(d.compute) == (r.type == "-" ? "fp32" : r.type));
         if (r.type != "-") CHECK(d.cls != "not-float");
       }
-      // Nothing is 16 bit that PyTorch does not compute with floats.
+      // Values that PyTorch does not compute as floats are not 16-bit.
       for (size_t n = 0; n < g.nodes.size(); ++n) {
         INFO(g.describe_node(static_cast<int>(n)));
         if (!seen[n]) CHECK(plan.nodes[n].compute == Compute::f32);

@@ -65,7 +65,7 @@ SecondOrderRun train_second_order(const Golden& g, const json& run, const Second
     LossAccumulator counted(losses);
     for (const Tensors& b : window) counted.count(b);
     const bool overflow = attempted == setup.overflow;
-    // The vectors are drawn by attempted step; a step tried again is given its number again.
+    // Random vectors depend on the attempted step. A repeated step gets its old number.
     engine.submit({step, &losses, window, std::vector<int64_t>(window.size(), part), overflow}, counted);
     const std::optional<StepResult> r = engine.take(true);
     REQUIRE(r.has_value());

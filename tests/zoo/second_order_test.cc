@@ -12,8 +12,8 @@ using namespace amp::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// fp32 against float64: allowed is three times what torch's own fp32 run differs by, and the rounding of the golden
-// weights. A wrong vector or estimate moves weights by the learning rate, 2e-2.
+// fp32 against float64: the tolerance is three times the difference of torch's fp32 run, plus the rounding of the
+// golden weights. A wrong vector or estimate moves weights by the learning rate, 2e-2.
 TEST_CASE("ten steps of the second order are torch's with the same vectors", "[hessian]") {
   size_t entries = 0;
   for (const auto& e : fs::directory_iterator(test_data("zoo"))) {

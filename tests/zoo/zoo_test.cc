@@ -127,7 +127,7 @@ TEST_CASE("an all-fp32 plan gives the bits of a run without a plan") {
       planned.compute.assign(g.model.graph.nodes.size(), DType::f32);
       Session a(g.model.graph, {}), b(g.model.graph, planned);
       CHECK(run_gradients(a, g) == run_gradients(b, g));
-      // The same nodes in the same order, so no cast and no check more: what the plan costs a step is nothing.
+      // The nodes and their order are equal: no additional cast or check, so the plan costs nothing per step.
       CHECK(a.train_graph(g.loss, g.batch)->dump() == b.train_graph(g.loss, g.batch)->dump());
       CHECK(std::memcmp(a.grads(), b.grads(), static_cast<size_t>(a.layout().trained_size()) * 4) == 0);
     }
@@ -148,7 +148,7 @@ TEST_CASE("mixed precision stays near fp32") {
         const double eps = low == DType::f16 ? 0x1p-10 : 0x1p-7;
         const double a = run_gradients(full, g), b = run_gradients(mixed, g);
         CHECK(std::abs(a - b) <= 8 * eps * std::max(1.0, std::abs(a)));
-        // As one vector: 16-bit noise is far below the gradient.
+        // Compared as one vector: 16-bit noise is far below the gradient.
         double error = 0, norm = 0;
         const auto *x = static_cast<const float*>(full.grads()), *y = static_cast<const float*>(mixed.grads());
         for (int64_t i = 0; i < full.layout().trained_size(); ++i) {
@@ -157,7 +157,7 @@ TEST_CASE("mixed precision stays near fp32") {
         }
         INFO("relative error of the gradient " << std::sqrt(error / norm));
         CHECK(std::sqrt(error / norm) <= 16 * eps);
-        CHECK(error > 0);  // something ran in 16 bits
+        CHECK(error > 0);  // some nodes ran in 16 bits
       }
     }
   }
