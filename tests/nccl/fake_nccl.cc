@@ -1,3 +1,6 @@
+// A libnccl whose ranks are threads of one process (fake_nccl.h). Groups of calls are collected until ncclGroupEnd().
+// Every rank waits until all have arrived, then adds the ranks' data in order, rounded after each rank. Results of
+// calls can be planned by a test.
 #include "tests/nccl/fake_nccl.h"
 
 #include <condition_variable>

@@ -1,3 +1,5 @@
+// Builds the graph of an operator case with random inputs, differentiates it with seeded outputs, and runs it in the
+// naive interpreter. 16-bit types round only floating operands that Role permits.
 #include "tests/ops/case_run.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Finite differences of <dy, f(x)> by the five-point rule in fp64, along single elements and random directions, and the
+// comparison of a gradient with them.
 #include "tests/ops/differences.h"
 
 #include <algorithm>

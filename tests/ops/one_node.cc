@@ -1,3 +1,5 @@
+// Binds a graph of one ONNX node, differentiates it with a given upstream gradient and runs it in the naive
+// interpreter. Storage types of all temporaries can be changed, to test 16-bit storage.
 #include "tests/ops/one_node.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Random elements, small shapes and broadcasting for the cases of core operators (op_cases.h), and the table of all
+// cases, which op_cases_*.cc and op_shapes_*.cc fill.
 #include "tests/ops/op_cases.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Generates random graphs of elementwise nodes from a seed: broadcasting, casts between storage types, conditions,
+// dropout and column sums. Fused and unfused execution must give the same bits.
 #include <random>
 
 #include "backend/functors.h"

@@ -1,3 +1,5 @@
+// Attention problems with fully masked rows or large scores, and their gradients by plain loops in fp64. Operands are
+// multiples of powers of two, so products are exact before the one rounding of the score.
 #include "tests/ops/op_masked_attention.h"
 
 #include <algorithm>

@@ -16,7 +16,7 @@ int64_t product(const Dims& d, size_t begin, size_t end) {
   return n;
 }
 
-// In every line of idx along the axis different numbers of [-n, n), modulo n.
+// Draws numbers of [-n, n) that differ modulo n within every line along the axis.
 Draw different_in_lines(const Dims& idx, size_t axis, int64_t n) {
   return [=](int64_t count, Rng& rng) {
     std::vector<double> v(static_cast<size_t>(count));

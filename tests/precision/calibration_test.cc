@@ -1,3 +1,5 @@
+// Decisions of calibration from measured ranges: nodes that exceed fp16, the loss scale, groups of nodes by error.
+// Ranges are given by the tests; tests/trainer/calibrate_test.cc measures them.
 #include "precision/calibration.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,3 +1,5 @@
+// Decisions of the precision plan: presets O0 to O3 and the PyTorch preset, masks and constants that 16 bits cannot
+// represent, integers, shapes and positions, unlisted operators.
 #include "precision/decide.h"
 
 #include <catch2/catch_all.hpp>

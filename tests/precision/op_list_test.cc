@@ -1,3 +1,5 @@
+// Op lists: the presets and their classes, inheritance and edits of lists, modes and domains of operators, loss_scale,
+// and the errors of bad files.
 #include "precision/op_list.h"
 
 #include <unistd.h>

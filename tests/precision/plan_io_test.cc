@@ -1,3 +1,5 @@
+// Plan files: every node with its reason is recorded, a plan read as an op list gives the same plan, and plans for
+// other graphs are refused.
 #include "precision/plan_io.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,3 +1,4 @@
+// Views of a precision plan: the self-contained HTML page, the DOT file, and the comparison of two plans.
 #include "precision/plan_view.h"
 
 #include <catch2/catch_all.hpp>
@@ -29,7 +30,7 @@ std::string json_of(const SourceGraph& g, const std::string& list) {
   return plan_to_json(g, decide(g, parse_op_list(list, "my.json"), DType::f16));
 }
 
-// What a browser reads as the text of the element: up to the first "</".
+// Returns the text of an element as a browser reads it: up to the first "</".
 nlohmann::json element(const std::string& page, const std::string& id) {
   const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
   const size_t begin = page.find(open);
@@ -50,7 +51,7 @@ TEST_CASE("the page holds the whole plan and needs nothing else") {
   CHECK(plan == nlohmann::json::parse(json));
   CHECK(plan["nodes"][1]["name"] == hostile);
   CHECK(element(page, "edges") == nlohmann::json::parse("[[0,1],[1,2],[2,3],[3,4],[3,5]]"));
-  // Nothing is fetched.
+  // The page fetches nothing.
   for (const char* mark : {"http://", "https://", "src=", "@import", "url(", "<link"})
     CHECK(page.find(mark) == std::string::npos);
 }

@@ -1,3 +1,4 @@
+// Parses the text form of SourceGraphs line by line (text_graph.h), and prints the decisions of plans for comparison.
 #include "tests/precision/text_graph.h"
 
 #include <catch2/catch_all.hpp>

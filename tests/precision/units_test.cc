@@ -1,3 +1,5 @@
+// Recognition of units, groups of nodes that one operator would compute: LayerNorm, RMSNorm, GroupNorm, GELU, Softplus,
+// linear layers and attention, in the forms that exporters write, and near misses.
 #include "precision/units.h"
 
 #include <catch2/catch_all.hpp>

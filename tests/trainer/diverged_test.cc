@@ -59,7 +59,7 @@ StepScale step(bool applied, bool at_floor = false) {
 TEST_CASE("the value that stops being finite is named with its node", "[diverged]") {
   Job job;
   CHECK(job.find(1, 0, 1).empty());
-  // up = 40,000 each: fp16 holds it; down = 8 * 40,000 / 4 does not.
+  // up = 40,000 each is finite in fp16; down = 8 * 40,000 / 4 is not.
   CHECK(job.find(20000, 0, 1) ==
         "the first non-finite activation is the output of node 'down' (MatMul, #2, opset 17), stored as float16");
   CHECK_THAT(job.find(40000, 0, 1), ContainsSubstring("node 'up' (MatMul, #0"));
@@ -133,7 +133,8 @@ TEST_CASE("the first skips are a remark, later ones an alarm by rate", "[diverge
   const SkipWatch::Message found = fresh.see(step(true));
   CHECK(found.text == "loss scale: 512 found after 7 skipped steps, as is usual");
   CHECK_FALSE(found.alarm);
-  // 5 skips in 100 steps are borne, the 6th is not; then silence for 100 steps, for 200, for 400.
+  // 5 skips in 100 steps are tolerated, the 6th gives a warning. The next warnings come after 100, 200 and 400 steps at
+  // the earliest.
   std::vector<int> alarms;
   for (int i = 0; i < 1000; ++i) {
     const SkipWatch::Message m = fresh.see(step(i % 10 != 0));
@@ -144,14 +145,14 @@ TEST_CASE("the first skips are a remark, later ones an alarm by rate", "[diverge
   SkipWatch rare(c, false);
   for (int i = 0; i < 2000; ++i) CHECK(rare.see(step(i % 20 != 7)).text.empty());  // 5 in 100
 
-  // A resumed run, or one whose scale cannot move, has nothing to find.
+  // A resumed run, or one with a fixed scale, has no first finite scale to find.
   LossScaleConfig off;
   off.mode = LossScaleConfig::Mode::off;
   for (SkipWatch w : {SkipWatch(c, true), SkipWatch(off, false)}) {
     for (int i = 0; i < 5; ++i) CHECK(w.see(step(false)).text.empty());
     CHECK(w.see(step(false)).alarm);
   }
-  // Nor has one at the floor.
+  // Nor does a run at the scale's floor.
   SkipWatch floor(c, false);
   for (int i = 0; i < 16; ++i) CHECK(floor.see(step(false)).text.empty());
   for (int i = 0; i < 5; ++i) CHECK(floor.see(step(false, true)).text.empty());

@@ -93,7 +93,7 @@ TEST_CASE("the loss times the scale; gradients times float(1 / double(scale)); a
     CHECK(w.optimizer->inspect(w.g.data(), 1).found_inf);
     CHECK(w.optimizer->inspect(w.g.data(), 65536).found_inf);
   }
-  Weights w(sgd());  // the largest finite numbers are no infinity
+  Weights w(sgd());  // the largest finite numbers do not count as infinities
   w.grads(3.4028235e38f, -3.4028235e38f, 1e-45f);
   CHECK_FALSE(w.optimizer->inspect(w.g.data(), 1).found_inf);
 }

@@ -1,3 +1,5 @@
+// Builds the cases of padding_cases.h from the models of padding_models.h. Each case changes one thing of a plain
+// encoder: mask, mixing operation, head, loss or inputs, and states whether its batches must be packed.
 #include "padding_cases.h"
 
 #include <map>
@@ -16,7 +18,7 @@ const std::string kScales =
 
 int64_t token(const CaseBatch& c, int64_t b, int64_t s) { return (5 * s + 3 * b + 7 * c.step) % 10 + 1; }
 
-// ids: random words at padded positions. label: one class per sequence.
+// ids: padded positions have other words in every batch. label: one class per sequence.
 Tensors plain_batch(const CaseBatch& c) {
   std::vector<int64_t> ids, mask, label;
   for (int64_t b = 0; b < kBatch; ++b) {

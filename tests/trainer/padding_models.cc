@@ -1,3 +1,5 @@
+// Models in text form for padding_cases.cc: embeddings with learned or counted positions, forms of the attention mask,
+// operations between tokens, heads. Each part states whether models with it must be packed.
 #include "padding_models.h"
 
 #include <algorithm>

@@ -84,7 +84,7 @@ TEST_CASE("metrics that the data do not define") {
   const auto metrics = make_metrics(Task::classification, loss("cross_entropy"));
   for (const auto& [name, value] : metrics->values(0)) CHECK((std::isnan(value) || value == 0));
   CHECK(metrics->details().empty());
-  // Ignored labels count for nothing, a NaN for a wrong answer without a probability.
+  // Ignored labels do not count. A NaN counts as a wrong answer without a probability.
   const std::vector<float> x = {1, 2, NAN, 0, 3, 1};
   metrics->add({HostTensor::of<float>({3, 2}, x)}, HostTensor::of<int64_t>({3}, {1, 0, -100}));
   for (const auto& [name, value] : metrics->values(0)) {
@@ -95,7 +95,7 @@ TEST_CASE("metrics that the data do not define") {
   CHECK(lower_is_better("log_loss"));
   CHECK(lower_is_better("rmse"));
   CHECK_FALSE(lower_is_better("auroc"));
-  // One logit is yes or no.
+  // A single logit is a binary class.
   const auto binary = make_metrics(Task::classification, loss("focal"));
   binary->add({HostTensor::of<float>({4, 1}, {2, -1, 3, -3})}, HostTensor::of<int64_t>({4}, {1, 1, 0, 0}));
   for (const auto& [name, value] : binary->values(0)) {

@@ -48,9 +48,9 @@ TEST_CASE("the own candidate is the nearest of the whole set, ties and NaN are m
   CHECK((ranks[0].rank == 2 && ranks[0].nearest == 1 && ranks[0].side == 1));
   CHECK((ranks[1].rank == 3 && ranks[1].nearest == 2));
   CHECK((ranks[2].rank == 3 && ranks[2].nearest == 0));
-  parts.add(std::vector<float>{0, 1, 1, 1}, 2, 2);  // nearer than the others' to the third, not to the first
+  parts.add(std::vector<float>{0, 1, 1, 1}, 2, 2);  // nearer to the third than the other candidates, not to the first
   CHECK((parts.ranks()[0].rank == 2 && parts.ranks()[2].rank == 4 && parts.ranks()[2].nearest == 3));
-  Nearest hard;  // a third row is nobody's
+  Nearest hard;  // the third rows are negatives
   hard.add(std::vector<float>{1, 0, 1, 0.5f, 1, 0.1f, 0, 1, 0, 1, 1, 0}, 2, 3);
   CHECK(hard.scores().accuracy == 0.5);
   CHECK((hard.ranks()[0].rank == 3 && hard.ranks()[0].nearest == 1 && hard.ranks()[0].side == 2));
@@ -58,7 +58,7 @@ TEST_CASE("the own candidate is the nearest of the whole set, ties and NaN are m
   nan.add(std::vector<float>{1, 0, NAN, 0, 0, 1, 0, 1}, 2, 2);
   CHECK(nan.scores().accuracy == 0.5);
   CHECK(Nearest().scores().accuracy == 0);
-  // Beyond a block only the block's own candidates count.
+  // With several blocks, only the candidates of the same block count.
   Nearest many;
   std::vector<float> same;
   for (int64_t i = 0; i < Nearest::kBlock + 1; ++i) same.insert(same.end(), {1, 0, 1, 0});

@@ -1,3 +1,5 @@
+// Loads models with PyTorch's reference results (golden.h) and compares losses, gradients and trajectories. Tolerances
+// come from the fp32 noise that was measured with the reference.
 #include "tests/zoo/golden.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,3 +1,5 @@
+// Runs a golden case of a second-order optimizer: gradients, Hessian-vector products with the golden random vectors,
+// and steps. An attempted step can be made to overflow, to test that it is repeated.
 #include "tests/zoo/second_order.h"
 
 #include <algorithm>
