@@ -205,7 +205,7 @@ DEV TileA as_a(const TileC& left, const TileC& right) {
 
 constexpr int64_t kSharedMemory = 99 << 10;  // per block, available from compute capability 8.0 on
 
-// launch() for kernels with more than 48 KiB of shared memory, which CUDA must be asked for.
+// launch() for kernels with more than 48 KiB of shared memory, which requires a function attribute.
 template <class K>
 void launch_large(CudaDevice& d, const Grid& g, const K& kernel) {
   check(g.shared <= kSharedMemory, "a block has more than kSharedMemory bytes of shared memory");

@@ -122,7 +122,7 @@ struct DeviceWindow {
   static int64_t extent(int64_t n) { return n < 1 ? 1 : n; }  // avoids a divisor of 0 for empty tensors
 };
 
-// Calls f(tap, position in the plane) for the taps of an output that lie inside the input, in order.
+// Calls f(tap, position in the plane) for the taps of an output that are inside the input, in order.
 template <class F>
 DEV void each_tap(const DeviceWindow& w, int od, int oh, int ow, F f) {
   const int d0 = w.d.first_tap(od), d1 = w.d.last_tap(od), h0 = w.h.first_tap(oh), h1 = w.h.last_tap(oh),

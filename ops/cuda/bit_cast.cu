@@ -10,7 +10,7 @@ namespace {
 // 16-bit storage holds numbers of the working type; the bits are taken from those numbers.
 struct BitCast {
   Ref x, y;
-  int size;  // of an element as it is declared
+  int size;  // bytes of an element in the declared type
   bool low_x, low_y;
 
   DEV void operator()(int64_t i) const {

@@ -53,7 +53,7 @@ double error(const Shape& s, DType t, bool by_rows, bool transposed) {
       left[static_cast<size_t>(by_rows ? i * ld + p - first : (p - first) * ld + i)] = both;
     }
   }
-  // B as it is, or its transpose.
+  // B or its transpose.
   std::vector<double> z(y.size());
   for (int64_t k = 0; k < s.depth; ++k) {
     for (int64_t j = 0; j < s.columns; ++j)

@@ -54,7 +54,7 @@ TEST_CASE("a recipe's configuration is taken as it is", "[recipes]") {
 TEST_CASE("flags of a recipe's script and page exist", "[recipes]") {
   std::set<std::string> known{"--help", "--full", "--precisions"};  // the script's own (models/recipe.sh)
   for (const Flag& f : flags()) known.insert("--" + std::string(f.name));
-  for (const ForeignFlag& f : paddle_flags()) known.insert("--" + std::string(f.name));  // behind --compat paddle
+  for (const ForeignFlag& f : paddle_flags()) known.insert("--" + std::string(f.name));  // after --compat paddle
   const std::regex flag(R"((^|[\s`'"(])(--[a-z][a-z0-9_]*))");
   for (const fs::path& r : recipes()) {
     for (const char* file : {"run.sh", "README.md"}) {

@@ -33,7 +33,7 @@ TEST_CASE("an attention library is used after it has agreed and is faster", "[cu
       CHECK(g.fake->runs == 5);  // once to compare, three times to measure, once for the result
       CHECK(g.fake->timed == 2);
       CHECK(g.fake->memory == true);
-      g.fake->error = 0.5;  // to see whose result it is
+      g.fake->error = 0.5;  // marks the library's results
       CHECK(g.off(g.run(node, g.in)) > 0.1);
       CHECK(g.fake->runs == 6);
       CHECK(g.warnings.str().empty());
@@ -173,7 +173,7 @@ TEST_CASE("the built-in kernels compute rows whose keys are all masked, which a 
       CHECK(g.fake->runs == 0);  // such a row cannot validate the library
       CHECK(off(false) < kNear);
       CHECK(g.fake->memory == true);
-      g.fake->error = 0.5;  // to see whose result it is
+      g.fake->error = 0.5;  // marks the library's results
       CHECK(off(false) > 0.1);
       CHECK(off(true) < kNear);
       CHECK(off(false) > 0.1);

@@ -155,7 +155,7 @@ TEST_CASE("a trained head without names", "[classes]") {
   // the hub's default names (LABEL_0, ...) carry no information
   CHECK(order_classes(evidence({"pos", "neg"}, 2, {{"id2label", numbered(0, 1, "LABEL_")}})).warnings.size() == 1);
   CHECK(order_classes(evidence({}, 3)).classes.names == Texts{"0", "1", "2"});
-  ClassEvidence sizeless = evidence({"2", "4"}, 0);  // a model that does not say how many outputs it has
+  ClassEvidence sizeless = evidence({"2", "4"}, 0);  // a model with an unknown number of outputs
   sizeless.may_guess = false;
   CHECK(ids(order_classes(sizeless), {"2", "4"}) == std::vector<int64_t>{2, 4});
   sizeless.labels = {"x", "y"};

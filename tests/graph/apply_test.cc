@@ -37,7 +37,7 @@ TEST_CASE("a 16-bit node reads and writes 16 bits") {
         "t2 float32[2,4] = Exp(t1)\n"        // widens as it loads
         "output z = t2\n");
   CHECK(applied("input x 2 3\nparam W 3 4\ny = MatMul(x, W) @0\nz = Exp(x)\noutput y\noutput z", {kHalf}) ==
-        "t0 float16[2,3] = Cast(x)\n"  // fed as it is: fp32 arithmetic reads it too
+        "t0 float16[2,3] = Cast(x)\n"  // fed unchanged: fp32 arithmetic also reads it
         "t1 float16[3,4] = Cast(W)\n"
         "t2 float16[2,4] = MatMul(t0, t1)\n"
         "t3 float32[2,3] = Exp(x)\n"

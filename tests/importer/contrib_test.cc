@@ -197,8 +197,7 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
   CHECK(cases >= 35);
 }
 
-// Scale, Round and Clip as nodes of their own: PyTorch's outputs and gradients
-// (tests/data/importer/make_quantizers.py).
+// Scale, Round and Clip as separate nodes: PyTorch's outputs and gradients (tests/data/importer/make_quantizers.py).
 TEST_CASE("quantizers spelled out train straight through", "[contrib]") {
   size_t cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kData + "quantizers")) {

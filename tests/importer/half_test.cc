@@ -84,7 +84,7 @@ TEST_CASE("small exported models convert and pass the checker", "[half]") {
     INFO(name);
     const onnx::ModelProto p = half(f, import_model(kData + name + ".onnx"));
     for (const auto& t : p.graph().initializer()) {
-      if (name == std::string("store_qdq_int8_hand13")) break;  // DequantizeLinear-13 knows float32 scales only
+      if (name == std::string("store_qdq_int8_hand13")) break;  // DequantizeLinear-13 supports float32 scales only
       CHECK(t.data_type() != onnx::TensorProto::FLOAT);
     }
   }

@@ -238,7 +238,7 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   CHECK(loads(f / "snapshots/abc/onnx/m.onnx"));
   fs::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the link
   CHECK(loads(f / "elsewhere/chain.onnx"));
-  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // beside the link that was named
+  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the link that was named
   CHECK(loads(f / "elsewhere/chain.onnx"));
   // A model that is not a link must not read a file of another folder through a link next to it.
   save(f, m, "elsewhere/plain.onnx");

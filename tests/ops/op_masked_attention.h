@@ -22,7 +22,7 @@ struct MaskedAttention {
   std::string name;
   MaskKind kind = MaskKind::none;
   double value = 0;        // added to the scores of a masked row, or replaces them
-  bool every_row = false;  // masks every row; else every second one, and the others see all but one key
+  bool every_row = false;  // masks every row; else every second one; the others attend to all but one key
   bool zeros = false;      // a row of -inf gives zeros (empty_rows_zero)
   double size = 1;         // scale of queries and keys: 2^14 gives scores of 1e9
 };

@@ -293,7 +293,7 @@ TEST_CASE("an operator without a gradient is spelled out, or stands in a list", 
       "BitShift",       "BitwiseAnd",  "BitwiseNot",      "BitwiseOr", "BitwiseXor",  // of integers
       "AddNorm",        "AddNormGrad", "AddNormGradSums", "NormSums",  "MatMulGelu",
       "MatMulGeluGrad",                            // formed when a graph is finished
-      "LSTMGrad",       "GRUGrad",     "RNNGrad",  // their layers are spelled out before
+      "LSTMGrad",       "GRUGrad",     "RNNGrad",  // their layers are decomposed before
       "GridSampleGrad", "RoiAlignGrad"};           // kWithout
   for (const OpDef* op : all_core_ops()) {
     if (op->gradient || op->not_differentiable || op->definition) continue;

@@ -88,7 +88,7 @@ TEST_CASE("one outlying gradient is left fp32 rather than drowning the others") 
 
 TEST_CASE("groups are ranked by the error they would make, and a rule says why") {
   Case c;
-  c.nodes[0].gradient = around(0x1p-49);  // beside 2^-10: lost even at the largest scale
+  c.nodes[0].gradient = around(0x1p-49);  // next to 2^-10, lost even at the largest scale
   const Calibration found = c.judge();
   REQUIRE(c.names(found.ranked).size() == 4);
   CHECK(c.names(found.ranked)[0] == 'a');

@@ -129,7 +129,7 @@ std::vector<char> by_definition(const std::vector<PaintVertex>& g) {
   const auto forward = reach(g, [&](size_t v) { return stops(v) || is(v, OpClass::clear); });
   const auto through_clear = reach(g, [&](size_t v) { return is(v, OpClass::clear); });
   std::vector<char> denied(n, 0), low(n, 0);
-  // A vertex is denied when it lies on a path from deny to a deny or infer vertex, the end included.
+  // A vertex is denied if it is on a path from deny to a deny or infer vertex, including the end.
   for (size_t d = 0; d < n; ++d) {
     if (!is(d, OpClass::deny)) continue;
     denied[d] = 1;

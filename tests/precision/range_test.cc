@@ -32,7 +32,7 @@ TEST_CASE("a range counts what 16 bits cannot hold, at any scale") {
   CHECK(r.underflow(DType::bf16) == 0);
   CHECK(std::isinf(r.rounding_error(DType::f16)));
   CHECK(r.rounding_error(DType::f32) < 1e-7);
-  // Between 65504 and 65536 the binade alone does not decide.
+  // Between 65504 and 65536 the binade does not decide.
   CHECK(range_of({65504}).overflow(DType::f16) == 0);
   CHECK(range_of({65520}).overflow(DType::f16) == 1);
   CHECK(std::isinf(range_of({40000}).rounding_error(DType::f16, 2)));

@@ -235,7 +235,7 @@ TEST_CASE("tags, sets of labels, tables of features", "[classes]") {
   // the mean over [CLS], the word and [SEP] gives the word's logit 10/3 - 1 and the others -1
   CHECK(json::parse(bytes_of(f / "run/run.json")).at("initial_metrics").at("exact_match") == 1);
 
-  // A column of 0 and 1 for each label, in any order; names say which output is which.
+  // A column of 0 and 1 for each label, in any order; names identify the outputs.
   write_bytes(f / "columns.csv", "text,w3,w1,w2,w0\nw2,0,0,1,0\nw0,0,0,0,1\nw3,1,0,0,0\nw1,0,1,0,0\n");
   write_bytes(f / "config.json", R"({"id2label": {"0": "w0", "1": "w1", "2": "w2", "3": "w3"}})");
   const std::string four = save(f, words_model(4), "four.onnx");

@@ -204,7 +204,7 @@ TEST_CASE("plan --calibrate reads a text table, and the run takes the plan; expo
   run({"export", f / "auto", "--out", f / "ema.onnx", "--export_weights", "ema"});
   CHECK(bytes_of(f / "ema.onnx") != bytes_of(f / "last.onnx"));
   CHECK(bytes_of(f / "auto/precision_plan.json") == measured);
-  // Exports with the plan's types: 16-bit where the plan says so, and therefore smaller.
+  // Exports with the plan's types: 16-bit as in the plan, and therefore smaller.
   run({"export", f / "auto", "--out", f / "mixed.onnx", "--export_precision", "mixed"});
   CHECK(bytes_of(f / "mixed.onnx").size() < bytes_of(f / "last.onnx").size());
   CHECK_NOTHROW(import_model(f / "mixed.onnx"));
@@ -283,7 +283,7 @@ TEST_CASE("with AMP off, and under a plan that lets nothing be low, a big projec
   const std::string off = trained("off", {"--use_fp16=false"});
   CHECK(trained("fp16", {"--use_fp16", "--precision_plan", f / "deny.json"}) == off);
   CHECK(trained("bf16", {"--use_bf16", "--precision_plan", f / "deny.json"}) == off);
-  CHECK(trained("low", {"--use_bf16"}) != off);  // bytes do tell precisions apart
+  CHECK(trained("low", {"--use_bf16"}) != off);  // bytes distinguish precisions
 }
 
 TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 consecutive skips never stop it",

@@ -110,7 +110,7 @@ TEST_CASE("a sparkline shows a course of any length in the columns that there ar
 TEST_CASE("a bar that was drawn on a wider terminal is cleared whole") {
   CHECK(clear_line(0, 80, true) == "\r\x1b[K");
   CHECK(clear_line(79, 80, true) == "\r\x1b[K");
-  CHECK(clear_line(119, 40, true) == "\x1b[2A\r\x1b[J");  // it stands in three rows now
+  CHECK(clear_line(119, 40, true) == "\x1b[2A\r\x1b[J");  // it now has three rows
   CHECK(clear_line(119, 40, false) == "\r\x1b[J");
 }
 

@@ -364,5 +364,5 @@ TEST_CASE("a resumed run has the settings and the data it began with", "[folder]
   }
   write_safetensors(data, other);
   CHECK_THAT(error_of([&] { must_run(words({"--resume", "auto"})); }).fact(), ContainsSubstring("train was "));
-  must_run({"export", dir, "--out", f / "out.onnx"});  // it needs the shapes alone
+  must_run({"export", dir, "--out", f / "out.onnx"});  // it needs only the shapes
 }
