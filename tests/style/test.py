@@ -6,7 +6,7 @@
 3. A source file above 80 lines opens with a comment.
 4. Comments contain none of the BANNED phrases and use American spelling.
 5. Messages of all modules but tools/ name settings ("`batch_size`"), not flags; a whole command in backquotes may.
-   A word in backquotes is the name of a setting or a verb."""
+   tests/tools/hints_test.cc checks that these names exist."""
 import re
 import subprocess
 import sys
@@ -68,14 +68,7 @@ def comments(lines):
             yield number, found.group(1)
 
 
-def names_in_backquotes():
-    """Names of settings, flags of the command line and verbs, as their tables have them."""
-    rows = [*(ROOT / "run/settings/rows").glob("*.cc"), *(ROOT / "tools/cli").glob("*flags.cc")]
-    row = r'(?:setting\(\s*|\.name = |VerbInfo\{Verb::\w+, [^,]*,\s*)"(\w+)"'
-    return {name for path in rows for name in re.findall(row, path.read_text())}
-
-
-def faults_of_messages(text, names):
+def faults_of_messages(text):
     """Faults of string literals. A message ends at the statement's end; commands in backquotes may hold flags."""
     token = r'//[^\n]*|#include[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|;'
     message = ""
@@ -85,12 +78,10 @@ def faults_of_messages(text, names):
         elif found == ";":
             for flag in re.findall(r"(?<![\w-])--[a-z]\w+", re.sub(r"`[^`]*`", "", message)):
                 yield f"a message names the flag {flag}: write `{flag[2:]}` (base/setting_name.h)"
-            for name in set(re.findall(r"`(\w+)`", message)) - names:
-                yield f"a message names `{name}`, which is no setting and no verb"
             message = ""
 
 
-def faults(name, names):
+def faults(name):
     lines = (ROOT / name).read_text().splitlines()
     if len(lines) > MOST_LINES:
         yield f"{len(lines)} lines, at most {MOST_LINES}"
@@ -102,7 +93,7 @@ def faults(name, names):
     if name.endswith((".cc", ".cu")) and len(lines) > OPENING_FROM and not lines[0].startswith("//"):
         yield f"{len(lines)} lines without an opening comment"
     if not name.startswith("tools/") and name not in OPTIONS_OF_OTHERS:
-        yield from faults_of_messages("\n".join(lines), names)
+        yield from faults_of_messages("\n".join(lines))
     previous = -1
     for number, text in comments(lines):
         continued, previous = previous == number - 1, number
@@ -113,10 +104,10 @@ def faults(name, names):
 
 
 def main():
-    count, bad, names = 0, 0, names_in_backquotes()
+    count, bad = 0, 0
     for name in sources():
         count += 1
-        for fault in faults(name, names):
+        for fault in faults(name):
             bad += 1
             print(f"{name}: {fault}")
     if count < 500:

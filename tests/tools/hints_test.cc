@@ -76,15 +76,16 @@ std::vector<Text> literals(const std::string& path, const std::string& code) {
   return out;
 }
 
+// Literals of the product, with settings as the flags that the program prints.
 std::vector<Text> all_literals() {
   std::vector<Text> out;
-  for (const char* room :
+  for (const char* module :
        {"base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "run", "tools"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_root()) / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_root()) / module)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;
-      const auto found = literals(fs::relative(entry.path(), source_root()), bytes_of(entry.path()));
-      out.insert(out.end(), found.begin(), found.end());
+      for (const Text& t : literals(fs::relative(entry.path(), source_root()), bytes_of(entry.path())))
+        out.push_back({t.where, cli::with_flags(t.text)});
     }
   }
   return out;

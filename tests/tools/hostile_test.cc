@@ -30,7 +30,7 @@ Outcome run(const std::vector<std::string>& words) {
   try {
     o.code = run_verb(::parse(words));
   } catch (const Error& e) {
-    o = {static_cast<int>(e.exit()), e.id(), e.what()};
+    o = {static_cast<int>(e.exit()), e.id(), cli::with_flags(e).what()};
   }
   std::cout.rdbuf(out);
   std::cerr.rdbuf(err);

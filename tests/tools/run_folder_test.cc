@@ -130,7 +130,7 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
                                  OutputRequest{dir, "auto", false, {}}}) {
     const Error e = refused(r);
     CHECK(e.id() == "E_OUTPUT_FOREIGN");
-    CHECK_THAT(e.hint(), ContainsSubstring("another --output_dir"));
+    CHECK_THAT(e.hint(), ContainsSubstring("another `output_dir`"));
   }
   CHECK(contents(dir) == before);
   CHECK_FALSE(stdfs::exists(dir + "/.lock"));

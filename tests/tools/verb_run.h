@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "tests/cli/cli_helper.h"
+#include "tools/cli/flag_text.h"
 #include "tools/run_verb.h"
 
 namespace amp::test {
@@ -32,8 +33,9 @@ inline Said run_verb(const std::vector<std::string>& words) {
       s.code = amp::run_command(command);
       if (s.code != 0) break;
     }
-  } catch (const Error& e) {
-    s.error = std::current_exception();
+  } catch (const Error& error) {
+    const Error e = cli::with_flags(error);  // as the program prints it
+    s.error = std::make_exception_ptr(e);
     s.code = static_cast<int>(e.exit());
     s.id = e.id();
     s.fact = e.fact();
