@@ -1,4 +1,5 @@
-// Folders, durable files, the folder lock, checksums, information about the process.
+// Folders, durable files, the folder lock, checksums, and information about the process. Crashes and signals are tested
+// in child processes.
 #include "base/fs.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-// The grammar of the command line.
+// The grammar of the command line: verbs, spellings of flags, switches, repeated flags and missing values, and the
+// errors for unknown words.
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 

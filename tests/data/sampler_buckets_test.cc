@@ -1,4 +1,5 @@
-// Batches with samples of one bucket each (Sampler's buckets).
+// Batches whose samples are of one bucket, as images of one size: every sample occurs once per epoch, orders are
+// functions of seed and epoch, and ranks divide the batches.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <map>

@@ -1,4 +1,5 @@
-// The sampler (orders against tests/data/data/make_sampler_golden.py), prefetch and loader.
+// The sampler, prefetch and loader. Orders are functions of seed and epoch, compared with
+// tests/data/data/make_sampler_golden.py. Ranks together visit the samples of a single rank.
 #include <atomic>
 #include <catch2/catch_all.hpp>
 #include <chrono>

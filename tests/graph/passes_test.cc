@@ -1,4 +1,5 @@
-// prune and absorb_casts.
+// The passes prune and absorb_casts on small graphs in text form: which nodes and casts are removed, and that numbers
+// do not change.
 #include "graph/passes.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,5 @@
-// The progress display.
+// The progress display: durations, the bar at several widths of the terminal, the sparkline, and its lines if the
+// output is not a terminal.
 #include "tools/progress.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// metrics.jsonl.
+// The step log, metrics.jsonl: fields and exact numbers of a line, resumed runs, and a full disk.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

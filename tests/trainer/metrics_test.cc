@@ -1,4 +1,5 @@
-// Metrics against scikit-learn and scipy (metrics.json, metrics_tasks.json, made by make_metrics.py).
+// Metrics of tasks against scikit-learn and scipy (metrics.json, metrics_tasks.json, made by make_metrics.py), in
+// batches of different sizes. Also ignored labels, ties and NaN.
 #include "trainer/metrics/metrics.h"
 
 #include <catch2/catch_all.hpp>

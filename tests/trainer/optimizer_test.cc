@@ -1,4 +1,5 @@
-// Optimizers against torch.optim (tests/data/trainer/optimizer.json, made by make_optimizer.py).
+// The CPU's optimizers against torch.optim (tests/data/trainer/optimizer.json, made by make_optimizer.py) in fp32 and
+// fp64. Also unscaling, clipping, frozen parameters, EMA, thread counts and saved state.
 #include <omp.h>
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,4 @@
-// Environments of launchers: this process's rank, and the address at which rank 0 listens.
+// Environments of launchers (torchrun, Slurm): this process's rank, and the address at which rank 0 listens.
 #include "trainer/comm/tcp_endpoint.h"
 
 #include <catch2/catch_all.hpp>

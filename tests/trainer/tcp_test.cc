@@ -1,4 +1,5 @@
-// Ranks with TCP connections. Here they are threads with separate sockets on the loopback address.
+// Ranks with TCP connections. Here they are threads with separate sockets on the loopback address. Collectives must
+// give the bits of ranks that are threads; lost, wrong and foreign ranks must be named.
 #include "trainer/comm/tcp.h"
 
 #include <netinet/in.h>
