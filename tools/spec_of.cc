@@ -1,6 +1,7 @@
 #include "tools/spec_of.h"
 
 #include "run/settings/settings.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

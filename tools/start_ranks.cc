@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/spec/spec.h"
 #include "run/train/process_ranks.h"
 
 namespace amp {

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "run/spec/spec.h"
-
 namespace amp {
+
+struct RunSpec;
 
 // Starts the ranks and waits for all of them. Returns the exit code of the first rank that failed by itself, else of
 // the first that ended because of another's failure (10), else 0. Returns nullopt if there is nothing to start and this

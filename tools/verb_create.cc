@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "run/model/build.h"
+#include "run/spec/spec.h"
 #include "tools/verbs.h"
 
 namespace amp {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "run/evaluate/evaluate.h"
 #include "run/prepare/objective.h"
+#include "run/spec/spec.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "run/export/export.h"
+#include "run/folder/run_files.h"
 #include "run/model/build.h"
 #include "run/model/model_file.h"
+#include "run/spec/spec.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

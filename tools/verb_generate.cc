@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "run/evaluate/generate.h"
+#include "run/spec/spec.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 

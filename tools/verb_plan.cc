@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "run/prepare/plan.h"
+#include "run/spec/spec.h"
 #include "tools/console.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"

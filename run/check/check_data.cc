@@ -18,6 +18,7 @@
 #include "run/data/language_data.h"
 #include "run/model/model_file.h"
 #include "run/prepare/objective.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -182,9 +183,9 @@ class Checker {
 };
 
 Task task_of_data(const RunSpec& spec) {
-  if (const Task asked = asked_task(spec); asked != Task::none) return asked;
+  if (const Task asked = asked_task(spec.objective); asked != Task::none) return asked;
   if (const Task head = task_from_name(spec.model.head); head != Task::none) return head;
-  return wants_sides(spec) ? sides_task(spec.objective) : text_task(spec);
+  return wants_sides(spec.objective) ? sides_task(spec.objective) : text_task(spec);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "run/data/features.h"
 #include "run/prepare/common.h"
 #include "run/prepare/objective.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -157,7 +158,7 @@ DataReport check_features(const RunSpec& given, const Log& log) {
   };
   RunSpec spec = given;
   std::optional<FeatureTable> train;
-  Task task = asked_task(spec);
+  Task task = asked_task(spec.objective);
   const bool read = told(spec.data.train, [&] {
     train.emplace(read_feature_table(spec, spec.data.train, nullptr, log));
     spec = with_columns(spec, *train, log);

@@ -20,9 +20,8 @@
 #include "run/data/features.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
-#include "run/model/model_classes.h"
-#include "run/model/model_file.h"
-#include "run/prepare/losses.h"
+#include "run/data/model_folders.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
 #include "trainer/tasks/task_rule.h"
@@ -335,6 +334,20 @@ SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool t
             : text && spec.data.text.group_by_length ? Order::grouped
                                                      : Order::shuffled;
   return s;
+}
+
+std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
+  std::vector<int> out;
+  for (const std::string& name : losses.outputs()) {
+    if (g.find(name) >= 0) out.push_back(g.find(name));
+  }
+  return out;
+}
+
+void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
+                  const Log& log) {
+  const std::string matches = describe_matches(labels, classes);
+  if (!matches.empty()) log.note(cat(printable(file), ": ", matches));
 }
 
 }  // namespace amp

@@ -14,12 +14,13 @@
 #include "graph/source.h"
 #include "run/data/data_kind.h"
 #include "run/data/text_rows.h"
-#include "run/spec/text.h"
+#include "trainer/losses/losses.h"
 #include "trainer/tasks/task.h"
 
 namespace amp {
 
 struct RunSpec;
+struct TextSpec;
 
 struct TrainData {
   std::unique_ptr<Dataset> train, val;  // val: null if there is no validation data
@@ -49,6 +50,9 @@ struct DataNeeds {
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& needs);  // with needs.more_inputs
 
+// The values of the losses' outputs in the model's graph. Skips outputs that the graph lacks.
+std::vector<int> values_of(const SourceGraph& graph, const Losses& losses);
+
 // --tokenizer, else --vocab, else the tokenizer in the model's folder. Empty: there is none.
 std::string tokenizer_path(const RunSpec& spec);
 TokenizerOptions tokenizer_options(const TextSpec& text);
@@ -68,6 +72,9 @@ struct DataLabels {
   std::vector<std::string> texts;  // empty: no classes, or masks
   bool numbered = false;           // the data's own files number them
 };
+// Logs which labels of a file are spelled differently from their classes.
+void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
+                  const Log& log);
 // training: fails with E_DATA_LABEL if all rows have one label.
 DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training);
 

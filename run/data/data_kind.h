@@ -1,11 +1,12 @@
 // The kind of data that a path names.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "run/spec/data.h"
-
 namespace amp {
+
+struct DataSpec;
 
 enum class DataKind : uint8_t { text, images, features, tensors };
 

@@ -17,10 +17,10 @@
 #include "data/features/guess.h"
 #include "data/labels.h"
 #include "data/subset.h"
+#include "graph/bind.h"
 #include "run/data/limits.h"
 #include "run/data/text_rows.h"
-#include "run/model/model_classes.h"
-#include "run/prepare/objective.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -163,7 +163,7 @@ TableSpec with_absolute_joins(TableSpec tables) {
 
 // Columns that are numbers, or may be if the settings name none. Decimal marks are read only in these.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
-  const bool number_target = !task_rule(asked_task(spec)).has_classes();
+  const bool number_target = !task_rule(asked_task(spec.objective)).has_classes();
   std::vector<std::string> out = *spec.data.tables.continuous;
   if (fitted) {
     for (const NumberMap& n : fitted->numbers) out.push_back(n.column);

@@ -11,12 +11,13 @@
 #include "data/features/features.h"
 #include "graph/source.h"
 #include "run/data/data.h"
-#include "run/spec/data.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
+struct DataSpec;
 struct RunSpec;
+struct TableSpec;
 
 bool names_features(const TableSpec& tables);     // --categorical, --continuous, --date or --target was given
 std::string target_column(const DataSpec& data);  // --target, else --label_column

@@ -19,6 +19,7 @@
 #include "graph/probe.h"
 #include "run/data/data.h"
 #include "run/data/images.h"
+#include "run/spec/images.h"
 
 namespace amp {
 

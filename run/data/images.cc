@@ -19,8 +19,7 @@
 #include "run/data/features.h"
 #include "run/data/image_guess.h"
 #include "run/data/image_notes.h"
-#include "run/model/model_classes.h"
-#include "run/model/preprocessor_config.h"
+#include "run/data/preprocessor_config.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 

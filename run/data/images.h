@@ -10,10 +10,11 @@
 #include "data/table.h"
 #include "graph/source.h"
 #include "run/data/data.h"
-#include "run/spec/data.h"
 
 namespace amp {
 
+struct DataSpec;
+struct ImageSpec;
 struct RunSpec;
 
 // A table with a column of paths (image_path_column()) and, if `labeled`, one of labels (--label_column), from class

@@ -13,8 +13,8 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/language/masking.h"
+#include "run/data/model_folders.h"
 #include "run/data/text_rows.h"
-#include "run/model/model_file.h"
 #include "run/spec/spec.h"
 
 namespace amp {

@@ -8,10 +8,10 @@
 #include "data/language/seq2seq.h"
 #include "data/text_dataset.h"
 #include "run/data/data.h"
-#include "run/spec/data.h"
 
 namespace amp {
 
+struct DataSpec;
 struct RunSpec;
 
 // most: maximum length of a text in tokens; 0: no limit.

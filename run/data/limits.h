@@ -6,11 +6,11 @@
 #include "base/log.h"
 #include "data/dataset.h"
 #include "run/data/data.h"
-#include "run/spec/data.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
+struct DataSpec;
 struct RunSpec;
 
 // At most `limit` samples, chosen by --limit_order; 0: all. together: consecutive samples that form one item of a loss.

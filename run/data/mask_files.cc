@@ -11,6 +11,7 @@
 #include "data/transforms/pipeline.h"
 #include "data/transforms/resample.h"
 #include "run/data/images.h"
+#include "run/spec/images.h"
 
 namespace amp {
 

@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "run/spec/images.h"
 #include "trainer/tasks/predictions.h"
 
 namespace amp {
+
+struct ImageSpec;
 
 bool names_folder(const std::string& out);  // one that exists, or a name with a trailing slash
 

@@ -11,7 +11,7 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/bind.h"
-#include "run/prepare/losses.h"
+#include "run/data/data.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {

@@ -13,4 +13,7 @@ struct RunSpec;
 // --tokenizer, else --vocab, else the one in the model's folder (tokenizer_path()). Exit::usage if there is none.
 std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec);
 
+// Returns "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
+std::string tokenizer_sum(const RunSpec& spec);
+
 }  // namespace amp

@@ -16,12 +16,16 @@
 #include "base/fs.h"
 #include "base/safetensors.h"
 #include "base/temporary.h"
+#include "run/data/data.h"
 #include "run/data/synthetic_data.h"
 #include "run/model/fixed_shapes.h"
+#include "run/model/operator_advice.h"
 #include "run/prepare/losses.h"
 #include "run/prepare/memory.h"
 #include "run/prepare/prepare.h"
 #include "run/report/report.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -4,10 +4,11 @@
 #include <string>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 #include "trainer/compile/step_profile.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct BenchReport {
   StepProfile step;

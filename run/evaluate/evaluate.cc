@@ -15,14 +15,17 @@
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_classes.h"
 #include "run/model/model_metadata.h"
+#include "run/model/operator_advice.h"
 #include "run/model/surgery.h"
 #include "run/model/unknown_task.h"
 #include "run/prepare/class_weights.h"
 #include "run/prepare/common.h"
+#include "run/prepare/finished_run.h"
 #include "run/prepare/losses.h"
 #include "run/prepare/objective.h"
 #include "run/prepare/prepare.h"
-#include "run/train/finished_run.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {
@@ -50,13 +53,13 @@ Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
 
 // Fills what the data must contain, and returns the task for which they are read.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
-  Task task = asked_task(spec);
+  Task task = asked_task(spec.objective);
   const DataKind kind = data_kind(spec.data, spec.data.val);
   if (kind == DataKind::tensors) return task;
   if (task == Task::none) task = record.task;
   if (kind == DataKind::images && task == Task::none)
     task = spec.data.images.val_masks.empty() ? Task::classification : Task::segmentation;
-  needs.sides = kind == DataKind::text && wants_sides(spec);
+  needs.sides = kind == DataKind::text && wants_sides(spec.objective);
   if (task == Task::none) task = needs.sides ? sides_task(spec.objective) : task_of_labels(spec, g);
   return task;
 }
@@ -100,7 +103,8 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const Task task = needs_of(spec, record, g, needs);
   require_known_task(spec, g, data_kind(spec.data, spec.data.val), task);
   std::string head;
-  if (needs.sides && lacks_output(spec)) head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
+  if (needs.sides && lacks_output(spec.model, spec.objective))
+    head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
   Objective objective = choose_objective(spec, g, head, task, log);
   needs.classes = classes_of(spec, model, task, objective, log);
   objective.classes = needs.classes.names;

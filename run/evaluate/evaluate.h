@@ -6,10 +6,11 @@
 #include <string>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 #include "trainer/loop/evaluate.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // Returns loss and metrics of spec.model on spec.data.val. The model's metadata replace settings that are not given.
 Metrics evaluate_model(const RunSpec& spec, const Log& log = {});

@@ -4,6 +4,7 @@
 
 #include "importer/read/import.h"
 #include "precision/float_types.h"
+#include "run/data/data.h"
 #include "run/model/fixed_shapes.h"
 #include "run/prepare/losses.h"
 

@@ -19,11 +19,14 @@
 #include "run/data/tokenize.h"
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_metadata.h"
+#include "run/model/operator_advice.h"
 #include "run/prepare/common.h"
+#include "run/prepare/finished_run.h"
 #include "run/prepare/losses.h"
 #include "run/prepare/objective.h"
 #include "run/prepare/prepare.h"
-#include "run/train/finished_run.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/tasks/task_rule.h"
@@ -157,9 +160,9 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   const RunSpec spec = with_recorded(with_letters(asked, Log()), record, Log());
-  const Task task = asked_task(spec) != Task::none ? asked_task(spec)
-                    : record.task == Task::none    ? Task::language
-                                                   : record.task;
+  const Task task = asked_task(spec.objective) != Task::none ? asked_task(spec.objective)
+                    : record.task == Task::none              ? Task::language
+                                                             : record.task;
   const std::string logits = logits_of(spec, g, task);
   const std::vector<int> outputs = {g.find(logits)};
   require_known_operators(g, outputs);

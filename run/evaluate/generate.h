@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct Sampling {
   bool draw = false;  // false: greedy; the first of equally likely tokens

@@ -6,12 +6,16 @@
 #include "base/file.h"
 #include "base/npz.h"
 #include "base/text.h"
+#include "run/data/data.h"
 #include "run/evaluate/evaluate.h"
 #include "run/evaluate/gradient_tensors.h"
 #include "run/model/fixed_shapes.h"
+#include "run/model/operator_advice.h"
 #include "run/prepare/common.h"
 #include "run/prepare/config.h"
 #include "run/prepare/losses.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/spec.h"
 #include "trainer/compile/host_terms.h"
 
 namespace amp {

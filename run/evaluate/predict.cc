@@ -21,12 +21,15 @@
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_classes.h"
 #include "run/model/model_metadata.h"
+#include "run/model/operator_advice.h"
 #include "run/model/surgery.h"
 #include "run/prepare/common.h"
+#include "run/prepare/finished_run.h"
 #include "run/prepare/losses.h"
 #include "run/prepare/objective.h"
 #include "run/prepare/prepare.h"
-#include "run/train/finished_run.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -167,10 +170,10 @@ Task task_of_rows(const SourceGraph& g) {
 
 Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported& model, DataKind kind, const Log& log) {
   const SourceGraph& g = model.graph;
-  if (const Task asked = asked_task(spec); asked != Task::none) return asked;
+  if (const Task asked = asked_task(spec.objective); asked != Task::none) return asked;
   if (record.task != Task::none) return record.task;
   if (kind != DataKind::text) return task_of_rows(g);
-  if (wants_sides(spec)) return sides_task(spec.objective);
+  if (wants_sides(spec.objective)) return sides_task(spec.objective);
   if (is_language_model(spec)) return Task::language;
   const Task task = task_by_outputs(g, known_classes(spec.model, model));
   if (task == Task::none)
@@ -281,7 +284,8 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
 
 // Returns the output with embeddings, adding pooling if the model has none. Empty if --output or the loss names it.
 std::string embedding_output(const RunSpec& spec, Imported& model, const Log& log) {
-  return lacks_output(spec) ? shape_embedding(spec, Job::predict, model, log).outputs.front() : std::string();
+  return lacks_output(spec.model, spec.objective) ? shape_embedding(spec, Job::predict, model, log).outputs.front()
+                                                  : std::string();
 }
 
 void tell_notes(const TextRows& rows, const Log& log) {
@@ -329,7 +333,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const DataKind kind = data_kind(spec.data, inputs);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
   const Task task = choose_task(spec, record, model, kind, log);
-  needs.sides = text && wants_sides(spec) && (task_rule(task).has_numbers() || task_rule(task).embeddings);
+  needs.sides = text && wants_sides(spec.objective) && (task_rule(task).has_numbers() || task_rule(task).embeddings);
   needs.task = as_asked(task, needs.sides, spec);
   require_predictions(needs.task, task, kind);
   const bool masks = names_folder(out);

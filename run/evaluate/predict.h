@@ -5,9 +5,10 @@
 #include <string>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct PredictReport {
   size_t outputs = 0;  // outputs written for a file of tensors

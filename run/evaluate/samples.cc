@@ -20,6 +20,9 @@
 #include "data/transforms/resample.h"
 #include "run/data/data.h"
 #include "run/data/images.h"
+#include "run/folder/run_files.h"
+#include "run/prepare/prepare.h"
+#include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {

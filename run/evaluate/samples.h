@@ -5,14 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "run/prepare/prepare.h"
 #include "trainer/tasks/worst_samples.h"
 
 namespace amp {
 
-inline constexpr const char* kSamplesFile = "samples.json";
-
 class SampleRows;
+struct PreparedRun;
 
 class SampleWriter {
  public:

@@ -9,13 +9,14 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "precision/safety.h"
-#include "run/data/raw_rows.h"
-#include "run/export/export_record.h"
+#include "run/export/raw_rows.h"
 #include "run/export/weights.h"
 #include "run/model/build.h"
 #include "run/model/fixed_inputs.h"
+#include "run/prepare/averages.h"
 #include "run/prepare/engine_notes.h"
-#include "run/train/averages.h"
+#include "run/prepare/export_record.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

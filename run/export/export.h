@@ -5,9 +5,10 @@
 #include <string>
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct ExportedRun {
   int64_t step = 0;   // step of the exported weights

@@ -11,7 +11,9 @@
 #include "base/fs.h"
 #include "base/temporary.h"
 #include "base/text.h"
-#include "run/export/export_record.h"
+#include "run/prepare/export_record.h"
+#include "run/prepare/prepare.h"
+#include "run/spec/spec.h"
 #include "trainer/compile/flat_views.h"
 
 namespace amp {

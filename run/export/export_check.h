@@ -6,10 +6,15 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "run/export/weights.h"
-#include "run/prepare/prepare.h"
+#include "trainer/loop/trainer.h"
 
 namespace amp {
+
+struct OutputSpec;
+struct ScheduleSpec;
+struct PreparedRun;
 
 // Exports and checks the untrained model as the run will at its end, and removes the file. Throws the same errors with
 // a hint.

@@ -12,6 +12,8 @@
 #include "run/model/fixed_inputs.h"
 #include "run/model/fixed_shapes.h"
 #include "run/prepare/engine_notes.h"
+#include "run/prepare/prepare.h"
+#include "run/spec/output.h"
 
 namespace amp {
 

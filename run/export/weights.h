@@ -6,9 +6,15 @@
 #include <vector>
 
 #include "importer/write/export.h"
-#include "run/prepare/prepare.h"
+#include "precision/decide.h"
+#include "run/prepare/prepared_model.h"
+#include "trainer/compile/session.h"
+#include "trainer/loop/checkpoint.h"
 
 namespace amp {
+
+struct OutputSpec;
+struct PreparedRun;
 
 // Copies the parameters in `trained` from the checkpoint into the session, by name.
 void load_weights(Session& session, const Checkpoint& checkpoint, const std::vector<std::string>& trained);

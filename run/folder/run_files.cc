@@ -1,6 +1,5 @@
 // Decides which files of a folder belong to a run and may be removed or replaced. Model files are identified by size
-// and
-// CRC-32C in .run-files.json, all others by name. A file without proof of its origin is reported as foreign.
+// and CRC-32C in .run-files.json, all others by name. A file without proof of its origin is reported as foreign.
 #include "run/folder/run_files.h"
 
 #include <sys/stat.h>
@@ -13,7 +12,6 @@
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/text.h"
-#include "run/report/event_file.h"
 #include "trainer/loop/checkpoint.h"
 
 namespace amp {
@@ -141,6 +139,10 @@ std::vector<std::string> foreign_paths(const std::string& folder) {
     if (!why.empty()) out.push_back(cat("'", printable(path), "': ", why));
   }
   return out;
+}
+
+bool is_run_folder(const std::string& path) {
+  return is_dir(path) && (path_exists(path + "/" + kExportRecord) || is_dir(path + "/" + kCheckpoints));
 }
 
 bool holds_results(const std::string& folder) {

@@ -22,9 +22,13 @@ struct RunRecord {
 std::optional<RunRecord> read_record(const std::string& folder);  // nullopt if it is missing or damaged
 void write_record(const std::string& folder, const RunRecord& record);
 
-inline constexpr std::array kRunFiles = {"metrics.jsonl",      "eval.jsonl",    "precision_plan.json", "run.json",
-                                         "export.safetensors", "model.onnx",    "model.onnx.data",     "checkpoints",
-                                         "report.html",        "lr_range.json", "test_metrics.json",   "samples.json"};
+inline constexpr const char* kExportRecord = "export.safetensors";  // run/prepare/export_record.h
+inline constexpr const char* kSamplesFile = "samples.json";         // run/evaluate/samples.h
+inline constexpr const char* kLrRangeFile = "lr_range.json";        // run/prepare/lr_range.h
+inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
+inline constexpr std::array kRunFiles = {"metrics.jsonl", "eval.jsonl", "precision_plan.json", "run.json",
+                                         kExportRecord,   "model.onnx", "model.onnx.data",     "checkpoints",
+                                         "report.html",   kLrRangeFile, "test_metrics.json",   kSamplesFile};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
 std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles and the existing event files
 inline constexpr const char* kRecordFile = ".run-files.json";
@@ -37,6 +41,9 @@ bool is_own_name(const std::string& path);  // true for names of that form; reje
 
 // Returns existing paths of kRunFiles and event files that no record covers, each with the reason for the user.
 std::vector<std::string> foreign_paths(const std::string& folder);
+
+// Whether the path is the output folder of a run, finished or not.
+bool is_run_folder(const std::string& path);
 
 // true if there are steps, checkpoints or a model that a new run would lose
 bool holds_results(const std::string& folder);

@@ -6,11 +6,11 @@
 
 #include "base/log.h"
 #include "graph/fixed_rows.h"
-#include "run/spec/model.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
+struct ModelSpec;
 struct RunSpec;
 
 // The sizes that a file fixes, and those that were freed.

@@ -16,7 +16,7 @@
 #include "importer/read/class_labels.h"
 #include "run/model/model_metadata.h"
 #include "run/model/surgery.h"
-#include "run/prepare/losses.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -166,12 +166,6 @@ RunSpec with_problem_type(RunSpec spec, const Log& log) {
   spec.objective.task.suggest(task);
   log.note(cat("task: ", task, ", problem_type of '", printable(path), "' (`task` chooses another)"));
   return spec;
-}
-
-void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
-                  const Log& log) {
-  const std::string matches = describe_matches(labels, classes);
-  if (!matches.empty()) log.note(cat(printable(file), ": ", matches));
 }
 
 }  // namespace amp

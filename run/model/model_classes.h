@@ -8,11 +8,11 @@
 #include "data/class_order.h"
 #include "importer/read/import.h"
 #include "run/data/data.h"
-#include "run/spec/model.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
+struct ModelSpec;
 struct RunSpec;
 
 // Class names in the file's metadata, its graph, or a config.json in its folder. The most reliable source first.
@@ -32,10 +32,6 @@ ClassOrder model_classes(const RunSpec& spec, const Imported& model, Task task, 
 
 // Class names for training on tensors, whose labels are ids. Empty if there are no names.
 ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, const LossSpec& loss, const Log& log);
-
-// Logs which labels of a file are spelled differently from their classes.
-void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
-                  const Log& log);
 
 // Sets the task by problem_type of the config.json in the model's folder (multilabel or regression), if no task and no
 // loss is given.

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "importer/read/foreign_file.h"
 #include "models/architecture.h"
-#include "run/export/export_record.h"
+#include "run/folder/run_files.h"
 #include "run/spec/spec.h"
 
 namespace amp {
@@ -124,10 +124,6 @@ Advice advice_for(const std::string& folder) {
 }
 }  // namespace
 
-bool is_run_folder(const std::string& path) {
-  return is_dir(path) && (path_exists(in(path, kExportRecord)) || is_dir(in(path, "checkpoints")));
-}
-
 std::string model_file(const std::string& path, const Log& log) {
   if (!is_dir(path)) return path;
   const std::string snapshot = cached_snapshot(path);
@@ -156,16 +152,6 @@ RunSpec with_model_files(RunSpec spec, const Log& log) {
   spec.model.model = model_file(spec.model.model, log);
   if (!spec.objective.teacher.empty()) spec.objective.teacher = model_file(spec.objective.teacher, log);
   return spec;
-}
-
-std::vector<std::string> folders_of_model(const std::string& model) {
-  const fs::path folder = is_dir(model) ? fs::path(model) : fs::path(model).parent_path();
-  std::vector<std::string> out{folder.string()};
-  std::error_code error;
-  const fs::path whole = fs::absolute(folder.empty() ? fs::path(".") : folder, error).lexically_normal();
-  const fs::path last = whole.has_filename() ? whole.filename() : whole.parent_path().filename();
-  if (last == "onnx") out.push_back(folder.empty() ? ".." : folder.parent_path().string());
-  return out;
 }
 
 }  // namespace amp

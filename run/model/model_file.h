@@ -18,11 +18,4 @@ std::string model_file(const std::string& path, const Log& log);
 // Applies model_file() to the model and the teacher.
 RunSpec with_model_files(RunSpec spec, const Log& log);
 
-// Whether the path is the output folder of a run.
-bool is_run_folder(const std::string& path);
-
-// Folders with files that belong to a model: its own folder (or the path, if that is a folder), and for a folder named
-// "onnx" also the parent.
-std::vector<std::string> folders_of_model(const std::string& model);
-
 }  // namespace amp

@@ -12,9 +12,9 @@
 #include "data/class_names.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
+#include "run/data/tokenize.h"
 #include "run/settings/settings.h"
 #include "run/spec/spec.h"
-#include "run/train/finished_run.h"
 #include "trainer/losses/loss_text.h"
 #include "trainer/tasks/task_rule.h"
 

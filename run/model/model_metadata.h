@@ -8,12 +8,12 @@
 #include "data/features/features.h"
 #include "importer/read/import.h"
 #include "run/data/data_kind.h"
-#include "run/spec/data.h"
 #include "trainer/loop/evaluate.h"
 #include "trainer/tasks/model_record.h"
 
 namespace amp {
 
+struct DataSpec;
 struct RunSpec;
 
 ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,

@@ -16,9 +16,9 @@
 #include "importer/surgery/classifier.h"
 #include "importer/surgery/cut.h"
 #include "importer/surgery/head.h"
+#include "run/model/operator_advice.h"
 #include "run/model/sentence_modules.h"
 #include "run/model/unknown_task.h"
-#include "run/prepare/common.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 

@@ -6,14 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "graph/bind.h"
 #include "importer/read/import.h"
 #include "importer/surgery/dropout.h"
 #include "importer/surgery/lora.h"
-#include "run/prepare/common.h"
+#include "run/spec/job.h"
 #include "trainer/tasks/task_name.h"
 
 namespace amp {
+
+struct ModelSpec;
+struct RunSpec;
 
 struct Shaped {
   std::vector<std::string> outputs;  // outputs for the loss; empty: not chosen by flags, the verb chooses by its rule

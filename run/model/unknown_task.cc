@@ -3,8 +3,10 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/bind.h"
 #include "importer/discover/output_activation.h"
-#include "run/prepare/losses.h"
+#include "run/model/surgery.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -30,7 +32,7 @@ const char* const kUnknownTaskHint =
     "what it reads; assigning boxes to anchors, as detection needs it, is not built";
 
 OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
-  const bool asked = !asked_losses(spec.objective).parts.empty() || asked_task(spec) != Task::none ||
+  const bool asked = !asked_losses(spec.objective).parts.empty() || asked_task(spec.objective) != Task::none ||
                      !spec.model.output.empty() || spec.model.head != "auto" || !spec.model.head_from.empty() ||
                      !spec.model.cut_at.empty() || spec.model.num_labels > 0;
   if (asked || own_losses(g).size() == 1) return {};

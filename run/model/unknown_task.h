@@ -3,10 +3,14 @@
 
 #include <string>
 
+#include "graph/source.h"
 #include "importer/discover/output_look.h"
-#include "run/prepare/prepare.h"
+#include "run/data/data_kind.h"
+#include "trainer/tasks/task_name.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // Describes an output that does not look like a classifier's. Empty if a flag (--loss, --task, --output, --num_labels,
 // --head, --head_from, --cut_at) or the model's own loss decides, or if the outputs may be a classifier's.

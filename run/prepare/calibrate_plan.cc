@@ -4,6 +4,7 @@
 #include "data/loader.h"
 #include "run/data/data.h"
 #include "run/prepare/common.h"
+#include "run/spec/spec.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {

@@ -4,12 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "data/dataset.h"
-#include "run/prepare/common.h"
+#include "graph/source.h"
+#include "run/spec/job.h"
 #include "trainer/loop/calibrate.h"
 #include "trainer/loop/evaluate.h"
 
 namespace amp {
+
+struct PrecisionSpec;
+struct RunSpec;
 
 // True if amp_level is auto, a 16-bit type is requested and no plan file is given.
 bool measures_plan(const PrecisionSpec& precision);

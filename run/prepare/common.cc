@@ -16,9 +16,9 @@
 #include "importer/surgery/edit.h"
 #include "models/architecture.h"
 #include "run/model/model_file.h"
-#include "run/model/operator_advice.h"
 #include "run/prepare/device.h"
 #include "run/settings/settings.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -150,45 +150,6 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
     o.seed = static_cast<uint64_t>(spec.device.seed);
   }
   return o;
-}
-
-namespace {
-// Names, as shown to users, of the trainable parameters from which the node can be reached.
-std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
-  std::vector<int> from = g.nodes[static_cast<size_t>(node)].inputs;
-  std::erase(from, -1);
-  const std::vector<char> needed = upstream_of(g, from);
-  std::set<std::string> names;
-  for (size_t v = 0; v < needed.size(); ++v) {
-    if (needed[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable)
-      names.insert(g.shown(static_cast<int>(v)));
-  }
-  return names;
-}
-}  // namespace
-
-void require_known_operators(const SourceGraph& g, const std::vector<int>& outputs) {
-  const std::vector<int> unknown = unknown_operators(g, outputs);
-  if (unknown.empty()) return;
-  std::vector<std::string> lines, hints;
-  for (const int n : unknown) {
-    const std::string hint = operator_advice(g, g.nodes[static_cast<size_t>(n)]);
-    if (!hint.empty() && std::find(hints.begin(), hints.end(), hint) == hints.end()) hints.push_back(hint);
-    const auto blocked = blocked_parameters(g, n);
-    std::string line = g.describe_node(n);
-    if (!blocked.empty())
-      line +=
-          cat(" blocks ", blocked.size(), " parameters (", *blocked.begin(), blocked.size() > 1 ? ", ..." : "", ")");
-    lines.push_back(line);
-    if (lines.size() == 20) {
-      lines.push_back(cat("... and ", unknown.size() - 20, " more"));
-      break;
-    }
-  }
-  fail(Exit::unsupported, "E_OP_UNSUPPORTED",
-       cat(unknown.size(), " nodes have an operator that is not supported:\n  ", join(lines, "\n  ")),
-       hints.empty() ? "`check` lists every node; a part that the loss does not need can be left out by `output`"
-                     : join(hints, "; "));
 }
 
 void set_threads(const DeviceSpec& device) {

@@ -10,10 +10,15 @@
 #include "importer/read/import.h"
 #include "precision/decide.h"
 #include "run/spec/job.h"
-#include "run/spec/spec.h"
 #include "trainer/compile/session.h"
 
 namespace amp {
+
+struct DeviceSpec;
+struct DistributionSpec;
+struct ModelSpec;
+struct PrecisionSpec;
+struct RunSpec;
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log);
 Tensors read_batch(const std::string& path);  // path: .safetensors or .npz
@@ -27,10 +32,6 @@ PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const Sou
 // --sync_bn: true if batch statistics are computed over all ranks.
 bool synchronizes(const DistributionSpec& distribution, const ModelSpec& model);
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
-
-// Fails with exit 4 if the graph needs unknown operators. The message lists each such node and the parameters that it
-// blocks.
-void require_known_operators(const SourceGraph& graph, const std::vector<int>& outputs);
 
 void set_threads(const DeviceSpec& device);
 

@@ -9,11 +9,13 @@
 #include "backend/update_rules.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "run/prepare/averages.h"
 #include "run/prepare/common.h"
+#include "run/prepare/input_files.h"
+#include "run/prepare/lr_range.h"
 #include "run/settings/settings.h"
 #include "run/settings/values.h"
-#include "run/train/averages.h"
-#include "run/train/lr_range.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

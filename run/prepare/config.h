@@ -3,10 +3,12 @@
 
 #include "precision/decide.h"
 #include "run/data/data.h"
-#include "run/spec/spec.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {
+
+struct PrecisionSpec;
+struct RunSpec;
 
 // Returns the plan's loss scale, or the one that --loss_scale replaces it by.
 LossScaleConfig base_loss_scale(const PrecisionSpec& precision, const PrecisionPlan& plan);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -5,10 +5,11 @@
 
 #include "backend/plugin.h"
 #include "base/log.h"
-#include "run/spec/device.h"
-#include "run/spec/distribution.h"
 
 namespace amp {
+
+struct DeviceSpec;
+struct DistributionSpec;
 
 // Returns the CPU (fp64 always runs there), or the GPU that --device cuda requests or --device auto finds. The GPU is
 // opened once per process. E_DEVICE_UNAVAILABLE states the reason.

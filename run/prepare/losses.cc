@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/discover/output_activation.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/model.h"
+#include "run/spec/objective.h"
 #include "trainer/losses/loss.h"
 #include "trainer/losses/loss_text.h"
 
@@ -134,14 +137,6 @@ bool headed(const LossSpec& s) {
 
 }  // namespace
 
-Losses asked_losses(const ObjectiveSpec& objective) {
-  std::vector<std::string> texts = *objective.loss;
-  std::erase(texts, "auto");
-  Losses l;
-  l.parts = parse_losses(texts);
-  return l;
-}
-
 Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, const SourceGraph& g,
                      const std::string& head, const std::string& automatic) {
   Losses losses = asked_losses(objective);
@@ -205,14 +200,6 @@ std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses&
 void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log) {
   for (const LossSpec& s : losses.parts) log.info(cat("loss: ", describe(s)));
   for (const std::string& n : notes) log.info(cat("loss: ", n));
-}
-
-std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
-  std::vector<int> out;
-  for (const std::string& name : losses.outputs()) {
-    if (g.find(name) >= 0) out.push_back(g.find(name));
-  }
-  return out;
 }
 
 }  // namespace amp

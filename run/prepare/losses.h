@@ -6,14 +6,12 @@
 
 #include "base/log.h"
 #include "graph/source.h"
-#include "run/spec/model.h"
-#include "run/spec/objective.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
 
-// Parses --loss; empty if it is not given. Called before the model is read, so that a misspelled loss fails early.
-Losses asked_losses(const ObjectiveSpec& objective);
+struct ModelSpec;
+struct ObjectiveSpec;
 
 // Returns the losses with their outputs. A loss reads its own "output", else `head` (the output of a head, if there is
 // one), else --output, else logits (start_logits and end_logits for spans), else the first floating output.
@@ -27,8 +25,5 @@ Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, con
 std::vector<std::string> bypass_output_activations(const SourceGraph& graph, Losses& losses);
 
 void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log);
-
-// the graph values of the losses' outputs, for pruning
-std::vector<int> values_of(const SourceGraph& graph, const Losses& losses);
 
 }  // namespace amp

@@ -11,6 +11,7 @@
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "run/prepare/device.h"
+#include "run/spec/device.h"
 #include "trainer/compile/memory_estimate.h"
 
 namespace amp {

@@ -7,11 +7,11 @@
 
 #include "backend/plugin.h"
 #include "run/data/data.h"
-#include "run/spec/device.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {
 
+struct DeviceSpec;
 struct RunSpec;
 
 struct MemoryBill {

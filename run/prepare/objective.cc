@@ -13,33 +13,16 @@
 #include "run/data/data.h"
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_file.h"
+#include "run/model/operator_advice.h"
 #include "run/prepare/common.h"
 #include "run/prepare/losses.h"
+#include "run/settings/asked_objective.h"
 #include "run/settings/values.h"
+#include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {
-
-Task asked_task(const RunSpec& spec) { return task_from_name(*spec.objective.task); }
-
-Task sides_task(const ObjectiveSpec& objective) {
-  return asked_losses(objective).labels().empty() ? Task::retrieval : Task::regression;
-}
-
-bool lacks_output(const RunSpec& spec) {
-  const Losses losses = asked_losses(spec.objective);
-  const bool named = !losses.parts.empty() && std::all_of(losses.parts.begin(), losses.parts.end(),
-                                                          [](const LossSpec& s) { return !s.outputs.empty(); });
-  return spec.model.output.empty() && !named;
-}
-
-bool wants_sides(const RunSpec& spec) {
-  const Losses losses = asked_losses(spec.objective);
-  if (losses.parts.empty()) return task_rule(asked_task(spec)).embeddings;
-  return std::any_of(losses.parts.begin(), losses.parts.end(),
-                     [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
-}
 
 namespace {
 // Returns the default loss of a task on this model. A segmentation model with one channel is binary.
@@ -73,7 +56,7 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     if (thirds && s.outputs.size() == 1) s.sides = 3;
   }
   tell_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
-  objective.task = asked_task(spec);
+  objective.task = asked_task(spec.objective);
   const auto all_fit = [&] {
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
@@ -87,9 +70,9 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     objective.task = Task::classification;
   for (const LossSpec& s : objective.losses.parts) {
     if (objective.task == Task::none) objective.task = task_of(s);
-    if (!fits(asked_task(spec), s)) {
+    if (!fits(asked_task(spec.objective), s)) {
       fail(Exit::usage, "E_TASK",
-           cat("`task` ", name_of(asked_task(spec)), " and the loss ", s.kind, " do not go together"),
+           cat("`task` ", name_of(asked_task(spec.objective)), " and the loss ", s.kind, " do not go together"),
            "leave one of them out, or choose another");
     }
   }

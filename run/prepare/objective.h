@@ -9,18 +9,12 @@
 #include "data/dataset.h"
 #include "importer/read/import.h"
 #include "run/settings/values.h"
-#include "run/spec/spec.h"
 #include "trainer/compile/session.h"
 #include "trainer/loop/evaluate.h"
 
 namespace amp {
 
-Task asked_task(const RunSpec& spec);  // --task; none: auto
-// True if the text columns are sides of one encoder: an embedding loss is requested, or a task that has one.
-bool wants_sides(const RunSpec& spec);
-bool lacks_output(const RunSpec& spec);  // neither --output nor a loss names the value to read
-// The task of sides: regression if a loss takes labels, else retrieval.
-Task sides_task(const ObjectiveSpec& objective);
+struct RunSpec;
 
 // Chooses and logs the losses (run/prepare/losses.h), and the task from --task or the losses. head: the output of a
 // head, if there is one. Metrics that settings name (--require, --metric_for_best_model) are checked against the task.

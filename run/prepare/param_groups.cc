@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "importer/discover/select.h"
 #include "run/settings/values.h"
+#include "run/spec/optimization.h"
 
 namespace amp {
 

@@ -9,10 +9,11 @@
 
 #include "base/log.h"
 #include "importer/discover/layer_depths.h"
-#include "run/spec/optimization.h"
 #include "trainer/compile/flat_layout.h"
 
 namespace amp {
+
+struct OptimizationSpec;
 
 // A row of --param_group: "GLOB: lr=1e-5, weight_decay=0", or {"params": "GLOB", "lr": 1e-5}.
 struct ParamGroup {

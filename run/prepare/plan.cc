@@ -7,6 +7,8 @@
 #include "precision/plan_io.h"
 #include "precision/plan_view.h"
 #include "run/model/fixed_shapes.h"
+#include "run/prepare/prepare.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -9,9 +9,10 @@
 #include "graph/source.h"
 #include "precision/cost.h"
 #include "precision/decide.h"
-#include "run/prepare/prepare.h"
 
 namespace amp {
+
+struct RunSpec;
 
 struct PlannedModel {
   SourceGraph graph;

@@ -12,25 +12,31 @@
 #include "base/text.h"
 #include "data/label_spelling.h"
 #include "data/loader.h"
+#include "run/data/data.h"
 #include "run/data/features.h"
 #include "run/data/groups.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
 #include "run/data/limits.h"
-#include "run/export/export_record.h"
+#include "run/folder/run_files.h"
 #include "run/model/fixed_inputs.h"
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_classes.h"
 #include "run/model/model_file.h"
 #include "run/model/model_metadata.h"
+#include "run/model/operator_advice.h"
 #include "run/model/unknown_task.h"
 #include "run/prepare/calibrate_plan.h"
 #include "run/prepare/class_weights.h"
 #include "run/prepare/config.h"
+#include "run/prepare/export_record.h"
+#include "run/prepare/finished_run.h"
+#include "run/prepare/input_files.h"
 #include "run/prepare/losses.h"
+#include "run/prepare/processes.h"
+#include "run/settings/asked_objective.h"
 #include "run/settings/settings.h"
-#include "run/train/finished_run.h"
-#include "run/train/processes.h"
+#include "run/spec/spec.h"
 #include "trainer/loop/resumed_schedule.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -54,7 +60,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   f.text = kind == DataKind::text;
   f.images = kind == DataKind::images;
   f.features = kind == DataKind::features;
-  f.task = asked_task(spec);
+  f.task = asked_task(spec.objective);
   if (kind == DataKind::tensors) return f;  // the model's outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
@@ -65,7 +71,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
     read = std::move(table);
     return f;
   }
-  f.sides = f.text && wants_sides(spec);
+  f.sides = f.text && wants_sides(spec.objective);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec.objective) : text_task(spec);
   labels = read_labels(spec, spec.data.train, f.task, true);
   return f;

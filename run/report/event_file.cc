@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/wire_format.h"
+#include "run/folder/run_files.h"
 
 namespace amp {
 

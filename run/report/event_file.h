@@ -13,8 +13,6 @@
 
 namespace amp {
 
-inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
-
 struct Scalar {
   std::string tag;  // "train/loss"
   double value = 0;

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "precision/plan_io.h"
 #include "run/settings/settings.h"
+#include "run/spec/spec.h"
 #include "run/version.h"
 #include "trainer/losses/loss.h"
 

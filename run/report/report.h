@@ -8,11 +8,15 @@
 #include "backend/plugin.h"
 #include "importer/write/export.h"
 #include "precision/cost.h"
-#include "run/prepare/prepare.h"
+#include "precision/decide.h"
+#include "run/prepare/prepared_model.h"
+#include "trainer/compile/session.h"
 #include "trainer/compile/update_profile.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // Writes precision_plan.json; the cost is that of a training micro-batch.
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost);

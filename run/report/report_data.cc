@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
-#include "run/evaluate/samples.h"
-#include "run/train/lr_range.h"
+#include "run/folder/run_files.h"
 
 namespace amp {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/setting_name.h"
 #include "base/text.h"
 #include "run/settings/settings.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -4,23 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 
 #include "backend/update.h"
 #include "backend/update_rules.h"
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
-#include "data/text_file.h"
-#include "data/tokenizer.h"
-#include "importer/read/import.h"
-#include "run/data/data.h"
-#include "run/data/features.h"
 #include "run/settings/rows/rows.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -163,43 +157,13 @@ static void record_settings(const RunSpec& spec, std::map<std::string, std::stri
   }
 }
 
-void add_new_settings(std::map<std::string, std::string>& record) { record_settings(RunSpec(), record); }
-
-std::map<std::string, std::string> resume_record(const RunSpec& spec) {
+std::map<std::string, std::string> same_settings(const RunSpec& spec) {
   std::map<std::string, std::string> out;
   record_settings(spec, out);
-  // The number of ranks may change if the rows of a micro-batch over all ranks stay the same.
-  out["batch_size"] = cat(spec.schedule.batch_size * spec.distribution.ranks);
-  for (const auto& [name, path] : input_files(spec)) {
-    if (name == "model") {
-      out[name] = model_sha256(path);
-      continue;
-    }
-    const FileSum sum = is_dir(path) ? sum_of_folder(path) : sum_of_file(path);
-    std::string& text = out[name];  // concatenated for several files
-    text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
-  }
   return out;
 }
 
-std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const Setting& s : settings()) {
-    if (s.resume != Resume::same_content) continue;
-    const std::string path = value_text(value_of(spec, s));
-    if (path.empty()) continue;
-    const bool data = s.name == "train" || s.name == "val" || s.name.ends_with("_labels") || s.name.ends_with("_masks");
-    const bool folder = s.name == "tokenizer" && std::filesystem::is_directory(path);
-    for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
-      out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
-  }
-  for (const std::string& file : join_files(spec.data.tables)) out.emplace_back("join", file);
-  if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
-      data_kind(spec.data, spec.data.train) == DataKind::text) {  // a tokenizer stored beside the model
-    if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
-  }
-  return out;
-}
+void add_new_settings(std::map<std::string, std::string>& record) { record_settings(RunSpec(), record); }
 
 bool optimizer_reads(const std::string& optimizer, std::string_view setting) {
   const std::vector<RuleKey> keys = rule_keys(optimizer);

@@ -9,9 +9,11 @@
 
 #include "run/settings/setting.h"
 #include "run/settings/values.h"
-#include "run/spec/spec.h"
+#include "run/spec/job.h"
 
 namespace amp {
+
+struct RunSpec;
 
 std::span<const Setting> settings();
 const Setting* find_setting(std::string_view name);   // nullptr if there is none
@@ -29,13 +31,10 @@ bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std:
 // Checks the values of all settings that the job reads; fails for one that is not allowed.
 void check_settings(const RunSpec& spec, Job job);
 
-// Returns what Resume requires, by setting: values as text, files by size and checksum, the model by its SHA-256.
-std::map<std::string, std::string> resume_record(const RunSpec& spec);
+// Returns the values that a resumed run must share (Resume::same), by setting.
+std::map<std::string, std::string> same_settings(const RunSpec& spec);
 // Adds settings that the record of an earlier version lacks, with their defaults: that run used them.
 void add_new_settings(std::map<std::string, std::string>& record);
-
-// Returns the files that a run reads, by setting: {"train", "train.csv"}.
-std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);
 
 // True if the optimizer reads this optimizer setting (adam_beta1, momentum, ...).
 bool optimizer_reads(const std::string& optimizer, std::string_view setting);

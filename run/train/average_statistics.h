@@ -1,7 +1,9 @@
 // Recomputes running statistics for averaged weights, as torch.optim.swa_utils.update_bn does.
 #pragma once
 
-#include "run/prepare/prepare.h"
+#include "data/dataset.h"
+#include "trainer/compile/session.h"
+#include "trainer/loop/trainer.h"
 
 namespace amp {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

@@ -9,8 +9,10 @@
 #include "base/number_text.h"
 #include "base/steady_seconds.h"
 #include "run/evaluate/samples.h"
+#include "run/folder/run_files.h"
 #include "run/report/report_page.h"
 #include "run/report/report_server.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 

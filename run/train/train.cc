@@ -12,15 +12,17 @@
 #include "importer/read/import.h"
 #include "run/evaluate/exported_metrics.h"
 #include "run/export/export_check.h"
-#include "run/export/export_record.h"
 #include "run/export/weights.h"
+#include "run/folder/run_files.h"
 #include "run/model/model_metadata.h"
 #include "run/model/require_trained.h"
+#include "run/prepare/averages.h"
 #include "run/prepare/device.h"
+#include "run/prepare/export_record.h"
 #include "run/prepare/memory.h"
 #include "run/report/report_page.h"
+#include "run/spec/spec.h"
 #include "run/train/average_statistics.h"
-#include "run/train/averages.h"
 #include "run/train/replicas.h"
 #include "run/train/run_watch.h"
 #include "run/train/sum_trace.h"
@@ -84,7 +86,7 @@ void begin(Training& t) {
   run.folder->begin();
   write_plan(t.work(), run.graph(), run.plan,
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
-  write_export_record(t.work(), run, *t.session);
+  write_export_record(t.work(), run, trained_names(*t.session), export_batch(run));
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
   // replicas are threads (run/train/replicas.cc)
   const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "run/prepare/lr_range.h"
 #include "run/prepare/prepare.h"
 #include "run/report/report.h"
-#include "run/train/lr_range.h"
 
 namespace amp {
 

@@ -7,6 +7,7 @@
 
 #include "base/safetensors.h"
 #include "data/tensor_dataset.h"
+#include "importer/read/import.h"
 #include "tests/support.h"
 
 using namespace amp;

@@ -14,6 +14,7 @@
 #include "importer/read/import.h"
 #include "models/architecture.h"
 #include "run/model/model_metadata.h"
+#include "run/spec/spec.h"
 #include "run/train/train.h"
 #include "tests/errors.h"
 #include "tests/run/outputs_of.h"

@@ -7,6 +7,7 @@
 #include "base/safetensors.h"
 #include "run/export/export.h"
 #include "run/model/build.h"
+#include "run/spec/spec.h"
 #include "run/train/train.h"
 #include "tests/errors.h"
 #include "tests/run/outputs_of.h"

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/fs.h"
+#include "run/folder/run_files.h"
 #include "tests/support.h"
 
 using namespace amp;

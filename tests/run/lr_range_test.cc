@@ -1,5 +1,5 @@
 // --lr_range_test against fastai (tests/data/trainer/lr_range.json, made by make_lr_range.py), and as a run.
-#include "run/train/lr_range.h"
+#include "run/prepare/lr_range.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Image preprocessing from configuration files next to a model, against transformers and timm
 // (tests/data/data/images/make_preprocessor_golden.py).
-#include "run/model/preprocessor_config.h"
+#include "run/data/preprocessor_config.h"
 
 #include <catch2/catch_all.hpp>
 #include <cmath>

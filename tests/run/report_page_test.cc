@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/hash.h"
 #include "run/evaluate/samples.h"
+#include "run/folder/run_files.h"
 #include "run/report/jsonl_reader.h"
 #include "run/report/metrics_csv.h"
 #include "tests/errors.h"

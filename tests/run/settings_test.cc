@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "run/prepare/input_files.h"
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/support.h"

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "data/images/decoder.h"
+#include "run/folder/run_files.h"
 #include "run/report/event_file.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"

@@ -1,8 +1,11 @@
 // Conversion of flags to a RunSpec, and which settings must be equal when a run is resumed.
+#include "run/spec/spec.h"
+
 #include <catch2/catch_all.hpp>
 #include <string>
 #include <vector>
 
+#include "run/prepare/input_files.h"
 #include "run/settings/settings.h"
 #include "tests/cli/cli_helper.h"
 #include "tools/spec_of.h"

@@ -1,6 +1,11 @@
 // Settings of the data: files, columns, labels, tokenizer, texts and batches. Each row names a member of a RunSpec
 // part, its help and the jobs that read it. Help strings are user documentation.
+#include "run/spec/data.h"
+
 #include "run/settings/rows/rows.h"
+#include "run/spec/device.h"
+#include "run/spec/language.h"
+#include "run/spec/text.h"
 
 namespace amp {
 

@@ -1,6 +1,7 @@
 // Settings of tables of features (docs/tables.md).
 #include "data/features/forms.h"
 #include "run/settings/rows/rows.h"
+#include "run/spec/tables.h"
 
 namespace amp {
 

@@ -1,5 +1,7 @@
 // Settings of images, their masks and their transforms (docs/images.md). Checks of sizes and transforms call the
 // parsers of data/, so that errors appear before any file is read.
+#include "run/spec/images.h"
+
 #include "base/error.h"
 #include "data/image_sizes.h"
 #include "data/transforms/pipeline.h"

@@ -1,6 +1,10 @@
 // Settings of the model, its head and its loss. Each row names a member of a RunSpec part, its help and the jobs that
 // read it.
+#include "run/spec/model.h"
+
 #include "run/settings/rows/rows.h"
+#include "run/spec/distribution.h"
+#include "run/spec/objective.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {

@@ -1,5 +1,7 @@
 // Settings of the precision plan and of loss scaling. Defaults of the loss scale are those of torch.amp.GradScaler
 // where it has the setting.
+#include "run/spec/precision.h"
+
 #include "run/settings/rows/rows.h"
 
 namespace amp {

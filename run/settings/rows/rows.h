@@ -8,13 +8,26 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "run/settings/setting.h"
-#include "run/spec/spec.h"
 
 namespace amp {
+
+struct DataSpec;
+struct DeviceSpec;
+struct DistributionSpec;
+struct EvaluationSpec;
+struct ImageSpec;
+struct LanguageSpec;
+struct ModelSpec;
+struct ObjectiveSpec;
+struct OptimizationSpec;
+struct OutputSpec;
+struct PrecisionSpec;
+struct ScheduleSpec;
+struct TableSpec;
+struct TextSpec;
 
 inline constexpr JobSet kTrain = jobs(Job::train);
 inline constexpr JobSet kExport = jobs(Job::train, Job::write);
@@ -27,24 +40,38 @@ inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gr
 inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);  // jobs that build any graph
 inline constexpr JobSet kPlanned = kRun | jobs(Job::write);           // jobs that use a precision plan
 
-// The part of a RunSpec that has this type. Each type occurs once.
+// The part of a RunSpec that has this type. Each type occurs once. In part_of.cc, so that a file of rows includes only
+// the parts that it names.
 template <class Part>
-Part& part_of(RunSpec& spec) {
-  if constexpr (std::is_same_v<Part, ModelSpec>) return spec.model;
-  if constexpr (std::is_same_v<Part, ObjectiveSpec>) return spec.objective;
-  if constexpr (std::is_same_v<Part, DataSpec>) return spec.data;
-  if constexpr (std::is_same_v<Part, TextSpec>) return spec.data.text;
-  if constexpr (std::is_same_v<Part, LanguageSpec>) return spec.data.language;
-  if constexpr (std::is_same_v<Part, ImageSpec>) return spec.data.images;
-  if constexpr (std::is_same_v<Part, TableSpec>) return spec.data.tables;
-  if constexpr (std::is_same_v<Part, PrecisionSpec>) return spec.precision;
-  if constexpr (std::is_same_v<Part, OptimizationSpec>) return spec.optimization;
-  if constexpr (std::is_same_v<Part, ScheduleSpec>) return spec.schedule;
-  if constexpr (std::is_same_v<Part, EvaluationSpec>) return spec.evaluation;
-  if constexpr (std::is_same_v<Part, OutputSpec>) return spec.output;
-  if constexpr (std::is_same_v<Part, DistributionSpec>) return spec.distribution;
-  if constexpr (std::is_same_v<Part, DeviceSpec>) return spec.device;
-}
+Part& part_of(RunSpec& spec);
+template <>
+ModelSpec& part_of(RunSpec& spec);
+template <>
+ObjectiveSpec& part_of(RunSpec& spec);
+template <>
+DataSpec& part_of(RunSpec& spec);
+template <>
+TextSpec& part_of(RunSpec& spec);
+template <>
+LanguageSpec& part_of(RunSpec& spec);
+template <>
+ImageSpec& part_of(RunSpec& spec);
+template <>
+TableSpec& part_of(RunSpec& spec);
+template <>
+PrecisionSpec& part_of(RunSpec& spec);
+template <>
+OptimizationSpec& part_of(RunSpec& spec);
+template <>
+ScheduleSpec& part_of(RunSpec& spec);
+template <>
+EvaluationSpec& part_of(RunSpec& spec);
+template <>
+OutputSpec& part_of(RunSpec& spec);
+template <>
+DistributionSpec& part_of(RunSpec& spec);
+template <>
+DeviceSpec& part_of(RunSpec& spec);
 
 // A row: setting("lr", &OptimizationSpec::lr, "Peak learning rate.").
 template <class Part, class T>

@@ -1,6 +1,9 @@
 // Settings of output and checkpoints, of export, and of running (device, ranks, seed). may_change() marks what a
 // resumed run may set differently.
 #include "run/settings/rows/rows.h"
+#include "run/spec/device.h"
+#include "run/spec/distribution.h"
+#include "run/spec/output.h"
 
 namespace amp {
 

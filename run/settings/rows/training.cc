@@ -1,6 +1,11 @@
 // Settings of the optimizer, of schedule and batches, and of evaluation and gates. may_change() marks what a resumed
 // run may set differently.
 #include "run/settings/rows/rows.h"
+#include "run/spec/distribution.h"
+#include "run/spec/evaluation.h"
+#include "run/spec/optimization.h"
+#include "run/spec/schedule.h"
+#include "run/spec/text.h"
 
 namespace amp {
 

@@ -2,18 +2,17 @@
 #pragma once
 
 #include "base/log.h"
-#include "run/spec/spec.h"
 #include "trainer/tasks/model_record.h"
 
 namespace amp {
+
+struct RunSpec;
 
 // Resolves spec.model.model if it is a folder (run/model/model_file.h). If no tokenizer is requested and none is stored
 // beside the file, uses the one in the run's record, if it still exists.
 RunSpec with_run(RunSpec spec, const Log& log);
 RunSpec with_run_tokenizer(RunSpec spec, const Log& log);  // only the tokenizer
 
-// Returns "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
-std::string tokenizer_sum(const RunSpec& spec);
 // Warns (W_TOKENIZER) if the model was trained with another tokenizer.
 void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log);
 

@@ -1,10 +1,11 @@
-#include "run/train/averages.h"
+#include "run/prepare/averages.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "run/spec/optimization.h"
 
 namespace amp {
 

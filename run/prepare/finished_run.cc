@@ -1,16 +1,18 @@
 // Reuses files of a finished run: its tokenizer, chat template and joined tables are read from the run's export record.
 // A record that cannot be read is not an error here, because the files may not be needed.
-#include "run/train/finished_run.h"
+#include "run/prepare/finished_run.h"
 
 #include <filesystem>
 
-#include "base/checksum.h"
 #include "base/fs.h"
 #include "base/text.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
-#include "run/export/export_record.h"
+#include "run/data/tokenize.h"
+#include "run/folder/run_files.h"
 #include "run/model/model_file.h"
+#include "run/prepare/export_record.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -61,14 +63,6 @@ RunSpec with_run(RunSpec spec, const Log& log) {
   spec = with_run_tokenizer(with_model_files(std::move(spec), log), log);
   take_joins(spec.data.tables, folder_of(spec.model));
   return spec;
-}
-
-std::string tokenizer_sum(const RunSpec& spec) {
-  std::string path = tokenizer_path(spec);
-  if (is_dir(path)) path = find_tokenizer(path);
-  if (path.empty()) return {};
-  const FileSum sum = sum_of_file(path);
-  return sum.error ? std::string() : cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
 }
 
 void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log) {

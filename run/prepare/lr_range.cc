@@ -1,7 +1,7 @@
 // Learning rate range test (Smith 2017, arXiv:1506.01186) with the constants of fastai's LRFinder: losses are smoothed
 // by an exponential average (0.98), and the test ends at four times the lowest loss. Suggestions ignore the first
 // tenth of the steps and the last five losses.
-#include "run/train/lr_range.h"
+#include "run/prepare/lr_range.h"
 
 #include <algorithm>
 #include <cmath>

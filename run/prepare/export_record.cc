@@ -1,7 +1,7 @@
 // export.safetensors: a batch of inputs as tensors, and as metadata the settings, the facts about the data and the
 // model's metadata in JSON. Settings are stored by name with a list of those that the user gave; the reader must
 // accept records of earlier versions (kRecordFormat).
-#include "run/export/export_record.h"
+#include "run/prepare/export_record.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,9 +12,10 @@
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "run/data/features.h"
-#include "run/export/weights.h"
+#include "run/folder/run_files.h"
 #include "run/model/model_metadata.h"
 #include "run/settings/settings.h"
+#include "run/spec/spec.h"
 
 namespace amp {
 
@@ -61,8 +62,8 @@ std::map<std::string, std::string> model_record(const PreparedRun& run) {
                                run.data.train->input_ranges(), run.features.get()));
 }
 
-void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session) {
-  const Tensors tensors = export_batch(run);
+void write_export_record(const std::string& folder, const PreparedRun& run, const std::vector<std::string>& trained,
+                         const Tensors& tensors) {
   std::vector<NamedTensor> batch;
   for (const int v : needed_inputs(run.ready.model.graph, run.ready.outputs)) {
     const std::string& name = run.ready.model.graph.values[static_cast<size_t>(v)].name;
@@ -86,7 +87,7 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
                        {"asked", asked_settings(spec)},
                        {"data", facts},
                        {"metadata", model_record(run)},
-                       {"trained", trained_names(session)}};
+                       {"trained", trained}};
   write_safetensors(
       folder + "/" + kExportRecord, batch,
       {{"format", kRecordFormat}, {"record", record.dump(-1, ' ', false, json::error_handler_t::replace)}});

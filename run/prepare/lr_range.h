@@ -36,6 +36,4 @@ class LrRange {
   bool over_ = false;
 };
 
-inline constexpr const char* kLrRangeFile = "lr_range.json";
-
 }  // namespace amp

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "run/spec/optimization.h"
-
 namespace amp {
+
+struct OptimizationSpec;
 
 // Returns --ema_decay in the given order, without zeros; may be empty.
 std::vector<double> ema_decays(const OptimizationSpec& optimization);

@@ -2,7 +2,7 @@
 // pipelines. Keys that a pipeline cannot express throw Unread, and the file is then ignored with a note: a wrong guess
 // would cost accuracy without an error. The files have no training transforms: those use the same size and values.
 
-#include "run/model/preprocessor_config.h"
+#include "run/data/preprocessor_config.h"
 
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/text.h"
-#include "run/model/model_file.h"
+#include "run/data/model_folders.h"
 
 namespace amp {
 

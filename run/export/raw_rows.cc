@@ -1,4 +1,4 @@
-#include "run/data/raw_rows.h"
+#include "run/export/raw_rows.h"
 
 #include "base/error.h"
 #include "importer/surgery/edit.h"

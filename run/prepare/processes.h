@@ -1,9 +1,11 @@
 // Data parallel training by processes that a launcher started (Host::ranks).
 #pragma once
 
-#include "run/prepare/prepare.h"
-
 namespace amp {
+
+struct RunSpec;
+struct Host;
+struct PreparedRun;
 
 // Sets distribution.ranks to the number of processes. E_RANKS for settings that need a single process.
 RunSpec with_processes(const RunSpec& spec, const Host& host);

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "run/prepare/prepare.h"
+#include "run/spec/spec.h"
 
 namespace amp {
-
-inline constexpr const char* kExportRecord = "export.safetensors";
 
 struct ExportRecord {
   RunSpec spec;
@@ -23,7 +22,9 @@ struct ExportRecord {
 
 std::map<std::string, std::string> model_record(const PreparedRun& run);  // the model metadata of ModelRecord
 
-void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session);
+// trained: names of the trained parameters. tensors: the first rows of the data.
+void write_export_record(const std::string& folder, const PreparedRun& run, const std::vector<std::string>& trained,
+                         const Tensors& tensors);
 // Exit::usage E_RUN if there is no record; Exit::checkpoint E_RUN_RECORD if it is damaged.
 ExportRecord read_export_record(const std::string& folder);
 

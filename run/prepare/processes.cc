@@ -1,10 +1,14 @@
-#include "run/train/processes.h"
+// Ranks as processes. Rank 0 broadcasts its settings and file checksums; each rank compares them with its own and names
+// the first differences. Then rank 0 broadcasts the checkpoint that it resumes from.
+#include "run/prepare/processes.h"
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "run/prepare/calibrate_plan.h"
+#include "run/prepare/prepare.h"
+#include "run/spec/spec.h"
 #include "run/version.h"
 #include "trainer/comm/tensor_bytes.h"
 
