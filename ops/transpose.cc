@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backend/cpu/conv/block_transpose.h"
+#include "backend/cpu/gemm/block_transpose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {

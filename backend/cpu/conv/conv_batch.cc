@@ -6,9 +6,9 @@
 
 #include <memory>
 
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/conv/conv_batch_lanes.h"
 #include "backend/cpu/conv/conv_tiles.h"
+#include "backend/cpu/gemm/block_transpose.h"
 
 namespace amp {
 

@@ -1,10 +1,10 @@
 // Decides when convolutions are vectorized over images, and packs their operands.
 // The decision compares estimated costs: multiply-adds inside the image plus the transposes, against those of
 // conv_direct.
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/conv/conv_batch.h"
 #include "backend/cpu/conv/conv_batch_lanes.h"
 #include "backend/cpu/conv/conv_direct.h"
+#include "backend/cpu/gemm/block_transpose.h"
 
 namespace amp {
 

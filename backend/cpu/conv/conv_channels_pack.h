@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/conv/conv_channels.h"
 #include "backend/cpu/conv/conv_tiles.h"
 #include "backend/cpu/gemm/bf16_pairs.h"
+#include "backend/cpu/gemm/block_transpose.h"
 
 namespace amp::conv_tiles {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/gemm/bf16_pairs.h"
+#include "backend/cpu/gemm/block_transpose.h"
 
 namespace amp::conv_tiles {
 

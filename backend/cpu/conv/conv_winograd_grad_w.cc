@@ -4,10 +4,10 @@
 // added.
 #include <memory>
 
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/conv/conv_channels_pack.h"
 #include "backend/cpu/conv/conv_winograd.h"
 #include "backend/cpu/conv/conv_winograd_tiles.h"
+#include "backend/cpu/gemm/block_transpose.h"
 
 namespace amp {
 

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/gemm/amx_tiles.h"
 #include "backend/cpu/gemm/bf16_pairs.h"
+#include "backend/cpu/gemm/block_transpose.h"
 #include "base/simd.h"
 
 namespace amp::cpu {

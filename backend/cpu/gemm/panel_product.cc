@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "backend/cpu/conv/block_transpose.h"
 #include "backend/cpu/gemm/amx_tiles.h"
+#include "backend/cpu/gemm/block_transpose.h"
 #include "backend/rows.h"
 
 namespace amp::cpu {
