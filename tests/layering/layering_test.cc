@@ -46,6 +46,55 @@ const std::map<std::string, std::set<std::string>>& allowed() {
   return table;
 }
 
+// A row of the table of folders: "| `run/data/` | spec, settings |".
+struct Folder {
+  std::string parent, name;  // "run", "data"
+  std::vector<std::string> allowed;
+};
+std::vector<Folder> read_folders(const std::string& text) {
+  static const std::regex row(R"re(^\| `([\w/]+)/(\w+)/` \|([^|]*)\|$)re"), word(R"re(\w+)re");
+  std::vector<Folder> out;
+  std::istringstream in(text);
+  std::smatch m;
+  for (std::string line; std::getline(in, line);) {
+    if (!std::regex_match(line, m, row)) continue;
+    Folder& f = out.emplace_back(Folder{m[1], m[2], {}});
+    const std::string names = m[3];
+    for (std::sregex_iterator i(names.begin(), names.end(), word), end; i != end; ++i) f.allowed.push_back(i->str());
+  }
+  return out;
+}
+
+const std::vector<Folder>& folders() {
+  static const auto table = read_folders(read(fs::path(amp::test::source_root()) / "ARCHITECTURE.md"));
+  return table;
+}
+
+// The part of `path` below parent/ that names a folder: "data" for run/data/x.h; empty for run/host.h.
+std::string folder_in(const std::string& parent, const std::string& path) {
+  if (path.rfind(parent + "/", 0) != 0) return {};
+  const std::string rest = path.substr(parent.size() + 1);
+  return rest.find('/') == std::string::npos ? std::string() : rest.substr(0, rest.find('/'));
+}
+
+// Why a file may not include another one of the same parent folder; empty: it may.
+std::string folder_fault(const std::string& from, const std::string& to) {
+  std::set<std::string> parents;
+  for (const Folder& f : folders()) parents.insert(f.parent);
+  for (const std::string& parent : parents) {
+    if (from.rfind(parent + "/", 0) != 0 || to.rfind(parent + "/", 0) != 0) continue;
+    const std::string a = folder_in(parent, from), b = folder_in(parent, to);
+    if (to == "run/run.h") return "run/run.h is for other programs";
+    if (b.empty() || a == b || from == "run/run.h") continue;
+    const auto row = std::find_if(folders().begin(), folders().end(),
+                                  [&](const Folder& f) { return f.parent == parent && f.name == a; });
+    const bool listed =
+        row != folders().end() && std::find(row->allowed.begin(), row->allowed.end(), b) != row->allowed.end();
+    if (!listed) return parent + "/" + a + " may not include " + parent + "/" + b;
+  }
+  return {};
+}
+
 struct Source {
   std::string path;  // "ops/conv.cc"
   std::string text;
@@ -90,6 +139,7 @@ std::vector<std::string> faults(const Source& s) {
         add(i.line, "\"" + i.path + "\" is not a path from the root into a module");
       else if (target != module && !allowed().at(module).count(target))
         add(i.line, module + " may not include " + target + " (\"" + i.path + "\")");
+      if (const std::string why = folder_fault(s.path, i.path); !why.empty()) add(i.line, why);
     }
     if (is_protobuf(i.path) && module != "importer") add(i.line, "only importer sees ONNX and Protocol Buffers");
     if (i.path == "mpi.h" && s.path.rfind("trainer/mpi/", 0) != 0) add(i.line, "only trainer/mpi sees MPI");
@@ -141,6 +191,32 @@ TEST_CASE("includes follow the order of the modules") {
   CHECK(read > 1000);
 }
 
+// A row names only folders of earlier rows, so the folders of a module have an order. Their README.md repeats the row.
+TEST_CASE("the table of folders is complete and has an order") {
+  std::map<std::string, std::set<std::string>> before;
+  for (const Folder& f : folders()) {
+    const fs::path folder = fs::path(amp::test::source_root()) / f.parent / f.name;
+    REQUIRE(fs::is_directory(folder));
+    std::string names;
+    for (const std::string& a : f.allowed) {
+      INFO(f.parent << "/" << f.name << " includes " << a);
+      CHECK(before[f.parent].count(a) == 1);
+      names += (names.empty() ? "`" : ", `") + a + "/`";
+    }
+    std::string text = std::regex_replace(read(folder / "README.md"), std::regex(R"re(\s+)re"), " ");
+    INFO(folder << "/README.md");
+    CHECK(text.find("May include its siblings: " + (names.empty() ? "none" : names) + ".") != std::string::npos);
+    before[f.parent].insert(f.name);
+  }
+  CHECK(before.size() == 2);
+  for (const auto& [parent, names] : before) {
+    for (const auto& e : fs::directory_iterator(fs::path(amp::test::source_root()) / parent)) {
+      INFO(e.path());
+      CHECK((!e.is_directory() || names.count(e.path().filename().string()) == 1));
+    }
+  }
+}
+
 TEST_CASE("no header includes itself around a circle") {
   std::map<std::string, std::vector<std::string>> edges;
   for (const Source& s : sources()) {
@@ -190,6 +266,11 @@ TEST_CASE("the rules catch what they forbid") {
   CHECK(caught("data/x.cc", "#include \"trainer/compile/session.h\"\n") == 1);
   CHECK(caught("importer/x.cc", "#include \"backend/kernel.h\"\n") == 1);
   CHECK(caught("trainer/x.cc", "#include \"run/prepare/common.h\"\n") == 1);
+  CHECK(caught("run/data/x.cc", "#include \"run/model/surgery.h\"\n") == 1);
+  CHECK(caught("run/model/x.cc", "#include \"run/data/data.h\"\n#include \"run/host.h\"\n") == 0);
+  CHECK(caught("run/train/x.cc", "#include \"run/run.h\"\n") == 1);
+  CHECK(caught("run/host.h", "#include \"run/spec/spec.h\"\n") == 1);
+  CHECK(caught("backend/cpu/gemm/x.cc", "#include \"backend/cpu/conv/conv.h\"\n") == 1);
   CHECK(caught("run/x.cc", "#include \"tools/cli/options.h\"\n") == 1);
   CHECK(caught("run/x.cc", "int main(int argc, char** argv) {\n") == 1);
   CHECK(caught("run/x.cc", "std::cout << 1; // Verb\n") == 1);
