@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 
 #include "backend/program_plan.h"
@@ -39,36 +38,7 @@ RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOpti
   return choice_of("norms and elementwise operators recomputed", train, backward, drop_cheap(train, backward), options);
 }
 
-// Calls see(choice) for each choice until it returns true.
-void each_choice(const Graph& train, const ProgramOptions& options, const std::function<bool(RecomputeChoice&&)>& see) {
-  int64_t least = plan_program(train, options).arena_bytes;
-  if (see({"nothing recomputed", least, train})) return;
-  const int32_t backward = backward_of(train);
-  const auto enough = [&](RecomputeChoice&& choice) {
-    if (choice.bytes >= least) return false;
-    least = choice.bytes;
-    if (const double share = products_again(choice.graph); share > 0)
-      choice.name += cat(" (", std::lround(100 * share), " % of the forward products again)");
-    return see(std::move(choice));
-  };
-  if (enough(cheapest(train, backward, options))) return;
-  for (const int segments : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
-    if (enough(choice_of(cat("recomputed in ", segments, " segments"), train, backward,
-                         drop_segments(train, backward, segments), options)))
-      return;
-  }
-}
-
 }  // namespace
-
-std::vector<RecomputeChoice> recompute_choices(const Graph& train, const ProgramOptions& options) {
-  std::vector<RecomputeChoice> out;
-  each_choice(train, options, [&](RecomputeChoice&& c) {
-    out.push_back(std::move(c));
-    return false;
-  });
-  return out;
-}
 
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options) {
   constexpr int64_t kShare = 20, kLeast = int64_t{8} << 20;
@@ -83,12 +53,24 @@ std::optional<RecomputeChoice> recompute_freely(const Graph& train, const Progra
 }
 
 RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& options, int64_t bytes) {
-  std::optional<RecomputeChoice> last;
-  each_choice(train, options, [&](RecomputeChoice&& c) {
-    last = std::move(c);
-    return last->bytes <= bytes;
-  });
-  return std::move(*last);
+  RecomputeChoice best{"nothing recomputed", plan_program(train, options).arena_bytes, train};
+  if (best.bytes <= bytes) return best;
+  const int32_t backward = backward_of(train);
+  // Keeps a choice that needs fewer bytes than the one before. Returns whether it fits.
+  const auto fits = [&](RecomputeChoice&& choice) {
+    if (choice.bytes >= best.bytes) return false;
+    if (const double share = products_again(choice.graph); share > 0)
+      choice.name += cat(" (", std::lround(100 * share), " % of the forward products again)");
+    best = std::move(choice);
+    return best.bytes <= bytes;
+  };
+  if (fits(cheapest(train, backward, options))) return best;
+  for (const int segments : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+    if (fits(choice_of(cat("recomputed in ", segments, " segments"), train, backward,
+                       drop_segments(train, backward, segments), options)))
+      return best;
+  }
+  return best;
 }
 
 }  // namespace amp

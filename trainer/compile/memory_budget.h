@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "backend/program.h"
 
@@ -17,15 +16,12 @@ struct RecomputeChoice {
   Graph graph;
 };
 
-// Returns all choices, in the order of increasing recomputation; the first recomputes nothing. Choices that do not need
-// fewer bytes than an earlier one are omitted. options: those of the Program that will run the graph.
-std::vector<RecomputeChoice> recompute_choices(const Graph& train, const ProgramOptions& options);
-
 // Recomputation that costs almost no time and is used without a budget: norms and elementwise operators of an fp32
 // graph. Empty unless it saves at least 5 % of the activations and 8 MiB.
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options);
 
-// Returns the first choice that needs at most `bytes`; the smallest if none fits.
+// Returns the first choice, in the order of increasing recomputation, that needs at most `bytes`; the smallest if none
+// fits. options: those of the Program that will run the graph.
 RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& options, int64_t bytes);
 
 }  // namespace amp

@@ -52,7 +52,6 @@ const LossRule& loss_rule(const std::string& kind) {
   fail(Exit::usage, "E_LOSS", cat("unknown loss '", printable(kind), "'"),
        near.empty() ? "known: " + join(loss_kinds(), ", ") : "did you mean '" + near + "'?");
 }
-void check_loss_kind(const std::string& kind) { loss_rule(kind); }
 
 std::string kind_called(const std::string& name) {
   for (const LossRule& r : loss_rules()) {

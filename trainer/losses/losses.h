@@ -58,7 +58,6 @@ struct Losses {
 std::string teacher_name(const std::string& output);
 
 const std::vector<std::string>& loss_kinds();
-void check_loss_kind(const std::string& kind);  // usage error with the nearest name
 
 // Returns only the losses whose items depend on other rows of the batch.
 Losses losses_across_rows(const Losses& losses);
