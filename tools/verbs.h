@@ -1,6 +1,7 @@
 // The verbs of the command line, one file each. A verb turns flags into a RunSpec, calls run/, and prints the result.
 //
-// Adding a verb: an enumerator and a row in tools/cli/flags.{h,cc}, and a file verb_NAME.cc that registers its body.
+// Adding a verb: an enumerator and a row in tools/cli/flags.{h,cc}, a file verb_NAME.cc that registers its body, and
+// rows in tools/cli/own_flags.cc for flags of its own.
 #pragma once
 
 #include "tools/cli/options.h"
