@@ -42,7 +42,7 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
     backward += node.op->name == "AddNormGrad" && node.attrs.f("ratio", 0) == 0.2;
   }
   CHECK(forward == 4);
-  CHECK(backward >= 3);  // the last layer's input may be only its first token (ops/passes/bubble_slices.h)
+  CHECK(backward >= 3);  // the last layer's input may be only its first token (ops/passes/slice_hoisting.h)
   // The emulated device trained this graph above: sums of two gradients are computed by their readers.
   const Graph merged = merge_norm_sums(together);
   int met = 0;

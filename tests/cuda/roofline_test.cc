@@ -33,7 +33,7 @@ double flops(const StepWork& w) {
 }
 
 // Operations per micro-batch as PyTorch's FlopCounterMode counts them: products and attention. After the last layer's
-// attention only the first token of each row is computed (ops/passes/bubble_slices.h).
+// attention only the first token of each row is computed (ops/passes/slice_hoisting.h).
 double expected_flops(const BertConfig& c, int64_t batch, int64_t length) {
   const double tokens = static_cast<double>(batch * length), h = static_cast<double>(c.hidden),
                wide = static_cast<double>(c.intermediate), rows = static_cast<double>(batch);

@@ -18,12 +18,12 @@
 #include "ops/norm_sums.h"
 #include "ops/passes/add_norm_fusion.h"
 #include "ops/passes/batch_norm_fusion.h"
-#include "ops/passes/bubble_slices.h"
 #include "ops/passes/channels_last.h"
 #include "ops/passes/composites.h"
 #include "ops/passes/fuse.h"
 #include "ops/passes/norm_renewal.h"
 #include "ops/passes/qkv.h"
+#include "ops/passes/slice_hoisting.h"
 #include "precision/apply.h"
 #include "trainer/compile/gradient_penalty.h"
 #include "trainer/losses/loss.h"
@@ -152,7 +152,7 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
       graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
     if (r.losses) build_losses(r, bound, b);
   }
-  *graph = bubble_up_slices(form_composites(prune(*graph), plan_of(r.form), evaluator), evaluator);
+  *graph = hoist_slices(form_composites(prune(*graph), plan_of(r.form), evaluator), evaluator);
   return graph;
 }
 

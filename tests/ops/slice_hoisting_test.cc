@@ -1,6 +1,6 @@
 // Slice hoisting moves slices before the operators that compute the sliced values: which nodes become smaller, and that
 // numbers do not change.
-#include "ops/passes/bubble_slices.h"
+#include "ops/passes/slice_hoisting.h"
 
 #include <catch2/catch_all.hpp>
 
@@ -27,7 +27,7 @@ std::string first(int64_t start, int64_t step = 1, int64_t count = 1) {
   return cat("o = Slice(z) {starts=[0 ", start, " 0]; steps=[1 ", step, " 1]; dims=[2 ", count, " 8]}");
 }
 
-Graph bubbled(const Graph& g) { return bubble_up_slices(g, cpu_evaluator()); }
+Graph hoisted(const Graph& g) { return hoist_slices(g, cpu_evaluator()); }
 ValueId loss_in(const Graph& g) {
   for (const auto& o : g.outputs) {
     if (o.name == "loss") return o.value;
@@ -52,9 +52,9 @@ void check_same_numbers(const Graph& a, const Graph& b) {
 
 }  // namespace
 
-TEST_CASE("what is read at one token is computed at one token, dropout's bits included", "[bubble_slices]") {
+TEST_CASE("what is read at one token is computed at one token, dropout's bits included", "[slice_hoisting]") {
   const CoreText t(layer(first(0)) + loss_of("o"));
-  const Graph g = bubbled(t.graph);
+  const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(t.graph) == std::vector<int64_t>{12, 12, 12});
   CHECK(rows_of_products(g) == std::vector<int64_t>{2, 2, 2});
   CHECK(count(g, "Slice") == 2);  // of what x is the sum of
@@ -62,12 +62,12 @@ TEST_CASE("what is read at one token is computed at one token, dropout's bits in
   check_same_numbers(t.graph, g);
 }
 
-TEST_CASE("slices of any place and step go up to what draws bits", "[bubble_slices]") {
+TEST_CASE("slices of any place and step go up to what draws bits", "[slice_hoisting]") {
   for (const auto& [start, step, many] : {std::array<int64_t, 3>{3, 1, 1}, {1, 2, 3}, {0, 1, 4}}) {
     INFO(start << ' ' << step << ' ' << many);
     const CoreText with(layer(first(start, step, many)) + loss_of("o")),
         without(layer(first(start, step, many), "Neg(f)") + loss_of("o"));
-    const Graph a = bubbled(with.graph), b = bubbled(without.graph);
+    const Graph a = hoisted(with.graph), b = hoisted(without.graph);
     // Dropout's bits are numbered from a sample's first element, so other tokens would get other bits.
     CHECK(rows_of_products(a) == (start == 0 ? std::vector<int64_t>(3, 2 * many) : std::vector<int64_t>(3, 12)));
     CHECK(rows_of_products(b) == std::vector<int64_t>(3, 2 * many));
@@ -76,52 +76,52 @@ TEST_CASE("slices of any place and step go up to what draws bits", "[bubble_slic
   }
 }
 
-TEST_CASE("values that are read in two ways stay whole", "[bubble_slices]") {
+TEST_CASE("values that are read in two ways stay whole", "[slice_hoisting]") {
   const std::string two =
       layer(first(0) + "\nb = Slice(z) {starts=[0 1 0]; steps=[1 1 1]; dims=[2 1 8]}\no = Add(o, b)");
   const CoreText both(two + loss_of("o")), kept(layer(first(0)) + loss_of("o") + "\noutput z"),
       inner(layer(first(0)) + loss_of("o") + "\noutput y");
-  CHECK(rows_of_products(bubbled(both.graph)) == std::vector<int64_t>(3, 12));
-  CHECK(rows_of_products(bubbled(kept.graph)) == std::vector<int64_t>(3, 12));
-  const Graph part = bubbled(inner.graph);  // y is an output, so only nodes after it become smaller
+  CHECK(rows_of_products(hoisted(both.graph)) == std::vector<int64_t>(3, 12));
+  CHECK(rows_of_products(hoisted(kept.graph)) == std::vector<int64_t>(3, 12));
+  const Graph part = hoisted(inner.graph);  // y is an output, so only nodes after it become smaller
   CHECK(rows_of_products(part) == std::vector<int64_t>{12, 2, 2});
   check_same_numbers(inner.graph, part);
 }
 
-TEST_CASE("slices of samples, of channels, of a norm's own axes, of what mixes tokens stay", "[bubble_slices]") {
+TEST_CASE("slices of samples, of channels, of a norm's own axes, of what mixes tokens stay", "[slice_hoisting]") {
   const std::string sample = "o = Slice(z) {starts=[1 0 0]; steps=[1 1 1]; dims=[1 6 8]}",
                     channel = "o = Slice(z) {starts=[0 0 2]; steps=[1 1 1]; dims=[2 6 3]}";
   for (const std::string& head : {sample, channel}) {
     const CoreText t(layer(head) + loss_of("o"));
-    CHECK(text_of(bubbled(t.graph)) == text_of(t.graph));
+    CHECK(text_of(hoisted(t.graph)) == text_of(t.graph));
   }
   const CoreText over(
       "input x 2 6 8\nparam w 8 8\nparam g 48\na = MatMul(x, w)\ny, m, s = LayerNorm(a, g, ) {n=48; epsilon=1e-5}\n"
       "o = Slice(y) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 8]}" +
       loss_of("o"));
-  CHECK(rows_of_products(bubbled(over.graph)) == std::vector<int64_t>{12});
+  CHECK(rows_of_products(hoisted(over.graph)) == std::vector<int64_t>{12});
   // A product sums over tokens: w is the left operand.
   const CoreText left(
       "input x 2 6 8\nparam w 6 6\na = MatMul(w, x)\no = Slice(a) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 8]}" +
       loss_of("o"));
-  CHECK(rows_of_products(bubbled(left.graph)) == std::vector<int64_t>{12});
+  CHECK(rows_of_products(hoisted(left.graph)) == std::vector<int64_t>{12});
 }
 
-TEST_CASE("operands that broadcast along the cut axis are not cut", "[bubble_slices]") {
+TEST_CASE("operands that broadcast along the cut axis are not cut", "[slice_hoisting]") {
   const CoreText t(
       "input x 2 6 8\nparam w 8 8\nparam one 8\nparam row 6 1\nparam place 1 8\na = MatMul(x, w)\nb = Mul(a, one)\n"
       "c = Add(b, row)\nd = Add(c, place)\no = Slice(d) {starts=[0 2 0]; steps=[1 1 1]; dims=[2 1 8]}" +
       loss_of("o"));
-  const Graph g = bubbled(t.graph);
+  const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(g) == std::vector<int64_t>{2});
   CHECK(count(g, "Slice") == 2);  // of x and of the column that has a number for each token
   check_same_numbers(t.graph, g);
 }
 
-TEST_CASE("without a product nothing is rearranged", "[bubble_slices]") {
+TEST_CASE("without a product nothing is rearranged", "[slice_hoisting]") {
   const CoreText t(
       "input x 2 6 8\nparam e 2 6 8\na = Add(x, e)\nb = Exp(a)\no = Slice(b) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 "
       "8]}" +
       loss_of("o"));
-  CHECK(text_of(bubbled(t.graph)) == text_of(t.graph));
+  CHECK(text_of(hoisted(t.graph)) == text_of(t.graph));
 }

@@ -9,6 +9,6 @@
 namespace amp {
 
 // Requires a graph before autodiff with fused operators. Unchanged if no matrix product becomes smaller.
-Graph bubble_up_slices(const Graph& g, const Evaluator& evaluator);
+Graph hoist_slices(const Graph& g, const Evaluator& evaluator);
 
 }  // namespace amp

@@ -1,8 +1,8 @@
-// Slice hoisting (bubble_slices.h). Goes through the graph backwards to find the part of each value that is needed,
+// Slice hoisting (slice_hoisting.h). Goes through the graph backwards to find the part of each value that is needed,
 // then writes a graph that computes only these parts. A value with several different demands is computed
 // completely.
 
-#include "ops/passes/bubble_slices.h"
+#include "ops/passes/slice_hoisting.h"
 
 #include <algorithm>
 #include <optional>
@@ -38,9 +38,9 @@ struct Demand {
   }
 };
 
-class Bubbler {
+class SliceHoister {
  public:
-  Bubbler(const Graph& g, const Evaluator& evaluator)
+  SliceHoister(const Graph& g, const Evaluator& evaluator)
       : g_(g),
         demands_(static_cast<size_t>(g.n_values())),
         narrow_(demands_.size(), false),
@@ -154,6 +154,6 @@ class Bubbler {
 
 }  // namespace
 
-Graph bubble_up_slices(const Graph& g, const Evaluator& evaluator) { return Bubbler(g, evaluator).run(); }
+Graph hoist_slices(const Graph& g, const Evaluator& evaluator) { return SliceHoister(g, evaluator).run(); }
 
 }  // namespace amp
