@@ -93,10 +93,10 @@ void copy_row(const Tensor& from, const Tensor& to, int64_t r, int64_t n) {
 
 // x, recomputed as the norm of the given inputs.
 template <class T>
-struct Renewed {
+struct RecomputedNorm {
   const T *mean = nullptr, *rstd = nullptr;
   Tensor scale, bias;
-  explicit Renewed(const KernelArgs& a) {
+  explicit RecomputedNorm(const KernelArgs& a) {
     if (!a.has(6)) return;
     mean = a.in[6].as<T>();
     rstd = a.in[7].as<T>();
@@ -127,7 +127,7 @@ Kernel forward(const KernelArgs& args) {
   const Tensor y = out.y, sum = out.s, copy = out.copy;
   T* const mean = out.mean.as<T>();
   T* const rstd = out.rstd.as<T>();
-  const Renewed<T> renewed(args);
+  const RecomputedNorm<T> recomputed(args);
   const Attrs& attrs = args.attrs();
   const int64_t n = attrs.i("n", 1), rows = x.numel() / n;
   const bool rms = attrs.i("rms", 0) != 0;
@@ -142,7 +142,7 @@ Kernel forward(const KernelArgs& args) {
       for (int64_t r = begin; r < end; ++r) {
         const T* t = load_row(a, r, n, at[3]);
         const T* u = load_row(x, r, n, at[4]);
-        if (renewed.mean) u = renewed(r, n, u, at[8]);
+        if (recomputed.mean) u = recomputed(r, n, u, at[8]);
         T* const v = at[5];
         if (added) {
           simd([&]() AMP_INLINE {

@@ -4,7 +4,7 @@
 // AddNorm(a, x, scale (n), bias (n)?, b (n)?, tokens?) -> y, s, mean, rstd, copy
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
 //   With inputs 6 mean, 7 rstd, 8 scale, 9 bias (optional), x is recomputed: the fp32 norm of input 1 with these. With
-//   the attribute y = 0 there is no output y, and s is output 0 (ops/passes/norm_renewal.h).
+//   the attribute y = 0 there is no output y, and s is output 0 (ops/passes/norm_recomputation.h).
 // AddNormGrad(s, scale, mean, rstd, dy, more?, tokens?, rest?) -> ds, and as needed da, copy. With rest, both dy and
 // rest are fp32.
 //   ds = LayerNormGrad(s, scale, mean, rstd, dy + rest) + more;  da = dropout(ds);  copy = the last in another type

@@ -5,7 +5,7 @@
 #include "importer/surgery/dropout.h"
 #include "ops/norm_sums.h"
 #include "ops/passes/add_norm_fusion.h"
-#include "ops/passes/norm_renewal.h"
+#include "ops/passes/norm_recomputation.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/cuda/gpu.h"
@@ -96,17 +96,18 @@ TEST_CASE("norms that only residual sums read are recomputed", "[cuda]") {
   SessionOptions o;
   o.low = DType::bf16;
   for (const Decision& d : decide(g.model.graph, preset("O1"), o.low).nodes) o.compute.push_back(dtype_of(d.compute));
-  const Graph with = renew_norms(merge_norm_sums(fuse_norms(*Session(g.model.graph, o).train_graph(g.loss, g.batch))));
-  int unstored = 0, renewed = 0;
+  const Graph with =
+      recompute_norms(merge_norm_sums(fuse_norms(*Session(g.model.graph, o).train_graph(g.loss, g.batch))));
+  int unstored = 0, recomputed = 0;
   for (int32_t n = 0; n < with.n_nodes(); ++n) {
     const Node& node = with.node(NodeId{n});
     if (node.op->name != "AddNorm") continue;
     unstored += node.attrs.i("y", 1) == 0;
-    renewed += node.in.size() > 6;
+    recomputed += node.in.size() > 6;
     CHECK((node.attrs.i("y", 1) == 0 ? node.out.size() == 4 : node.out.size() >= 4));
   }
   CHECK(unstored >= 2);  // not the last layer's input, which a Slice reads
-  CHECK(renewed == unstored);
+  CHECK(recomputed == unstored);
 }
 
 // Two norms in sequence; the first result is stored or recomputed.

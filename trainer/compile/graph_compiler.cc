@@ -21,7 +21,7 @@
 #include "ops/passes/channels_last.h"
 #include "ops/passes/composites.h"
 #include "ops/passes/fuse.h"
-#include "ops/passes/norm_renewal.h"
+#include "ops/passes/norm_recomputation.h"
 #include "ops/passes/qkv.h"
 #include "ops/passes/slice_hoisting.h"
 #include "precision/apply.h"
@@ -250,7 +250,7 @@ void GraphCompiler::fuse(Graph& graph) const {
   graph = fuse_norms(graph);
   if (traits_.activates_norms) graph = activate_batch_norms(graph);
   if (traits_.chains_low) graph = chain_channels_last(graph, traits_.chains_fp32, cpu_evaluator());
-  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(renew_norms(merge_norm_sums(graph))));
+  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(recompute_norms(merge_norm_sums(graph))));
 }
 
 std::string loss_output(size_t term) { return cat("loss.", term); }

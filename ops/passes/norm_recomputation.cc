@@ -1,4 +1,4 @@
-#include "ops/passes/norm_renewal.h"
+#include "ops/passes/norm_recomputation.h"
 
 #include <algorithm>
 
@@ -28,7 +28,7 @@ std::vector<bool> residual_only(const Graph& g) {
 
 }  // namespace
 
-Graph renew_norms(const Graph& g) {
+Graph recompute_norms(const Graph& g) {
   const std::vector<bool> residual = residual_only(g);
   const auto unstored = [&](const Node& n) {
     return is_add_norm(n) && n.attrs.i("y", 1) != 0 && residual[static_cast<size_t>(n.out[0].index)] &&

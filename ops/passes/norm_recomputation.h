@@ -8,6 +8,6 @@
 namespace amp {
 
 // Requires a graph with fused norms (ops/passes/add_norm_fusion.h).
-Graph renew_norms(const Graph& g);
+Graph recompute_norms(const Graph& g);
 
 }  // namespace amp
