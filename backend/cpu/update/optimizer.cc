@@ -39,7 +39,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (config_.whole()) tensors_.emplace(config_, spans_);
   if (!config_.whole() && !config_.quantized() && !config_.curved() && !config_.transforms_gradients(spans_) &&
       !rule_measures(config_.rule, config_.settings))
-    resting_.emplace(spans_);
+    zero_rows_.emplace(spans_);
   for (const UpdateSpan& s : spans_) clip_groups_ = std::max(clip_groups_, s.clip_group + 1);
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
@@ -48,7 +48,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   for (size_t i = 0; i < spans_.size(); ++i) {
     const Shard own = own_part({i, spans_[i].begin, spans_[i].count});
     for (HostTensor* const t : {&m_, &v_, &u_}) {
-      if (*t && own.count > 0 && !(resting_ && resting_->watches(i)))
+      if (*t && own.count > 0 && !(zero_rows_ && zero_rows_->watches(i)))
         prefer_huge_pages(t->as_mutable<T>() + own.begin - own_.begin, own.count * static_cast<int64_t>(sizeof(T)));
     }
   }
@@ -110,8 +110,8 @@ GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm, bool o
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     if (spans_[s.span].from_step > steps_) continue;
-    parts[static_cast<size_t>(i)] = of_step && resting_ && resting_->watches(s.span)
-                                        ? resting_->inspect(s.span, s.begin, s.count, grads)
+    parts[static_cast<size_t>(i)] = of_step && zero_rows_ && zero_rows_->watches(s.span)
+                                        ? zero_rows_->inspect(s.span, s.begin, s.count, grads)
                                         : kernel::inspect(grads + s.begin, s.count);
   }
   GradStats out;
@@ -334,7 +334,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   with_element(c.rule, c.settings, [&]<class Element>(Element) { rule_once<Element>(c.settings, steps_, lr, facts_); });
   std::copy(std::begin(facts_), std::end(facts_), std::begin(step.facts));
   const std::vector<RuleTerms<double>> norms = measure(params, grads, scale, stats, step, lr);
-  if (resting_ && !moments_known_) find_resting_rows();
+  if (zero_rows_ && !moments_known_) find_zero_rows();
   const auto count = static_cast<int64_t>(shards_.size());
 // Shards with zero-gradient rows take less time, so shards are assigned dynamically.
 #pragma omp parallel for schedule(dynamic, 4) if (in_parallel_)
@@ -347,7 +347,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
       here.norms[1] = norms[s.span].second;
     }
     const kernel::GradTransform<T> transform = transform_of(spans_[s.span], stats, scale);
-    if (resting_ && resting_->watches(s.span)) {
+    if (zero_rows_ && zero_rows_->watches(s.span)) {
       move_part(s, here, params, grads, curvature, transform);
       continue;
     }

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "backend/cpu/update/quantized.h"
-#include "backend/cpu/update/resting_rows.h"
 #include "backend/cpu/update/tensor_update.h"
 #include "backend/cpu/update/update_loops.h"
+#include "backend/cpu/update/zero_gradient_rows.h"
 #include "backend/update.h"
 #include "base/host_tensor.h"
 
@@ -77,7 +77,7 @@ class Optimizer {
   Shard own_part(const Shard& s) const;  // empty if it belongs to another rank
   T inverse(double scale) const;
   T* span_of(DeviceUpdate::Moment which);
-  void find_resting_rows();
+  void find_zero_rows();
   // Writes zeros to fresh moments that are zero, because the system maps pages once if they are written first,
   // twice if read first.
   void touch_moments(int64_t begin, int64_t end);
@@ -104,12 +104,12 @@ class Optimizer {
   int64_t elements_;
   ElementRange own_;
   std::vector<Shard> shards_;
-  bool in_parallel_ = false;                    // the work is large compared with waking threads
-  std::vector<QuantizedMoment> quantized_;      // replaces m_ and v_
-  std::optional<TensorUpdate<T>> tensors_;      // for tensor-wise optimizers
-  mutable std::optional<RestingRows> resting_;  // if zero gradients may be skipped
-  bool moments_known_ = true;                   // resting_ has the current state of zero rows
-  bool moments_fresh_ = true;                   // all zero, in untouched memory
+  bool in_parallel_ = false;                           // the work is large compared with waking threads
+  std::vector<QuantizedMoment> quantized_;             // replaces m_ and v_
+  std::optional<TensorUpdate<T>> tensors_;             // for tensor-wise optimizers
+  mutable std::optional<ZeroGradientRows> zero_rows_;  // if zero gradients may be skipped
+  bool moments_known_ = true;                          // zero_rows_ has the current state of zero rows
+  bool moments_fresh_ = true;                          // all zero, in untouched memory
   int clip_groups_ = 1;
   HostTensor m_, v_, u_, slow_, kept_;  // empty if not kept; kept_: SAM's saved weights
   std::vector<HostTensor> averages_;

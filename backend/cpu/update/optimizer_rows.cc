@@ -1,11 +1,11 @@
-// The update of tables with zero-gradient rows (backend/cpu/update/resting_rows.h).
+// The update of tables with zero-gradient rows (backend/cpu/update/zero_gradient_rows.h).
 #include "backend/cpu/update/optimizer.h"
 
 namespace amp {
 
 // Determines zero rows from the moments, after these were written from outside.
 template <class T>
-void Optimizer<T>::find_resting_rows() {
+void Optimizer<T>::find_zero_rows() {
   const T* const moments[] = {span_of(DeviceUpdate::Moment::m), span_of(DeviceUpdate::Moment::v),
                               span_of(DeviceUpdate::Moment::u)};
   const auto count = static_cast<int64_t>(shards_.size());
@@ -13,8 +13,8 @@ void Optimizer<T>::find_resting_rows() {
   for (int64_t i = 0; i < count; ++i) {
     const Shard s = own_part(shards_[static_cast<size_t>(i)]);
     for (const T* const m : moments) {
-      if (m && s.count > 0 && resting_->watches(s.span))
-        resting_->inspect_moments(s.span, s.begin, s.count, m - own_.begin);
+      if (m && s.count > 0 && zero_rows_->watches(s.span))
+        zero_rows_->inspect_moments(s.span, s.begin, s.count, m - own_.begin);
     }
   }
   moments_known_ = true;
@@ -32,25 +32,25 @@ template <class T>
 void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                              const kernel::GradTransform<T>& transform) {
   const OptimizerConfig& c = config_;
-  const auto rule = kernel::at_rest(c.rule, c.settings, step, transform);
-  if (rule == kernel::AtRest::moments) resting_->wake(s.span, s.begin, s.count);
-  resting_->each_run(s.span, s.begin, s.count, [&](int64_t begin, int64_t n, bool resting) {
+  const auto rule = kernel::zero_gradient_effect(c.rule, c.settings, step, transform);
+  if (rule == kernel::ZeroGradientEffect::moments) zero_rows_->mark_nonzero(s.span, s.begin, s.count);
+  zero_rows_->each_run(s.span, s.begin, s.count, [&](int64_t begin, int64_t n, bool zero) {
     const Shard part{s.span, begin, n};
-    if (!resting) {
-      resting_->each_new_row(s.span, begin, n, [&](int64_t from, int64_t to) { touch_moments(from, to); });
+    if (!zero) {
+      zero_rows_->each_new_row(s.span, begin, n, [&](int64_t from, int64_t to) { touch_moments(from, to); });
       return move_shard(part, step, params, grads, curvature, transform);
     }
     const kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
-    if (rule == kernel::AtRest::weights)
-      kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
+    if (rule == kernel::ZeroGradientEffect::weights)
+      kernel::move_zero_gradient(c.rule, c.settings, step, spans, transform);
     else if (spans.ema)
       kernel::average(spans.ema, spans.p, spans.n, transform.keep);
     follow(begin, n, params, spans.ema ? 1 : 0);
   });
 }
 
-template void Optimizer<float>::find_resting_rows();
-template void Optimizer<double>::find_resting_rows();
+template void Optimizer<float>::find_zero_rows();
+template void Optimizer<double>::find_zero_rows();
 template void Optimizer<float>::touch_moments(int64_t, int64_t);
 template void Optimizer<double>::touch_moments(int64_t, int64_t);
 template void Optimizer<float>::move_part(const Shard&, const RuleStep&, float*, const float*, const float*,

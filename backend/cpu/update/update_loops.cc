@@ -114,7 +114,7 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const void* scalars)
 }
 
 template <class Element>
-constexpr bool kMayRest = !kCurved<Element> && !kMeasures<Element>;  // others depend on more than the element
+constexpr bool kMaySkip = !kCurved<Element> && !kMeasures<Element>;  // others depend on more than the element
 
 // The new weight for a zero gradient; also updates the moments, which were zero.
 template <class Element, class T>
@@ -131,7 +131,7 @@ constexpr bool kRests = requires(typename Element::template Scalars<float> c) {
 };
 
 template <class Element, class T>
-void run_at_rest(const ShardSpans<T>& s, const GradTransform<T>&, const void* scalars) {
+void run_zero_gradient(const ShardSpans<T>& s, const GradTransform<T>&, const void* scalars) {
   simd_for<T>([&]() AMP_INLINE {
     T* __restrict p = s.p;
     const auto c = *static_cast<const typename Element::template Scalars<T>*>(scalars);
@@ -202,10 +202,11 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
 }
 
 template <class T>
-AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a) {
-  AtRest out = AtRest::moments;
+ZeroGradientEffect zero_gradient_effect(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                                        const GradTransform<T>& a) {
+  ZeroGradientEffect out = ZeroGradientEffect::moments;
   with_element(rule, settings, [&]<class Element>(Element) {
-    if constexpr (kMayRest<Element>) {
+    if constexpr (kMaySkip<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
       bool zero = true, same = step.decay == 0;
       for (const T p : {T(1), T(-0.7)}) {
@@ -213,22 +214,22 @@ AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleSt
         same &= rested<Element>(scalars, p, transformed(a, T(0)), state) == p;
         for (const T x : state) zero &= std::bit_cast<Bits<T>>(x) == 0;
       }
-      if (zero) out = same ? AtRest::stays : AtRest::weights;
+      if (zero) out = same ? ZeroGradientEffect::stays : ZeroGradientEffect::weights;
     }
   });
   return out;
 }
 
 template <class T>
-void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
-                  const GradTransform<T>& a) {
+void move_zero_gradient(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                        const ShardSpans<T>& s, const GradTransform<T>& a) {
   with_element(rule, settings, [&]<class Element>(Element) {
-    if constexpr (kMayRest<Element>) {
+    if constexpr (kMaySkip<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
       if constexpr (kRests<Element>) {  // the compiler cannot derive that the quotient of two zero moments adds nothing
         T state[3] = {};
         if (rested<Element>(scalars, T(1), transformed(a, T(0)), state) == Element::template rest<T>(scalars, T(1)))
-          return run_parts<T>(s, a, run_at_rest<Element, T>, &scalars, false);
+          return run_parts<T>(s, a, run_zero_gradient<Element, T>, &scalars, false);
       }
       run_parts<T>(s, a, run<Element, T>, &scalars, true);
     } else {
@@ -236,12 +237,14 @@ void move_at_rest(std::string_view rule, const RuleSettings& settings, const Rul
     }
   });
 }
-template AtRest at_rest(std::string_view, const RuleSettings&, const RuleStep&, const GradTransform<float>&);
-template AtRest at_rest(std::string_view, const RuleSettings&, const RuleStep&, const GradTransform<double>&);
-template void move_at_rest(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
-                           const GradTransform<float>&);
-template void move_at_rest(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
-                           const GradTransform<double>&);
+template ZeroGradientEffect zero_gradient_effect(std::string_view, const RuleSettings&, const RuleStep&,
+                                                 const GradTransform<float>&);
+template ZeroGradientEffect zero_gradient_effect(std::string_view, const RuleSettings&, const RuleStep&,
+                                                 const GradTransform<double>&);
+template void move_zero_gradient(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
+                                 const GradTransform<float>&);
+template void move_zero_gradient(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
+                                 const GradTransform<double>&);
 
 template <class T>
 void look_ahead(T* weights, T* slow, int64_t n, T alpha) {

@@ -57,13 +57,14 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
 
 // Effect of a rule on elements with zero gradients and moments: none, only weights and their average change, or
 // moments change too.
-enum class AtRest : uint8_t { stays, weights, moments };
+enum class ZeroGradientEffect : uint8_t { stays, weights, moments };
 template <class T>
-AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a);
+ZeroGradientEffect zero_gradient_effect(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                                        const GradTransform<T>& a);
 // Updates a shard of such elements with a rule that changes only weights. Accesses only p and ema.
 template <class T>
-void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
-                  const GradTransform<T>& a);
+void move_zero_gradient(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                        const ShardSpans<T>& s, const GradTransform<T>& a);
 
 // Lookahead: slow weights move by alpha towards the weights, which continue from there.
 template <class T>

@@ -1,5 +1,5 @@
-// Zero-gradient embedding rows are updated without their moments (backend/cpu/update/resting_rows.h), with the same
-// bits as the full update.
+// Zero-gradient embedding rows are updated without their moments (backend/cpu/update/zero_gradient_rows.h), with the
+// same bits as the full update.
 #include <catch2/catch_all.hpp>
 #include <random>
 
@@ -60,7 +60,7 @@ std::vector<float> sparse(std::mt19937& random, int touched) {
 
 }  // namespace
 
-TEST_CASE("rows that rest end with the bits of a full update, by every rule", "[resting_rows]") {
+TEST_CASE("rows that rest end with the bits of a full update, by every rule", "[zero_gradient_rows]") {
   for (const std::string& rule : update_rule_names()) {
     for (const double decay : {0.0, 0.1}) {
       for (const int variant : {0, 1, 2, 3}) {
@@ -95,7 +95,7 @@ TEST_CASE("rows that rest end with the bits of a full update, by every rule", "[
   }
 }
 
-TEST_CASE("moments that are written from outside wake their rows", "[resting_rows]") {
+TEST_CASE("moments that are written from outside wake their rows", "[zero_gradient_rows]") {
   OptimizerConfig c;
   c.settings = rule_settings(c.rule, {});
   std::mt19937 random(3);

@@ -13,9 +13,9 @@
 
 namespace amp {
 
-class RestingRows {
+class ZeroGradientRows {
  public:
-  explicit RestingRows(const std::vector<UpdateSpan>& spans);
+  explicit ZeroGradientRows(const std::vector<UpdateSpan>& spans);
 
   bool watches(size_t span) const { return tables_[span].row > 0; }
   // Inspects elements [begin, begin + count) of all gradients, which belong to one span. Rows with a nonzero
@@ -25,7 +25,7 @@ class RestingRows {
   kernel::ShardStats inspect(size_t span, int64_t begin, int64_t count, const T* grads);
   template <class T>
   void inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments);  // the same for moments
-  void wake(size_t span, int64_t begin, int64_t count);                               // marks the rows as nonzero
+  void mark_nonzero(size_t span, int64_t begin, int64_t count);                       // marks the rows as nonzero
   // Calls f(from, to) for rows that are updated as normal rows but whose moments are still zero.
   template <class F>
   void each_new_row(size_t span, int64_t begin, int64_t count, const F& f) {
@@ -37,7 +37,7 @@ class RestingRows {
     });
   }
 
-  // Calls f(begin, count, resting) for runs of equal rows among those elements, in order. Short runs of zero rows
+  // Calls f(begin, count, zero) for runs of equal rows among those elements, in order. Short runs of zero rows
   // between others are treated as normal rows.
   template <class F>
   void each_run(size_t span, int64_t begin, int64_t count, const F& f) const {
@@ -47,17 +47,17 @@ class RestingRows {
     const auto end_of = [&](int64_t row) { return std::min(end, t.begin + (row + 1) * t.row); };
     for (int64_t at = begin; at < end;) {
       const int64_t first = (at - t.begin) / t.row, last = (end - 1 - t.begin) / t.row;
-      int64_t asleep = 0;
-      while (first + asleep <= last && !t.awake(first + asleep)) ++asleep;
-      if (asleep >= kFew || first + asleep > last) {
-        const int64_t stop = end_of(first + asleep - 1);
+      int64_t zeros = 0;
+      while (first + zeros <= last && !t.nonzero(first + zeros)) ++zeros;
+      if (zeros >= kFew || first + zeros > last) {
+        const int64_t stop = end_of(first + zeros - 1);
         f(at, stop - at, true);
         at = stop;
         continue;
       }
-      int64_t row = first + asleep;
-      for (int64_t pause = 0; row <= last && pause < kFew; ++row) pause = t.awake(row) ? 0 : pause + 1;
-      while (!t.awake(row - 1)) --row;
+      int64_t row = first + zeros;
+      for (int64_t pause = 0; row <= last && pause < kFew; ++row) pause = t.nonzero(row) ? 0 : pause + 1;
+      while (!t.nonzero(row - 1)) --row;
       const int64_t stop = end_of(row - 1);
       f(at, stop - at, false);
       at = stop;
@@ -65,12 +65,12 @@ class RestingRows {
   }
 
  private:
-  static constexpr uint8_t kResting = 0, kNew = 1, kOld = 2;  // kNew: nonzero gradient, but moments are still zero
+  static constexpr uint8_t kZero = 0, kNew = 1, kOld = 2;  // kNew: nonzero gradient, but moments are still zero
   struct Table {
     int64_t begin = 0, row = 0;           // elements; row 0: not tracked
     mutable std::vector<uint8_t> states;  // by row; rows at the ends of a part may be written by several threads
     std::atomic_ref<uint8_t> state(int64_t at) const { return std::atomic_ref(states[static_cast<size_t>(at)]); }
-    bool awake(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kResting; }
+    bool nonzero(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kZero; }
   };
   // Calls f(row's state, elements from, to) for the rows that those elements overlap.
   template <class F>
