@@ -129,7 +129,7 @@ void lower_embed_norm(Lowering& l) {
   l.out(2, sum);
 }
 
-const RegisterOnnx norms_more_onnx[] = {
+const RegisterOnnx norms_onnx[] = {
     RegisterOnnx{{"GroupNormalization", lower_group_norm, 18, {}}},
     RegisterOnnx{{"LpNormalization", lower_lp_norm, 1, {}}},
     RegisterOnnx{{"LRN", lower_lrn, 1, {}}},
