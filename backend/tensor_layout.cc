@@ -8,7 +8,7 @@ namespace amp {
 
 TensorLayout::TensorLayout(const std::string& rule, const RuleSettings& settings,
                            const std::vector<UpdateSpan>& spans) {
-  with_whole_rule(rule, [&]<class Rule>(Rule) {
+  with_tensor_rule(rule, [&]<class Rule>(Rule) {
     for (const UpdateSpan& s : spans) {
       const TensorShape shape{s.dims, s.elementwise};
       check(shape.count() == s.count, "a rule of whole tensors is told their dimensions");

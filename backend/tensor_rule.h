@@ -11,11 +11,11 @@
 //     static int64_t scratch(const RuleSettings&, const TensorShape&);   // elements that a step needs for a while
 //     static int64_t sums(const RuleSettings&, const TensorShape&);      // doubles of the same
 //     template <class T, class Worker>
-//     static void move(const RuleSettings&, const Worker&, const TensorStep<T>&);
+//     static void step(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };
 //
 // Steps of a worker, executed in order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare
-// returns a struct, once for many elements; `once` is for what one thread writes):
+// returns a struct, once for many elements; `single` is for what one thread writes):
 //
 //   elements(n, f)                          f(i) for i in [0, n)
 //   elements(n, prepare, f)                 f(prepare(), i)
@@ -24,9 +24,9 @@
 //   column_sums(matrices, rows, columns, f, out)   column sums of f(i), i an element of consecutive row-major matrices
 //   largest(n, f, out)                      maximum of f(i) >= 0
 //   copy(from, to, n)
-//   once(f)                                 f()
+//   single(f)                               f()
 //   product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)   as in backend/cpu/gemm/gemm.h
-//   perhaps(flag)                           false only if *flag, a double, is known to be 0: steps that are needed only
+//   may_be_nonzero(flag)                    false only if *flag, a double, is known to be 0: steps that are needed only
 //                                           for a nonzero flag may be skipped
 //
 // State is initialized with zeros. The order of additions does not depend on the number of threads.
@@ -78,7 +78,7 @@ struct TensorStep {
 };
 
 struct TensorRule {
-  static constexpr bool whole = true;
+  static constexpr bool tensor_wise = true;
   // It has no elements in the sense of update_rule.h.
   static int moments(const RuleSettings&) { return 0; }
   template <class F>
@@ -86,8 +86,8 @@ struct TensorRule {
 };
 
 template <class Rule>
-constexpr bool kWhole = requires {
-  Rule::whole;
+constexpr bool kTensorWise = requires {
+  Rule::tensor_wise;
 };
 
 // Alignment of the parts of scratch memory.

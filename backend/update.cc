@@ -72,7 +72,7 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
 
 double RuleSettings::*cycled_key(const std::string& rule) {
   bool whole = false;
-  with_whole_rule(rule, [&](auto) { whole = true; });
+  with_tensor_rule(rule, [&](auto) { whole = true; });
   for (const char* const name : {"beta1", "momentum"}) {
     for (const RuleKey& k : rule_keys(rule)) {
       if (!whole && k.name == name) return k.value;
@@ -85,21 +85,22 @@ double RuleSettings::*cycled_key(const std::string& rule) {
 }
 
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
-bool OptimizerConfig::curved() const { return rule_curved(rule, settings); }
-bool OptimizerConfig::draws_labels() const { return rule_draws_labels(rule, settings); }
-bool OptimizerConfig::whole() const {
+bool OptimizerConfig::needs_hessian_diagonal() const { return rule_needs_hessian_diagonal(rule, settings); }
+bool OptimizerConfig::samples_labels() const { return rule_samples_labels(rule, settings); }
+bool OptimizerConfig::tensor_wise() const {
   bool yes = false;
-  with_whole_rule(rule, [&](auto) { yes = true; });
+  with_tensor_rule(rule, [&](auto) { yes = true; });
   return yes;
 }
 
 int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
   if (sharded()) {  // SAM's saved weights and the curvature estimate are not sharded
     const int64_t own = (elements + shards - 1) / shards;
-    return 4 * (own * (averages() + (lookahead > 0) + moments()) + elements * ((sam_rho > 0) + curved()));
+    return 4 *
+           (own * (averages() + (lookahead > 0) + moments()) + elements * ((sam_rho > 0) + needs_hessian_diagonal()));
   }
-  const int64_t wide = averages() + (lookahead > 0) + (sam_rho > 0) + curved();
-  const int64_t tensors = whole() ? TensorLayout(rule, settings, spans).bytes() : 0;
+  const int64_t wide = averages() + (lookahead > 0) + (sam_rho > 0) + needs_hessian_diagonal();
+  const int64_t tensors = tensor_wise() ? TensorLayout(rule, settings, spans).bytes() : 0;
   if (!quantized()) return tensors + elements * 4 * (wide + moments());
   int64_t bytes = 0;
   for (const UpdateSpan& s : spans) {
@@ -133,21 +134,21 @@ bool OptimizerConfig::transforms_gradients(const std::vector<UpdateSpan>& spans)
           std::any_of(spans.begin(), spans.end(), [&](const UpdateSpan& s) { return clip_bound(s) > 0; }));
 }
 
-bool OptimizerConfig::evaluated_elsewhere() const {
+bool OptimizerConfig::has_evaluated_weights() const {
   bool yes = false;
-  with_element(rule, settings, [&]<class Element>(Element) { yes = kEvaluatedElsewhere<Element>; });
+  with_element(rule, settings, [&]<class Element>(Element) { yes = kHasEvaluatedWeights<Element>; });
   return yes;
 }
 
-bool OptimizerConfig::remembers() const {
+bool OptimizerConfig::keeps_step_scalars() const {
   bool yes = false;
-  with_element(rule, settings, [&]<class Element>(Element) { yes = kRemembers<Element>; });
+  with_element(rule, settings, [&]<class Element>(Element) { yes = kKeepsStepScalars<Element>; });
   return yes;
 }
 
-void move_to_evaluated(const OptimizerConfig& optimizer, float* params, const float* m, int64_t count) {
+void convert_to_evaluated(const OptimizerConfig& optimizer, float* params, const float* m, int64_t count) {
   with_element(optimizer.rule, optimizer.settings, [&]<class Element>(Element) {
-    if constexpr (kEvaluatedElsewhere<Element>) {
+    if constexpr (kHasEvaluatedWeights<Element>) {
       for (int64_t i = 0; i < count; ++i) params[i] = Element::evaluated(optimizer.settings, params[i], m[i]);
     }
   });
@@ -158,12 +159,12 @@ void OptimizerConfig::validate() const {
   const RuleSettings& s = settings;
   for (const RuleKey& k : rule_keys(rule)) {
     const double x = s.*k.value;
-    const std::string number = k.whole ? "a whole number" : "a number";
+    const std::string number = k.integer ? "a whole number" : "a number";
     const std::string range = k.truth             ? "true or false"
                               : k.high < kNoLimit ? cat(number, " in [", k.low, ", ", k.high, k.closed ? "]" : ")")
                                                   : cat(number, " >= ", k.low);
     const std::string flag = k.flag.empty() ? cat("optim_args ", k.name) : std::string(k.flag);
-    const bool within = x >= k.low && (x < k.high || (k.closed && x == k.high)) && (!k.whole || x == std::floor(x));
+    const bool within = x >= k.low && (x < k.high || (k.closed && x == k.high)) && (!k.integer || x == std::floor(x));
     require(k.truth ? x == 0 || x == 1 : within, flag.c_str(), x, range.c_str());
   }
   require(!s.nesterov || (rule != "sgd" && rule != "lars") || s.momentum > 0, "momentum", s.momentum,
@@ -173,7 +174,7 @@ void OptimizerConfig::validate() const {
   require(max_grad_norm >= 0, "max_grad_norm", max_grad_norm, "a number >= 0 (0: no clipping)");
   for (const double decay : ema_decays) {
     require(decay > 0 && decay < 1, "ema_decay", decay, "a number in [0, 1) (0: no EMA)");
-    require(!evaluated_elsewhere(), "ema_decay", decay, cat("0: ", rule, " averages by itself").c_str());
+    require(!has_evaluated_weights(), "ema_decay", decay, cat("0: ", rule, " averages by itself").c_str());
     require(std::count(ema_decays.begin(), ema_decays.end(), decay) == 1, "ema_decay", decay, "each decay once");
   }
   require(ema_decays.size() <= kMaxAverages, "ema_decay", ema_decays.empty() ? 0 : ema_decays.back(),
@@ -181,12 +182,12 @@ void OptimizerConfig::validate() const {
   require(ema_every >= 1, "ema_every", static_cast<double>(ema_every), "a number of steps, at least 1");
   require(swa_start < 0 || ema_decays.empty(), "swa_start", static_cast<double>(swa_start),
           "-1 (none), or leave `ema_decay` out: one average is kept");
-  require(swa_start < 0 || !evaluated_elsewhere(), "swa_start", static_cast<double>(swa_start),
+  require(swa_start < 0 || !has_evaluated_weights(), "swa_start", static_cast<double>(swa_start),
           cat("-1: ", rule, " averages by itself").c_str());
   require(gradient_noise >= 0 && std::isfinite(gradient_noise), "gradient_noise", gradient_noise,
           "a number >= 0 (0: none)");
   require(lookahead >= 0, "lookahead", static_cast<double>(lookahead), "a number of steps, or 0 for none");
-  require(lookahead == 0 || !evaluated_elsewhere(), "lookahead", static_cast<double>(lookahead),
+  require(lookahead == 0 || !has_evaluated_weights(), "lookahead", static_cast<double>(lookahead),
           cat("0: ", rule, " averages by itself").c_str());
   require(lookahead_alpha > 0 && lookahead_alpha <= 1, "lookahead_alpha", lookahead_alpha, "a number in (0, 1]");
   require(state_bits == 32 || state_bits == 8, "optim_bits", static_cast<double>(state_bits), "32 or 8");
@@ -198,10 +199,10 @@ void OptimizerConfig::validate() const {
          "`optimizer` adam, adamw (without amsgrad) or lion");
   require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
   if (!sharded()) return;
-  const char* const why = whole() || rule_measures(rule, settings) ? " looks at tensors as a whole"
-                          : evaluated_elsewhere()                  ? " is evaluated at an average of its own"
-                          : quantized()                            ? " keeps its moments by blocks (`optim_bits` 8)"
-                                                                   : nullptr;
+  const char* const why = tensor_wise() || rule_needs_norms(rule, settings) ? " looks at tensors as a whole"
+                          : has_evaluated_weights()                         ? " is evaluated at an average of its own"
+                          : quantized() ? " keeps its moments by blocks (`optim_bits` 8)"
+                                        : nullptr;
   if (why)
     fail(Exit::usage, "E_FLAG_VALUE", cat("`shard_optimizer`: ", rule, why),
          "leave it out, or `optimizer` adamw, sgd ...");

@@ -89,16 +89,16 @@ struct OptimizerConfig {
   double clip_bound(const UpdateSpan& span) const;  // max_grad_norm of its group
   // The bound of a gradient's element in mode value; otherwise infinity.
   double element_limit(const UpdateSpan& span) const;
-  bool curved() const;               // the rule needs an estimate of the Hessian's diagonal
-  bool draws_labels() const;         // for that estimate, labels are sampled from the model
-  bool evaluated_elsewhere() const;  // the evaluated weights differ from the trained ones
-  bool remembers() const;            // has scalars that persist from step to step
-  bool whole() const;                // the rule is a tensor-wise optimizer
+  bool needs_hessian_diagonal() const;  // the rule needs an estimate of the Hessian's diagonal
+  bool samples_labels() const;          // for that estimate, labels are sampled from the model
+  bool has_evaluated_weights() const;   // the evaluated weights differ from the trained ones
+  bool keeps_step_scalars() const;      // has scalars that persist from step to step
+  bool tensor_wise() const;             // the rule is a tensor-wise optimizer
 };
 
 // Converts trained weights in place to those that are evaluated and exported, for a rule where they differ. m: the
 // rule's first moment, element by element.
-void move_to_evaluated(const OptimizerConfig& optimizer, float* params, const float* m, int64_t count);
+void convert_to_evaluated(const OptimizerConfig& optimizer, float* params, const float* m, int64_t count);
 
 // A range of trained elements within the parameters, with its own settings.
 struct UpdateSpan {
@@ -158,9 +158,9 @@ struct UpdateState {
   float inverse = 1, clip = 1;  // 1 / used_scale; the norm's clipping coefficient
   double norm = 0;              // of the unscaled gradients
   double lr = 0;
-  double lr_scale = 1;            // factor for the rates of later steps
-  double facts[kRuleFacts] = {};  // Element::once
-  double ascent = 0;              // SAM's factor for the unscaled gradients
+  double lr_scale = 1;                     // factor for the rates of later steps
+  double step_scalars[kStepScalars] = {};  // Element::begin_step
+  double ascent = 0;                       // SAM's factor for the unscaled gradients
   int32_t ascent_found_inf = 0;
   int32_t found_inf = 0;
   float keeps[kMaxAverages] = {};    // of the averages of the weights (AverageRule)
@@ -193,9 +193,9 @@ class DeviceUpdate : public LossTerms {
   // Everything that a checkpoint stores. Each call waits for the device.
   virtual UpdateState state() = 0;
   virtual void set_state(const ScaleState& scale, int64_t applied) = 0;
-  virtual void set_facts(const double (&facts)[kRuleFacts]) = 0;  // for a rule with persistent scalars
-  virtual void set_lr_scale(double scale) = 0;                    // factor for the schedule's rates
-  enum class Moment : uint8_t { m, v, u, slow, ema };             // ema: the first average; others follow
+  virtual void set_step_scalars(const double (&step_scalars)[kStepScalars]) = 0;  // for a rule with persistent scalars
+  virtual void set_lr_scale(double scale) = 0;                                    // factor for the schedule's rates
+  enum class Moment : uint8_t { m, v, u, slow, ema };  // ema: the first average; others follow
   static constexpr Moment average(int k) { return static_cast<Moment>(static_cast<int>(Moment::ema) + k); }
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty if not kept
   // State with a layout that differs from the parameters' (8-bit moments, state of tensor-wise optimizers), by

@@ -14,39 +14,40 @@
 //   struct LionElement {
 //     static constexpr int moments = 1;
 //     template <class T> struct Scalars { ... };                        // of a span of elements, in T
-//     HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]);   // once a step; t = 1, 2, ..
+//     // Called once per step t = 1, 2, .. Writes the values that all elements share.
+//     HD static void begin_step(const RuleSettings&, int64_t t, double (&step_scalars)[kStepScalars]);
 //     template <class T> HD static Scalars<T> scalars(const RuleSettings&, const RuleStep&);
-//     template <class T> HD static T move(const Scalars<T>&, T p, T g, T& m, T& v);       // returns the new p
+//     template <class T> HD static T step(const Scalars<T>&, T p, T g, T& m, T& v);       // returns the new p
 //   };
 //
-// With three moments move() receives the third as `T& u`. A rule that needs norms of a whole tensor (LAMB) sets
-// `measures`:
+// With three moments step() receives the third as `T& u`. A rule that needs norms of a whole tensor (LAMB) sets
+// `needs_norms`:
 //
-//     static constexpr bool measures = true;
-//     template <class T> HD static RuleTerms<T> measure(const Scalars<T>&, T p, T g, T m, T v);   // changes nothing
+//     static constexpr bool needs_norms = true;
+//     template <class T> HD static NormTerms<T> norm_terms(const Scalars<T>&, T p, T g, T m, T v);   // changes nothing
 //
-// A pass over the tensor sums the squares of both terms before any element is updated. measure() receives scalars
+// A pass over the tensor sums the squares of both terms before any element is updated. norm_terms() receives scalars
 // that were computed with norms 0.
 //
-// A second-order rule (AdaHessian) sets `curved`: move() receives a last argument T h, the estimate of the
-// Hessian's diagonal at the element. It is computed at steps t with (t - 1) % hessian_interval == 0
+// A second-order rule (AdaHessian) sets `needs_hessian_diagonal`: step() receives a last argument T h, the estimate of
+// the Hessian's diagonal at the element. It is computed at steps t with (t - 1) % hessian_interval == 0
 // (trainer/loop/curvature.h).
 //
-//     static constexpr bool curved = true;
-//     template <class T> HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h);
+//     static constexpr bool needs_hessian_diagonal = true;
+//     template <class T> HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v, T h);
 //
-// With `draws_labels`, h is instead a gradient for labels that are sampled from the model's outputs (Sophia-G).
+// With `samples_labels`, h is instead a gradient for labels that are sampled from the model's outputs (Sophia-G).
 //
-// A rule whose step depends on earlier steps through scalars (Schedule-Free) has a once() that receives the
-// schedule's rate. Its facts persist from step to step and are stored in checkpoints. A rule whose evaluated
+// A rule whose step depends on earlier steps through scalars (Schedule-Free) has a begin_step() that receives the
+// schedule's rate. Its step scalars persist from step to step and are stored in checkpoints. A rule whose evaluated
 // weights differ from the trained ones defines evaluated():
 //
-//     HD static void once(const RuleSettings&, int64_t t, double lr, double (&facts)[kRuleFacts]);
+//     HD static void begin_step(const RuleSettings&, int64_t t, double lr, double (&step_scalars)[kStepScalars]);
 //     template <class T> static T evaluated(const RuleSettings&, T p, T m);
 //
-// A rule may define the result of move() for zero gradients and moments, if that is cheaper:
+// A rule may define the result of step() for zero gradients and moments, if that is cheaper:
 //
-//     template <class T> HD static T rest(const Scalars<T>& c, T p);
+//     template <class T> HD static T step_zero_grad(const Scalars<T>& c, T p);
 //
 // A rule that needs a whole tensor, or keeps state of another shape, is a tensor-wise optimizer
 // (backend/tensor_rule.h).
@@ -63,7 +64,7 @@
 
 namespace amp {
 
-constexpr int kRuleFacts = 5;
+constexpr int kStepScalars = 5;
 constexpr int kRuleNorms = 2;
 
 // Settings of all rules. Each rule uses those that its keys name.
@@ -95,7 +96,7 @@ struct RuleKey {
   double initial, low, high;
   std::string_view flag = {};  // a command-line flag that sets it too
   bool truth = false;          // 0 or 1
-  bool closed = false, whole = false;
+  bool closed = false, integer = false;
 };
 
 constexpr RuleKey truth_key(std::string_view name, double RuleSettings::*value) {
@@ -110,30 +111,30 @@ constexpr RuleKey kTrustClip = truth_key("trust_clip", &RuleSettings::trust_clip
 constexpr RuleKey kAlwaysAdapt = truth_key("always_adapt", &RuleSettings::always_adapt);
 
 struct RuleStep {
-  double lr = 0;     // the schedule's rate times the span's factor
-  double decay = 0;  // weight decay; 0 if the span has none
-  double facts[kRuleFacts] = {};
-  double norms[kRuleNorms] = {};  // of the tensor, for rules that measure
+  double lr = 0;                      // the schedule's rate times the span's factor
+  double decay = 0;                   // weight decay; 0 if the span has none
+  double scalars[kStepScalars] = {};  // written by begin_step()
+  double norms[kRuleNorms] = {};      // of the tensor, for rules that need them
 };
 
 template <class T>
-struct RuleTerms {
+struct NormTerms {
   T first, second;
 };
 
 template <class Element>
-constexpr bool kMeasures = requires {
-  Element::measures;
+constexpr bool kNeedsNorms = requires {
+  Element::needs_norms;
 };
 
 template <class Element>
-constexpr bool kCurved = requires {
-  Element::curved;
+constexpr bool kNeedsHessianDiagonal = requires {
+  Element::needs_hessian_diagonal;
 };
 
 template <class Element>
-constexpr bool kDrawsLabels = requires {
-  Element::draws_labels;
+constexpr bool kSamplesLabels = requires {
+  Element::samples_labels;
 };
 
 // True if its moments may be stored in 8 bits: the first is signed, the second is not negative.
@@ -142,30 +143,31 @@ constexpr bool kQuantizes = requires {
   Element::quantizes;
 };
 
-// True if a step's facts depend on those of the previous step.
+// True if a step's scalars depend on those of the previous step.
 template <class Element>
-constexpr bool kRemembers = requires(const RuleSettings& s, double (&facts)[kRuleFacts]) {
-  Element::once(s, int64_t{1}, 0.0, facts);
+constexpr bool kKeepsStepScalars = requires(const RuleSettings& s, double (&step_scalars)[kStepScalars]) {
+  Element::begin_step(s, int64_t{1}, 0.0, step_scalars);
 };
 
 template <class Element>
-HD inline void rule_once(const RuleSettings& s, int64_t t, [[maybe_unused]] double lr, double (&facts)[kRuleFacts]) {
-  if constexpr (kRemembers<Element>) {
-    Element::once(s, t, lr, facts);
+HD inline void begin_rule_step(const RuleSettings& s, int64_t t, [[maybe_unused]] double lr,
+                               double (&step_scalars)[kStepScalars]) {
+  if constexpr (kKeepsStepScalars<Element>) {
+    Element::begin_step(s, t, lr, step_scalars);
   } else {
-    Element::once(s, t, facts);
+    Element::begin_step(s, t, step_scalars);
   }
 }
 
 template <class Element, class T>
-AMP_INLINE HD inline T move_element(const typename Element::template Scalars<T>& c, T p, T g, T& m, T& v, T& u,
+AMP_INLINE HD inline T step_element(const typename Element::template Scalars<T>& c, T p, T g, T& m, T& v, T& u,
                                     [[maybe_unused]] T h) {
-  if constexpr (kCurved<Element>) {
-    return Element::template move<T>(c, p, g, m, v, h);
+  if constexpr (kNeedsHessianDiagonal<Element>) {
+    return Element::template step<T>(c, p, g, m, v, h);
   } else if constexpr (Element::moments > 2) {
-    return Element::template move<T>(c, p, g, m, v, u);
+    return Element::template step<T>(c, p, g, m, v, u);
   } else {
-    return Element::template move<T>(c, p, g, m, v);
+    return Element::template step<T>(c, p, g, m, v);
   }
 }
 

@@ -56,36 +56,36 @@ void with_element(std::string_view name, const RuleSettings& settings, F&& f) {
 
 // Calls f(Rule{}) if the named rule is a tensor-wise optimizer.
 template <class F>
-void with_whole_rule(std::string_view name, F&& f) {
+void with_tensor_rule(std::string_view name, F&& f) {
   with_update_rule(name, [&]<class Rule>(Rule rule) {
-    if constexpr (kWhole<Rule>) f(rule);
+    if constexpr (kTensorWise<Rule>) f(rule);
   });
 }
 
 // True if the rule needs norms of whole tensors.
-inline bool rule_measures(std::string_view name, const RuleSettings& settings) {
+inline bool rule_needs_norms(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
-  with_element(name, settings, [&]<class Element>(Element) { yes = kMeasures<Element>; });
+  with_element(name, settings, [&]<class Element>(Element) { yes = kNeedsNorms<Element>; });
   return yes;
 }
 
 // True if the rule needs an estimate of the Hessian's diagonal.
-inline bool rule_curved(std::string_view name, const RuleSettings& settings) {
+inline bool rule_needs_hessian_diagonal(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
-  with_element(name, settings, [&]<class Element>(Element) { yes = kCurved<Element>; });
+  with_element(name, settings, [&]<class Element>(Element) { yes = kNeedsHessianDiagonal<Element>; });
   return yes;
 }
 
 // True if that estimate uses gradients for labels that are sampled from the model's outputs.
-inline bool rule_draws_labels(std::string_view name, const RuleSettings& settings) {
+inline bool rule_samples_labels(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
-  with_element(name, settings, [&]<class Element>(Element) { yes = kDrawsLabels<Element>; });
+  with_element(name, settings, [&]<class Element>(Element) { yes = kSamplesLabels<Element>; });
   return yes;
 }
 
 // True if the evaluated weights differ from the trained ones.
 template <class Element>
-constexpr bool kEvaluatedElsewhere = requires(const RuleSettings& s) {
+constexpr bool kHasEvaluatedWeights = requires(const RuleSettings& s) {
   Element::evaluated(s, 0.0f, 0.0f);
 };
 

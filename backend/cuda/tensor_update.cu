@@ -61,7 +61,7 @@ void TensorUpdate::launch(const UpdateSpec& spec, const Moves& moves) {
                         static_cast<float*>(scratch_.get()),
                         static_cast<double*>(sums_.get())};
     for (size_t k = 0; k < kept_.size(); ++k) x.s[k] = static_cast<float*>(kept_[k].get()) + layout_.kept[k].begin[i];
-    with_whole_rule(o.rule, [&]<class Rule>(Rule) { Rule::template move<float>(o.settings, worker, x); });
+    with_tensor_rule(o.rule, [&]<class Rule>(Rule) { Rule::template step<float>(o.settings, worker, x); });
   }
 }
 

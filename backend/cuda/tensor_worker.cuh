@@ -191,7 +191,7 @@ class TensorWorker {
     if (parts > 1) elements(matrices * columns, tensor_kernels::JoinParts<Sum>{columns, parts, Sum{}, sums, out});
   }
   template <class F>
-  void once(const F& f) const {
+  void single(const F& f) const {
     elements(1, tensor_kernels::Once<F>{f});
   }
   void copy(const float* from, float* to, int64_t n) const { elements(n, tensor_kernels::CopyElements{from, to}); }
@@ -211,7 +211,7 @@ class TensorWorker {
     g.beta = beta == 0 ? 0 : 1;
     tools_.product(g, a, b, c);
   }
-  bool perhaps(const double*) const { return true; }  // only the device has the answer
+  bool may_be_nonzero(const double*) const { return true; }  // only the device has the answer
 
  private:
   template <class F, class Op>

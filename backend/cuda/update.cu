@@ -65,10 +65,10 @@ class Update final : public DeviceUpdate {
     const std::vector<Shard> moved = spec_.own ? shards_within(shards, own_) : shards;
     n_moved_ = static_cast<int64_t>(moved.size());
     if (n_moved_ > 0) moved_ = spec_.own ? upload(moved) : shards_;
-    if (n_shards_ > 0 && rule_measures(spec_.optimizer.rule, spec_.optimizer.settings)) {
+    if (n_shards_ > 0 && rule_needs_norms(spec_.optimizer.rule, spec_.optimizer.settings)) {
       first_shard_ = upload(first_shards(shards, spec_.spans.size()));
-      measured_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>)) * n_shards_);
-      norms_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>) * spec_.spans.size()));
+      measured_ = d_.allocate(static_cast<int64_t>(sizeof(NormTerms<double>)) * n_shards_);
+      norms_ = d_.allocate(static_cast<int64_t>(sizeof(NormTerms<double>) * spec_.spans.size()));
     }
     if (!statistics.empty()) statistics_ = upload(statistics);
   }
@@ -141,9 +141,9 @@ class Update final : public DeviceUpdate {
     s.applied = applied;
     d_.upload(state_.get(), &s, sizeof s);
   }
-  void set_facts(const double (&facts)[kRuleFacts]) override {
+  void set_step_scalars(const double (&step_scalars)[kStepScalars]) override {
     UpdateState s = state();
-    std::copy(std::begin(facts), std::end(facts), std::begin(s.facts));
+    std::copy(std::begin(step_scalars), std::end(step_scalars), std::begin(s.step_scalars));
     d_.upload(state_.get(), &s, sizeof s);
   }
   void set_lr_scale(double scale) override {
@@ -190,7 +190,7 @@ class Update final : public DeviceUpdate {
   void allocate_state() {
     const OptimizerConfig& o = spec_.optimizer;
     const int64_t bytes = own_.count * 4, least = std::max<int64_t>(bytes, 4);  // a shard may be empty
-    if (o.whole()) tensors_.emplace(d_, spec_);
+    if (o.tensor_wise()) tensors_.emplace(d_, spec_);
     if (o.quantized()) {
       quantized_at_.emplace(spec_.spans);
       places_ = upload(quantized_at_->places);
@@ -361,9 +361,9 @@ class Update final : public DeviceUpdate {
         return;
       }
     }
-    auto* norms = static_cast<RuleTerms<double>*>(norms_.get());
-    if constexpr (kMeasures<Element>) {
-      auto* measured = static_cast<RuleTerms<double>*>(measured_.get());
+    auto* norms = static_cast<NormTerms<double>*>(norms_.get());
+    if constexpr (kNeedsNorms<Element>) {
+      auto* measured = static_cast<NormTerms<double>*>(measured_.get());
       launch(d_, {blocks, kThreads, 256},
              Measure<Element>{moves(), spec_.params, spec_.grads, floats(m_), floats(v_), measured});
       launch(d_, {static_cast<int64_t>(spec_.spans.size()), kThreads, 256},

@@ -78,7 +78,7 @@ struct Inspect {
 
 // Stands for the element rule of a tensor-wise optimizer, which has no scalars per step.
 struct NoElement {
-  DEV static void once(const RuleSettings&, int64_t, double (&)[kRuleFacts]) {}
+  DEV static void begin_step(const RuleSettings&, int64_t, double (&)[kStepScalars]) {}
 };
 
 struct Rules {
@@ -128,7 +128,7 @@ struct Decide {
     if (rules.momentum) s.momentum = rules.momentum[at];
     if (!s.found_inf) {
       ++s.applied;
-      rule_once<Element>(rules.settings.at(s), s.applied, s.lr, s.facts);
+      begin_rule_step<Element>(rules.settings.at(s), s.applied, s.lr, s.step_scalars);
       for (int k = 0; k < kMaxAverages; ++k) s.keeps[k] = static_cast<float>(rules.averages[k].keeps(s.applied));
     }
     step_scale(rules.scale, s.scale, s.found_inf != 0);
@@ -144,7 +144,7 @@ struct Measure {
   const float* g;
   const float* m;
   const float* v;
-  RuleTerms<double>* parts;  // per shard
+  NormTerms<double>* parts;  // per shard
   DEV void operator()() const {
     const RuleSettings settings = moves.settings.at(*moves.state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
@@ -154,13 +154,13 @@ struct Measure {
       float first = 0, second = 0;
       for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
         const int64_t j = s.begin + e;
-        const RuleTerms<float> terms =
-            Element::template measure<float>(k, p[j], transformed(g[j], inverse, clip, s.limit),
-                                             Element::moments > 0 ? m[j] : 0.0f, Element::moments > 1 ? v[j] : 0.0f);
+        const NormTerms<float> terms =
+            Element::template norm_terms<float>(k, p[j], transformed(g[j], inverse, clip, s.limit),
+                                                Element::moments > 0 ? m[j] : 0.0f, Element::moments > 1 ? v[j] : 0.0f);
         first += terms.first * terms.first;
         second += terms.second * terms.second;
       }
-      RuleTerms<double> sum{0, 0};
+      NormTerms<double> sum{0, 0};
       sum.first = block_reduce(static_cast<double>(first), 0.0, Sum{}, shared_memory<double>());
       sum.second = block_reduce(static_cast<double>(second), 0.0, Sum{}, shared_memory<double>());
       if (thread_index() == 0) parts[i] = sum;
@@ -171,12 +171,12 @@ struct Measure {
 // Sums the shards' squares to the norms of each span. One block per span.
 struct SpanNorms {
   static constexpr bool cooperative = true;
-  const RuleTerms<double>* parts;
+  const NormTerms<double>* parts;
   const int64_t* first_shard;  // index of each span's first shard, then the number of shards
-  RuleTerms<double>* norms;
+  NormTerms<double>* norms;
   DEV void operator()() const {
     const int64_t span = block_index();
-    RuleTerms<double> sum{0, 0};
+    NormTerms<double> sum{0, 0};
     for (int64_t i = first_shard[span] + thread_index(); i < first_shard[span + 1]; i += block_threads()) {
       sum.first += parts[i].first;
       sum.second += parts[i].second;
@@ -267,7 +267,7 @@ struct Apply {
   float* v;
   float* u;
   const float* h;                  // estimate of the Hessian's diagonal, if the rule needs it
-  const RuleTerms<double>* norms;  // per span, if the rule needs norms
+  const NormTerms<double>* norms;  // per span, if the rule needs norms
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;
@@ -277,7 +277,7 @@ struct Apply {
       const Shard& s = moves.shards[i];  // a reference: the array in a copy would be in local memory
       if (s.stays(state)) continue;
       RuleStep step = moves.template step<Element>(settings, s);
-      if constexpr (kMeasures<Element>) {
+      if constexpr (kNeedsNorms<Element>) {
         step.norms[0] = norms[s.span].first;
         step.norms[1] = norms[s.span].second;
       }
@@ -286,7 +286,7 @@ struct Apply {
       // Four elements at a time: shards and copies begin at multiples of four. The rest of a tensor is updated singly.
       const auto some = [&](auto width, int64_t e) {
         constexpr int W = decltype(width)::value;
-        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, bent[W] = {};
+        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, diagonal[W] = {};
         const int64_t at = s.begin + e;
         load_some(floats(g), at, grad);
         load_some(floats(followers.p), at, x);
@@ -294,10 +294,10 @@ struct Apply {
         if constexpr (Element::moments > 1) load_some(floats(v), at, second);
         if constexpr (Element::moments > 2) load_some(floats(u), at, third);
         const auto read = followers.template read<W>(looks, at);
-        if constexpr (kCurved<Element>) load_some(floats(h), at, bent);
+        if constexpr (kNeedsHessianDiagonal<Element>) load_some(floats(h), at, diagonal);
         unrolled<W>([&](auto w) {
           const float g = transformed(grad[w], inverse, clip, s.limit);
-          x[w] = move_element<Element>(k, x[w], g, first[w], second[w], third[w], bent[w]);
+          x[w] = step_element<Element>(k, x[w], g, first[w], second[w], third[w], diagonal[w]);
         });
         if constexpr (Element::moments > 0) store_some(floats(m), at, first);
         if constexpr (Element::moments > 1) store_some(floats(v), at, second);

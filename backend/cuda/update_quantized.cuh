@@ -60,7 +60,7 @@ struct ApplyQuantized {
           if constexpr (Element::moments > 1) second = v.load(place, in_span);
           const auto read = followers.template read<1>(looks, s.begin + e);
           const float grad = transformed(g[s.begin + e], state.inverse, moves.clip(s), s.limit);
-          float x[1] = {move_element<Element>(k, followers.p[s.begin + e], grad, first, second, none, 0.0f)};
+          float x[1] = {step_element<Element>(k, followers.p[s.begin + e], grad, first, second, none, 0.0f)};
           followers.settle(state, s, e, looks, read, x);
         }
         if constexpr (Element::moments > 0) m.store(place, in_span, counts, first);

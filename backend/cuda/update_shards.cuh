@@ -91,8 +91,8 @@ struct Moves {
   template <class Element>
   DEV RuleStep step(const RuleSettings& now, const Shard& s) const {
     RuleStep step;
-    for (int k = 0; k < kRuleFacts; ++k) step.facts[k] = state->facts[k];
-    if (s.from_step > 0) rule_once<Element>(now, state->applied - s.from_step, state->lr, step.facts);
+    for (int k = 0; k < kStepScalars; ++k) step.scalars[k] = state->step_scalars[k];
+    if (s.from_step > 0) begin_rule_step<Element>(now, state->applied - s.from_step, state->lr, step.scalars);
     step.lr = state->lr * s.lr_factor;
     step.decay = s.weight_decay;
     return step;

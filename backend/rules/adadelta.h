@@ -12,14 +12,14 @@ struct AdadeltaElement {
   struct Scalars {
     T decay, rho, rest, eps, lr;
   };
-  HD static void once(const RuleSettings&, int64_t, double (&)[kRuleFacts]) {}
+  HD static void begin_step(const RuleSettings&, int64_t, double (&)[kStepScalars]) {}
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     return {static_cast<T>(step.decay), static_cast<T>(s.alpha), static_cast<T>(1 - s.alpha), static_cast<T>(s.eps),
             static_cast<T>(step.lr)};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& a) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& s, T& a) {
     g += c.decay * p;
     s = s * c.rho + c.rest * g * g;
     const T d = std::sqrt(a + c.eps) / std::sqrt(s + c.eps) * g;

@@ -92,7 +92,7 @@ struct Adafactor : TensorRule {
   }
 
   template <class T, class Worker>
-  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+  static void step(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     T *const p = x.p, *const g = x.g, *const average = s.beta1 > 0 ? x.s[3] : nullptr;
     double *const weights = x.sums, *const update = x.sums + 1;
     const TensorTime* const now = x.now;

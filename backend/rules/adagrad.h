@@ -12,17 +12,17 @@ struct AdagradElement {
   struct Scalars {
     T decay, eps, first, lr;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = 1 + static_cast<double>(t - 1) * s.lr_decay;
-    facts[1] = t == 1 ? s.initial_accumulator : 0;
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = 1 + static_cast<double>(t - 1) * s.lr_decay;
+    step_scalars[1] = t == 1 ? s.initial_accumulator : 0;
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
-    return {static_cast<T>(step.decay), static_cast<T>(s.eps), static_cast<T>(step.facts[1]),
-            static_cast<T>(step.lr / step.facts[0])};
+    return {static_cast<T>(step.decay), static_cast<T>(s.eps), static_cast<T>(step.scalars[1]),
+            static_cast<T>(step.lr / step.scalars[0])};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T&) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& s, T&) {
     g += c.decay * p;
     s = s + c.first + g * g;
     return p - c.lr * g / (std::sqrt(s) + c.eps);

@@ -12,15 +12,15 @@ namespace amp {
 template <bool SquareRoot>  // hessian_power 1
 struct AdaHessianElement {
   static constexpr int moments = 2;
-  static constexpr bool curved = true;
+  static constexpr bool needs_hessian_diagonal = true;
   template <class T>
   struct Scalars {
     T shrink, beta1, beta1_weight, beta2, beta2_weight, bias2, half_power, eps;
     T step;  // lr / (1 - beta1^t)
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
-    facts[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
+    step_scalars[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
@@ -29,13 +29,13 @@ struct AdaHessianElement {
             static_cast<T>(1 - s.beta1),
             static_cast<T>(s.beta2),
             static_cast<T>(1 - s.beta2),
-            static_cast<T>(step.facts[1]),
+            static_cast<T>(step.scalars[1]),
             static_cast<T>(s.hessian_power / 2),
             static_cast<T>(s.eps),
-            static_cast<T>(step.lr / step.facts[0])};
+            static_cast<T>(step.lr / step.scalars[0])};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
     p *= c.shrink;
     m = m * c.beta1 + c.beta1_weight * g;
     v = v * c.beta2 + c.beta2_weight * h * h;

@@ -22,9 +22,9 @@ struct AdamElement {
     T eps;
     T step;  // lr / (1 - beta1^t)
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
-    facts[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
+    step_scalars[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
@@ -34,21 +34,21 @@ struct AdamElement {
     k.beta1_weight = static_cast<T>(1 - s.beta1);
     k.beta2 = static_cast<T>(s.beta2);
     k.beta2_weight = static_cast<T>(1 - s.beta2);
-    k.bias2_sqrt = static_cast<T>(std::sqrt(step.facts[1]));
+    k.bias2_sqrt = static_cast<T>(std::sqrt(step.scalars[1]));
     k.eps = static_cast<T>(s.eps);
-    k.step = static_cast<T>(step.lr / step.facts[0]);
+    k.step = static_cast<T>(step.lr / step.scalars[0]);
     return k;
   }
   template <class T>
-  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+  AMP_INLINE HD static T step_zero_grad(const Scalars<T>& c, T p) {
     return p * c.shrink;
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
-    return move<T>(c, p, g, m, v, v);
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v) {
+    return step<T>(c, p, g, m, v, v);
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T& largest) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v, T& largest) {
     p *= c.shrink;
     g += c.coupled_decay * p;
     const T gap = g - m;

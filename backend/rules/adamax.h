@@ -12,16 +12,16 @@ struct AdamaxElement {
   struct Scalars {
     T decay, beta1_weight, beta2, eps, step;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     return {static_cast<T>(step.decay), static_cast<T>(1 - s.beta1), static_cast<T>(s.beta2), static_cast<T>(s.eps),
-            static_cast<T>(step.lr / step.facts[0])};
+            static_cast<T>(step.lr / step.scalars[0])};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& u) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& u) {
     g += c.decay * p;
     m = rule_lerp(m, g, c.beta1_weight);
     const T kept = u * c.beta2, now = std::fabs(g) + c.eps;

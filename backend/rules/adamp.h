@@ -27,17 +27,17 @@ struct Projection {
   static void apply(const RuleSettings& s, const Worker& w, const TensorStep<T>& x, T* d, double* ratio) {
     double *const found = x.sums + 1, *const done = x.sums + 3;
     const double wd_ratio = s.wd_ratio;
-    w.once([=] ON_DEVICE() {
+    w.single([=] ON_DEVICE() {
       *ratio = 1;
       *done = 0;
     });
     if (x.shape.dims.size() <= 1) return;
     double* sums = x.sums + 4;
     for (const int64_t rows : {x.shape.dims[0], int64_t{1}}) {
-      w.once([=] ON_DEVICE() { *found = *done == 0 ? 1 : 0; });
-      if (!w.perhaps(found)) continue;
+      w.single([=] ON_DEVICE() { *found = *done == 0 ? 1 : 0; });
+      if (!w.may_be_nonzero(found)) continue;
       along(s, w, x, rows, d, sums, found);
-      w.once([=] ON_DEVICE() {
+      w.single([=] ON_DEVICE() {
         if (*found == 0) return;
         *ratio = wd_ratio;
         *done = 1;
@@ -68,8 +68,8 @@ struct Projection {
           return fabs(gp[r]) / ((a > eps ? a : eps) * (b > eps ? b : eps));
         },
         most);
-    w.once([=] ON_DEVICE() { *found = *found != 0 && *most < bound ? 1 : 0; });
-    if (!w.perhaps(found)) return;
+    w.single([=] ON_DEVICE() { *found = *found != 0 && *most < bound ? 1 : 0; });
+    if (!w.may_be_nonzero(found)) return;
     w.sums(
         rows, each, [=] ON_DEVICE(int64_t i) { return static_cast<double>(p[i]) * static_cast<double>(d[i]); }, pd);
     w.matrix(rows, each, [=] ON_DEVICE(int64_t r, int64_t j) {
@@ -94,7 +94,7 @@ struct AdamP : TensorRule {
   static int64_t sums(const RuleSettings&, const TensorShape& shape) { return Projection::sums(shape); }
 
   template <class T, class Worker>
-  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+  static void step(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     const T beta1 = static_cast<T>(s.beta1), beta2 = static_cast<T>(s.beta2), rest1 = static_cast<T>(1 - s.beta1),
             rest2 = static_cast<T>(1 - s.beta2), eps = static_cast<T>(s.eps);
     const double decay1 = s.beta1, decay2 = s.beta2;
@@ -132,7 +132,7 @@ struct SgdP : TensorRule {
   static int64_t sums(const RuleSettings&, const TensorShape& shape) { return Projection::sums(shape); }
 
   template <class T, class Worker>
-  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+  static void step(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     const T momentum = static_cast<T>(s.momentum), rest = static_cast<T>(1 - s.dampening);
     const bool nesterov = s.nesterov;
     T *const p = x.p, *const g = x.g, *const d = x.scratch, *const m = x.s[0];

@@ -9,14 +9,14 @@ namespace amp {
 
 struct LambElement {
   static constexpr int moments = 2;
-  static constexpr bool measures = true;
+  static constexpr bool needs_norms = true;
   template <class T>
   struct Scalars {
     T weight_decay, beta1_weight, beta2, beta2_weight, bias1, bias2_sqrt, eps, lr, trust;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
-    facts[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
+    step_scalars[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
@@ -25,9 +25,9 @@ struct LambElement {
       trust = step.norms[0] / step.norms[1];
       if (s.trust_clip != 0 && trust > 1) trust = 1;
     }
-    return {static_cast<T>(step.decay),  static_cast<T>(1 - s.beta1),   static_cast<T>(s.beta2),
-            static_cast<T>(1 - s.beta2), static_cast<T>(step.facts[0]), static_cast<T>(std::sqrt(step.facts[1])),
-            static_cast<T>(s.eps),       static_cast<T>(step.lr),       static_cast<T>(trust)};
+    return {static_cast<T>(step.decay),  static_cast<T>(1 - s.beta1),     static_cast<T>(s.beta2),
+            static_cast<T>(1 - s.beta2), static_cast<T>(step.scalars[0]), static_cast<T>(std::sqrt(step.scalars[1])),
+            static_cast<T>(s.eps),       static_cast<T>(step.lr),         static_cast<T>(trust)};
   }
   template <class T>
   AMP_INLINE HD static T direction(const Scalars<T>& c, T p, T g, T& m, T& v) {
@@ -36,11 +36,11 @@ struct LambElement {
     return m / c.bias1 / (std::sqrt(v) / c.bias2_sqrt + c.eps) + c.weight_decay * p;
   }
   template <class T>
-  AMP_INLINE HD static RuleTerms<T> measure(const Scalars<T>& c, T p, T g, T m, T v) {
+  AMP_INLINE HD static NormTerms<T> norm_terms(const Scalars<T>& c, T p, T g, T m, T v) {
     return {p, direction(c, p, g, m, v)};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v) {
     const T d = direction(c, p, g, m, v);
     return p - c.lr * (d * c.trust);
   }

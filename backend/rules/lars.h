@@ -11,13 +11,15 @@ template <bool Momentum, bool Nesterov>
 struct LarsElement {
   using Descent = SgdElement<Momentum, Nesterov, true>;
   static constexpr int moments = Descent::moments;
-  static constexpr bool measures = true;
+  static constexpr bool needs_norms = true;
   template <class T>
   struct Scalars {
     typename Descent::template Scalars<T> descent;  // without decay
     T weight_decay, trust;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) { Descent::once(s, t, facts); }
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    Descent::begin_step(s, t, step_scalars);
+  }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     double trust = 1;
@@ -31,12 +33,12 @@ struct LarsElement {
     return {Descent::template scalars<T>(s, plain), static_cast<T>(step.decay), static_cast<T>(trust)};
   }
   template <class T>
-  AMP_INLINE HD static RuleTerms<T> measure(const Scalars<T>&, T p, T g, T, T) {
+  AMP_INLINE HD static NormTerms<T> norm_terms(const Scalars<T>&, T p, T g, T, T) {
     return {p, g};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
-    return Descent::template move<T>(c.descent, p, (g + c.weight_decay * p) * c.trust, m, v);
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v) {
+    return Descent::template step<T>(c.descent, p, (g + c.weight_decay * p) * c.trust, m, v);
   }
 };
 

@@ -13,7 +13,7 @@ struct LionElement {
   struct Scalars {
     T shrink, lr, beta1, beta1_weight, beta2, beta2_weight;
   };
-  HD static void once(const RuleSettings&, int64_t, double (&)[kRuleFacts]) {}
+  HD static void begin_step(const RuleSettings&, int64_t, double (&)[kStepScalars]) {}
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     return {static_cast<T>(1 - step.lr * step.decay),
@@ -24,11 +24,11 @@ struct LionElement {
             static_cast<T>(1 - s.beta2)};
   }
   template <class T>
-  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+  AMP_INLINE HD static T step_zero_grad(const Scalars<T>& c, T p) {
     return p * c.shrink;
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T&) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T&) {
     const T d = m * c.beta1 + g * c.beta1_weight;
     m = m * c.beta2 + g * c.beta2_weight;
     const T sign = d > 0 ? T(1) : d < 0 ? T(-1) : T(0);

@@ -78,7 +78,7 @@ struct Muon : TensorRule {
   }
 
   template <class T, class Worker>
-  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+  static void step(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     if (!matrix(x.shape)) {
       if (static_cast<float>(1 - s.beta1) < 0.5f)
         adamw<AdamElement<true, true, false>>(s, w, x);
@@ -118,10 +118,10 @@ struct Muon : TensorRule {
           RuleStep step;
           step.lr = now->lr;
           step.decay = now->decay;
-          Element::once(settings, now->t, step.facts);
+          Element::begin_step(settings, now->t, step.scalars);
           return Element::template scalars<T>(settings, step);
         },
-        [=] ON_DEVICE(const Scalars& k, int64_t i) { p[i] = Element::template move<T>(k, p[i], g[i], m[i], v[i]); });
+        [=] ON_DEVICE(const Scalars& k, int64_t i) { p[i] = Element::template step<T>(k, p[i], g[i], m[i], v[i]); });
   }
 };
 

@@ -17,15 +17,15 @@ struct NAdamElement {
   HD static double mu(const RuleSettings& s, int64_t t) {
     return s.beta1 * (1 - 0.5 * std::pow(0.96, static_cast<double>(t) * s.momentum_decay));
   }
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
     // The product mu_1 .. mu_t is at most beta1^t, so it becomes negligible before the loop gets long.
     double product = 1;
     if (std::pow(s.beta1, static_cast<double>(t)) < 1e-20) product = 0;
     for (int64_t i = 1; i <= t && product != 0; ++i) product *= mu(s, i);
     const double now = mu(s, t), next = mu(s, t + 1);
-    facts[0] = (1 - now) / (1 - product);
-    facts[1] = next / (1 - product * next);
-    facts[2] = 1 - std::pow(s.beta2, static_cast<double>(t));
+    step_scalars[0] = (1 - now) / (1 - product);
+    step_scalars[1] = next / (1 - product * next);
+    step_scalars[2] = 1 - std::pow(s.beta2, static_cast<double>(t));
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
@@ -34,17 +34,17 @@ struct NAdamElement {
             static_cast<T>(1 - s.beta1),
             static_cast<T>(s.beta2),
             static_cast<T>(1 - s.beta2),
-            static_cast<T>(step.facts[2]),
+            static_cast<T>(step.scalars[2]),
             static_cast<T>(s.eps),
-            static_cast<T>(step.lr * step.facts[0]),
-            static_cast<T>(step.lr * step.facts[1])};
+            static_cast<T>(step.lr * step.scalars[0]),
+            static_cast<T>(step.lr * step.scalars[1])};
   }
   template <class T>
-  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+  AMP_INLINE HD static T step_zero_grad(const Scalars<T>& c, T p) {
     return p * c.shrink;
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v) {
     p *= c.shrink;
     g += c.coupled_decay * p;
     m = rule_lerp(m, g, c.beta1_weight);

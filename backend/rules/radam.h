@@ -16,12 +16,12 @@ struct RAdamElement {
     T rectified;  // sqrt(1 - beta2^t) times the rectification
     T adaptive;   // 1, or 0 while the adaptive rate is not applied
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
     const double n = static_cast<double>(t), power = std::pow(s.beta2, n);
     const double most = 2 / (1 - s.beta2) - 1, rho = most - 2 * n * power / (1 - power);
-    facts[0] = 1 - std::pow(s.beta1, n);
-    facts[1] = std::sqrt(1 - power);
-    facts[2] = rho > 5 ? std::sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) : 0;
+    step_scalars[0] = 1 - std::pow(s.beta1, n);
+    step_scalars[1] = std::sqrt(1 - power);
+    step_scalars[2] = rho > 5 ? std::sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) : 0;
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
@@ -30,18 +30,18 @@ struct RAdamElement {
             static_cast<T>(1 - s.beta1),
             static_cast<T>(s.beta2),
             static_cast<T>(1 - s.beta2),
-            static_cast<T>(step.facts[0]),
+            static_cast<T>(step.scalars[0]),
             static_cast<T>(s.eps),
             static_cast<T>(step.lr),
-            static_cast<T>(step.facts[1] * step.facts[2]),
-            static_cast<T>(step.facts[2] > 0 ? 1 : 0)};
+            static_cast<T>(step.scalars[1] * step.scalars[2]),
+            static_cast<T>(step.scalars[2] > 0 ? 1 : 0)};
   }
   template <class T>
-  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+  AMP_INLINE HD static T step_zero_grad(const Scalars<T>& c, T p) {
     return p * c.shrink;
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v) {
     p *= c.shrink;
     g += c.coupled_decay * p;
     m = rule_lerp(m, g, c.beta1_weight);

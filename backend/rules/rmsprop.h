@@ -17,20 +17,20 @@ struct RmspropElement {
   struct Scalars {
     T decay, alpha, rest, eps, momentum, lr, first;
   };
-  HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = TensorFlow && t == 1 ? 1 : 0;
+  HD static void begin_step(const RuleSettings&, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = TensorFlow && t == 1 ? 1 : 0;
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
-    return {static_cast<T>(step.decay), static_cast<T>(s.alpha), static_cast<T>(1 - s.alpha),  static_cast<T>(s.eps),
-            static_cast<T>(s.momentum), static_cast<T>(step.lr), static_cast<T>(step.facts[0])};
+    return {static_cast<T>(step.decay), static_cast<T>(s.alpha), static_cast<T>(1 - s.alpha),    static_cast<T>(s.eps),
+            static_cast<T>(s.momentum), static_cast<T>(step.lr), static_cast<T>(step.scalars[0])};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& second) {
-    return move<T>(c, p, g, s, second, second);  // the moment that it keeps in addition to s
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& s, T& second) {
+    return step<T>(c, p, g, s, second, second);  // the moment that it keeps in addition to s
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& b, T& a) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& s, T& b, T& a) {
     g += c.decay * p;
     if constexpr (TensorFlow) {
       s += c.first;

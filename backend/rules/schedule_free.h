@@ -17,31 +17,31 @@ struct ScheduleFreeElement {
     T first;  // 1 at the first step, where z equals y
     T decay, beta2, beta2_weight, bias2, eps, share, along, lr;
   };
-  // facts: bias correction, c, the largest rate, the sum of weights, t
-  HD static void once(const RuleSettings& s, int64_t t, double lr, double (&facts)[kRuleFacts]) {
+  // step_scalars: bias correction, c, the largest rate, the sum of weights, t
+  HD static void begin_step(const RuleSettings& s, int64_t t, double lr, double (&step_scalars)[kStepScalars]) {
     const double n = static_cast<double>(t);
-    facts[0] = 1 - std::pow(s.beta2, n);
-    if (t == 1) facts[2] = facts[3] = 0;
-    facts[2] = lr > facts[2] ? lr : facts[2];
-    const double weight = std::pow(n, s.r) * std::pow(facts[2], s.weight_lr_power);
-    facts[3] += weight;
-    facts[1] = facts[3] > 0 ? weight / facts[3] : 0;
-    facts[4] = n;
+    step_scalars[0] = 1 - std::pow(s.beta2, n);
+    if (t == 1) step_scalars[2] = step_scalars[3] = 0;
+    step_scalars[2] = lr > step_scalars[2] ? lr : step_scalars[2];
+    const double weight = std::pow(n, s.r) * std::pow(step_scalars[2], s.weight_lr_power);
+    step_scalars[3] += weight;
+    step_scalars[1] = step_scalars[3] > 0 ? weight / step_scalars[3] : 0;
+    step_scalars[4] = n;
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
-    return {static_cast<T>(step.facts[4] == 1 ? 1 : 0),
+    return {static_cast<T>(step.scalars[4] == 1 ? 1 : 0),
             static_cast<T>(step.decay),
             static_cast<T>(s.beta2),
             static_cast<T>(1 - s.beta2),
-            static_cast<T>(step.facts[0]),
+            static_cast<T>(step.scalars[0]),
             static_cast<T>(s.eps),
-            static_cast<T>(step.facts[1]),
-            static_cast<T>(step.lr * (s.beta1 * (1 - step.facts[1]) - 1)),
+            static_cast<T>(step.scalars[1]),
+            static_cast<T>(step.lr * (s.beta1 * (1 - step.scalars[1]) - 1)),
             static_cast<T>(step.lr)};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T y, T g, T& z, T& v) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T y, T g, T& z, T& v) {
     z = c.first != 0 ? y : z;
     v = v * c.beta2 + c.beta2_weight * g * g;
     const T d = g / (std::sqrt(v / c.bias2) + c.eps) + c.decay * y;
@@ -50,9 +50,9 @@ struct ScheduleFreeElement {
     return y;
   }
   template <class T>
-  AMP_INLINE HD static T rest(const Scalars<T>& c, T y) {
+  AMP_INLINE HD static T step_zero_grad(const Scalars<T>& c, T y) {
     T z = 0, v = 0;
-    return move<T>(c, y, T(0), z, v);
+    return step<T>(c, y, T(0), z, v);
   }
   template <class T>
   static T evaluated(const RuleSettings& s, T y, T z) {

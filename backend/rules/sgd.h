@@ -13,16 +13,16 @@ struct SgdElement {
   struct Scalars {
     T lr, weight_decay, momentum, fresh;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = t == 1 ? 1 : 1 - s.dampening;
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = t == 1 ? 1 : 1 - s.dampening;
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     return {static_cast<T>(step.lr), static_cast<T>(step.decay), static_cast<T>(s.momentum),
-            static_cast<T>(step.facts[0])};
+            static_cast<T>(step.scalars[0])};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T&) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T&) {
     T d = g + c.weight_decay * p;
     if constexpr (Momentum) {
       const T buffer = c.momentum * m + (Dampened ? c.fresh * d : d);
@@ -32,9 +32,9 @@ struct SgdElement {
     return p - c.lr * d;
   }
   template <class T>
-  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+  AMP_INLINE HD static T step_zero_grad(const Scalars<T>& c, T p) {
     T none = 0;
-    return move<T>(c, p, T(0), none, none);
+    return step<T>(c, p, T(0), none, none);
   }
 };
 

@@ -18,25 +18,25 @@ namespace amp {
 
 struct SophiaHElement {
   static constexpr int moments = 2;
-  static constexpr bool curved = true;
+  static constexpr bool needs_hessian_diagonal = true;
   template <class T>
   struct Scalars {
     T shrink, beta1_weight, beta2_weight, eps, rho, lr;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    facts[0] = (t - 1) % static_cast<int64_t>(s.hessian_interval) == 0 ? 1 : 0;
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    step_scalars[0] = (t - 1) % static_cast<int64_t>(s.hessian_interval) == 0 ? 1 : 0;
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     return {static_cast<T>(1 - step.lr * step.decay),
             static_cast<T>(1 - s.beta1),
-            static_cast<T>((1 - s.beta2) * step.facts[0]),
+            static_cast<T>((1 - s.beta2) * step.scalars[0]),
             static_cast<T>(s.eps),
             static_cast<T>(s.rho),
             static_cast<T>(step.lr)};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
     p *= c.shrink;
     m = rule_lerp(m, g, c.beta1_weight);
     v = rule_lerp(v, h, c.beta2_weight);
@@ -49,28 +49,28 @@ struct SophiaHElement {
 
 struct SophiaGElement {
   static constexpr int moments = 2;
-  static constexpr bool curved = true;
-  static constexpr bool draws_labels = true;
+  static constexpr bool needs_hessian_diagonal = true;
+  static constexpr bool samples_labels = true;
   template <class T>
   struct Scalars {
     T shrink, beta1, beta1_weight, beta2, beta2_weight, eps, rho, lr;
   };
-  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
-    SophiaHElement::once(s, t, facts);
+  HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {
+    SophiaHElement::begin_step(s, t, step_scalars);
   }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
     return {static_cast<T>(1 - step.lr * step.decay),
             static_cast<T>(s.beta1),
             static_cast<T>(1 - s.beta1),
-            static_cast<T>(step.facts[0] != 0 ? s.beta2 : 1),
-            static_cast<T>(step.facts[0] != 0 ? 1 - s.beta2 : 0),
+            static_cast<T>(step.scalars[0] != 0 ? s.beta2 : 1),
+            static_cast<T>(step.scalars[0] != 0 ? 1 - s.beta2 : 0),
             static_cast<T>(s.eps),
             static_cast<T>(s.rho),
             static_cast<T>(step.lr)};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
+  AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
     p *= c.shrink;
     m = m * c.beta1 + c.beta1_weight * g;
     v = v * c.beta2 + c.beta2_weight * h * h;

@@ -152,7 +152,7 @@ void cache_gradients(const ScheduleSpec& schedule, TrainerConfig& c) {
          cat("`gradient_cache` is for losses that compare rows with each other, and ", losses.at(0).kind,
              " takes each by itself"),
          "leave it out: accumulated micro-batches are one large batch already");
-  if (c.optimizer.curved())
+  if (c.optimizer.needs_hessian_diagonal())
     fail(Exit::unsupported, "E_USAGE",
          cat("`optimizer` ", c.optimizer.rule,
              " estimates curvature by micro-batches, `gradient_cache` has losses of "
@@ -178,16 +178,16 @@ SaveStrategy saves_of(const OutputSpec& output) {
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   if (spec.distribution.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
-  const char* const what = spec.distribution.shard_optimizer ? "`shard_optimizer` shares out one optimizer's state"
-                           : spec.distribution.grad_reduce_dtype != "fp32"
-                               ? "`grad_reduce_dtype` is of gradients, which are not summed"
-                           : c.sampler.every_rank         ? "`sync_bn` sums statistics in every step"
-                           : spec.schedule.gradient_cache ? "`gradient_cache` is about the rows of all ranks"
-                           : o.lookahead > 0              ? "`lookahead` keeps weights of its own"
-                           : o.curved()              ? "the curvature of all ranks' loss is estimated by this optimizer"
-                           : o.evaluated_elsewhere() ? "this optimizer averages by itself"
-                           : o.whole() || o.quantized() ? "the state of this `optimizer` is not kept for each rank"
-                                                        : nullptr;
+  const char* const what =
+      spec.distribution.shard_optimizer               ? "`shard_optimizer` shares out one optimizer's state"
+      : spec.distribution.grad_reduce_dtype != "fp32" ? "`grad_reduce_dtype` is of gradients, which are not summed"
+      : c.sampler.every_rank                          ? "`sync_bn` sums statistics in every step"
+      : spec.schedule.gradient_cache                  ? "`gradient_cache` is about the rows of all ranks"
+      : o.lookahead > 0                               ? "`lookahead` keeps weights of its own"
+      : o.needs_hessian_diagonal()       ? "the curvature of all ranks' loss is estimated by this optimizer"
+      : o.has_evaluated_weights()        ? "this optimizer averages by itself"
+      : o.tensor_wise() || o.quantized() ? "the state of this `optimizer` is not kept for each rank"
+                                         : nullptr;
   if (what)
     fail(Exit::usage, "E_RANKS", cat("`sync_every` ", spec.distribution.sync_every, ": ", what),
          "leave one of them out");

@@ -143,7 +143,7 @@ void refuse_rule_of_all_steps(const OptimizationSpec& optimization, const std::s
   OptimizerConfig c;
   c.rule = update_rule_from_name(optimization.optimizer);
   c.settings = rule_settings(c.rule, {});
-  if (c.curved() || c.remembers())
+  if (c.needs_hessian_diagonal() || c.keeps_step_scalars())
     fail(Exit::usage, "E_FLAG_VALUE", cat(flag, ": a step of `optimizer` ", c.rule, " depends on all before it"),
          "freeze parameters for good (`freeze`), or another `optimizer`");
 }

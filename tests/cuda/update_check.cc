@@ -254,7 +254,7 @@ void check_update(Device& device, const UpdateSetting& s) {
   spec.elements = n;
   spec.spans = update_spans(layout);
   spec.statistics.push_back({static_cast<float*>(committed.get()), static_cast<float*>(staged.get()), 3, -1});
-  std::vector<float> curvature(s.optimizer.curved() ? params.size() : 0);
+  std::vector<float> curvature(s.optimizer.needs_hessian_diagonal() ? params.size() : 0);
   const DeviceMemory h = curvature.empty() ? DeviceMemory{} : device.allocate(n * 4);
   spec.curvature = static_cast<float*>(h.get());
   const float* const bend = curvature.empty() ? nullptr : curvature.data();

@@ -62,7 +62,7 @@ double worst(const json& c, double scale) {
   LaidOut<T> o(config, layout, p.data());
   const auto interval = static_cast<size_t>(config.settings.hessian_interval);
   std::vector<T> bend;
-  const T* const curvature = config.curved() ? (bend.resize(p.size()), bend.data()) : nullptr;
+  const T* const curvature = config.needs_hessian_diagonal() ? (bend.resize(p.size()), bend.data()) : nullptr;
   for (size_t step = 0; step < g.at("grads").size(); ++step) {
     const auto given = gather<T>(layout, g["grads"][step]);
     if (curvature && step % interval == 0) {
@@ -85,10 +85,10 @@ double worst(const json& c, double scale) {
   }
   const json& want = c.at(std::is_same_v<T, float> ? "f32" : "f64");
   double error = distance(layout, want.at("params"), p);
-  if (!config.evaluated_elsewhere()) return error;
+  if (!config.has_evaluated_weights()) return error;
   const T* const m = o.moment(DeviceUpdate::Moment::m);
   with_element(config.rule, config.settings, [&]<class Element>(Element) {
-    if constexpr (kEvaluatedElsewhere<Element>) {
+    if constexpr (kHasEvaluatedWeights<Element>) {
       for (size_t i = 0; i < p.size(); ++i) p[i] = Element::evaluated(config.settings, p[i], m[i]);
     }
   });

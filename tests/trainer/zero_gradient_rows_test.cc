@@ -72,7 +72,7 @@ TEST_CASE("rows that rest end with the bits of a full update, by every rule", "[
         c.clip_mode = variant == 2 ? ClipMode::value : ClipMode::norm2;
         if (variant == 1) c.ema_decays = {0.9, 0.99};
         if (variant == 3) c.lookahead = 2;
-        if (c.whole() || c.curved() || (variant % 2 == 1 && c.evaluated_elsewhere())) continue;
+        if (c.tensor_wise() || c.needs_hessian_diagonal() || (variant % 2 == 1 && c.has_evaluated_weights())) continue;
         INFO(rule << ", decay " << decay << ", variant " << variant);
         std::mt19937 random(7);
         std::vector<float> start(kTable + kRest);

@@ -46,9 +46,9 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   if (groups) groups(session.layout());
   session.prepare(losses, batch);  // may free its programs again
   const std::vector<double> seeds = LossAccumulator(losses).seeds(1);
-  if (c.curved()) {
+  if (c.needs_hessian_diagonal()) {
     HostTerms terms(device, seeds);
-    if (c.draws_labels())
+    if (c.samples_labels())
       session.launch_drawn(losses, batch, terms, accumulate);
     else
       session.launch_diagonal(losses, batch, {}, terms, accumulate);
@@ -72,7 +72,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.activations = session.activation_bytes() + together;
   b.recomputed = session.recomputed();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
-  if (c.curved()) b.copies -= layout.trained_size() * wide;  // counted among the moments
+  if (c.needs_hessian_diagonal()) b.copies -= layout.trained_size() * wide;  // counted among the moments
   b.moments = c.state_bytes(update_spans(layout), layout.trained_size());
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);

@@ -61,11 +61,11 @@ Curvature::Curvature(Session& session, const OptimizerConfig& optimizer)
     : session_(session),
       interval_(static_cast<int64_t>(optimizer.settings.hessian_interval)),
       gaussian_(optimizer.settings.gaussian != 0),
-      draws_labels_(optimizer.draws_labels()) {
+      samples_labels_(optimizer.samples_labels()) {
   session_.need_curvature();
 }
 
-void Curvature::require_draws(const Losses& losses) {
+void Curvature::require_label_sampling(const Losses& losses) {
   std::vector<std::string> known;
   for (const LossRule& r : loss_rules()) {
     if (r.draw) known.emplace_back(r.name);
@@ -84,8 +84,8 @@ void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batch
   const std::vector<Chunk>& chunks = session_.layout().chunks();
   std::vector<HostTensor> direction(chunks.size());
   std::vector<double> seeds = window_seeds;
-  for (double& s : seeds) s = draws_labels_ ? std::sqrt(s) : s;
-  for (size_t i = 0; i < chunks.size() && !draws_labels_; ++i) {
+  for (double& s : seeds) s = samples_labels_ ? std::sqrt(s) : s;
+  for (size_t i = 0; i < chunks.size() && !samples_labels_; ++i) {
     if (!chunks[i].frozen)
       direction[i] =
           draw_direction(session_.state().seed, session_.state().step, static_cast<int>(i), chunks[i].dims, gaussian_);
@@ -96,7 +96,7 @@ void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batch
   session_.stage_statistics();
   for (size_t m = 0; m < batches.size(); ++m) {
     session_.state().samples_before = before[m];
-    if (draws_labels_)
+    if (samples_labels_)
       session_.launch_drawn(losses, batches[m], terms, accumulate);
     else
       session_.launch_diagonal(losses, batches[m], direction, terms, accumulate);

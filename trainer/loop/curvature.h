@@ -27,7 +27,7 @@ class Curvature {
   // Allocates the estimate's arena; the session must outlive it.
   Curvature(Session& session, const OptimizerConfig& optimizer);
   // Fails with a usage error if a loss cannot sample labels.
-  static void require_draws(const Losses& losses);
+  static void require_label_sampling(const Losses& losses);
   bool every_step() const { return interval_ == 1; }
   bool due(int64_t applied) const { return applied % interval_ == 0; }
   // Writes the estimate to the session's curvature arena. before: rows of the accumulation step before each batch.
@@ -39,7 +39,7 @@ class Curvature {
  private:
   Session& session_;
   int64_t interval_;
-  bool gaussian_, draws_labels_;
+  bool gaussian_, samples_labels_;
 };
 
 }  // namespace amp

@@ -49,7 +49,8 @@ Checkpoint Trainer::checkpoint(const SamplerState& next) const {
                           {"schedule", nlohmann::json::parse(schedule_record(config_.schedule, config_.max_steps))},
                           {"evaluation_due", evaluation_due_},
                           {"best", {{"value", best_.value}, {"step", best_.step}, {"evals_since", best_.evals_since}}}};
-  if (const std::vector<double> facts = engine_.facts(); !facts.empty()) state["facts"] = facts;
+  if (const std::vector<double> step_scalars = engine_.step_scalars(); !step_scalars.empty())
+    state["facts"] = step_scalars;
   if (session_.padding_guard().off()) state["padding_removal"] = "off";
   if (plateau_) {
     const Plateau::State& p = plateau_->state();

@@ -61,8 +61,8 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       local_(options.local && ranks.size() > 1),
       scaler_(scale),
       update_(in_phase("the optimizer's moments", [&] {
-        if (optimizer.draws_labels()) Curvature::require_draws(losses);
-        if (optimizer.curved()) curvature_.emplace(session, optimizer);
+        if (optimizer.samples_labels()) Curvature::require_label_sampling(losses);
+        if (optimizer.needs_hessian_diagonal()) curvature_.emplace(session, optimizer);
         UpdateSpec spec = describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps);
         if (sharded()) {
           const Tensor params{spec.params, DType::f32, {spec.elements}};
@@ -156,27 +156,28 @@ std::map<std::string, HostTensor> StepEngine::state() const {
     if (t.numel() > 0) out[name] = session_.device().on_host(t);
   }
   if (curvature_) add_views(session_.layout(), kCurvature, session_.device().on_host(session_.curvature()), out);
-  if (optimizer_.evaluated_elsewhere()) add_views(session_.layout(), kTraining, session_.host_params(), out);
+  if (optimizer_.has_evaluated_weights()) add_views(session_.layout(), kTraining, session_.host_params(), out);
   return out;
 }
 
 HostTensor StepEngine::evaluated() const {
-  if (!optimizer_.evaluated_elsewhere()) return {};
+  if (!optimizer_.has_evaluated_weights()) return {};
   const HostTensor now = session_.host_params();
   HostTensor out = HostTensor::empty(now.dtype(), now.dims());
   std::copy_n(now.as<float>(), now.numel(), out.as_mutable<float>());
   if (applied_steps() == 0) return out;
   const HostTensor m = session_.device().on_host(*update_->moment(DeviceUpdate::Moment::m));
   for (const Chunk& c : session_.layout().chunks()) {
-    if (!c.frozen) move_to_evaluated(optimizer_, out.as_mutable<float>() + c.offset, m.as<float>() + c.offset, c.numel);
+    if (!c.frozen)
+      convert_to_evaluated(optimizer_, out.as_mutable<float>() + c.offset, m.as<float>() + c.offset, c.numel);
   }
   return out;
 }
 
-std::vector<double> StepEngine::facts() const {
-  if (!optimizer_.remembers()) return {};
+std::vector<double> StepEngine::step_scalars() const {
+  if (!optimizer_.keeps_step_scalars()) return {};
   const UpdateState s = update_->state();
-  return {std::begin(s.facts), std::end(s.facts)};
+  return {std::begin(s.step_scalars), std::end(s.step_scalars)};
 }
 
 HostTensor StepEngine::average(int k) const { return on_host(DeviceUpdate::average(k)); }
@@ -252,7 +253,7 @@ void StepEngine::gather() {
 }
 
 void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
-                      const std::vector<double>& facts) {
+                      const std::vector<double>& step_scalars) {
   scaler_.restore(scale);
   for (const auto& [name, which] : moments_of(optimizer_)) {
     const auto t = update_->moment(which);
@@ -270,16 +271,16 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
     copy_views(session_.layout(), kCurvature, state, span.as_mutable<float>());
     session_.device().upload(session_.curvature().data, span.data(), span.bytes());
   }
-  if (optimizer_.evaluated_elsewhere()) {
+  if (optimizer_.has_evaluated_weights()) {
     HostTensor params = session_.host_params();
     copy_views(session_.layout(), kTraining, state, params.as_mutable<float>());
     session_.set_params(params);
   }
   update_->set_state(scaler_.state(), applied_steps);
-  if (!optimizer_.remembers()) return;
-  double given[kRuleFacts] = {};
-  std::copy_n(facts.begin(), std::min<size_t>(facts.size(), kRuleFacts), given);
-  update_->set_facts(given);
+  if (!optimizer_.keeps_step_scalars()) return;
+  double given[kStepScalars] = {};
+  std::copy_n(step_scalars.begin(), std::min<size_t>(step_scalars.size(), kStepScalars), given);
+  update_->set_step_scalars(given);
 }
 
 }  // namespace amp

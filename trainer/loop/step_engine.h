@@ -94,11 +94,11 @@ class StepEngine {
   HostTensor average(int k) const;  // with the layout of the trainable parameters; empty if there is none
   // All parameters as evaluated and exported, for optimizers that train others (schedule-free); else empty.
   HostTensor evaluated() const;
-  std::vector<double> facts() const;  // the optimizer's scalar state; empty if it has none
+  std::vector<double> step_scalars() const;  // the optimizer's scalar state; empty if it has none
   // Restores what state() returned. Missing names, or other types or shapes: exit 6 E_CKPT_MISMATCH. Ignores other
   // entries.
   void load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
-            const std::vector<double>& facts);
+            const std::vector<double>& step_scalars);
 
  private:
   struct Asked {

@@ -36,9 +36,9 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
     check((std::is_same_v<T, float>), "moments in 8 bits stand for those in fp32");
     for (int i = 0; i < config_.moments(); ++i) quantized_.emplace_back(spans_, i == 0);
   }
-  if (config_.whole()) tensors_.emplace(config_, spans_);
-  if (!config_.whole() && !config_.quantized() && !config_.curved() && !config_.transforms_gradients(spans_) &&
-      !rule_measures(config_.rule, config_.settings))
+  if (config_.tensor_wise()) tensors_.emplace(config_, spans_);
+  if (!config_.tensor_wise() && !config_.quantized() && !config_.needs_hessian_diagonal() &&
+      !config_.transforms_gradients(spans_) && !rule_needs_norms(config_.rule, config_.settings))
     zero_rows_.emplace(spans_);
   for (const UpdateSpan& s : spans_) clip_groups_ = std::max(clip_groups_, s.clip_group + 1);
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
@@ -158,7 +158,7 @@ RuleStep Optimizer<T>::step_of(size_t index, const RuleStep& step, double lr) co
   RuleStep here = step;
   if (span.from_step > 0) {
     with_element(c.rule, c.settings, [&]<class Element>(Element) {
-      rule_once<Element>(c.settings, steps_ - span.from_step, lr, here.facts);
+      begin_rule_step<Element>(c.settings, steps_ - span.from_step, lr, here.scalars);
     });
   }
   here.lr = lr * span.lr_factor;
@@ -167,24 +167,24 @@ RuleStep Optimizer<T>::step_of(size_t index, const RuleStep& step, double lr) co
 }
 
 template <class T>
-std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads, double scale, const GradStats& stats,
-                                                     const RuleStep& step, double lr) {
+std::vector<NormTerms<double>> Optimizer<T>::norms_of(T* params, const T* grads, double scale, const GradStats& stats,
+                                                      const RuleStep& step, double lr) {
   const OptimizerConfig& c = config_;
-  if (!rule_measures(c.rule, c.settings)) return {};
-  std::vector<RuleTerms<double>> parts(shards_.size()), norms(spans_.size(), {0, 0});
+  if (!rule_needs_norms(c.rule, c.settings)) return {};
+  std::vector<NormTerms<double>> parts(shards_.size()), norms(spans_.size(), {0, 0});
   const auto count = static_cast<int64_t>(shards_.size());
 #pragma omp parallel for schedule(static) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     parts[static_cast<size_t>(i)] =
-        kernel::measure(c.rule, c.settings, step_of(s.span, step, lr), spans_of(s, params, grads, nullptr),
-                        transform_of(spans_[s.span], stats, scale));
+        kernel::sum_norm_terms(c.rule, c.settings, step_of(s.span, step, lr), spans_of(s, params, grads, nullptr),
+                               transform_of(spans_[s.span], stats, scale));
   }
   for (size_t i = 0; i < shards_.size(); ++i) {
     norms[shards_[i].span].first += parts[i].first;
     norms[shards_[i].span].second += parts[i].second;
   }
-  for (RuleTerms<double>& n : norms) n = {std::sqrt(n.first), std::sqrt(n.second)};
+  for (NormTerms<double>& n : norms) n = {std::sqrt(n.first), std::sqrt(n.second)};
   return norms;
 }
 
@@ -201,10 +201,10 @@ void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, T* params, c
       (i == 0 ? spans.m : spans.v) = buffers[i].data();
       quantized_[i].load(s.span, at, s.count, buffers[i].data());
     }
-    kernel::move(c.rule, c.settings, step, spans, transform);
+    kernel::update_shard(c.rule, c.settings, step, spans, transform);
     for (size_t i = 0; i < quantized_.size(); ++i) quantized_[i].store(s.span, at, s.count, buffers[i].data());
   } else {
-    kernel::move(c.rule, c.settings, step, spans, transform);
+    kernel::update_shard(c.rule, c.settings, step, spans, transform);
   }
   follow(s.begin, s.count, params, spans.ema ? 1 : 0);
 }
@@ -331,9 +331,10 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
                                const T* curvature) {
   const OptimizerConfig& c = config_;
   RuleStep step;
-  with_element(c.rule, c.settings, [&]<class Element>(Element) { rule_once<Element>(c.settings, steps_, lr, facts_); });
-  std::copy(std::begin(facts_), std::end(facts_), std::begin(step.facts));
-  const std::vector<RuleTerms<double>> norms = measure(params, grads, scale, stats, step, lr);
+  with_element(c.rule, c.settings,
+               [&]<class Element>(Element) { begin_rule_step<Element>(c.settings, steps_, lr, step_scalars_); });
+  std::copy(std::begin(step_scalars_), std::end(step_scalars_), std::begin(step.scalars));
+  const std::vector<NormTerms<double>> norms = norms_of(params, grads, scale, stats, step, lr);
   if (zero_rows_ && !moments_known_) find_zero_rows();
   const auto count = static_cast<int64_t>(shards_.size());
 // Shards with zero-gradient rows take less time, so shards are assigned dynamically.
@@ -364,7 +365,7 @@ void Optimizer<T>::move_tensors(T* params, const T* grads, double scale, const G
     const UpdateSpan& s = spans_[i];
     if (s.from_step >= steps_) continue;
     const RuleStep step = step_of(i, {}, lr);
-    tensors_->move(i, {step.lr, step.decay, steps_ - s.from_step}, params + s.begin, grads + s.begin,
+    tensors_->step(i, {step.lr, step.decay, steps_ - s.from_step}, params + s.begin, grads + s.begin,
                    transform_of(s, stats, scale));
     cpu::for_units(s.count, 1, [&](int64_t begin, int64_t end) { follow(s.begin + begin, end - begin, params, 0); });
   }

@@ -63,7 +63,7 @@ class Optimizer {
     if (n != steps_) moments_known_ = moments_fresh_ = false;
     steps_ = n;
   }
-  double (&facts())[kRuleFacts] { return facts_; }  // of the last step
+  double (&step_scalars())[kStepScalars] { return step_scalars_; }  // of the last step
   // Moment of the own elements; null if it is not kept. The caller may write to it: zero rows are determined again.
   T* moment(DeviceUpdate::Moment which);
   const ElementRange& own() const { return own_; }
@@ -96,8 +96,8 @@ class Optimizer {
                   const kernel::GradTransform<T>& transform);
   RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // with the span's rate and decay
   // The norms per span that the rule needs, added in the order of its shards; empty if it needs none.
-  std::vector<RuleTerms<double>> measure(T* params, const T* grads, double scale, const GradStats& stats,
-                                         const RuleStep& step, double lr);
+  std::vector<NormTerms<double>> norms_of(T* params, const T* grads, double scale, const GradStats& stats,
+                                          const RuleStep& step, double lr);
 
   OptimizerConfig config_;
   std::vector<UpdateSpan> spans_;
@@ -114,7 +114,7 @@ class Optimizer {
   HostTensor m_, v_, u_, slow_, kept_;  // empty if not kept; kept_: SAM's saved weights
   std::vector<HostTensor> averages_;
   int64_t steps_ = 0;
-  double facts_[kRuleFacts] = {};
+  double step_scalars_[kStepScalars] = {};
 };
 
 extern template class Optimizer<float>;

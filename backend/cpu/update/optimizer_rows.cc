@@ -42,7 +42,7 @@ void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, co
     }
     const kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
     if (rule == kernel::ZeroGradientEffect::weights)
-      kernel::move_zero_gradient(c.rule, c.settings, step, spans, transform);
+      kernel::update_shard_zero_grad(c.rule, c.settings, step, spans, transform);
     else if (spans.ema)
       kernel::average(spans.ema, spans.p, spans.n, transform.keep);
     follow(begin, n, params, spans.ema ? 1 : 0);

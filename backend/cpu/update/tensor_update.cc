@@ -17,7 +17,7 @@ TensorUpdate<T>::TensorUpdate(const OptimizerConfig& config, const std::vector<U
 }
 
 template <class T>
-void TensorUpdate<T>::move(size_t span, const TensorTime& now, T* p, const T* grads,
+void TensorUpdate<T>::step(size_t span, const TensorTime& now, T* p, const T* grads,
                            const kernel::GradTransform<T>& transform) {
   const TensorShape& shape = layout_.shapes[span];
   const int64_t n = shape.count();
@@ -27,7 +27,7 @@ void TensorUpdate<T>::move(size_t span, const TensorTime& now, T* p, const T* gr
   worker.elements(n, [&](int64_t i) { g[i] = kernel::transformed(transform, grads[i]); });
   TensorStep<T> x{shape, n, &now, p, g, {}, scratch_.data(), sums_.data()};
   for (size_t k = 0; k < kept_.size(); ++k) x.s[k] = kept_[k].template as_mutable<T>() + layout_.kept[k].begin[span];
-  with_whole_rule(rule_, [&]<class Rule>(Rule) { Rule::template move<T>(settings_, worker, x); });
+  with_tensor_rule(rule_, [&]<class Rule>(Rule) { Rule::template step<T>(settings_, worker, x); });
 }
 
 template <class T>

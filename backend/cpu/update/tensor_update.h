@@ -17,7 +17,7 @@ class TensorUpdate {
   TensorUpdate(const OptimizerConfig& config, const std::vector<UpdateSpan>& spans);
 
   // Transforms the gradient, then updates the tensor.
-  void move(size_t span, const TensorTime& now, T* p, const T* grads, const kernel::GradTransform<T>& transform);
+  void step(size_t span, const TensorTime& now, T* p, const T* grads, const kernel::GradTransform<T>& transform);
   // The state for checkpoints: each state of all tensors, concatenated.
   std::vector<std::pair<std::string, HostTensor*>> state();
 

@@ -93,7 +93,7 @@ struct TensorWorker {
   }
 
   template <class F>
-  void once(const F& f) const {
+  void single(const F& f) const {
     f();
   }
   template <class T>
@@ -105,7 +105,7 @@ struct TensorWorker {
                const T* b, int64_t ldb, T beta, T* c, int64_t ldc) const {
     parallel_gemm<T>(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   }
-  bool perhaps(const double* flag) const { return *flag != 0; }
+  bool may_be_nonzero(const double* flag) const { return *flag != 0; }
 };
 
 }  // namespace amp::cpu

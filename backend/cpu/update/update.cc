@@ -86,7 +86,8 @@ class CpuUpdate final : public DeviceUpdate {
     state_.norm = stats.norm;
     state_.found_inf = stats.found_inf ? 1 : 0;
     state_.applied = optimizer_.steps();
-    std::copy(std::begin(optimizer_.facts()), std::end(optimizer_.facts()), std::begin(state_.facts));
+    std::copy(std::begin(optimizer_.step_scalars()), std::end(optimizer_.step_scalars()),
+              std::begin(state_.step_scalars));
     step_scale(spec_.scale, state_.scale, stats.found_inf);
     done_ = state_;
   }
@@ -99,9 +100,9 @@ class CpuUpdate final : public DeviceUpdate {
     state_.applied = applied;
     optimizer_.set_steps(applied);
   }
-  void set_facts(const double (&facts)[kRuleFacts]) override {
-    std::copy(std::begin(facts), std::end(facts), std::begin(optimizer_.facts()));
-    std::copy(std::begin(facts), std::end(facts), std::begin(state_.facts));
+  void set_step_scalars(const double (&step_scalars)[kStepScalars]) override {
+    std::copy(std::begin(step_scalars), std::end(step_scalars), std::begin(optimizer_.step_scalars()));
+    std::copy(std::begin(step_scalars), std::end(step_scalars), std::begin(state_.step_scalars));
   }
   void set_lr_scale(double scale) override { state_.lr_scale = scale; }
   std::vector<std::pair<std::string, Tensor>> own_state() override {

@@ -80,7 +80,7 @@ ShardStats inspect(const T* g, int64_t n) {
 namespace {
 // Updates a part of a shard with an Element's Scalars<T>.
 template <class T>
-using Move = void (*)(const ShardSpans<T>&, const GradTransform<T>&, const void* scalars);
+using ShardStep = void (*)(const ShardSpans<T>&, const GradTransform<T>&, const void* scalars);
 
 template <class Element, class T>
 void run(const ShardSpans<T>& s, const GradTransform<T>& a, const void* scalars) {
@@ -98,36 +98,37 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const void* scalars)
     for (int64_t i = 0; i < n; ++i) {
       const T g = transformed(transform, grad[i]);
       T none = 0, x;
-      if constexpr (kCurved<Element>)
-        x = Element::template move<T>(c, p[i], g, m[i], v[i], h[i]);
+      if constexpr (kNeedsHessianDiagonal<Element>)
+        x = Element::template step<T>(c, p[i], g, m[i], v[i], h[i]);
       else if constexpr (Element::moments == 0)
-        x = Element::template move<T>(c, p[i], g, none, none);
+        x = Element::template step<T>(c, p[i], g, none, none);
       else if constexpr (Element::moments == 1)
-        x = Element::template move<T>(c, p[i], g, m[i], none);
+        x = Element::template step<T>(c, p[i], g, m[i], none);
       else if constexpr (Element::moments == 2)
-        x = Element::template move<T>(c, p[i], g, m[i], v[i]);
+        x = Element::template step<T>(c, p[i], g, m[i], v[i]);
       else
-        x = Element::template move<T>(c, p[i], g, m[i], v[i], u[i]);
+        x = Element::template step<T>(c, p[i], g, m[i], v[i], u[i]);
       p[i] = x;
     }
   });
 }
 
+// Rules that need norms or the Hessian's diagonal depend on more than the element.
 template <class Element>
-constexpr bool kMaySkip = !kCurved<Element> && !kMeasures<Element>;  // others depend on more than the element
+constexpr bool kMaySkip = !kNeedsHessianDiagonal<Element> && !kNeedsNorms<Element>;
 
 // The new weight for a zero gradient; also updates the moments, which were zero.
 template <class Element, class T>
-AMP_INLINE inline T rested(const typename Element::template Scalars<T>& c, T p, T g, T (&state)[3]) {
+AMP_INLINE inline T step_from_zeros(const typename Element::template Scalars<T>& c, T p, T g, T (&state)[3]) {
   if constexpr (Element::moments < 3)
-    return Element::template move<T>(c, p, g, state[0], state[1]);
+    return Element::template step<T>(c, p, g, state[0], state[1]);
   else
-    return Element::template move<T>(c, p, g, state[0], state[1], state[2]);
+    return Element::template step<T>(c, p, g, state[0], state[1], state[2]);
 }
 
 template <class Element>
-constexpr bool kRests = requires(typename Element::template Scalars<float> c) {
-  Element::template rest<float>(c, 1.0f);
+constexpr bool kHasStepZeroGrad = requires(typename Element::template Scalars<float> c) {
+  Element::template step_zero_grad<float>(c, 1.0f);
 };
 
 template <class Element, class T>
@@ -137,15 +138,16 @@ void run_zero_gradient(const ShardSpans<T>& s, const GradTransform<T>&, const vo
     const auto c = *static_cast<const typename Element::template Scalars<T>*>(scalars);
     const int64_t n = s.n;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) p[i] = Element::template rest<T>(c, p[i]);
+    for (int64_t i = 0; i < n; ++i) p[i] = Element::template step_zero_grad<T>(c, p[i]);
   });
 }
 
 // The average is updated while the weights are in the first-level cache. on_zeros: gradients and moments are zero
 // and are not read.
 template <class T>
-void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, Move<T> move, const void* scalars, bool on_zeros) {
-  if (!s.ema && !on_zeros) return move(s, a, scalars);
+void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, ShardStep<T> step, const void* scalars,
+               bool on_zeros) {
+  if (!s.ema && !on_zeros) return step(s, a, scalars);
   constexpr int64_t kPart = 1024;
   T zeros[4][kPart];
   for (int64_t begin = 0; begin < s.n; begin += kPart) {
@@ -154,15 +156,15 @@ void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, Move<T> move, 
       for (T* const z : zeros) std::fill_n(z, part.n, T(0));
       part.g = zeros[0], part.m = zeros[1], part.v = zeros[2], part.u = zeros[3];
     }
-    move(part, a, scalars);
+    step(part, a, scalars);
     if (s.ema) average(part.ema, part.p, part.n, a.keep);
   }
 }
 
 // Squares are added in sixteen accumulators, in double: the same bits on every instruction set.
 template <class Element, class T>
-RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
-                      const typename Element::template Scalars<T>& scalars) {
+NormTerms<double> sum_norm_terms(const ShardSpans<T>& s, const GradTransform<T>& a,
+                                 const typename Element::template Scalars<T>& scalars) {
   constexpr int64_t kWidth = 16;
   double first[kWidth] = {}, second[kWidth] = {};
   simd_for<T>([&]() AMP_INLINE {
@@ -170,7 +172,8 @@ RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
     const auto c = scalars;
     const auto add = [&](int64_t i, int64_t k) AMP_INLINE {
       const T m = Element::moments > 0 ? s.m[i + k] : T(0), v = Element::moments > 1 ? s.v[i + k] : T(0);
-      const RuleTerms<T> terms = Element::template measure<T>(c, s.p[i + k], transformed(transform, s.g[i + k]), m, v);
+      const NormTerms<T> terms =
+          Element::template norm_terms<T>(c, s.p[i + k], transformed(transform, s.g[i + k]), m, v);
       first[k] += static_cast<double>(terms.first) * static_cast<double>(terms.first);
       second[k] += static_cast<double>(terms.second) * static_cast<double>(terms.second);
     };
@@ -180,7 +183,7 @@ RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
     }
     for (int64_t k = 0; i + k < s.n; ++k) add(i, k);
   });
-  RuleTerms<double> out{0, 0};
+  NormTerms<double> out{0, 0};
   for (int64_t k = 0; k < kWidth; ++k) {
     out.first += first[k];
     out.second += second[k];
@@ -190,8 +193,8 @@ RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
 }  // namespace
 
 template <class T>
-void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
-          const GradTransform<T>& a) {
+void update_shard(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
+                  const GradTransform<T>& a) {
   with_update_rule(rule, [&](auto r) {
     r.visit(settings, [&](auto element) {
       using Element = decltype(element);
@@ -211,7 +214,7 @@ ZeroGradientEffect zero_gradient_effect(std::string_view rule, const RuleSetting
       bool zero = true, same = step.decay == 0;
       for (const T p : {T(1), T(-0.7)}) {
         T state[3] = {};
-        same &= rested<Element>(scalars, p, transformed(a, T(0)), state) == p;
+        same &= step_from_zeros<Element>(scalars, p, transformed(a, T(0)), state) == p;
         for (const T x : state) zero &= std::bit_cast<Bits<T>>(x) == 0;
       }
       if (zero) out = same ? ZeroGradientEffect::stays : ZeroGradientEffect::weights;
@@ -221,14 +224,16 @@ ZeroGradientEffect zero_gradient_effect(std::string_view rule, const RuleSetting
 }
 
 template <class T>
-void move_zero_gradient(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
-                        const ShardSpans<T>& s, const GradTransform<T>& a) {
+void update_shard_zero_grad(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                            const ShardSpans<T>& s, const GradTransform<T>& a) {
   with_element(rule, settings, [&]<class Element>(Element) {
     if constexpr (kMaySkip<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
-      if constexpr (kRests<Element>) {  // the compiler cannot derive that the quotient of two zero moments adds nothing
+      // The compiler cannot derive that the quotient of two zero moments adds nothing.
+      if constexpr (kHasStepZeroGrad<Element>) {
         T state[3] = {};
-        if (rested<Element>(scalars, T(1), transformed(a, T(0)), state) == Element::template rest<T>(scalars, T(1)))
+        if (step_from_zeros<Element>(scalars, T(1), transformed(a, T(0)), state) ==
+            Element::template step_zero_grad<T>(scalars, T(1)))
           return run_parts<T>(s, a, run_zero_gradient<Element, T>, &scalars, false);
       }
       run_parts<T>(s, a, run<Element, T>, &scalars, true);
@@ -241,10 +246,10 @@ template ZeroGradientEffect zero_gradient_effect(std::string_view, const RuleSet
                                                  const GradTransform<float>&);
 template ZeroGradientEffect zero_gradient_effect(std::string_view, const RuleSettings&, const RuleStep&,
                                                  const GradTransform<double>&);
-template void move_zero_gradient(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
-                                 const GradTransform<float>&);
-template void move_zero_gradient(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
-                                 const GradTransform<double>&);
+template void update_shard_zero_grad(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
+                                     const GradTransform<float>&);
+template void update_shard_zero_grad(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
+                                     const GradTransform<double>&);
 
 template <class T>
 void look_ahead(T* weights, T* slow, int64_t n, T alpha) {
@@ -272,27 +277,28 @@ template void average(float*, const float*, int64_t, float);
 template void average(double*, const double*, int64_t, double);
 
 template <class T>
-RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
-                          const ShardSpans<T>& s, const GradTransform<T>& a) {
-  RuleTerms<double> out{0, 0};
+NormTerms<double> sum_norm_terms(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                                 const ShardSpans<T>& s, const GradTransform<T>& a) {
+  NormTerms<double> out{0, 0};
   with_update_rule(rule, [&](auto r) {
     r.visit(settings, [&](auto element) {
       using Element = decltype(element);
-      if constexpr (kMeasures<Element>) out = sum<Element>(s, a, Element::template scalars<T>(settings, step));
+      if constexpr (kNeedsNorms<Element>)
+        out = sum_norm_terms<Element>(s, a, Element::template scalars<T>(settings, step));
     });
   });
   return out;
 }
 
-template RuleTerms<double> measure(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
-                                   const GradTransform<float>&);
-template RuleTerms<double> measure(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
-                                   const GradTransform<double>&);
+template NormTerms<double> sum_norm_terms(std::string_view, const RuleSettings&, const RuleStep&,
+                                          const ShardSpans<float>&, const GradTransform<float>&);
+template NormTerms<double> sum_norm_terms(std::string_view, const RuleSettings&, const RuleStep&,
+                                          const ShardSpans<double>&, const GradTransform<double>&);
 template ShardStats inspect(const float*, int64_t);
 template ShardStats inspect(const double*, int64_t);
-template void move(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
-                   const GradTransform<float>&);
-template void move(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
-                   const GradTransform<double>&);
+template void update_shard(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
+                           const GradTransform<float>&);
+template void update_shard(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
+                           const GradTransform<double>&);
 
 }  // namespace amp::kernel

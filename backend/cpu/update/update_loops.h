@@ -52,8 +52,8 @@ AMP_INLINE inline T transformed(const GradTransform<T>& a, T g) {
 
 // Updates a shard with a rule of backend/update_rules.h.
 template <class T>
-void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
-          const GradTransform<T>& a);
+void update_shard(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
+                  const GradTransform<T>& a);
 
 // Effect of a rule on elements with zero gradients and moments: none, only weights and their average change, or
 // moments change too.
@@ -63,8 +63,8 @@ ZeroGradientEffect zero_gradient_effect(std::string_view rule, const RuleSetting
                                         const GradTransform<T>& a);
 // Updates a shard of such elements with a rule that changes only weights. Accesses only p and ema.
 template <class T>
-void move_zero_gradient(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
-                        const ShardSpans<T>& s, const GradTransform<T>& a);
+void update_shard_zero_grad(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                            const ShardSpans<T>& s, const GradTransform<T>& a);
 
 // Lookahead: slow weights move by alpha towards the weights, which continue from there.
 template <class T>
@@ -73,9 +73,9 @@ void look_ahead(T* p, T* slow, int64_t n, T alpha);
 template <class T>
 void average(T* ema, const T* p, int64_t n, T keep);
 
-// Sums of squares over a shard of the terms that the rule measures. Its scalars are computed with norms 0.
+// Sums of squares over a shard of the terms that the rule needs norms of. Its scalars are computed with norms 0.
 template <class T>
-RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
-                          const ShardSpans<T>& s, const GradTransform<T>& a);
+NormTerms<double> sum_norm_terms(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                                 const ShardSpans<T>& s, const GradTransform<T>& a);
 
 }  // namespace amp::kernel
