@@ -31,7 +31,7 @@ struct InferCtx {
 enum class Effect : uint8_t { pure, random, communicates };
 
 // Computes the outputs of a node from other operators.
-using Definition = std::vector<ValueId> (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);
+using Decomposition = std::vector<ValueId> (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);
 
 struct OpDef {
   std::string name;
@@ -41,9 +41,9 @@ struct OpDef {
   void (*gradient)(GradBuilder&) = nullptr;
   bool not_differentiable = false;
   // Decomposition of a node whose gradient cannot be differentiated: a fused *Grad, a recurrent layer. Used for second
-  // derivatives (graph/definitions.h). An empty result: this node has none. An output that only the operator's own
+  // derivatives (graph/decompositions.h). An empty result: this node has none. An output that only the operator's own
   // gradient reads may be invalid.
-  Definition definition = nullptr;
+  Decomposition decomposition = nullptr;
   // If the node is a no-op: a value equal to its only output; else an invalid id.
   ValueId (*simplify)(Builder&, const std::vector<ValueId>&, const Attrs&) = nullptr;
   size_t min_inputs = 0;  // fewer are a model error

@@ -156,59 +156,59 @@ void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad"
 // Decompositions of the gradients, of (x or y, dy). A branch that is not selected must still be finite, because its
 // derivative is multiplied by 0.
 using Values = std::vector<ValueId>;
-Values define_relu(Builder& b, const Values& in, const Attrs&) {
+Values decompose_relu(Builder& b, const Values& in, const Attrs&) {
   return {where(Term(b, in[0]) > 0, Term(b, in[1]), 0)};
 }
-Values define_sigmoid(Builder& b, const Values& in, const Attrs&) {
+Values decompose_sigmoid(Builder& b, const Values& in, const Attrs&) {
   const Term y(b, in[0]), dy(b, in[1]);
   return {dy * y * (1 - y)};
 }
-Values define_tanh(Builder& b, const Values& in, const Attrs&) {
+Values decompose_tanh(Builder& b, const Values& in, const Attrs&) {
   const Term y(b, in[0]), dy(b, in[1]);
   return {dy * (1 - y * y)};
 }
-Values define_leaky(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_leaky(Builder& b, const Values& in, const Attrs& a) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {where(x < 0, dy * a.f("alpha", 0.01), dy)};
 }
-Values define_elu(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_elu(Builder& b, const Values& in, const Attrs& a) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {where(x < 0, dy * a.f("alpha", 1) * x.at_most(0).to("Exp"), dy)};
 }
-Values define_hard_sigmoid(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_hard_sigmoid(Builder& b, const Values& in, const Attrs& a) {
   const Term y(b, in[0]), dy(b, in[1]);
   return {where(both(y > 0, y < 1), dy * a.f("alpha", 0.2), 0)};
 }
-Values define_hard_swish(Builder& b, const Values& in, const Attrs&) {
+Values decompose_hard_swish(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {where(x <= -3, x.like(0), where(x >= 3, dy, dy * (x / 3 + 0.5)))};
 }
-Values define_softplus(Builder& b, const Values& in, const Attrs&) {
+Values decompose_softplus(Builder& b, const Values& in, const Attrs&) {
   return {Term(b, in[1]) * Term(b, in[0]).to("Sigmoid")};
 }
-Values define_swish(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_swish(Builder& b, const Values& in, const Attrs& a) {
   const Term x(b, in[0]), dy(b, in[1]), ax = a.f("alpha", 1) * x, s = ax.to("Sigmoid");
   return {dy * (s + ax * s * (1 - s))};
 }
 
 const RegisterElementwise<Relu> relu{"Relu", grad_from_y};
-const RegisterElementwise<ReluGrad> relu_grad{"ReluGrad", define_relu};
+const RegisterElementwise<ReluGrad> relu_grad{"ReluGrad", decompose_relu};
 const RegisterElementwise<Sigmoid> sigmoid{"Sigmoid", grad_from_y};
-const RegisterElementwise<SigmoidGrad> sigmoid_grad{"SigmoidGrad", define_sigmoid};
+const RegisterElementwise<SigmoidGrad> sigmoid_grad{"SigmoidGrad", decompose_sigmoid};
 const RegisterElementwise<Tanh> tanh_{"Tanh", grad_from_y};
-const RegisterElementwise<TanhGrad> tanh_grad{"TanhGrad", define_tanh};
+const RegisterElementwise<TanhGrad> tanh_grad{"TanhGrad", decompose_tanh};
 const RegisterElementwise<LeakyRelu> leaky{"LeakyRelu", grad_from_x};
-const RegisterElementwise<LeakyReluGrad> leaky_grad{"LeakyReluGrad", define_leaky};
+const RegisterElementwise<LeakyReluGrad> leaky_grad{"LeakyReluGrad", decompose_leaky};
 const RegisterElementwise<Elu> elu{"Elu", grad_from_x};
-const RegisterElementwise<EluGrad> elu_grad{"EluGrad", define_elu};
+const RegisterElementwise<EluGrad> elu_grad{"EluGrad", decompose_elu};
 const RegisterElementwise<HardSigmoid> hard_sigmoid{"HardSigmoid", grad_from_y};
-const RegisterElementwise<HardSigmoidGrad> hard_sigmoid_grad{"HardSigmoidGrad", define_hard_sigmoid};
+const RegisterElementwise<HardSigmoidGrad> hard_sigmoid_grad{"HardSigmoidGrad", decompose_hard_sigmoid};
 const RegisterElementwise<HardSwish> hard_swish{"HardSwish", grad_from_x};
-const RegisterElementwise<HardSwishGrad> hard_swish_grad{"HardSwishGrad", define_hard_swish};
+const RegisterElementwise<HardSwishGrad> hard_swish_grad{"HardSwishGrad", decompose_hard_swish};
 const RegisterElementwise<Softplus> softplus{"Softplus", grad_from_x};
-const RegisterElementwise<SoftplusGrad> softplus_grad{"SoftplusGrad", define_softplus};
+const RegisterElementwise<SoftplusGrad> softplus_grad{"SoftplusGrad", decompose_softplus};
 const RegisterElementwise<Swish> swish{"Swish", grad_from_x};
-const RegisterElementwise<SwishGrad> swish_grad{"SwishGrad", define_swish};
+const RegisterElementwise<SwishGrad> swish_grad{"SwishGrad", decompose_swish};
 
 const RegisterOnnx onnx[] = {
     RegisterOnnx{{"Relu", lower_same_name, 6, {}}},       RegisterOnnx{{"Sigmoid", lower_same_name, 6, {}}},

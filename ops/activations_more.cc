@@ -148,53 +148,53 @@ void grad_prelu(GradBuilder& g) {
 // Decompositions of the gradients, of (x, dy) except for the first. A branch that is not selected must still be
 // finite.
 using Values = std::vector<ValueId>;
-Values define_prelu_x(Builder& b, const Values& in, const Attrs&) {
+Values decompose_prelu_x(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), slope(b, in[1]), dy(b, in[2]);
   return {where(x > 0, dy, dy * slope)};
 }
-Values define_prelu_slope(Builder& b, const Values& in, const Attrs&) {
+Values decompose_prelu_slope(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {where(x > 0, x.like(0), dy * x)};
 }
-Values define_selu(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_selu(Builder& b, const Values& in, const Attrs& a) {
   const Term x(b, in[0]), dy(b, in[1]);
   const double alpha = a.f("alpha", 1.6732632423543772848), gamma = a.f("gamma", 1.0507009873554804934);
   return {dy * gamma * where(x > 0, x.like(1), alpha * x.at_most(0).to("Exp"))};
 }
-Values define_celu(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_celu(Builder& b, const Values& in, const Attrs& a) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {where(x > 0, dy, dy * (x.at_most(0) / a.f("alpha", 1)).to("Exp"))};
 }
-Values define_softsign(Builder& b, const Values& in, const Attrs&) {
+Values decompose_softsign(Builder& b, const Values& in, const Attrs&) {
   const Term dy(b, in[1]), d = 1 + Term(b, in[0]).to("Abs");
   return {dy / (d * d)};
 }
-Values define_mish(Builder& b, const Values& in, const Attrs&) {
+Values decompose_mish(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]), e = x.at_most(20).to("Exp"), w = e * (e + 2), t = w / (w + 2);
   return {dy * (t + x * (1 - t * t) * x.to("Sigmoid"))};
 }
-Values define_thresholded(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_thresholded(Builder& b, const Values& in, const Attrs& a) {
   return {where(Term(b, in[0]) > a.f("alpha", 1), Term(b, in[1]), 0)};
 }
-Values define_shrink(Builder& b, const Values& in, const Attrs& a) {
+Values decompose_shrink(Builder& b, const Values& in, const Attrs& a) {
   return {where(Term(b, in[0]).to("Abs") > a.f("lambd", 0.5), Term(b, in[1]), 0)};
 }
 
 const RegisterElementwise<PRelu> prelu{"PRelu", grad_prelu};
-const RegisterElementwise<PReluGradX> prelu_grad_x{"PReluGradX", define_prelu_x};
-const RegisterElementwise<PReluGradSlope> prelu_grad_slope{"PReluGradSlope", define_prelu_slope};
+const RegisterElementwise<PReluGradX> prelu_grad_x{"PReluGradX", decompose_prelu_x};
+const RegisterElementwise<PReluGradSlope> prelu_grad_slope{"PReluGradSlope", decompose_prelu_slope};
 const RegisterElementwise<Selu> selu{"Selu", grad_from_x};
-const RegisterElementwise<SeluGrad> selu_grad{"SeluGrad", define_selu};
+const RegisterElementwise<SeluGrad> selu_grad{"SeluGrad", decompose_selu};
 const RegisterElementwise<Celu> celu{"Celu", grad_from_x};
-const RegisterElementwise<CeluGrad> celu_grad{"CeluGrad", define_celu};
+const RegisterElementwise<CeluGrad> celu_grad{"CeluGrad", decompose_celu};
 const RegisterElementwise<Softsign> softsign{"Softsign", grad_from_x};
-const RegisterElementwise<SoftsignGrad> softsign_grad{"SoftsignGrad", define_softsign};
+const RegisterElementwise<SoftsignGrad> softsign_grad{"SoftsignGrad", decompose_softsign};
 const RegisterElementwise<Mish> mish{"Mish", grad_from_x};
-const RegisterElementwise<MishGrad> mish_grad{"MishGrad", define_mish};
+const RegisterElementwise<MishGrad> mish_grad{"MishGrad", decompose_mish};
 const RegisterElementwise<ThresholdedRelu> thresholded_relu{"ThresholdedRelu", grad_from_x};
-const RegisterElementwise<ThresholdedReluGrad> thresholded_relu_grad{"ThresholdedReluGrad", define_thresholded};
+const RegisterElementwise<ThresholdedReluGrad> thresholded_relu_grad{"ThresholdedReluGrad", decompose_thresholded};
 const RegisterElementwise<Shrink> shrink{"Shrink", grad_from_x};
-const RegisterElementwise<ShrinkGrad> shrink_grad{"ShrinkGrad", define_shrink};
+const RegisterElementwise<ShrinkGrad> shrink_grad{"ShrinkGrad", decompose_shrink};
 
 // 1 at the first largest element, else 0. Before opset 13 the dims from axis on are one.
 void lower_hardmax(Lowering& l) {

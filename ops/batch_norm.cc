@@ -78,7 +78,7 @@ std::vector<int64_t> all_but_channels(const Dims& x) {
 
 // Decomposition of BatchNormGrad. The training form depends only on dy, x and scale, because mean and var are those
 // of x.
-std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term dy(b, in[0]), x(b, in[1]);
   const Dims channel = channel_row(x.dims());
   const std::vector<int64_t> axes = all_but_channels(x.dims());
@@ -93,7 +93,7 @@ std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, con
 }
 OpDef grad_def() {
   OpDef d = op_with_workspace<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr);
-  d.definition = define_grad;
+  d.decomposition = decompose_grad;
   return d;
 }
 

@@ -94,7 +94,7 @@ Kernel grad(const KernelArgs& a) { return in_double(a) ? grad_kernel<double>(a) 
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("CrossEntropyGrad", {g.in(0), g.in(1), g.dy(0)}, g.attrs())); }
 
 // Decomposition of CrossEntropyGrad: where(valid, seed (softmax(x) - onehot(label)), 0)
-std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term x(b, in[0]), label = Term(b, in[1]).shaped({b.dims(in[1]).at(0), 1});
   std::vector<int64_t> classes(static_cast<size_t>(x.dims().at(1)));
   std::iota(classes.begin(), classes.end(), int64_t{0});
@@ -105,9 +105,10 @@ std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, con
   return {where(ignored, seed.like(0), seed * (x.to("Softmax") - onehot))};
 }
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space, Definition definition = nullptr) {
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space,
+          Decomposition decomposition = nullptr) {
   OpDef d;
-  d.definition = definition;
+  d.decomposition = decomposition;
   d.name = name;
   d.infer = infer;
   d.gradient = rule;
@@ -115,7 +116,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space,
   return d;
 }
 const RegisterOp ops_[] = {RegisterOp{def("CrossEntropy", infer_loss, gradient, true)},
-                           RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false, define_grad)}};
+                           RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false, decompose_grad)}};
 const RegisterLookup lookup{
     "CrossEntropy",
     {1, [](const Graph& g, const Node& n) {

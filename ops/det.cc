@@ -64,7 +64,7 @@ void infer_det(InferCtx& c) {
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("DetGrad", {g.in(0), g.dy(0)})); }
 
 // Decomposition of DetGrad: dy times the signed determinants of the minors.
-std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   const Dims dims = x.dims();
   const int64_t n = dims.back(), matrices = numel(dy.dims()), m = (n - 1) * (n - 1);
@@ -88,9 +88,9 @@ std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, con
 }
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, size_t inputs,
-          Definition definition = nullptr) {
+          Decomposition decomposition = nullptr) {
   OpDef d;
-  d.definition = definition;
+  d.decomposition = decomposition;
   d.name = name;
   d.infer = infer;
   d.gradient = gradient;
@@ -98,7 +98,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, size_t 
   return d;
 }
 const RegisterOp ops[] = {RegisterOp{def("Det", infer_det, gradient, 1)},
-                          RegisterOp{def("DetGrad", infer_same, nullptr, 2, define_grad)}};
+                          RegisterOp{def("DetGrad", infer_same, nullptr, 2, decompose_grad)}};
 const RegisterKernel kernels[] = {{DeviceKind::cpu, "Det", det}, {DeviceKind::cpu, "DetGrad", det_grad}};
 const RegisterOnnx onnx{{"Det", lower_same_name, 11, {}}};
 

@@ -28,7 +28,7 @@ struct RegisterElementwise {
       : kernel(DeviceKind::cuda, name, cuda::elementwise<F>) {
     if constexpr (kFusible<F>) RegisterFunctor(name, functor_info<F>());
   }
-  RegisterElementwise(const char* name, Definition) : RegisterElementwise(name) {}
+  RegisterElementwise(const char* name, Decomposition) : RegisterElementwise(name) {}
 
  private:
   RegisterKernel kernel;
@@ -41,8 +41,8 @@ struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
       : RegisterElementwise(def(name, gradient, simplify)) {}
   // For gradients (*Grad), which have a decomposition instead of a gradient rule.
-  RegisterElementwise(const char* name, Definition definition)
-      : RegisterElementwise(def(name, nullptr, nullptr, definition)) {}
+  RegisterElementwise(const char* name, Decomposition decomposition)
+      : RegisterElementwise(def(name, nullptr, nullptr, decomposition)) {}
 
  private:
   explicit RegisterElementwise(const OpDef& d) : op(d), kernel(DeviceKind::cpu, d.name, elementwise<F>) {
@@ -62,12 +62,12 @@ struct RegisterElementwise {
     else
       return false;
   }
-  static OpDef def(const char* name, Gradient gradient, Simplify simplify, Definition definition = nullptr) {
+  static OpDef def(const char* name, Gradient gradient, Simplify simplify, Decomposition decomposition = nullptr) {
     OpDef d;
     d.name = name;
     d.infer = predicate() ? infer_compare : F::arity == 1 ? infer_same : infer_broadcast;
     d.gradient = gradient;
-    d.definition = definition;
+    d.decomposition = decomposition;
     d.min_inputs = F::arity;
     d.not_differentiable = predicate();
     d.simplify = simplify;

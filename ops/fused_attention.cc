@@ -4,7 +4,7 @@
 
 #include "backend/node_work.h"
 #include "ops/attention_heads.h"
-#include "ops/composed/attention_definition.h"
+#include "ops/composed/attention_decomposition.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -47,9 +47,9 @@ Kernel prepare_grad(const KernelArgs& a, Carver& carver) {
 }
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
-          int64_t (*workspace)(const Graph&, const Node&), Definition definition = nullptr) {
+          int64_t (*workspace)(const Graph&, const Node&), Decomposition decomposition = nullptr) {
   OpDef d;
-  d.definition = definition;
+  d.decomposition = decomposition;
   d.name = name;
   d.infer = infer;
   d.gradient = gradient;
@@ -59,7 +59,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
 const RegisterOp ops_[] = {
     RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare>)},
     RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare_grad>,
-                   define_attention_grad)}};
+                   decompose_attention_grad)}};
 // Two products in forward, five in backward, because scores are recomputed (Dao et al., FlashAttention, 2022).
 double flops(const KernelArgs& a, double products) {
   const bool packed = a.attrs().i("packed", 0) != 0, heads_first = a.attrs().i("heads_first", 0) != 0;

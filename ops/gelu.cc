@@ -44,20 +44,20 @@ struct GeluTanhGrad : Binary {
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
 // Decompositions of the gradients, of (x, dy).
-std::vector<ValueId> define_gelu(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+std::vector<ValueId> decompose_gelu(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]), cdf = 0.5 * (1 + (x * 0.70710678118654752).to("Erf"));
   return {dy * (cdf + x * 0.39894228040143268 * (-0.5 * x * x).to("Exp"))};
 }
-std::vector<ValueId> define_gelu_tanh(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+std::vector<ValueId> decompose_gelu_tanh(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const double k = 0.79788456080286536, c = 0.044715;
   const Term x(b, in[0]), dy(b, in[1]), t = (k * (x + c * x * x * x)).to("Tanh"), inner = k * (1 + 3 * c * x * x);
   return {dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner)};
 }
 
 const RegisterElementwise<Gelu> gelu{"Gelu", grad};
-const RegisterElementwise<GeluGrad> gelu_grad{"GeluGrad", define_gelu};
+const RegisterElementwise<GeluGrad> gelu_grad{"GeluGrad", decompose_gelu};
 const RegisterElementwise<GeluTanh> gelu_tanh{"GeluTanh", grad};
-const RegisterElementwise<GeluTanhGrad> gelu_tanh_grad{"GeluTanhGrad", define_gelu_tanh};
+const RegisterElementwise<GeluTanhGrad> gelu_tanh_grad{"GeluTanhGrad", decompose_gelu_tanh};
 
 void lower_gelu(Lowering& l) {
   l.out(0, l.b.op(l.attrs.s("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu", {l.in(0)}));

@@ -172,32 +172,32 @@ struct Rows {
   Dims dims;
   Term dy, h, rstd;
 };
-std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Rows r(b, in[0], in[4], a);
   const Term g = r.dy * Term(b, in[1]), along = r.h * (g * r.h).mean({1});
   const Term rest = a.i("rms", 0) != 0 ? g - along : g - g.mean({1}) - along;
   return {(r.rstd * rest).shaped(b.dims(in[0]))};
 }
-std::vector<ValueId> define_grad_weights(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_grad_weights(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Rows r(b, in[0], in[3], a);
   const auto column = [&](Term t) { return b.cast(b.reduce_sum(t, {0}, false), b.dtype(in[1])); };
   return {column(r.dy * r.h), column(r.dy)};
 }
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Definition definition = nullptr,
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Decomposition decomposition = nullptr,
           int64_t (*workspace)(const Graph&, const Node&) = nullptr) {
   OpDef d;
-  d.definition = definition;
+  d.decomposition = decomposition;
   d.name = name;
   d.infer = infer;
   d.gradient = gradient;
   d.workspace = workspace;
   return d;
 }
-const RegisterOp ops_[] = {
-    RegisterOp{def("LayerNorm", infer_norm, grad_norm)},
-    RegisterOp{def("LayerNormGrad", infer_backward_x, nullptr, define_grad)},
-    RegisterOp{def("LayerNormGradWeights", infer_backward_weights, nullptr, define_grad_weights, weights_workspace)}};
+const RegisterOp ops_[] = {RegisterOp{def("LayerNorm", infer_norm, grad_norm)},
+                           RegisterOp{def("LayerNormGrad", infer_backward_x, nullptr, decompose_grad)},
+                           RegisterOp{def("LayerNormGradWeights", infer_backward_weights, nullptr,
+                                          decompose_grad_weights, weights_workspace)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "LayerNorm", forward},
                                    {DeviceKind::cpu, "LayerNormGrad", backward_x},
                                    {DeviceKind::cpu, "LayerNormGradWeights", backward_weights<false>},

@@ -120,25 +120,25 @@ void grad_pow(GradBuilder& g) {
 }
 // Decompositions of the gradients, of (x or y, dy).
 using Values = std::vector<ValueId>;
-Values define_sqrt(Builder& b, const Values& in, const Attrs&) { return {Term(b, in[1]) * 0.5 / Term(b, in[0])}; }
-Values define_reciprocal(Builder& b, const Values& in, const Attrs&) {
+Values decompose_sqrt(Builder& b, const Values& in, const Attrs&) { return {Term(b, in[1]) * 0.5 / Term(b, in[0])}; }
+Values decompose_reciprocal(Builder& b, const Values& in, const Attrs&) {
   const Term y(b, in[0]), dy(b, in[1]);
   return {-dy * y * y};
 }
-Values define_erf(Builder& b, const Values& in, const Attrs&) {
+Values decompose_erf(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy * 1.1283791670955126 * (-x * x).to("Exp")};
 }
 void grad_zero(GradBuilder&) {}  // zero almost everywhere
 
 const RegisterElementwise<Sqrt> sqrt_{"Sqrt", grad_sqrt};
-const RegisterElementwise<SqrtGrad> sqrt_grad{"SqrtGrad", define_sqrt};
+const RegisterElementwise<SqrtGrad> sqrt_grad{"SqrtGrad", decompose_sqrt};
 const RegisterElementwise<Reciprocal> reciprocal{"Reciprocal", grad_reciprocal};
-const RegisterElementwise<ReciprocalGrad> reciprocal_grad{"ReciprocalGrad", define_reciprocal};
+const RegisterElementwise<ReciprocalGrad> reciprocal_grad{"ReciprocalGrad", decompose_reciprocal};
 const RegisterElementwise<Exp> exp_{"Exp", grad_exp};
 const RegisterElementwise<Log> log_{"Log", grad_log};
 const RegisterElementwise<Erf> erf_{"Erf", grad_erf};
-const RegisterElementwise<ErfGrad> erf_grad{"ErfGrad", define_erf};
+const RegisterElementwise<ErfGrad> erf_grad{"ErfGrad", decompose_erf};
 const RegisterElementwise<Pow> pow_{"Pow", grad_pow};
 const RegisterElementwise<Sin> sin_{"Sin", grad_sin};
 const RegisterElementwise<Cos> cos_{"Cos", grad_cos};

@@ -102,7 +102,7 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
   };
 }
 
-std::vector<ValueId> define(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const size_t of = a.i("of", 1) == 0 ? 0 : 1;
   const int64_t parts = a.i("parts", 1), width = b.dims(in[of]).back() / parts;
   std::vector<ValueId> c, sums;
@@ -120,7 +120,7 @@ OpDef def() {
   OpDef d;
   d.name = "MatMulBiasGrad";
   d.infer = infer;
-  d.definition = define;
+  d.decomposition = decompose;
   d.min_inputs = 2;
   d.workspace = measure_workspace<prepare<false>>;
   return d;

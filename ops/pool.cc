@@ -39,7 +39,7 @@ void grad_average_pool_grad(GradBuilder& g) {
 }
 
 // Decomposition of MaxPoolGrad: adds dy's elements at their taps.
-std::vector<ValueId> define_max_pool_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_max_pool_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Dims dx = a.ints("dims");
   Attrs window = a;
   window.set("full", dx);
@@ -51,7 +51,7 @@ std::vector<ValueId> define_max_pool_grad(Builder& b, const std::vector<ValueId>
 }
 OpDef max_pool_grad_def() {
   OpDef d = op_with_workspace<max_pool_grad>("MaxPoolGrad", infer_pool, nullptr);
-  d.definition = define_max_pool_grad;
+  d.decomposition = decompose_max_pool_grad;
   return d;
 }
 

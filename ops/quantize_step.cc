@@ -38,12 +38,12 @@ void grad_quantize(GradBuilder& g) {
   g.add_grad(0, dx);
   if (g.needs(1)) g.add_grad(1, g.op("Neg", {mul(g.b, dx, div(g.b, g.in(0), g.in(1)))}));
 }
-std::vector<ValueId> define_mask(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_mask(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term x(b, in[0]), q = (x / Term(b, in[1])).to("Round") + Term(b, in[2]);
   return {where(both(q >= a.f("low", 0), q <= a.f("high", 255)), q.like(1), 0)};
 }
 const RegisterElementwise<Quantize> quantize{"Quantize", grad_quantize};
-const RegisterElementwise<QuantizeMask> quantize_mask{"QuantizeMask", define_mask};
+const RegisterElementwise<QuantizeMask> quantize_mask{"QuantizeMask", decompose_mask};
 
 }  // namespace
 }  // namespace amp

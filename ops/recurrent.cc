@@ -8,7 +8,7 @@
 
 #include "backend/node_work.h"
 #include "ops/compose.h"
-#include "ops/composed/recurrent_definition.h"
+#include "ops/composed/recurrent_decomposition.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -78,21 +78,22 @@ void grad_rnn(GradBuilder& g) {
 
 template <PrepareWithWorkspace prepare>
 struct RegisterRecurrent {
-  RegisterRecurrent(const char* name, void (*infer)(InferCtx&), Gradient gradient, Definition definition = nullptr)
-      : op(def(name, infer, gradient, definition)), kernel(DeviceKind::cpu, name, with_workspace<prepare>) {}
-  static OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Definition definition) {
+  RegisterRecurrent(const char* name, void (*infer)(InferCtx&), Gradient gradient,
+                    Decomposition decomposition = nullptr)
+      : op(def(name, infer, gradient, decomposition)), kernel(DeviceKind::cpu, name, with_workspace<prepare>) {}
+  static OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Decomposition decomposition) {
     OpDef d = op_with_workspace<prepare>(name, infer, gradient);
-    d.definition = definition;
+    d.decomposition = decomposition;
     return d;
   }
   RegisterOp op;
   RegisterKernel kernel;
 };
-const RegisterRecurrent<lstm> lstm_op{"LSTM", infer_lstm, grad_lstm, define_lstm};
+const RegisterRecurrent<lstm> lstm_op{"LSTM", infer_lstm, grad_lstm, decompose_lstm};
 const RegisterRecurrent<lstm_grad> lstm_grad_op{"LSTMGrad", infer_lstm_grad, nullptr};
-const RegisterRecurrent<gru> gru_op{"GRU", infer_gru, grad_gru, define_gru};
+const RegisterRecurrent<gru> gru_op{"GRU", infer_gru, grad_gru, decompose_gru};
 const RegisterRecurrent<gru_grad> gru_grad_op{"GRUGrad", infer_gru_grad, nullptr};
-const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn, define_rnn};
+const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn, decompose_rnn};
 const RegisterRecurrent<rnn_grad> rnn_grad_op{"RNNGrad", infer_rnn_grad, nullptr};
 
 // The state times R (G, H) in each step; backward, its gradient and R's. (X W^T is a separate MatMul.)

@@ -177,7 +177,7 @@ void grad_prod(GradBuilder& g) {
 }
 
 // ReduceProd as a tree of products: grad_prod is correct if an element is 0, but its own derivative is not.
-std::vector<ValueId> define_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   Term x(b, in[0]);
   const Dims reduced = reduced_dims(x.dims(), a.ints("axes"), a.i("keepdims", 1) != 0);
   for (const int64_t axis : a.ints("axes")) {
@@ -195,9 +195,10 @@ std::vector<ValueId> define_prod(Builder& b, const std::vector<ValueId>& in, con
   return {x.shaped(reduced)};
 }
 
-OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = false, Definition definition = nullptr) {
+OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = false,
+          Decomposition decomposition = nullptr) {
   OpDef d;
-  d.definition = definition;
+  d.decomposition = decomposition;
   d.name = name;
   d.infer = infer_reduce;
   d.moves = moves;
@@ -208,7 +209,7 @@ OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = f
 const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)},
                            RegisterOp{def(kNames[kMax], grad_extreme, simplify_max, true)},
                            RegisterOp{def(kNames[kMin], grad_extreme, simplify_min, true)},
-                           RegisterOp{def(kNames[kProd], grad_prod, simplify_prod, false, define_prod)}};
+                           RegisterOp{def(kNames[kProd], grad_prod, simplify_prod, false, decompose_prod)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel<kSum>},
                                    {DeviceKind::cpu, kNames[kMax], reduce_kernel<kMax>},
                                    {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>},

@@ -140,13 +140,13 @@ struct ClipGrad : Binary {  // PyTorch clamp: the gradient passes at the bounds 
 // </functors>
 
 void grad_clip(GradBuilder& g) { g.add_grad(0, g.op("ClipGrad", {g.in(0), g.dy(0)}, g.attrs())); }
-std::vector<ValueId> define_clip(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_clip(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term x(b, in[0]), dy(b, in[1]);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return {where(both(x >= a.f("min", -kInfinity), x <= a.f("max", kInfinity)), dy, 0)};
 }
 const RegisterElementwise<Clip> clip{"Clip", grad_clip};
-const RegisterElementwise<ClipGrad> clip_grad{"ClipGrad", define_clip};
+const RegisterElementwise<ClipGrad> clip_grad{"ClipGrad", decompose_clip};
 
 void lower_where(Lowering& l) { l.out(0, l.b.op("Where", {l.in(0), l.in(1), l.in(2)})); }
 void lower_extreme(Lowering& l) {

@@ -123,52 +123,56 @@ void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad"
 
 // Decompositions of the gradients, of (x, dy).
 using Values = std::vector<ValueId>;
-Values define_tan(Builder& b, const Values& in, const Attrs&) {
+Values decompose_tan(Builder& b, const Values& in, const Attrs&) {
   const Term dy(b, in[1]), t = Term(b, in[0]).to("Tan");
   return {dy * (1 + t * t)};
 }
-Values define_asin(Builder& b, const Values& in, const Attrs&) {
+Values decompose_asin(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy / ((1 - x) * (1 + x)).to("Sqrt")};
 }
-Values define_acos(Builder& b, const Values& in, const Attrs& a) { return {-Term(b, define_asin(b, in, a)[0])}; }
-Values define_atan(Builder& b, const Values& in, const Attrs&) {
+Values decompose_acos(Builder& b, const Values& in, const Attrs& a) { return {-Term(b, decompose_asin(b, in, a)[0])}; }
+Values decompose_atan(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy / (1 + x * x)};
 }
-Values define_sinh(Builder& b, const Values& in, const Attrs&) { return {Term(b, in[1]) * Term(b, in[0]).to("Cosh")}; }
-Values define_cosh(Builder& b, const Values& in, const Attrs&) { return {Term(b, in[1]) * Term(b, in[0]).to("Sinh")}; }
-Values define_asinh(Builder& b, const Values& in, const Attrs&) {
+Values decompose_sinh(Builder& b, const Values& in, const Attrs&) {
+  return {Term(b, in[1]) * Term(b, in[0]).to("Cosh")};
+}
+Values decompose_cosh(Builder& b, const Values& in, const Attrs&) {
+  return {Term(b, in[1]) * Term(b, in[0]).to("Sinh")};
+}
+Values decompose_asinh(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy / (x * x + 1).to("Sqrt")};
 }
-Values define_acosh(Builder& b, const Values& in, const Attrs&) {
+Values decompose_acosh(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy / ((x - 1) * (x + 1)).to("Sqrt")};
 }
-Values define_atanh(Builder& b, const Values& in, const Attrs&) {
+Values decompose_atanh(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy / ((1 - x) * (1 + x))};
 }
 
 const RegisterElementwise<Tan> tan_{"Tan", grad_from_x};
-const RegisterElementwise<TanGrad> tan_grad{"TanGrad", define_tan};
+const RegisterElementwise<TanGrad> tan_grad{"TanGrad", decompose_tan};
 const RegisterElementwise<Asin> asin_{"Asin", grad_from_x};
-const RegisterElementwise<AsinGrad> asin_grad{"AsinGrad", define_asin};
+const RegisterElementwise<AsinGrad> asin_grad{"AsinGrad", decompose_asin};
 const RegisterElementwise<Acos> acos_{"Acos", grad_from_x};
-const RegisterElementwise<AcosGrad> acos_grad{"AcosGrad", define_acos};
+const RegisterElementwise<AcosGrad> acos_grad{"AcosGrad", decompose_acos};
 const RegisterElementwise<Atan> atan_{"Atan", grad_from_x};
-const RegisterElementwise<AtanGrad> atan_grad{"AtanGrad", define_atan};
+const RegisterElementwise<AtanGrad> atan_grad{"AtanGrad", decompose_atan};
 const RegisterElementwise<Sinh> sinh_{"Sinh", grad_from_x};
-const RegisterElementwise<SinhGrad> sinh_grad{"SinhGrad", define_sinh};
+const RegisterElementwise<SinhGrad> sinh_grad{"SinhGrad", decompose_sinh};
 const RegisterElementwise<Cosh> cosh_{"Cosh", grad_from_x};
-const RegisterElementwise<CoshGrad> cosh_grad{"CoshGrad", define_cosh};
+const RegisterElementwise<CoshGrad> cosh_grad{"CoshGrad", decompose_cosh};
 const RegisterElementwise<Asinh> asinh_{"Asinh", grad_from_x};
-const RegisterElementwise<AsinhGrad> asinh_grad{"AsinhGrad", define_asinh};
+const RegisterElementwise<AsinhGrad> asinh_grad{"AsinhGrad", decompose_asinh};
 const RegisterElementwise<Acosh> acosh_{"Acosh", grad_from_x};
-const RegisterElementwise<AcoshGrad> acosh_grad{"AcoshGrad", define_acosh};
+const RegisterElementwise<AcoshGrad> acosh_grad{"AcoshGrad", decompose_acosh};
 const RegisterElementwise<Atanh> atanh_{"Atanh", grad_from_x};
-const RegisterElementwise<AtanhGrad> atanh_grad{"AtanhGrad", define_atanh};
+const RegisterElementwise<AtanhGrad> atanh_grad{"AtanhGrad", decompose_atanh};
 
 const RegisterOnnx onnx[] = {
     RegisterOnnx{{"Tan", lower_same_name, 7, {}}},   RegisterOnnx{{"Asin", lower_same_name, 7, {}}},

@@ -112,27 +112,27 @@ struct Arriving {
   Term y, dy;
   std::vector<int64_t> total;
 };
-std::vector<ValueId> define_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+std::vector<ValueId> decompose_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Arriving a(b, in);
   return {a.y * (a.dy - (a.y * a.dy).sum(a.total))};
 }
-std::vector<ValueId> define_log_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+std::vector<ValueId> decompose_log_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Arriving a(b, in);
   return {a.dy - a.y.to("Exp") * a.dy.sum(a.total)};
 }
 
-OpDef def(const char* name, Gradient gradient, Definition definition = nullptr) {
+OpDef def(const char* name, Gradient gradient, Decomposition decomposition = nullptr) {
   OpDef d;
   d.name = name;
-  d.definition = definition;
+  d.decomposition = decomposition;
   d.infer = infer_same;
   d.gradient = gradient;
   d.may_overwrite = true;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("Softmax", grad)}, RegisterOp{def("SoftmaxGrad", nullptr, define_softmax)},
+const RegisterOp ops_[] = {RegisterOp{def("Softmax", grad)}, RegisterOp{def("SoftmaxGrad", nullptr, decompose_softmax)},
                            RegisterOp{def("LogSoftmax", grad)},
-                           RegisterOp{def("LogSoftmaxGrad", nullptr, define_log_softmax)}};
+                           RegisterOp{def("LogSoftmaxGrad", nullptr, decompose_log_softmax)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Softmax", forward<false>},
                                    {DeviceKind::cpu, "SoftmaxGrad", backward<false>},
                                    {DeviceKind::cpu, "LogSoftmax", forward<true>},

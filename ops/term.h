@@ -1,4 +1,4 @@
-// Arithmetic on values as formulas, so that a decomposition (OpDef::definition) reads like the functor.
+// Arithmetic on values as formulas, so that a decomposition (OpDef::decomposition) reads like the functor.
 #pragma once
 
 #include <limits>

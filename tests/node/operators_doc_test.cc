@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 #include "graph/lists.h"
 #include "graph/passes.h"
 #include "importer/read/import.h"
@@ -57,7 +57,7 @@ std::vector<ValueId> leaves(const Graph& graph) {
 
 // Returns the source nodes that prevent a second derivative of the outputs "y".
 std::set<int> in_the_way(Graph graph) {
-  graph = expand_definitions(prune(graph), cpu_evaluator());
+  graph = decompose_operators(prune(graph), cpu_evaluator());
   const std::vector<ValueId> wrt = leaves(graph);
   {
     Builder b(graph, cpu_evaluator());
@@ -71,7 +71,7 @@ std::set<int> in_the_way(Graph graph) {
       if (const ValueId d = ad.grad(wrt[i])) graph.outputs.push_back({cat("g", i), d});
     }
   }
-  graph = expand_definitions(std::move(graph), cpu_evaluator());
+  graph = decompose_operators(std::move(graph), cpu_evaluator());
   std::vector<ValueId> gradients;
   for (const Graph::Output& o : graph.outputs) gradients.push_back(o.value);
   std::set<int> out;

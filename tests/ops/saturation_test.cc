@@ -1,7 +1,7 @@
 // Fused operators at the limits of their formulas: saturated, tied, zero, huge and tiny operands, and operands shifted
 // by a large number. Values and gradients of the fp32 kernels are compared with the operator's decomposition
-// (OpDef::definition, or the nodes from which a pass fused it) in fp64. This detects backward kernels that recompute a
-// value from a rounded forward result.
+// (OpDef::decomposition, or the nodes from which a pass fused it) in fp64. This detects backward kernels that recompute
+// a value from a rounded forward result.
 //
 // Generated from the table of operators. Every operator with a decomposition or a fused gradient kernel must be covered
 // by tests/ops/op_cases.h or by a network below; the last test enforces that.
@@ -14,7 +14,7 @@
 #include "backend/interpreter.h"
 #include "backend/parallel.h"
 #include "graph/autodiff.h"
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 #include "ops/matmul_gelu.h"
 #include "ops/norm_sums.h"
 #include "ops/passes/add_norm_fusion.h"
@@ -76,7 +76,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-bool is_fused(const OpDef& op) { return op.definition || (!op.gradient && !op.not_differentiable); }
+bool is_fused(const OpDef& op) { return op.decomposition || (!op.gradient && !op.not_differentiable); }
 bool has_fused(const Graph& g) {
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     if (is_fused(*g.node(NodeId{n}).op)) return true;
@@ -127,9 +127,9 @@ Graph training(const std::string& op, const OpCase& c, DType t, bool expanded) {
     const std::vector<ValueId> y = b.ops(op, in, c.attrs);
     for (const size_t k : c.seeded) g.outputs.push_back({cat("y", k), y.at(k)});
   }
-  if (expanded) g = expand_definitions(std::move(g), cpu_evaluator());
+  if (expanded) g = decompose_operators(std::move(g), cpu_evaluator());
   differentiate(g);
-  return expanded ? expand_definitions(std::move(g), cpu_evaluator()) : prune(g);
+  return expanded ? decompose_operators(std::move(g), cpu_evaluator()) : prune(g);
 }
 
 using Feeds = std::map<std::string, HostTensor>;

@@ -1,5 +1,5 @@
 // Second derivatives of every core operator: H v by autodiff applied twice against differences of first gradients in
-// fp64, with random upstream gradients and directions. Also checks that decompositions (OpDef::definition) give the
+// fp64, with random upstream gradients and directions. Also checks that decompositions (OpDef::decomposition) give the
 // operators' values and gradients. A list names the operators without a second gradient.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -11,7 +11,7 @@
 #include "backend/parallel.h"
 #include "base/error.h"
 #include "graph/autodiff.h"
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 #include "tests/ops/case_run.h"
 #include "tests/ops/one_node.h"
 
@@ -64,7 +64,7 @@ Graph first_order(const std::string& op, const OpCase& c, bool expanded) {
     const std::vector<ValueId> y = b.ops(op, add_operands(g, c), c.attrs);
     for (const size_t k : c.seeded) g.outputs.push_back({cat("y", k), y.at(k)});
   }
-  if (expanded) g = expand_definitions(std::move(g), cpu_evaluator());
+  if (expanded) g = decompose_operators(std::move(g), cpu_evaluator());
   {
     Builder b(g, cpu_evaluator());
     const std::vector<ValueId> wrt = params_of(g);
@@ -78,7 +78,7 @@ Graph first_order(const std::string& op, const OpCase& c, bool expanded) {
       if (const ValueId d = ad.grad(w)) g.param_grads.push_back({g.value(w).slot, d});
     }
   }
-  return expanded ? expand_definitions(std::move(g), cpu_evaluator()) : g;
+  return expanded ? decompose_operators(std::move(g), cpu_evaluator()) : g;
 }
 
 // Returns the operators for which autodiff has no rule.
@@ -296,7 +296,7 @@ TEST_CASE("an operator without a gradient is spelled out, or stands in a list", 
       "LSTMGrad",       "GRUGrad",     "RNNGrad",  // their layers are decomposed before
       "GridSampleGrad", "RoiAlignGrad"};           // kWithout
   for (const OpDef* op : all_core_ops()) {
-    if (op->gradient || op->not_differentiable || op->definition) continue;
+    if (op->gradient || op->not_differentiable || op->decomposition) continue;
     INFO(op->name << " needs a definition, or a place in the list");
     CHECK(listed.count(op->name));
   }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/autodiff.h"
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 #include "graph/passes.h"
 #include "trainer/compile/graph_compiler.h"
 #include "trainer/losses/loss.h"
@@ -57,7 +57,7 @@ std::vector<std::string> penalized_values(const Losses& losses) {
 std::string penalized_output(size_t term) { return cat("penalized.", term); }
 
 Graph penalize_gradients(Graph graph, const Losses& losses, const Evaluator& evaluator) {
-  graph = expand_definitions(std::move(graph), evaluator);
+  graph = decompose_operators(std::move(graph), evaluator);
   size_t term = 0;
   for (const LossSpec& s : losses.parts) {
     const LossRule& rule = loss_rule(s.kind);
@@ -67,7 +67,7 @@ Graph penalize_gradients(Graph graph, const Losses& losses, const Evaluator& eva
     }
     term += rule.weights.size();
   }
-  return expand_definitions(prune(graph), evaluator);
+  return decompose_operators(prune(graph), evaluator);
 }
 
 }  // namespace amp

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/autodiff.h"
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 #include "graph/passes.h"
 #include "ops/matmul_gelu.h"
 #include "ops/norm_sums.h"
@@ -170,9 +170,9 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
     if (differentiates(form)) require_second_gradients(*graph, trainable(*graph), loss_sums(*graph), source_);
   }
   if (differentiates_twice(form)) {
-    *graph = expand_definitions(std::move(*graph), evaluator);
+    *graph = decompose_operators(std::move(*graph), evaluator);
     differentiate(*graph);
-    *graph = expand_definitions(std::move(*graph), evaluator);
+    *graph = decompose_operators(std::move(*graph), evaluator);
     differentiate_again(*graph, form == GraphForm::diagonal);
   }
   if (differentiates_once(form)) differentiate(*graph);

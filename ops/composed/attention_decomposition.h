@@ -8,6 +8,6 @@
 namespace amp {
 
 // Returns nothing for packed sequences (offsets).
-std::vector<ValueId> define_attention_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+std::vector<ValueId> decompose_attention_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
 
 }  // namespace amp

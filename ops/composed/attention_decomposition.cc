@@ -1,4 +1,4 @@
-#include "ops/composed/attention_definition.h"
+#include "ops/composed/attention_decomposition.h"
 
 #include <limits>
 
@@ -40,7 +40,7 @@ Term product(Term x, bool tx, Term y, bool ty, double alpha = 1) {
 
 }  // namespace
 
-std::vector<ValueId> define_attention_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_attention_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const ValueId mask = in[3], offsets = in[4];
   if (offsets) return {};
   const Layout layout(b, a);

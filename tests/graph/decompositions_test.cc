@@ -1,6 +1,6 @@
-// Decomposition of operators (graph/definitions.h): which operators are decomposed, how far, and which are kept.
+// Decomposition of operators (graph/decompositions.h): which operators are decomposed, how far, and which are kept.
 // tests/ops/second_gradient_test.cc checks that values do not change.
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 
 #include <catch2/catch_all.hpp>
 #include <set>
@@ -22,7 +22,7 @@ std::multiset<std::string> operators(const Graph& g) {
 
 TEST_CASE("a gradient that is one kernel becomes operators that have gradients, for the same source node") {
   const CoreText t("param w 3\ninput dy 3\ny = Tanh(w)@4\ndx = TanhGrad(y, dy)@4\noutput dx");
-  const Graph g = expand_definitions(t.graph, cpu_evaluator());
+  const Graph g = decompose_operators(t.graph, cpu_evaluator());
   CHECK(operators(g) == std::multiset<std::string>{"Mul", "Mul", "Sub", "Tanh"});
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     CHECK(g.node(NodeId{n}).op->gradient != nullptr);
@@ -38,14 +38,14 @@ TEST_CASE("what a definition is made of is spelled out too") {
       "y, lse, rest = FusedAttention(q, k, v) {heads_first=1}\n"
       "dq, dk, dv = FusedAttentionGrad(q, k, v, , , y, lse, dy, rest) {heads_first=1}\noutput dq\noutput dk\noutput "
       "dv");
-  const std::multiset<std::string> ops = operators(expand_definitions(t.graph, cpu_evaluator()));
+  const std::multiset<std::string> ops = operators(decompose_operators(t.graph, cpu_evaluator()));
   CHECK(ops.count("FusedAttentionGrad") == 0);
-  CHECK(ops.count("SoftmaxGrad") == 0);  // by which the definition puts it
+  CHECK(ops.count("SoftmaxGrad") == 0);  // by which the decomposition puts it
   CHECK(ops.count("Softmax") == 1);
   CHECK(ops.count("FusedAttention") == 0);  // its results are not read any more
 }
 
 TEST_CASE("a graph without such operators stays what it is") {
   const CoreText t("param w 3\na = Exp(w)\nb = Mul(a, w)\noutput b");
-  CHECK(expand_definitions(t.graph, cpu_evaluator()).dump() == t.graph.dump());
+  CHECK(decompose_operators(t.graph, cpu_evaluator()).dump() == t.graph.dump());
 }

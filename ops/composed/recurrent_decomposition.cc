@@ -1,7 +1,7 @@
-// Unrolled LSTM, GRU and RNN (ops/composed/recurrent_definition.h) after the formulas of ONNX, used for second
+// Unrolled LSTM, GRU and RNN (ops/composed/recurrent_decomposition.h) after the formulas of ONNX, used for second
 // derivatives. Each step adds its operators to the graph; lengths are handled by Where.
 
-#include "ops/composed/recurrent_definition.h"
+#include "ops/composed/recurrent_decomposition.h"
 
 #include <functional>
 
@@ -93,7 +93,7 @@ class Unrolled {
 
 }  // namespace
 
-std::vector<ValueId> define_lstm(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_lstm(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Unrolled u(b, in, a, 4);
   const bool peepholes = u.has(5);
   const auto peep = [&](Term gate, int64_t which, Term cell) {
@@ -110,7 +110,7 @@ std::vector<ValueId> define_lstm(Builder& b, const std::vector<ValueId>& in, con
   return out;
 }
 
-std::vector<ValueId> define_gru(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_gru(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Unrolled u(b, in, a, 3);
   const bool reset_after = u.has(4);
   std::vector<ValueId> out = u.run({u.in(2)}, [&](Term x, const std::vector<Term>& before) {
@@ -124,7 +124,7 @@ std::vector<ValueId> define_gru(Builder& b, const std::vector<ValueId>& in, cons
   return out;
 }
 
-std::vector<ValueId> define_rnn(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+std::vector<ValueId> decompose_rnn(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Unrolled u(b, in, a, 3);
   return u.run({u.in(2)}, [&](Term x, const std::vector<Term>& before) {
     return std::vector<Term>{u.activated(0, x + u.recurrence(before[0], 0, 1))};

@@ -8,8 +8,8 @@
 
 namespace amp {
 
-std::vector<ValueId> define_lstm(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
-std::vector<ValueId> define_gru(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
-std::vector<ValueId> define_rnn(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+std::vector<ValueId> decompose_lstm(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+std::vector<ValueId> decompose_gru(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+std::vector<ValueId> decompose_rnn(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
 
 }  // namespace amp

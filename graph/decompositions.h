@@ -1,5 +1,5 @@
 // Decomposition of fused operators, needed before a graph is differentiated a second time: their gradients are single
-// kernels without gradient rules (OpDef::definition).
+// kernels without gradient rules (OpDef::decomposition).
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace amp {
 
 // Replaces every node that has a decomposition, repeatedly, until no node has one.
-Graph expand_definitions(Graph graph, const Evaluator& evaluator);
+Graph decompose_operators(Graph graph, const Evaluator& evaluator);
 
 // Fails with E_NO_SECOND_GRADIENT if a path from wrt to `of` (gradients) contains an operator without a gradient rule.
 // `source` is the model that `graph` was bound from; it is used for the message.

@@ -1,6 +1,6 @@
 // Decomposes nodes level by level, until no node has a decomposition. Types and shapes of the results must equal those
 // of the replaced node, including storage types that a precision plan has changed.
-#include "graph/definitions.h"
+#include "graph/decompositions.h"
 
 #include <optional>
 
@@ -32,7 +32,7 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
     b.origin = node.origin;
     const std::vector<ValueId> in = map(node.in);
     std::vector<ValueId> made;
-    if (node.op->definition) made = node.op->definition(b, widened(b, in), node.attrs);
+    if (node.op->decomposition) made = node.op->decomposition(b, widened(b, in), node.attrs);
     any |= !made.empty();
     const int32_t before = out.n_nodes();
     const bool kept = made.empty();
@@ -63,7 +63,7 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
 
 }  // namespace
 
-Graph expand_definitions(Graph graph, const Evaluator& evaluator) {
+Graph decompose_operators(Graph graph, const Evaluator& evaluator) {
   while (std::optional<Graph> next = expand_once(graph, evaluator)) graph = std::move(*next);
   return graph;
 }
