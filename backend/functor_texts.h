@@ -8,7 +8,7 @@
 namespace amp {
 
 struct FunctorText {
-  std::string_view file;  // "activations" for ops/activations.cc; the text is in namespace amp::fused::activations
+  std::string_view file;  // "rectifiers" for ops/rectifiers.cc; the text is in namespace amp::fused::rectifiers
   std::string_view text;
 };
 struct FunctorName {

@@ -1,5 +1,5 @@
 """Tiny random models of architectures that no zoo contains: functions shared by the tables of
-unprepared_text.py, unprepared_vision.py and unprepared_other.py. A model is a module that takes
+unprepared_text.py, unprepared_vision.py and unprepared_audio_multimodal.py. A model is a module that takes
 tensors and returns one floating tensor, and its named inputs.
 """
 
@@ -169,7 +169,7 @@ def plain(name, make_model, inputs, pick=None, fixed=None):
 
 
 def load_tables():
-    import unprepared_other  # noqa: F401
+    import unprepared_audio_multimodal  # noqa: F401
     import unprepared_text  # noqa: F401
     import unprepared_vision  # noqa: F401
 

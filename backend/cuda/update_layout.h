@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "backend/cuda/update_around.cuh"
 #include "backend/cuda/update_statistics.cuh"
+#include "backend/cuda/update_transforms.cuh"
 
 namespace amp::cuda {
 

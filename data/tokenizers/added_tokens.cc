@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "data/tokenizers/json_parts.h"
 #include "data/tokenizers/regex.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/utf8.h"
 
 namespace amp {

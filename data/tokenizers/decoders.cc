@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/tokenizers/byte_level.h"
-#include "data/tokenizers/json_parts.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/utf8.h"
 
 namespace amp {

@@ -9,10 +9,10 @@
 #include "base/file.h"
 #include "base/json_nesting.h"
 #include "base/text.h"
-#include "data/tokenizers/json_parts.h"
 #include "data/tokenizers/pipeline.h"
 #include "data/tokenizers/pre_tokenizers.h"
 #include "data/tokenizers/special_names.h"
+#include "data/tokenizers/tokenizer_json.h"
 
 namespace amp {
 

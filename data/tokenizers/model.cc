@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/tokenizers/json_parts.h"
+#include "data/tokenizers/tokenizer_json.h"
 
 namespace amp {
 

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "data/tokenizers/bert_unicode.h"
 #include "data/tokenizers/byte_level.h"
-#include "data/tokenizers/json_parts.h"
 #include "data/tokenizers/regex.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/tokenizers/unicode_forms.h"
 #include "data/utf8.h"
 

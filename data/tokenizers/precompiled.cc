@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/tokenizers/json_parts.h"
 #include "data/tokenizers/normalizers.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/utf8.h"
 
 namespace amp {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/tokenizers/json_parts.h"
+#include "data/tokenizers/tokenizer_json.h"
 #include "data/utf8.h"
 
 namespace amp {

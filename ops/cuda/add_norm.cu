@@ -2,7 +2,7 @@
 // Its sums over rows are added in the order of columns.cuh, so that the bits equal those of the separate operators.
 #include "backend/cuda/row_part.cuh"
 #include "ops/add_norm.h"
-#include "ops/cuda/add_norm_parts.cuh"
+#include "ops/cuda/add_norm_elements.cuh"
 #include "ops/cuda/norm_sums.cuh"
 
 namespace amp::cuda {

@@ -90,14 +90,14 @@ TEST_CASE("every method follows torch.optim in fp32") {
 
 TEST_CASE("every update rule has a golden trajectory") {
   const json g = golden();
-  const json more = json::parse(std::ifstream(test::test_data("trainer/optimizer_more.json")));
+  const json more = json::parse(std::ifstream(test::test_data("trainer/optimizer_second_order.json")));
   std::set<std::string> proved;
   const json tensors = json::parse(std::ifstream(test::test_data("trainer/optimizer_tensor.json")));
   for (const json* file : {&g, &more, &tensors}) {
     for (const json& c : file->at("cases")) proved.insert(c.at("kind").get<std::string>());
   }
   for (const std::string& rule : update_rule_names()) {
-    INFO(rule << ": a row of CASES in tests/data/trainer/make_optimizer.py, make_optimizer_more.py or "
+    INFO(rule << ": a row of CASES in tests/data/trainer/make_optimizer.py, make_optimizer_second_order.py or "
                  "make_optimizer_tensor.py");
     CHECK(proved.count(rule) == 1);
   }

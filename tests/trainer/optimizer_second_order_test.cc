@@ -1,5 +1,5 @@
 // Optimizers that need more than a gradient, and wrapped optimizers, against timm, pytorch_optimizer and schedulefree
-// (tests/data/trainer/optimizer_more.json, made by make_optimizer_more.py).
+// (tests/data/trainer/optimizer_second_order.json, made by make_optimizer_second_order.py).
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <fstream>
@@ -18,7 +18,7 @@ using nlohmann::json;
 
 namespace {
 const json& golden() {
-  static const json g = json::parse(std::ifstream(test::test_data("trainer/optimizer_more.json")));
+  static const json g = json::parse(std::ifstream(test::test_data("trainer/optimizer_second_order.json")));
   return g;
 }
 

@@ -1,4 +1,4 @@
-"""Writes optimizer_more.json: trajectories of rules that are given more than a gradient, or that wrap another rule, in float32
+"""Writes optimizer_second_order.json: trajectories of rules that are given more than a gradient, or that wrap another rule, in float32
 and float64: timm's Adahessian and pytorch_optimizer's SophiaH on given estimates of the Hessian's diagonal, sophia_opt's SophiaG on
 given gradients of drawn labels, pytorch_optimizer's Lookahead and SAM around torch.optim, schedulefree's AdamWScheduleFree, timm's
 adaptive_clip_grad and pytorch_optimizer's centralize_gradient before torch.optim. Needs torch, timm, pytorch_optimizer, sophia-opt,
@@ -166,7 +166,7 @@ def main():
         case["f32"] = run(kind, options, wrap, torch.float32, start, grads, bends)
         case["f64"] = run(kind, options, wrap, torch.float64, start, grads, bends)
         out["cases"].append(case)
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizer_more.json"), "w") as f:
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizer_second_order.json"), "w") as f:
         json.dump(out, f, separators=(",", ":"))
         f.write("\n")
 
