@@ -85,7 +85,7 @@ build_onnx() {
   echo "$prefix"
 }
 
-# llama.cpp's Jinja engine (MIT) as source, beside ONNX's headers: CMakeLists.txt compiles it with the room data.
+# llama.cpp's Jinja engine (MIT) as source, beside ONNX's headers: CMakeLists.txt compiles it with the module data.
 fetch_jinja() {
   local to=$1/include/llama-jinja
   [ ! -f "$to/.$LLAMA_CPP_PYTHON_VERSION" ] || return 0

@@ -3,8 +3,8 @@
 #   warm   what a row, or a new shape of batch, waits for
 #   cold   the rest: compiling it takes longer than running it
 #   test   tests, as cold
-# Files of warm and cold rooms, and of folders of ops without kernels, are compiled several at a time (unity builds), which takes a
-# third of the time. File-local names are thus the room's: a registration is named after its file.
+# Files of warm and cold modules, and of folders of ops without kernels, are compiled several at a time (unity builds), which takes a
+# third of the time. File-local names are thus the module's: a registration is named after its file.
 # -DONNX_AMP_UNITY=OFF: each alone, as clang's builds have it.
 # Sources include what they use all the same (the test headers, and clang's builds, which have no precompiled headers).
 set(hot_options $<$<CONFIG:Release>:-O3>)
@@ -19,7 +19,7 @@ set(warm_headers ${standard_headers} <nlohmann/json.hpp>)
 set(cold_headers ${warm_headers})
 set(test_headers ${cold_headers} <catch2/catch_test_macros.hpp>)
 
-option(ONNX_AMP_UNITY "compile several files of a room at a time" ON)
+option(ONNX_AMP_UNITY "compile several files of a module at a time" ON)
 
 # compile_together(TARGET [REGEX]): the files whose paths match, else all; by g++, which has the headers precompiled.
 function(compile_together target)

@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ("base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "run", "tools")
+MODULES = ("base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "run", "tools")
 INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.M)
 PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S+cmake_pch\.hxx")
 FINDING = re.compile(r"^(?=\S+:\d+:\d+: (?:error|warning): )", re.M)
@@ -52,10 +52,10 @@ def parted(entries):
 
 
 def sources(entries):
-    """What is compiled of the rooms, as paths from ROOT: no generated files, no .cu files (the emulator's twins hold them)."""
+    """What is compiled of the modules, as paths from ROOT: no generated files, no .cu files (the emulator's twins hold them)."""
     paths = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in entries}
     inside = (p.relative_to(ROOT) for p in paths if p.is_relative_to(ROOT) and p.suffix == ".cc")
-    return {str(p) for p in inside if p.parts[0] in ROOMS}
+    return {str(p) for p in inside if p.parts[0] in MODULES}
 
 
 def without_precompiled_headers(entries, folder):
