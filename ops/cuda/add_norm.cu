@@ -153,7 +153,6 @@ struct Backward {
     Drop::Row dropped;
     if constexpr (kDrops) dropped = drop.begin(row);
     part.each(n, team, [&](auto g, int64_t i) {
-      const int64_t at = row * n + i;
       float p[W], d[W], f[W];
       part.get(g, i, p);
       get_dy(g, i, d);
@@ -170,23 +169,29 @@ struct Backward {
         added.get(g, i, d);
         for (int w = 0; w < W; ++w) p[w] = rounded_sum(p[w], d[w]);
       }
-      const Ref to = ds;
-      Rounding{to.type}(p);
-      store_some(to, at, p);
-      if (kHeld && mine && summed == Branch::ds) sums.add(mine, 2, i, p);
-      if constexpr (kDrops) {
-        const Ref branch = da;
-        drop(dropped, i, p);
-        Rounding{branch.type}(p);
-        store_some(branch, at, p);
-        if (kHeld && mine && summed == Branch::da) sums.add(mine, 2, i, p);
-      }
-      if (!copy) return;
-      const Ref low = copy;
-      Rounding{low.type}(p);
-      store_some(low, at, p);
-      if (kHeld && mine && summed == Branch::copy) sums.add(mine, 2, i, p);
+      store_gradients(dropped, row * n + i, i, p, mine);
     });
+  }
+
+ private:
+  // Stores p as ds, then its dropped form as da, and a 16-bit copy; adds the one that the branch's bias sums to mine.
+  DEV void store_gradients(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], float* mine) const {
+    const Ref to = ds;
+    Rounding{to.type}(p);
+    store_some(to, at, p);
+    if (kHeld && mine && summed == Branch::ds) sums.add(mine, 2, i, p);
+    if constexpr (kDrops) {
+      const Ref branch = da;
+      drop(dropped, i, p);
+      Rounding{branch.type}(p);
+      store_some(branch, at, p);
+      if (kHeld && mine && summed == Branch::da) sums.add(mine, 2, i, p);
+    }
+    if (!copy) return;
+    const Ref low = copy;
+    Rounding{low.type}(p);
+    store_some(low, at, p);
+    if (kHeld && mine && summed == Branch::copy) sums.add(mine, 2, i, p);
   }
 };
 

@@ -74,18 +74,9 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
       if constexpr (Kind::drops)
         kept = Tiles::template kept_by_key<kFragments>(dropout, p.in_fours, j - tile_row(), i0);
       const auto element = [&](auto f, auto e) {
-        const int at = f * 8 + tile_column() + e % 2, i = i0 + at, key = j + e / 2 * 8;
-        AttentionSlope s{0, 0};
-        if (i < unit.queries && key < unit.keys) {
-          float x = scaled(z[f].v[e], p.scale), m = own[e / 2];
-          if constexpr (Kind::masks) {
-            if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
-            x = masked(p, x, m);
-          }
-          const AttentionRow row{own_rows[at], own_rows[kQueries + at], own_rows[2 * kQueries + at]};
-          s = attention_slope(x, g[f].v[e], row, (kept >> (4 * f + e) & 1) != 0, Kind::drops ? p.keep : 1.0f,
-                              Kind::masks && p.hides() && m == 0);
-        }
+        const int at = f * 8 + tile_column() + e % 2;
+        const AttentionSlope s = slope(unit, i0 + at, j + e / 2 * 8, z[f].v[e], g[f].v[e], own[e / 2], own_rows + at,
+                                       (kept >> (4 * f + e) & 1) != 0);
         z[f].v[e] = s.p;
         g[f].v[e] = s.ds;
       };
@@ -99,6 +90,19 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 
  private:
+  // z, g: products of q and k, of dy and v. m: the key's mask, used if it is per key. row: lse of the query; rest and d
+  // follow at distances of kQueries. Elements outside of the problem are 0.
+  DEV AttentionSlope slope(const AttentionUnit& unit, int i, int key, float z, float g, float m, const float* row,
+                           bool kept) const {
+    if (i >= unit.queries || key >= unit.keys) return {0, 0};
+    float x = scaled(z, p.scale);
+    if constexpr (Kind::masks) {
+      if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
+      x = masked(p, x, m);
+    }
+    return attention_slope(x, g, {row[0], row[kQueries], row[2 * kQueries]}, kept, Kind::drops ? p.keep : 1.0f,
+                           Kind::masks && p.hides() && m == 0);
+  }
   // Fetches queries and dy of one block to qs; their lse, rest and d to rows.
   DEV void fetch_queries(const AttentionUnit& unit, int i0, uint16_t* qs, float* rows) const {
     Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
@@ -169,22 +173,9 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       if constexpr (Kind::drops)
         kept = Tiles::template kept_by_query<kFragments>(dropout, p.in_fours, i - tile_row(), j0);
       const auto element = [&](auto f, auto e) {
-        const int at = f * 8 + tile_column() + e % 2, j = j0 + at, query = i + e / 2 * 8;
-        float ds = 0;
-        if (query < unit.queries && j < unit.keys) {
-          float x = scaled(z[f].v[e], p.scale), m = 0;
-          if constexpr (Kind::masks) {
-            if (p.per_key())
-              m = column[at];
-            else if (p.mask)
-              m = mask_value(p, unit.mask_at(p, query, j));
-            x = masked(p, x, m);
-          }
-          ds = attention_slope(x, g[f].v[e], rows[e / 2], (kept >> (4 * f + e) & 1) != 0, Kind::drops ? p.keep : 1.0f,
-                               Kind::masks && p.hides() && m == 0)
-                   .ds;
-        }
-        g[f].v[e] = ds;
+        const int at = f * 8 + tile_column() + e % 2;
+        g[f].v[e] = slope(unit, i + e / 2 * 8, j0 + at, z[f].v[e], g[f].v[e], column + at, rows[e / 2],
+                          (kept >> (4 * f + e) & 1) != 0);
       };
       unrolled<kFragments>([&](auto f) { unrolled<4>([&](auto e) { element(f, e); }); });
       Tiles::accumulate(sum, g, ks);
@@ -198,6 +189,21 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   }
 
  private:
+  // ds of an element; 0 outside of the problem. z, g: products of q and k, of dy and v. column: the key's mask, read if
+  // it is per key.
+  DEV float slope(const AttentionUnit& unit, int query, int j, float z, float g, const float* column,
+                  const AttentionRow& row, bool kept) const {
+    if (query >= unit.queries || j >= unit.keys) return 0;
+    float x = scaled(z, p.scale), m = 0;
+    if constexpr (Kind::masks) {
+      if (p.per_key())
+        m = *column;
+      else if (p.mask)
+        m = mask_value(p, unit.mask_at(p, query, j));
+      x = masked(p, x, m);
+    }
+    return attention_slope(x, g, row, kept, Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0).ds;
+  }
   // Four neighboring threads share a row.
   DEV void fetch_rows(const AttentionUnit& unit, int i, AttentionRow (&rows)[2]) const {
     Ref of_y, of_dy;
