@@ -9,7 +9,7 @@
 #include <string>
 
 #include "backend/arena.h"
-#include "backend/device_ranks.h"
+#include "backend/device_communicator.h"
 #include "backend/indices.h"
 #include "backend/kernel.h"
 
@@ -81,7 +81,7 @@ class Device {
 
   virtual std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) = 0;
   // Called by all ranks of a run together. Null if the host sums in shared memory.
-  virtual std::unique_ptr<DeviceRanks> join(const RankContact&) { return nullptr; }
+  virtual std::unique_ptr<DeviceCommunicator> join(const RankContact&) { return nullptr; }
 
   HostTensor read(const Tensor& t);  // a copy
   // A view if the device computes in the host's memory, otherwise a copy.

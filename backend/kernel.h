@@ -15,8 +15,8 @@
 
 namespace amp {
 
-class DeviceRanks;    // backend/device_ranks.h
-class GradientWatch;  // backend/gradient_watch.h
+class DeviceCommunicator;  // backend/device_communicator.h
+class GradientWatch;       // backend/gradient_watch.h
 
 enum class DeviceKind : uint8_t { cpu, cuda };
 class Device;
@@ -41,9 +41,9 @@ struct Tensor {
 // resume.
 struct RunState {
   uint64_t seed = 0;
-  int64_t step = 0;              // attempted optimizer steps
-  int64_t samples_before = 0;    // samples of the accumulation step before this micro-batch
-  DeviceRanks* ranks = nullptr;  // null for one rank; read on the host only
+  int64_t step = 0;                     // attempted optimizer steps
+  int64_t samples_before = 0;           // samples of the accumulation step before this micro-batch
+  DeviceCommunicator* ranks = nullptr;  // null for one rank; read on the host only
   GradientWatch* watch = nullptr;
 };
 
@@ -51,11 +51,11 @@ using Kernel = std::function<void()>;
 
 struct KernelArgs {
   const Node& node;
-  std::vector<Tensor> in, out;          // an absent optional input has data == nullptr and no dims
-  void* workspace = nullptr;            // OpDef::workspace bytes, 64-byte aligned
-  const RunState* state = nullptr;      // in the device's memory
-  Device* device = nullptr;             // null: the CPU
-  DeviceRanks* const* ranks = nullptr;  // where the run's ranks will be stored; null: no ranks
+  std::vector<Tensor> in, out;                 // an absent optional input has data == nullptr and no dims
+  void* workspace = nullptr;                   // OpDef::workspace bytes, 64-byte aligned
+  const RunState* state = nullptr;             // in the device's memory
+  Device* device = nullptr;                    // null: the CPU
+  DeviceCommunicator* const* ranks = nullptr;  // where the run's ranks will be stored; null: no ranks
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
   const Attrs& attrs() const { return node.attrs; }

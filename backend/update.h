@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/device_ranks.h"
+#include "backend/device_communicator.h"
 #include "backend/program.h"
 #include "backend/update_rule.h"
 #include "base/average_rule.h"
@@ -138,7 +138,7 @@ struct UpdateSpec {
   std::function<void()> gather;
   // With several ranks, each of which has a part of the step's rows: gradients, curvature, statistics and loss sums
   // are summed over the ranks before they are used. Null: one rank.
-  DeviceRanks* ranks = nullptr;
+  DeviceCommunicator* ranks = nullptr;
 
   struct Statistic {
     float* committed = nullptr;

@@ -106,7 +106,7 @@ Kernel CudaDevice::convert_rows(const Tensor& from, const Tensor& to, int64_t ro
   return [this, n = from.numel(), body = ConvertRows{from, to, row, pitch}] { for_each(*this, n, body); };
 }
 
-std::unique_ptr<DeviceRanks> CudaDevice::join(const RankContact& contact) {
+std::unique_ptr<DeviceCommunicator> CudaDevice::join(const RankContact& contact) {
   return std::make_unique<NcclRanks>(nccl::load(), *this, contact);
 }
 

@@ -51,7 +51,7 @@ class CudaDevice : public Device {
   Kernel convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) override;
 
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
-  std::unique_ptr<DeviceRanks> join(const RankContact& contact) override;  // by NCCL
+  std::unique_ptr<DeviceCommunicator> join(const RankContact& contact) override;  // by NCCL
   Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what) override;
 
   int64_t unvalidated() const override { return unvalidated_; }

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "backend/device.h"
-#include "backend/device_ranks.h"
+#include "backend/device_communicator.h"
 
 namespace amp::cuda {
 
@@ -56,7 +56,7 @@ const Api& load();
 
 }  // namespace nccl
 
-class NcclRanks final : public DeviceRanks {
+class NcclRanks final : public DeviceCommunicator {
  public:
   // Collective: all ranks construct it together. Errors: E_NCCL if NCCL does not start.
   NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact);

@@ -1,7 +1,7 @@
 // RanksSum (ops/ranks_sum.cc): all-reduce by NCCL on the device's stream, so that it is recorded with the other
 // kernels.
 #include "backend/cuda/device.h"
-#include "backend/device_ranks.h"
+#include "backend/device_communicator.h"
 
 namespace amp::cuda {
 namespace {

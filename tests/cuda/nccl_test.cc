@@ -13,7 +13,7 @@
 #include "tests/errors.h"
 #include "tests/nccl/fake_nccl.h"
 #include "tests/trainer/ranked_run.h"
-#include "trainer/comm/device_ranks.h"
+#include "trainer/comm/device_communicator.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -52,7 +52,7 @@ std::unique_ptr<Device> emulated() { return cuda::make_emulated_device(); }
 // Sums x over the ranks on a separate emulated device. Returns the sum.
 std::vector<float> sum_on(Communicator& rank, std::vector<float> x) {
   const std::unique_ptr<Device> device = emulated();
-  const std::unique_ptr<DeviceRanks> ranks = join_devices(*device, rank);
+  const std::unique_ptr<DeviceCommunicator> ranks = join_devices(*device, rank);
   ranks->sum({Tensor{x.data(), DType::f32, {static_cast<int64_t>(x.size())}}});
   return x;
 }
@@ -284,7 +284,7 @@ TEST_CASE("NCCL's message about a failure is reported", "[nccl]") {
               return;
             }
             const std::unique_ptr<Device> device = emulated();
-            const std::unique_ptr<DeviceRanks> ranks = join_devices(*device, rank);
+            const std::unique_ptr<DeviceCommunicator> ranks = join_devices(*device, rank);
             fake.break_all(6);
             release_later(6);
             try {
@@ -334,7 +334,7 @@ TEST_CASE("GPU: NCCL sums over one rank, recorded and not", "[gpu][nccl]") {
   RankContact alone;
   alone.from_first = [](std::string&) {};
   alone.gradients = {{memory.get(), DType::f32, x.dims()}, sent};
-  std::unique_ptr<DeviceRanks> ranks;
+  std::unique_ptr<DeviceCommunicator> ranks;
   try {
     ranks = device->join(alone);
   } catch (const Error& e) {

@@ -10,7 +10,7 @@
 
 #include "backend/memory_phase.h"
 #include "base/error.h"
-#include "trainer/comm/device_ranks.h"
+#include "trainer/comm/device_communicator.h"
 #include "trainer/compile/flat_views.h"
 #include "trainer/compile/terms_left_out.h"
 #include "trainer/loop/micro_batches.h"

@@ -119,9 +119,9 @@ class StepEngine {
   Communicator& ranks_;
   OptimizerConfig optimizer_;
   const bool overlaps_, local_;
-  std::unique_ptr<GradientReducer> early_;  // several ranks on the CPU only
-  std::unique_ptr<DeviceRanks> summing_;    // several ranks only; used by the update
-  std::optional<Curvature> curvature_;      // declared before update_, which uses its arena
+  std::unique_ptr<GradientReducer> early_;       // several ranks on the CPU only
+  std::unique_ptr<DeviceCommunicator> summing_;  // several ranks only; used by the update
+  std::optional<Curvature> curvature_;           // declared before update_, which uses its arena
   std::optional<GradientCache> cache_;
   LossScaler scaler_;  // validates restored states; the device holds the current state
   std::unique_ptr<DeviceUpdate> update_;

@@ -1,4 +1,4 @@
-// DeviceRanks: collectives on device memory, used for gradients. A sum is device work like any other: it is
+// DeviceCommunicator: collectives on device memory, used for gradients. A sum is device work like any other: it is
 // executed in the order of the calls and can be recorded. All ranks make the same calls in the same order and get
 // the same bits.
 #pragma once
@@ -18,9 +18,9 @@ struct ElementRange {
   int64_t begin = 0, count = 0;
 };
 
-class DeviceRanks {
+class DeviceCommunicator {
  public:
-  virtual ~DeviceRanks() = default;
+  virtual ~DeviceCommunicator() = default;
   // Sums each tensor in place; fp32 or fp64. E_RANK_LOST if another rank is lost. With local steps
   // (RankContact::local) only fp64 tensors, the loss sums, are summed. fp32 tensors (gradients and statistics) stay
   // local, but a value that is not finite on one rank becomes so on all ranks, so that all skip together.

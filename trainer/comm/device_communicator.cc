@@ -1,8 +1,8 @@
-// DeviceRanks for devices that compute in host memory: they forward to the Communicator. HostRanks reduces gradients in
+// DeviceCommunicator for devices that compute in host memory: they forward to the Communicator. HostRanks reduces gradients in
 // every step; LocalRanks (local SGD) only exchanges losses and a flag for non-finite gradients. Other devices create
 // theirs (NCCL).
 
-#include "trainer/comm/device_ranks.h"
+#include "trainer/comm/device_communicator.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ namespace amp {
 namespace {
 
 // The operations that HostRanks and LocalRanks share, for devices that compute in host memory.
-class RanksOnHost : public DeviceRanks {
+class RanksOnHost : public DeviceCommunicator {
  public:
   explicit RanksOnHost(Communicator& ranks) : ranks_(ranks) {}
 
@@ -113,7 +113,7 @@ RankContact contact_of(Communicator& ranks) {
 
 }  // namespace
 
-std::unique_ptr<DeviceRanks> join_local(Device& device, Communicator& ranks) {
+std::unique_ptr<DeviceCommunicator> join_local(Device& device, Communicator& ranks) {
   require_alike(device, ranks);
   if (device.traits().host_memory) return std::make_unique<LocalRanks>(ranks);
   RankContact contact = contact_of(ranks);
@@ -121,8 +121,8 @@ std::unique_ptr<DeviceRanks> join_local(Device& device, Communicator& ranks) {
   return device.join(contact);
 }
 
-std::unique_ptr<DeviceRanks> join_devices(Device& device, Communicator& ranks, GradientReducer* early,
-                                          const CompressedGradients& gradients) {
+std::unique_ptr<DeviceCommunicator> join_devices(Device& device, Communicator& ranks, GradientReducer* early,
+                                                 const CompressedGradients& gradients) {
   require_alike(device, ranks);
   if (device.traits().host_memory) return std::make_unique<HostRanks>(ranks, early);
   RankContact contact = contact_of(ranks);
