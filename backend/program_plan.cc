@@ -258,7 +258,7 @@ std::optional<JoinedParams> joined_params(const Graph& g, const Node& cast) {
   out.axis = static_cast<size_t>(concat.attrs.i("axis", 0));
   for (const ValueId v : concat.in) {
     const Value& part = g.value(v);
-    const Value& param = g.value(behind_views(g, v));
+    const Value& param = g.value(skip_views(g, v));
     if (param.kind != ValueKind::param || param.dtype != DType::f32 || part.dtype != DType::f32) return std::nullopt;
     out.parts.push_back({param.slot, part.dims});
   }

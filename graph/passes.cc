@@ -11,7 +11,7 @@
 
 namespace amp {
 
-ValueId behind_views(const Graph& g, ValueId v) {
+ValueId skip_views(const Graph& g, ValueId v) {
   while (g.value(v).kind == ValueKind::temp && g.node(g.value(v).producer).op->view)
     v = g.node(g.value(v).producer).in[0];
   return v;

@@ -6,7 +6,7 @@
 namespace amp {
 
 // The value whose bytes v is a view of; v itself if it is not a view.
-ValueId behind_views(const Graph&, ValueId v);
+ValueId skip_views(const Graph&, ValueId v);
 
 // Keeps only what outputs and param_grads need.
 Graph prune(const Graph&);

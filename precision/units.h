@@ -25,7 +25,7 @@ struct Unit {
 std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, in ascending order of the first node
 
 // True if the unit's fused kernel keeps its epsilon in fp32. Norms without a weight are not fused
-// (ops/passes/composites.h): their nodes compute one by one.
+// (ops/passes/fused_operators.h): their nodes compute one by one.
 bool keeps_epsilon(const SourceGraph& g, const Unit& unit);
 
 // Calls that PyTorch's autocast treats as one decision. MatMul(x, W) + bias vector is linear. Attention whose operands

@@ -16,7 +16,7 @@ class PositionEvidence {
  public:
   explicit PositionEvidence(const SourceGraph& g);
 
-  std::vector<Use> uses(int value) const { return uses_behind_views(g_, consumers_, live_, value); }
+  std::vector<Use> uses(int value) const { return uses_through_views(g_, consumers_, live_, value); }
   // The first use in a weight's position; if there is none, the first use.
   static const Use& main_use(const std::vector<Use>& uses);
   static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"

@@ -65,7 +65,7 @@ void materialize_fills(Built& built) {
     const Dims dims = fill_dims(g, n);
     if (dims.empty() || !is_float(value.dtype()) || value.numel() != 1) continue;
     if (!built.visible[static_cast<size_t>(v)] || captured.count(v)) continue;
-    const auto uses = uses_behind_views(g, consumers, live, v);
+    const auto uses = uses_through_views(g, consumers, live, v);
     const bool weight =
         std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return weight_position(u.at(), u.site_input); });
     if (!weight) continue;

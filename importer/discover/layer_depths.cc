@@ -37,7 +37,7 @@ class Depths {
     const std::vector<char> live = live_nodes(g);
     for (int v = 0; v < static_cast<int>(g.values.size()); ++v) {
       if (value(v).kind == SourceKind::parameter)
-        names_[v] = layer_of_parameter(g, v, uses_behind_views(g, consumers_, live, v), scopes);
+        names_[v] = layer_of_parameter(g, v, uses_through_views(g, consumers_, live, v), scopes);
     }
     find_stacks();
     find_fed();

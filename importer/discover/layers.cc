@@ -177,7 +177,7 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
   for (size_t i = 0; i < g.values.size(); ++i) {
     if (g.values[i].kind != SourceKind::parameter) continue;
     const int p = static_cast<int>(i);
-    all_uses[p] = uses_behind_views(g, consumers, live, p);
+    all_uses[p] = uses_through_views(g, consumers, live, p);
     const LayerName l = layer_of_parameter(g, p, all_uses[p], scopes);
     if (l.stack.empty()) continue;
     layers[p] = l;

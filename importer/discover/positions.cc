@@ -109,7 +109,7 @@ std::vector<char> live_nodes(const SourceGraph& g) {
 
 namespace {
 
-// The breadth-first search of uses_behind_views().
+// The breadth-first search of uses_through_views().
 class WeightPath {
  public:
   WeightPath(const SourceGraph& g, const std::vector<std::vector<int>>& consumers, const std::vector<char>& live)
@@ -239,8 +239,8 @@ class WeightPath {
 
 }  // namespace
 
-std::vector<Use> uses_behind_views(const SourceGraph& g, const std::vector<std::vector<int>>& consumers,
-                                   const std::vector<char>& live, int value) {
+std::vector<Use> uses_through_views(const SourceGraph& g, const std::vector<std::vector<int>>& consumers,
+                                    const std::vector<char>& live, int value) {
   return WeightPath(g, consumers, live).from(value);
 }
 

@@ -24,8 +24,8 @@ struct Use {
 
   const SourceNode& at() const { return graph->nodes[static_cast<size_t>(site)]; }
 };
-std::vector<Use> uses_behind_views(const SourceGraph& g, const std::vector<std::vector<int>>& consumers,
-                                   const std::vector<char>& live, int value);
+std::vector<Use> uses_through_views(const SourceGraph& g, const std::vector<std::vector<int>>& consumers,
+                                    const std::vector<char>& live, int value);
 
 bool is_view(const SourceNode& n, int input);  // the node passes this input on, possibly rearranged
 

@@ -134,7 +134,7 @@ void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
   for (size_t i = 0; i < g.values.size(); ++i) {
     SourceValue& v = g.values[i];
     if (v.kind != SourceKind::parameter || !made_up(v.name)) continue;
-    for (const Use& u : uses_behind_views(g, consumers, live, static_cast<int>(i))) {
+    for (const Use& u : uses_through_views(g, consumers, live, static_cast<int>(i))) {
       const SourceNode& n = u.at();
       const char* role = weight_role(n, u.site_input);
       const std::string& module = scopes[static_cast<size_t>(u.node)];

@@ -347,7 +347,7 @@ int SourceBuilder::declare(Scope& scope, const std::string& name) {
   return scope.values[name] = index;
 }
 
-const HostTensor* SourceBuilder::constant_behind(const SourceGraph& graph, int value) const {
+const HostTensor* SourceBuilder::constant_source(const SourceGraph& graph, int value) const {
   while (value >= 0) {
     const SourceValue& v = graph.values[static_cast<size_t>(value)];
     if (v.kind == SourceKind::constant) return v.data ? &v.data : nullptr;

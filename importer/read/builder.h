@@ -71,7 +71,7 @@ class SourceBuilder {
   // Adds a floating-point tensor of a branch or loop body to the top-level graph, where it can be trained, and captures
   // it from there.
   int hoist(Scope& scope, const std::string& name, HostTensor data, int slot);
-  const HostTensor* constant_behind(const SourceGraph& graph, int value) const;
+  const HostTensor* constant_source(const SourceGraph& graph, int value) const;
   HostTensor payload(const onnx::TensorProto& t, const std::string& what);
 
   std::string value_name(const Scope& scope, const std::string& name, bool constant) const;

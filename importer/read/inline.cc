@@ -101,7 +101,7 @@ void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const on
 
 bool SourceBuilder::add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
   if (node.input_size() != 1) return false;
-  const HostTensor* condition = constant_behind(*scope.graph, need(scope, node.input(0)));
+  const HostTensor* condition = constant_source(*scope.graph, need(scope, node.input(0)));
   if (!condition || condition->dtype() != DType::boolean || condition->numel() != 1) return false;
   const auto branch = attrs.find(*condition->as<bool>() ? "then_branch" : "else_branch");
   if (branch == attrs.end() || !branch->second->has_g()) fail(Exit::model, "E_ATTR", "If lacks a branch");

@@ -229,7 +229,7 @@ class Inserter {
       for (const size_t side : {0, 1}) {
         const int branch = linear_behind(n.inputs[side]), stream = n.inputs[1 - side];
         if (branch < 0 || branch == stream) continue;
-        if (!upstream_of(g_, {branch})[static_cast<size_t>(behind_views(stream))]) continue;
+        if (!upstream_of(g_, {branch})[static_cast<size_t>(skip_views(stream))]) continue;
         sums_.push_back(n.outputs.at(0));
         streams_.push_back(stream);
         branches_.push_back(branch);
@@ -240,7 +240,7 @@ class Inserter {
       if (branches.insert(b).second) edges_.push_back({"residual", b, -1});
     }
   }
-  int behind_views(int v) const {
+  int skip_views(int v) const {
     for (const SourceNode* n = producer(v); n && is_plain_view(*n, true); n = producer(v)) v = n->inputs[0];
     return v;
   }
@@ -251,7 +251,7 @@ class Inserter {
     for (const int stream : streams_) {
       const std::vector<char> up = upstream_of(g_, {stream});
       if (std::any_of(sums_.begin(), sums_.end(), [&](int s) { return up[static_cast<size_t>(s)]; })) continue;
-      int v = behind_views(stream), data = -1;
+      int v = skip_views(stream), data = -1;
       if (!activation(v)) continue;
       if (linear_behind(v, &data) >= 0 && table_behind(data)) v = data;
       if (producer(v) && std::find(branches_.begin(), branches_.end(), v) == branches_.end()) roots.insert(v);

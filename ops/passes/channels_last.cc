@@ -247,7 +247,7 @@ class Rewriter {
 
 }  // namespace
 
-Graph chain_channels_last(const Graph& g, bool fp32, const Evaluator& evaluator) {
+Graph form_nhwc_regions(const Graph& g, bool fp32, const Evaluator& evaluator) {
   return Rewriter(g, fp32, evaluator).run();
 }
 

@@ -16,7 +16,7 @@
 namespace amp {
 
 // Requires a complete graph. fp32: fp32 convolutions benefit too (TF32), not only 16-bit ones.
-Graph chain_channels_last(const Graph& g, bool fp32, const Evaluator& evaluator);
+Graph form_nhwc_regions(const Graph& g, bool fp32, const Evaluator& evaluator);
 
 // The NHWC form of a node: which inputs and outputs are NHWC, and the attributes. Inputs of lower rank are extended
 // to rank 4.

@@ -177,8 +177,8 @@ class Packer {
       reached.push_back({reach(v), bounds.back().finite && (!v || known_.bounds(v).finite)});
       if (reached.back().reach.kind == Reach::mixed && !cause) cause = cause_[at(v)];
     }
-    const Reach r = reach_behind(g_, node, mask_.places, reached, known_, hides(node));
-    const Bounds after = bounds_behind(g_, node, bounds);
+    const Reach r = output_reach(g_, node, mask_.places, reached, known_, hides(node));
+    const Bounds after = output_bounds(g_, node, bounds);
     for (const ValueId v : node.out) bounds_[at(v)] = r.kind == Reach::clean ? known_.bounds(v) : after;
     const std::vector<ValueId> made = b_.ops(node.op->name, std::move(in), node.attrs);
     for (size_t i = 0; i < made.size(); ++i) {
@@ -306,7 +306,7 @@ class Packer {
 
   bool slice(const Node& node, TokenForm f) {
     const Dims& y = dims(node.out[0]);
-    if (form_behind(g_, node, mask_.places, f) == f) {
+    if (output_form(g_, node, mask_.places, f) == f) {
       Attrs a = node.attrs;
       a.set("dims", shape(y, f));
       set(node.out[0], b_.op("Slice", {packed_[at(node.in[0])]}, std::move(a)), f);

@@ -68,7 +68,7 @@ bool is_elementwise(const Node& n) {
                                n.op->name == "Where" || n.op->name == "Cast" || find_functor(n.op->name) != nullptr);
 }
 
-std::optional<TokenForm> form_behind(const Graph& g, const Node& n, TokenPlaces p, TokenForm f) {
+std::optional<TokenForm> output_form(const Graph& g, const Node& n, TokenPlaces p, TokenForm f) {
   const std::string& op = n.op->name;
   const Dims &x = g.value(n.in[0]).dims, &y = g.value(n.out[0]).dims;
   std::optional<TokenForm> to;
@@ -119,7 +119,7 @@ PlaceValues::PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces
 Bounds PlaceValues::bounds_after(const Node& n) const {
   std::vector<Bounds> in;
   for (const ValueId v : n.in) in.push_back(v ? bounds(v) : finite_between(-Bounds::kInf, Bounds::kInf));
-  Bounds out = bounds_behind(g_, n, in);
+  Bounds out = output_bounds(g_, n, in);
   if (sums_tokens(n)) out.lo = *at(n.in[0])->real;
   // Masked by -inf: each row has a token that is not masked.
   if (n.op->name == "Softmax" && in[0].below && at(n.out[0])) out = finite_between(0, 1);
@@ -168,7 +168,7 @@ std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
       n.op->name == "Reshape" || n.op->name == "Transpose" || n.op->name == "Expand" || n.op->name == "Slice";
   if (!moves) return std::nullopt;
   if (x->uniform) return *x;
-  const auto to = form_behind(g_, n, places_, x->form);
+  const auto to = output_form(g_, n, places_, x->form);
   if (!to) return std::nullopt;
   Known y = *x;
   y.form = *to;
@@ -257,7 +257,7 @@ class Rule {
     if (op == "GatherElements")
       return axis_is_tokens(n_.attrs.i("axis", 0)) || !p_.has_form(result(), f_) ? kMixed : in_[0];
     if (op == "Dropout" || op == "BatchNorm") return in_[0];  // BatchNorm with constant statistics
-    const auto to = form_behind(g_, n_, p_, f_);
+    const auto to = output_form(g_, n_, p_, f_);
     return to ? Reach{Reach::token, *to} : kMixed;
   }
 
@@ -390,7 +390,7 @@ class Rule {
 
 }  // namespace
 
-Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
+Reach output_reach(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
                    const PlaceValues& known, bool hides) {
   return Rule(g, n, p, in, known, hides).apply();
 }

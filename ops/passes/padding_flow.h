@@ -31,7 +31,7 @@ bool is_elementwise(const Node& n);
 
 // The token form after a node that moves or processes tokens separately, if its first input has form f: Reshape,
 // Transpose, Expand, Slice, reductions over other axes. Nothing if it may mix tokens.
-std::optional<TokenForm> form_behind(const Graph& g, const Node& n, TokenPlaces p, TokenForm f);
+std::optional<TokenForm> output_form(const Graph& g, const Node& n, TokenPlaces p, TokenForm f);
 
 // Values that are known at all padded positions, or everywhere: functions of the mask (1 and 0), of labels that are
 // ignored at padding, and of constants.
@@ -79,7 +79,7 @@ struct ReachedInput {
 
 // The reach of the node's outputs, given that of its inputs. A mask's 0 hides only finite values. hides: true if
 // the mask of a FusedAttention hides padded keys from all token queries.
-Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
+Reach output_reach(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
                    const PlaceValues& known, bool hides);
 
 }  // namespace amp

@@ -17,7 +17,7 @@ namespace amp {
 namespace {
 
 // True for a parameter, or a view of one.
-bool is_param(const Graph& g, ValueId v) { return g.value(behind_views(g, v)).kind == ValueKind::param; }
+bool is_param(const Graph& g, ValueId v) { return g.value(skip_views(g, v)).kind == ValueKind::param; }
 
 struct Projections {
   const Node* product[3];

@@ -190,7 +190,7 @@ Bounds bounds_of_constant(const HostTensor& t) {
   return out;
 }
 
-Bounds bounds_behind(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
+Bounds output_bounds(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
   const std::string& op = n.op->name;
   const DType type = g.value(n.out[0]).dtype;
   if (type == DType::boolean) return finite_between(0, 1);

@@ -25,6 +25,6 @@ Bounds finite_between(double lo, double hi);
 Bounds bounds_of_constant(const HostTensor& t);
 
 // Bounds of the node's outputs, given those of its inputs (for absent inputs anything).
-Bounds bounds_behind(const Graph& g, const Node& n, const std::vector<Bounds>& in);
+Bounds output_bounds(const Graph& g, const Node& n, const std::vector<Bounds>& in);
 
 }  // namespace amp

@@ -28,7 +28,7 @@ struct Model {
   }
   Graph chained(ValueId y) {
     graph.outputs = {{"y", y}};
-    return chain_channels_last(graph, false, cpu_evaluator());
+    return form_nhwc_regions(graph, false, cpu_evaluator());
   }
   int weights = 0;
 };

@@ -76,7 +76,7 @@ TEST_CASE("an NHWC region contains convolutions, norms and pools", "[cuda][chann
   for (const std::string& name : kConvolutional) {
     INFO(name);
     const auto planned = planned_graph(golden(name), DType::bf16);
-    const Graph chained = chain_channels_last(*planned, false, cpu_evaluator());
+    const Graph chained = form_nhwc_regions(*planned, false, cpu_evaluator());
     for (const char* op :
          {"Conv", "ConvGradX", "ConvGradW", "BatchNormTrain", "BatchNormGrad", "MaxPool", "MaxPoolGrad"}) {
       INFO(op);
@@ -86,7 +86,7 @@ TEST_CASE("an NHWC region contains convolutions, norms and pools", "[cuda][chann
     CHECK(count(chained, "Conv", true) > 1);
     // There is no region in fp32, which does not use tensor cores.
     const auto wide = planned_graph(golden(name), DType::f32);
-    CHECK(count(chain_channels_last(*wide, false, cpu_evaluator()), "Conv", true) == 0);
+    CHECK(count(form_nhwc_regions(*wide, false, cpu_evaluator()), "Conv", true) == 0);
   }
 }
 

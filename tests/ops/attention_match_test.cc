@@ -3,7 +3,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
-#include "ops/passes/composites.h"
+#include "ops/passes/fused_operators.h"
 #include "tests/backend/run_training.h"
 #include "tests/backend/small_nets.h"
 #include "tests/ops/composite_check.h"
@@ -120,7 +120,7 @@ TEST_CASE("fused attention drops what the Dropout operator drops", "[attention]"
                            "s = MatMul(q, kt)\ns = Add(s, hide)\np = Softmax(s)\np = Dropout(p) {ratio=0.3; site=5; "
                            "rows=2}\no = MatMul(p, v)\n" +
                            "h = Mul(o, o)\nloss = ReduceSum(h) {axes=[0 1 2 3]; keepdims=0}\noutput loss";
-  const Graph spelled = prune(CoreText(text).graph), fused = form_composites(spelled, {}, cpu_evaluator());
+  const Graph spelled = prune(CoreText(text).graph), fused = fuse_operators(spelled, {}, cpu_evaluator());
   REQUIRE(ops_of(fused).find("Dropout") == std::string::npos);
   const RunState state{11, 3, 7};
   const std::vector<HostTensor> params = random_params(spelled, 2);

@@ -5,13 +5,13 @@
 
 #include "graph/autodiff.h"
 #include "graph/passes.h"
-#include "ops/passes/composites.h"
+#include "ops/passes/fused_operators.h"
 #include "tests/backend/small_nets.h"
 
 namespace amp::test {
 
 std::string formed(const std::string& text, const std::vector<DType>& compute) {
-  return ops_of(form_composites(prune(CoreText(text).graph), compute, cpu_evaluator()));
+  return ops_of(fuse_operators(prune(CoreText(text).graph), compute, cpu_evaluator()));
 }
 
 namespace {
@@ -56,7 +56,7 @@ Graph differentiated(Graph g) {
 
 void same_numbers(const std::string& text, double constants) {
   const Graph plain = prune(CoreText(text).graph);
-  const Graph a = differentiated(plain), b = differentiated(form_composites(plain, {}, cpu_evaluator()));
+  const Graph a = differentiated(plain), b = differentiated(fuse_operators(plain, {}, cpu_evaluator()));
   const auto inputs = random_inputs(a, 3);
   const auto params = random_params(a, 4);
   const Interpreted x = interpret(a, inputs, params), y = interpret(b, inputs, params);

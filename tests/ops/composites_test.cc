@@ -1,10 +1,9 @@
 // Fused operators: an unfused subgraph and the operator that replaces it give the same outputs and gradients. Subgraphs
 // that only resemble one are kept.
-#include "ops/passes/composites.h"
-
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
+#include "ops/passes/fused_operators.h"
 #include "tests/graph/core_text.h"
 #include "tests/ops/composite_check.h"
 
@@ -122,7 +121,7 @@ TEST_CASE("constants of higher rank keep the result's shape") {
   const std::string text =
       "param x 3 8\nconst half 1 1 1 = 0.5\nconst one = 1\nconst root = 1.4142135\nt = Div(x, root)\ne = Erf(t)\ng = "
       "Add(e, one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y";
-  const Graph g = form_composites(prune(CoreText(text).graph), {}, cpu_evaluator());
+  const Graph g = fuse_operators(prune(CoreText(text).graph), {}, cpu_evaluator());
   CHECK(g.value(g.outputs[0].value).dims == Dims{1, 3, 8});
   same_numbers(text, 1e-6);
 }

@@ -5,7 +5,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
-#include "ops/passes/composites.h"
+#include "ops/passes/fused_operators.h"
 #include "ops/passes/qkv.h"
 #include "tests/backend/run_training.h"
 #include "tests/backend/small_nets.h"
@@ -105,7 +105,7 @@ const std::map<std::string, std::string> kHeads = {
     output loss)"},
 };
 
-Graph plain_graph(const std::string& text) { return form_composites(prune(CoreText(text).graph), {}, cpu_evaluator()); }
+Graph plain_graph(const std::string& text) { return fuse_operators(prune(CoreText(text).graph), {}, cpu_evaluator()); }
 
 // Sequences of these lengths; labels of padded tokens are ignored.
 Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {

@@ -19,8 +19,8 @@
 #include "ops/passes/add_norm_fusion.h"
 #include "ops/passes/batch_norm_fusion.h"
 #include "ops/passes/channels_last.h"
-#include "ops/passes/composites.h"
 #include "ops/passes/fuse.h"
+#include "ops/passes/fused_operators.h"
 #include "ops/passes/norm_recomputation.h"
 #include "ops/passes/qkv.h"
 #include "ops/passes/slice_hoisting.h"
@@ -152,7 +152,7 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
       graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
     if (r.losses) build_losses(r, bound, b);
   }
-  *graph = hoist_slices(form_composites(prune(*graph), plan_of(r.form), evaluator), evaluator);
+  *graph = hoist_slices(fuse_operators(prune(*graph), plan_of(r.form), evaluator), evaluator);
   return graph;
 }
 
@@ -249,7 +249,7 @@ void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
   if (traits_.activates_norms) graph = activate_batch_norms(graph);
-  if (traits_.chains_low) graph = chain_channels_last(graph, traits_.chains_fp32, cpu_evaluator());
+  if (traits_.chains_low) graph = form_nhwc_regions(graph, traits_.chains_fp32, cpu_evaluator());
   if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(recompute_norms(merge_norm_sums(graph))));
 }
 

@@ -1,7 +1,7 @@
 // Fuses unfused subgraphs to core operators (composites.h): norms, GELU, linear layers and scaled products. Each
 // matcher starts at the last node of a pattern and goes backwards (matcher.h).
 
-#include "ops/passes/composites.h"
+#include "ops/passes/fused_operators.h"
 
 #include <algorithm>
 #include <cmath>
@@ -323,7 +323,7 @@ class Former {
 
 }  // namespace
 
-Graph form_composites(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) {
+Graph fuse_operators(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) {
   return Former(g, compute, evaluator).run();
 }
 

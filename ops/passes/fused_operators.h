@@ -10,6 +10,6 @@
 namespace amp {
 
 // compute: compute type by source node; empty if all nodes compute in one type.
-Graph form_composites(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator);
+Graph fuse_operators(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator);
 
 }  // namespace amp
