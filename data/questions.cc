@@ -149,8 +149,8 @@ std::vector<LabeledText> encode_questions(AnswerKey& key, const Tokenizer& token
     std::vector<Piece> question = tokenizer.pieces(key.questions[q].text);
     question.resize(std::min(question.size(), static_cast<size_t>(most / 2)));
     const auto asked = static_cast<int64_t>(question.size()), total = static_cast<int64_t>(all.size());
-    const int64_t head = ids_before(tokenizer.pair(), FramePart::What::second, asked);
-    const int64_t room = most - asked - specials_in(tokenizer.pair()),
+    const int64_t head = ids_before(tokenizer.pair(), TemplatePart::What::second, asked);
+    const int64_t room = most - asked - count_special(tokenizer.pair()),
                   step = std::max<int64_t>(1, room - std::clamp<int64_t>(doc_stride, 0, room - 1));
     const Answer answer = key.questions[q].answers.empty() ? Answer{} : key.questions[q].answers.front();
     const int64_t begin = answer.begin, end = begin + count_code_points(answer.text);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/dataset_over.h"
+#include "data/dataset_wrapper.h"
 #include "data/text_file.h"
 
 namespace amp {
@@ -17,10 +17,10 @@ namespace {
 
 constexpr size_t kMostGroups = 1000;
 
-class Grouped final : public DatasetOver {
+class Grouped final : public DatasetWrapper {
  public:
   Grouped(std::shared_ptr<const Dataset> data, std::shared_ptr<const SampleGroups> groups)
-      : DatasetOver(std::move(data)), groups_(std::move(groups)) {}
+      : DatasetWrapper(std::move(data)), groups_(std::move(groups)) {}
   const SampleGroups* groups() const override { return groups_.get(); }
   std::shared_ptr<const Dataset> for_evaluation() const override {
     std::shared_ptr<const Dataset> data = data_->for_evaluation();

@@ -10,16 +10,16 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "data/dataset_over.h"
+#include "data/dataset_wrapper.h"
 
 namespace amp {
 
 namespace {
 
-class Subset final : public DatasetOver {
+class Subset final : public DatasetWrapper {
  public:
   Subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples)
-      : DatasetOver(std::move(data)), samples_(std::move(samples)) {
+      : DatasetWrapper(std::move(data)), samples_(std::move(samples)) {
     const auto lengths = data_->lengths();
     const auto rows = data_->source_rows();
     const auto buckets = data_->buckets();

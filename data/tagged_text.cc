@@ -124,8 +124,8 @@ namespace {
 template <class F>
 std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
                                      int64_t max_seq_len, F&& label) {
-  const Frame& frame = tokenizer.single();
-  const int64_t specials = specials_in(frame), before = ids_before(frame, FramePart::What::first, 0);
+  const TokenTemplate& frame = tokenizer.single();
+  const int64_t specials = count_special(frame), before = ids_before(frame, TemplatePart::What::first, 0);
   if (max_seq_len != 0 && max_seq_len < specials)
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
          "raise `max_seq_len`");

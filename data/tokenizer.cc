@@ -22,30 +22,31 @@ std::vector<int32_t> Tokenizer::tokenize_word(std::string_view word) const { ret
 
 int32_t Tokenizer::pad() const { return special_.pad >= 0 ? special_.pad : std::max(special_.eos, 0); }
 
-int64_t specials_in(const Frame& frame) {
+int64_t count_special(const TokenTemplate& frame) {
   return std::count_if(frame.begin(), frame.end(),
-                       [](const FramePart& p) { return p.what == FramePart::What::special; });
+                       [](const TemplatePart& p) { return p.what == TemplatePart::What::special; });
 }
 
-int64_t ids_before(const Frame& frame, FramePart::What text, int64_t first_length) {
+int64_t ids_before(const TokenTemplate& frame, TemplatePart::What text, int64_t first_length) {
   int64_t n = 0;
-  for (const FramePart& p : frame) {
+  for (const TemplatePart& p : frame) {
     if (p.what == text) break;
-    n += p.what == FramePart::What::first ? first_length : 1;
+    n += p.what == TemplatePart::What::first ? first_length : 1;
   }
   return n;
 }
 
-Encoding assemble(const Frame& frame, std::span<const Piece> first, std::span<const Piece> second, bool places) {
+Encoding assemble(const TokenTemplate& frame, std::span<const Piece> first, std::span<const Piece> second,
+                  bool places) {
   Encoding e;
-  for (const FramePart& p : frame) {
-    if (p.what == FramePart::What::special) {
+  for (const TemplatePart& p : frame) {
+    if (p.what == TemplatePart::What::special) {
       e.ids.push_back(p.id);
       if (places) e.places.emplace_back(0, 0);
     }
-    const std::span<const Piece> pieces = p.what == FramePart::What::first    ? first
-                                          : p.what == FramePart::What::second ? second
-                                                                              : std::span<const Piece>();
+    const std::span<const Piece> pieces = p.what == TemplatePart::What::first    ? first
+                                          : p.what == TemplatePart::What::second ? second
+                                                                                 : std::span<const Piece>();
     for (const Piece& x : pieces) {
       e.ids.push_back(x.id);
       if (places) e.places.emplace_back(x.begin, x.end);
@@ -57,8 +58,8 @@ Encoding assemble(const Frame& frame, std::span<const Piece> first, std::span<co
 
 namespace {
 
-int64_t room_in(const Frame& frame, int64_t max_seq_len) {
-  const int64_t specials = specials_in(frame);
+int64_t room_in(const TokenTemplate& frame, int64_t max_seq_len) {
+  const int64_t specials = count_special(frame);
   if (max_seq_len < specials) {
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
          "raise `max_seq_len`");

@@ -31,13 +31,13 @@ struct SpecialIds {
 };
 
 // An element of a template: a special token, or the first or second text.
-struct FramePart {
+struct TemplatePart {
   enum class What : uint8_t { special, first, second };
   What what = What::special;
   int32_t id = -1;  // of a special token
   uint8_t type = 0;
 };
-using Frame = std::vector<FramePart>;
+using TokenTemplate = std::vector<TemplatePart>;
 
 class Tokenizer {
  public:
@@ -56,8 +56,8 @@ class Tokenizer {
 
   const SpecialIds& special() const { return special_; }
   int32_t pad() const;  // id of padding: pad, else eos, else 0 (it is masked)
-  const Frame& single() const { return single_; }
-  const Frame& pair() const { return pair_; }
+  const TokenTemplate& single() const { return single_; }
+  const TokenTemplate& pair() const { return pair_; }
 
   // Returns a text or pair with special tokens, truncated to max_seq_len ids (0: not truncated). A pair loses tokens of
   // its longer text first. Throws E_SEQ_LEN (exit 2) if max_seq_len cannot hold the special tokens.
@@ -66,16 +66,17 @@ class Tokenizer {
 
  protected:
   SpecialIds special_;
-  Frame single_ = {{FramePart::What::first}}, pair_ = {{FramePart::What::first}, {FramePart::What::second, -1, 1}};
+  TokenTemplate single_ = {{TemplatePart::What::first}},
+                pair_ = {{TemplatePart::What::first}, {TemplatePart::What::second, -1, 1}};
   bool cut_left_ = false;  // truncation removes the beginning
 };
 
-int64_t specials_in(const Frame& frame);
+int64_t count_special(const TokenTemplate& frame);
 // Inserts texts into a template.
-Encoding assemble(const Frame& frame, std::span<const Piece> first, std::span<const Piece> second = {},
+Encoding assemble(const TokenTemplate& frame, std::span<const Piece> first, std::span<const Piece> second = {},
                   bool places = false);
 // Returns the number of ids before that text in an assembled template.
-int64_t ids_before(const Frame& frame, FramePart::What text, int64_t first_length);
+int64_t ids_before(const TokenTemplate& frame, TemplatePart::What text, int64_t first_length);
 
 // Options that a tokenizer's files do not contain.
 struct TokenizerOptions {

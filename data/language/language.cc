@@ -32,11 +32,11 @@ std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& 
 
 // Adds special tokens to a text. Of these only an end-of-text token after the text has a label.
 LabeledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces, const std::vector<int64_t>& labels) {
-  const Frame& frame = tokenizer.single();
+  const TokenTemplate& frame = tokenizer.single();
   LabeledText out;
   out.encoding = assemble(frame, pieces);
   out.labels.assign(out.encoding.ids.size(), kIgnoreIndex);
-  const int64_t before = ids_before(frame, FramePart::What::first, 0);
+  const int64_t before = ids_before(frame, TemplatePart::What::first, 0);
   std::copy(labels.begin(), labels.end(), out.labels.begin() + before);
   const size_t last = static_cast<size_t>(before) + pieces.size();
   if (last < out.labels.size() && out.encoding.ids[last] == tokenizer.special().eos)
@@ -47,8 +47,8 @@ LabeledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces,
 // Appends an end-of-text token unless the text or its template already ends with one.
 void end_with_eos(const Tokenizer& tokenizer, std::vector<Piece>& pieces) {
   const int32_t eos = tokenizer.special().eos;
-  const Frame& frame = tokenizer.single();
-  const bool in_frame = !frame.empty() && frame.back().what == FramePart::What::special && frame.back().id == eos;
+  const TokenTemplate& frame = tokenizer.single();
+  const bool in_frame = !frame.empty() && frame.back().what == TemplatePart::What::special && frame.back().id == eos;
   if (eos < 0 || in_frame || (!pieces.empty() && pieces.back().id == eos)) return;
   const int32_t end = pieces.empty() ? 0 : pieces.back().end;
   pieces.push_back({eos, end, end});
@@ -146,8 +146,8 @@ bool has_something_to_learn(const LabeledText& t) {
 
 // Truncates to max_seq_len and keeps the special tokens after the text.
 void cut(LabeledText& t, const Tokenizer& tokenizer, bool in_frame, int64_t max_seq_len) {
-  const Frame& frame = tokenizer.single();
-  const int64_t behind = in_frame ? specials_in(frame) - ids_before(frame, FramePart::What::first, 0) : 0;
+  const TokenTemplate& frame = tokenizer.single();
+  const int64_t behind = in_frame ? count_special(frame) - ids_before(frame, TemplatePart::What::first, 0) : 0;
   const auto n = static_cast<int64_t>(t.encoding.ids.size()), keep = max_seq_len - behind;
   const auto shorten = [&](auto& list) { list.erase(list.begin() + keep, list.begin() + (n - behind)); };
   shorten(t.encoding.ids);
@@ -164,7 +164,7 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
   const int64_t most = options.max_seq_len;
   if (most == 0 && options.packing != TextPacking::none && options.packing != TextPacking::stride)
     fail(Exit::usage, "E_PACKING", "packed sequences have a length, `max_seq_len` is 0", "give it with `max_seq_len`");
-  if (most > 0 && most <= specials_in(tokenizer.single()))
+  if (most > 0 && most <= count_special(tokenizer.single()))
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", most, ": too short for a text and its special tokens"),
          "raise `max_seq_len`");
   LanguageTexts out;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "data/dataset_over.h"
+#include "data/dataset_wrapper.h"
 #include "data/text_dataset.h"
 
 namespace amp {
@@ -21,17 +21,17 @@ std::vector<bool> special_ids(const Tokenizer& tokenizer) {
   };
   const SpecialIds& s = tokenizer.special();
   for (const int32_t id : {s.unk, s.pad, s.cls, s.sep, s.mask, s.bos, s.eos}) mark(id);
-  for (const Frame& frame : {tokenizer.single(), tokenizer.pair()}) {
-    for (const FramePart& part : frame) mark(part.id);
+  for (const TokenTemplate& frame : {tokenizer.single(), tokenizer.pair()}) {
+    for (const TemplatePart& part : frame) mark(part.id);
   }
   return out;
 }
 
-class MaskedDataset final : public DatasetOver {
+class MaskedDataset final : public DatasetWrapper {
  public:
   MaskedDataset(std::shared_ptr<const Dataset> data, const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs,
                 const MaskingOptions& options)
-      : DatasetOver(std::move(data)),
+      : DatasetWrapper(std::move(data)),
         options_(options),
         special_(special_ids(tokenizer)),
         within_(options.whole_words ? tokens_within_words(tokenizer) : std::vector<bool>(special_.size(), false)),

@@ -30,15 +30,15 @@ LabeledText empty_like(const LabeledText& text) { return {{}, {}, text.line, tex
 
 }  // namespace
 
-std::vector<LabeledText> windows_of(LabeledText text, const Frame& frame, int64_t max_seq_len, int64_t stride) {
+std::vector<LabeledText> windows_of(LabeledText text, const TokenTemplate& frame, int64_t max_seq_len, int64_t stride) {
   const size_t n = text.encoding.ids.size(), most = static_cast<size_t>(max_seq_len);
   std::vector<LabeledText> out;
   if (max_seq_len <= 0 || n <= most) {
     out.push_back(std::move(text));
     return out;
   }
-  const auto before = static_cast<size_t>(ids_before(frame, FramePart::What::first, 0)),
-             after = static_cast<size_t>(specials_in(frame)) - before;
+  const auto before = static_cast<size_t>(ids_before(frame, TemplatePart::What::first, 0)),
+             after = static_cast<size_t>(count_special(frame)) - before;
   if (before + after + static_cast<size_t>(stride) >= most)
     fail(Exit::usage, "E_SEQ_LEN",
          cat("sequences of ", most, " tokens with ", before + after, " special ones cannot have ", stride,

@@ -21,7 +21,7 @@ enum class TextPacking : uint8_t {
 
 // Cuts a text with the tokenizer's single() template into overlapping windows. Throws E_SEQ_LEN if stride leaves no
 // length.
-std::vector<LabeledText> windows_of(LabeledText text, const Frame& frame, int64_t max_seq_len, int64_t stride);
+std::vector<LabeledText> windows_of(LabeledText text, const TokenTemplate& frame, int64_t max_seq_len, int64_t stride);
 
 LabeledTexts wrap_texts(const LabeledTexts& texts, int64_t length);
 

@@ -54,7 +54,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const TextStep& normali
   for (size_t i = 0; i < tokens_.size(); ++i) {
     std::string text = tokens_[i].content;
     if (tokens_[i].normalized && normalizer) {
-      WorkingText t(text, 0);
+      NormalizedString t(text, 0);
       normalizer(t);
       text = t.text;
     }
@@ -109,7 +109,7 @@ void AddedTokens::find(const Set& set, std::string_view text, std::vector<Split>
   if (last < text.size()) out.push_back({static_cast<uint32_t>(last), static_cast<uint32_t>(text.size()), -1});
 }
 
-void AddedTokens::split(WorkingText& t, bool normalized) const {
+void AddedTokens::split(NormalizedString& t, bool normalized) const {
   const Set& set = normalized ? normalized_ : plain_;
   if (set.by_first.empty()) return;
   std::vector<Split> out, found;

@@ -21,7 +21,7 @@ class AddedTokens {
   AddedTokens(std::vector<AddedToken> tokens, const TextStep& normalizer);
   // Divides the splits that are not tokens yet at added tokens. normalized: matches tokens with that flag (after
   // normalization), else the others.
-  void split(WorkingText& t, bool normalized) const;
+  void split(NormalizedString& t, bool normalized) const;
   const std::vector<AddedToken>& all() const { return tokens_; }
   const std::string& looked_for(size_t i) const;  // text of all()[i], normalized if the token is
 

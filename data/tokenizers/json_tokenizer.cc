@@ -19,7 +19,7 @@ namespace amp {
 namespace {
 
 using Json = nlohmann::json;
-using What = FramePart::What;
+using What = TemplatePart::What;
 
 std::vector<AddedToken> read_added(const Json& list) {
   std::vector<AddedToken> out;
@@ -40,8 +40,8 @@ std::vector<AddedToken> read_added(const Json& list) {
   return out;
 }
 
-Frame read_template(const Json& items, const Json& special) {
-  Frame frame;
+TokenTemplate read_template(const Json& items, const Json& special) {
+  TokenTemplate frame;
   for (const auto& item : items) {
     if (item.contains("Sequence")) {
       const Json& s = item["Sequence"];
@@ -62,7 +62,7 @@ void read_post_processor(const Json& j, PipelineParts& p) {
   if (j.is_null()) return;
   const std::string type = j.at("type");
   const auto special = [&](const char* key, uint8_t of = 0) {
-    return FramePart{What::special, j.at(key).at(1).get<int32_t>(), of};
+    return TemplatePart{What::special, j.at(key).at(1).get<int32_t>(), of};
   };
   if (type == "Sequence") {
     for (const auto& one : j.at("processors")) read_post_processor(one, p);

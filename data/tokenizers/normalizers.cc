@@ -1,4 +1,4 @@
-// Implements the normalizers of tokenizer.json. Each step changes the text of a WorkingText and keeps the map from its
+// Implements the normalizers of tokenizer.json. Each step changes the text of a NormalizedString and keeps the map from its
 // bytes to places in the original text.
 #include "data/tokenizers/normalizers.h"
 
@@ -16,7 +16,7 @@
 
 namespace amp {
 
-void map_chars(WorkingText& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f) {
+void map_chars(NormalizedString& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f) {
   std::string text;
   std::vector<TextPlace> from;
   text.reserve(t.text.size());
@@ -40,7 +40,7 @@ bool is_ascii(const std::string& s) {
   return std::all_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-void lowercase(WorkingText& t) {
+void lowercase(NormalizedString& t) {
   if (is_ascii(t.text)) {
     for (char& c : t.text) c = static_cast<char>(lower_case(static_cast<unsigned char>(c)));
     return;
@@ -53,7 +53,7 @@ void lowercase(WorkingText& t) {
   });
 }
 
-void keep_if(WorkingText& t, bool (*keep)(uint32_t)) {
+void keep_if(NormalizedString& t, bool (*keep)(uint32_t)) {
   map_chars(t, [keep](uint32_t c, std::vector<uint32_t>& out) {
     if (keep(c)) out = {c};
   });
@@ -64,7 +64,7 @@ TextStep bert_normalizer(const nlohmann::json& j) {
              lower = j.value("lowercase", true);
   const bool strip =
       j.contains("strip_accents") && j["strip_accents"].is_boolean() ? j["strip_accents"].get<bool>() : lower;
-  return [=](WorkingText& t) {
+  return [=](NormalizedString& t) {
     const bool ascii = is_ascii(t.text);
     if (clean) {
       map_chars(t, [](uint32_t c, std::vector<uint32_t>& out) {
@@ -89,7 +89,7 @@ TextStep bert_normalizer(const nlohmann::json& j) {
 }
 
 // SentencePiece's "nmt" cleaning.
-void nmt(WorkingText& t) {
+void nmt(NormalizedString& t) {
   map_chars(t, [](uint32_t c, std::vector<uint32_t>& out) {
     if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f) return;
     const bool space = c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 || (c >= 0x200b && c <= 0x200f) ||
@@ -99,7 +99,7 @@ void nmt(WorkingText& t) {
 }
 
 TextStep strip_step(bool left, bool right) {
-  return [=](WorkingText& t) {
+  return [=](NormalizedString& t) {
     size_t begin = 0, end = t.text.size();
     for (size_t at = 0; left && at < t.text.size();) {
       const CodePoint c = decode_utf8(t.text, at);
@@ -117,8 +117,8 @@ TextStep strip_step(bool left, bool right) {
   };
 }
 
-void bytes_to_level(WorkingText& t) {
-  WorkingText out;
+void bytes_to_level(NormalizedString& t) {
+  NormalizedString out;
   for (size_t i = 0; i < t.text.size(); ++i)
     out.append_bytes(kByteLevel[static_cast<unsigned char>(t.text[i])], t.from[i]);
   t.text = std::move(out.text);
@@ -130,7 +130,7 @@ TextStep normalizer_sequence(const nlohmann::json& list) {
   for (const auto& one : list) {
     if (TextStep step = read_normalizer(one)) steps.push_back(std::move(step));
   }
-  return [steps](WorkingText& t) {
+  return [steps](NormalizedString& t) {
     for (const TextStep& s : steps) s(t);
   };
 }
@@ -151,7 +151,7 @@ Finder read_pattern(const nlohmann::json& j) {
 TextStep read_normalizer(const nlohmann::json& j) {
   if (j.is_null()) return {};
   const std::string type = j.at("type");
-  const auto form = [](UnicodeForm f) { return [f](WorkingText& t) { normalize_form(t, f); }; };
+  const auto form = [](UnicodeForm f) { return [f](NormalizedString& t) { normalize_form(t, f); }; };
   if (type == "Sequence") return normalizer_sequence(j.at("normalizers"));
   if (type == "NFC") return form(UnicodeForm::nfc);
   if (type == "NFD") return form(UnicodeForm::nfd);
@@ -160,13 +160,13 @@ TextStep read_normalizer(const nlohmann::json& j) {
   if (type == "Lowercase") return lowercase;
   if (type == "BertNormalizer") return bert_normalizer(j);
   if (type == "StripAccents")
-    return [](WorkingText& t) { keep_if(t, [](uint32_t c) { return !is_combining_mark(c); }); };
+    return [](NormalizedString& t) { keep_if(t, [](uint32_t c) { return !is_combining_mark(c); }); };
   if (type == "Strip") return strip_step(j.value("strip_left", true), j.value("strip_right", true));
   if (type == "Nmt") return nmt;
   if (type == "ByteLevel") return bytes_to_level;
-  if (type == "Prepend") return [with = j.at("prepend").get<std::string>()](WorkingText& t) { t.prepend(with); };
+  if (type == "Prepend") return [with = j.at("prepend").get<std::string>()](NormalizedString& t) { t.prepend(with); };
   if (type == "Replace") {
-    return [find = read_pattern(j.at("pattern")), content = j.at("content").get<std::string>()](WorkingText& t) {
+    return [find = read_pattern(j.at("pattern")), content = j.at("content").get<std::string>()](NormalizedString& t) {
       replace_all(t, find, content);
     };
   }

@@ -5,17 +5,17 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "data/tokenizers/working_text.h"
+#include "data/tokenizers/normalized_string.h"
 
 namespace amp {
 
-using TextStep = std::function<void(WorkingText&)>;
+using TextStep = std::function<void(NormalizedString&)>;
 
 TextStep read_normalizer(const nlohmann::json& j);       // null: no normalizer
 TextStep precompiled_step(const std::string& charsmap);  // charsmap: SentencePiece's, as bytes
 Finder read_pattern(const nlohmann::json& j);            // {"String": ...} or {"Regex": ...}
 
 // Replaces each character by the characters that f(code point, out) appends.
-void map_chars(WorkingText& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f);
+void map_chars(NormalizedString& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f);
 
 }  // namespace amp

@@ -51,7 +51,7 @@ class TokenizerPipeline final : public Tokenizer {
 
   std::vector<Piece> pieces(std::string_view text) const override {
     std::vector<Piece> out;
-    WorkingText t(text, 0);
+    NormalizedString t(text, 0);
     const CodePoints code_points(text);
     added_.split(t, false);
     if (!p_.normalizer) return finish(t, code_points, out), out;
@@ -60,7 +60,7 @@ class TokenizerPipeline final : public Tokenizer {
         put(t, s, s.id, code_points, out);
         continue;
       }
-      WorkingText part;
+      NormalizedString part;
       part.text = t.at(s);
       part.from.assign(t.from.begin() + s.begin, t.from.begin() + s.end);
       part.origin = t.place(s).begin;
@@ -105,7 +105,7 @@ class TokenizerPipeline final : public Tokenizer {
   }
 
   // Converts normalized text to tokens.
-  void finish(WorkingText& t, const CodePoints& code_points, std::vector<Piece>& out) const {
+  void finish(NormalizedString& t, const CodePoints& code_points, std::vector<Piece>& out) const {
     added_.split(t, true);
     if (p_.pre_tokenizer) p_.pre_tokenizer(t);
     std::vector<ModelToken> tokens;
@@ -120,7 +120,7 @@ class TokenizerPipeline final : public Tokenizer {
     }
   }
 
-  void put(const WorkingText& t, const Split& s, int32_t id, const CodePoints& code_points,
+  void put(const NormalizedString& t, const Split& s, int32_t id, const CodePoints& code_points,
            std::vector<Piece>& out) const {
     const TextPlace place = t.place(s);
     Piece piece = {id, code_points(place.begin), code_points(place.end)};

@@ -16,7 +16,7 @@ struct PipelineParts {
   std::unique_ptr<TokenModel> model;
   std::vector<AddedToken> added;
   std::vector<DecodeStep> decoders;  // empty: tokens are joined with spaces
-  Frame single, pair;                // empty: only the texts
+  TokenTemplate single, pair;        // empty: only the texts
   SpecialIds special;
   bool trim_places = false;       // offsets exclude spaces at the ends of a token
   bool add_prefix_space = false;  // a space was put before the text

@@ -36,7 +36,7 @@ TextStep pre_tokenizer_sequence(const nlohmann::json& list) {
   for (const auto& one : list) {
     if (TextStep step = read_pre_tokenizer(one)) steps.push_back(std::move(step));
   }
-  return [steps](WorkingText& t) {
+  return [steps](NormalizedString& t) {
     for (const TextStep& s : steps) s(t);
   };
 }
@@ -48,7 +48,7 @@ TextStep read_metaspace(const nlohmann::json& j) {
 }
 
 TextStep splitter(Finder find, SplitRule rule, bool invert = false) {
-  return [=](WorkingText& t) { split_all(t, find, rule, invert); };
+  return [=](NormalizedString& t) { split_all(t, find, rule, invert); };
 }
 
 TextStep fixed_length(uint32_t length) {
@@ -64,8 +64,8 @@ TextStep fixed_length(uint32_t length) {
 }
 
 // Replaces bytes by byte-level characters, which keep the bytes' places, and adjusts the splits.
-void to_level(WorkingText& t) {
-  WorkingText out;
+void to_level(NormalizedString& t) {
+  NormalizedString out;
   out.origin = t.origin;
   out.text.reserve(t.text.size() * 5 / 4);
   out.from.reserve(t.text.size() * 5 / 4);
@@ -86,8 +86,8 @@ void to_level(WorkingText& t) {
 
 TextStep metaspace(const std::string& replacement, Prepend prepend, bool split) {
   const Finder space = find_string(" "), mark = find_string(replacement);
-  return [=](WorkingText& t) {
-    remake_all(t, [&](WorkingText& part) {
+  return [=](NormalizedString& t) {
+    remake_all(t, [&](NormalizedString& part) {
       const uint32_t begin = part.from.empty() ? part.origin : part.from.front().begin;
       replace_all(part, space, replacement);
       const bool wanted = prepend == Prepend::always || (prepend == Prepend::first && begin == 0);
@@ -99,9 +99,9 @@ TextStep metaspace(const std::string& replacement, Prepend prepend, bool split) 
 
 TextStep byte_level(bool add_prefix_space, bool use_regex) {
   const Finder words = use_regex ? Regex(kGpt2).finder() : Finder();
-  return [=](WorkingText& t) {
+  return [=](NormalizedString& t) {
     if (add_prefix_space) {
-      remake_all(t, [](WorkingText& part) {
+      remake_all(t, [](NormalizedString& part) {
         if (!part.text.starts_with(' ')) part.prepend(" ");
       });
     }
@@ -121,7 +121,7 @@ TextStep read_pre_tokenizer(const nlohmann::json& j) {
   if (type == "Whitespace") return splitter(Regex(R"(\w+|[^\w\s]+)").finder(), SplitRule::removed, true);
   if (type == "WhitespaceSplit") return splitter(find_char(is_space), SplitRule::removed);
   if (type == "BertPreTokenizer") {
-    return [](WorkingText& t) {
+    return [](NormalizedString& t) {
       split_all(t, find_char(is_space), SplitRule::removed);
       split_all(t, find_char(is_punctuation), SplitRule::isolated);
     };

@@ -80,7 +80,7 @@ void put_plain(std::vector<Change>& out, const CharsMap& map, std::string_view p
 }
 
 // Replaces grapheme by grapheme. A grapheme of less than six bytes is first looked up as a whole.
-void apply(const CharsMap& map, WorkingText& t) {
+void apply(const CharsMap& map, NormalizedString& t) {
   std::vector<Change> changes;
   changes.reserve(t.text.size());
   bool changed = false;
@@ -115,7 +115,7 @@ void apply(const CharsMap& map, WorkingText& t) {
 
 TextStep precompiled_step(const std::string& charsmap) {
   if (charsmap.empty()) return {};
-  return [map = CharsMap(charsmap)](WorkingText& t) { apply(map, t); };
+  return [map = CharsMap(charsmap)](NormalizedString& t) { apply(map, t); };
 }
 
 }  // namespace amp

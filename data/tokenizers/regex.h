@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/tokenizers/working_text.h"
+#include "data/tokenizers/normalized_string.h"
 
 namespace amp {
 

@@ -115,7 +115,7 @@ bool is_numeric(uint32_t c) {
          contains(kLaterNumber, c);
 }
 
-void normalize_form(WorkingText& t, UnicodeForm form) {
+void normalize_form(NormalizedString& t, UnicodeForm form) {
   const bool compatible = form == UnicodeForm::nfkc || form == UnicodeForm::nfkd;
   const bool compose = form == UnicodeForm::nfc || form == UnicodeForm::nfkc;
   bool changes = false;

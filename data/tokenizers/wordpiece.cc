@@ -1,4 +1,4 @@
-// BERT's tokenizer for vocab.txt files, on code points instead of WorkingText. Offsets are computed only on request.
+// BERT's tokenizer for vocab.txt files, on code points instead of NormalizedString. Offsets are computed only on request.
 // decompose() and char_class() are in bert_unicode.cc.
 #include "data/tokenizers/wordpiece.h"
 
@@ -71,7 +71,7 @@ WordPiece::WordPiece(Vocab vocab, const WordPieceOptions& options) : vocab_(std:
   }
   special_ = {
       .unk = vocab_.unk(), .pad = vocab_.pad(), .cls = vocab_.cls(), .sep = vocab_.sep(), .mask = vocab_.mask()};
-  using What = FramePart::What;
+  using What = TemplatePart::What;
   single_ = {{What::special, special_.cls}, {What::first}, {What::special, special_.sep}};
   pair_ = single_;
   pair_.insert(pair_.end(), {{What::second, -1, 1}, {What::special, special_.sep, 1}});

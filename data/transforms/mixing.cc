@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "data/dataset_over.h"
+#include "data/dataset_wrapper.h"
 #include "data/transforms/draws.h"
 
 namespace amp {
@@ -56,14 +56,14 @@ void swap_box(float* one, float* other, const Mix& m, bool planes, int64_t chann
 
 int64_t height_axis(ImageInput::Layout layout) { return layout == ImageInput::Layout::nchw ? 2 : 1; }
 
-class MixedDataset final : public DatasetOver {
+class MixedDataset final : public DatasetWrapper {
  public:
   MixedDataset(std::shared_ptr<const Dataset> data, const ImageInput& input, int64_t classes,
                const MixingOptions& options)
-      : DatasetOver(std::move(data)), input_(input), options_(options), classes_(classes) {}
+      : DatasetWrapper(std::move(data)), input_(input), options_(options), classes_(classes) {}
 
   void check_label_range(int64_t classes, int64_t ignore) const override {
-    DatasetOver::check_label_range(classes, ignore);
+    DatasetWrapper::check_label_range(classes, ignore);
     classes_ = classes;  // width of the model's output
   }
   std::shared_ptr<const Dataset> for_evaluation() const override {

@@ -1,4 +1,4 @@
-// DatasetOver: base class of datasets that wrap another. Every member function forwards to the wrapped dataset.
+// DatasetWrapper: base class of datasets that wrap another. Every member function forwards to the wrapped dataset.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace amp {
 
-class DatasetOver : public Dataset {
+class DatasetWrapper : public Dataset {
  public:
-  explicit DatasetOver(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  explicit DatasetWrapper(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
   int64_t size() const override { return data_->size(); }
   int64_t rows_per_sample() const override { return data_->rows_per_sample(); }
   std::span<const int32_t> lengths() const override { return data_->lengths(); }

@@ -1,7 +1,7 @@
-// Implements WorkingText, the counterpart of Hugging Face's NormalizedString and PreTokenizedString. Each byte stores
+// Implements NormalizedString, the counterpart of Hugging Face's NormalizedString and PreTokenizedString. Each byte stores
 // its place in the original text; every step has to keep text and `from` equally long. Steps limit the size of the
 // text.
-#include "data/tokenizers/working_text.h"
+#include "data/tokenizers/normalized_string.h"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ void check_size(size_t bytes) {
 }
 }  // namespace
 
-WorkingText::WorkingText(std::string_view original, uint32_t start) : text(original), origin(start) {
+NormalizedString::NormalizedString(std::string_view original, uint32_t start) : text(original), origin(start) {
   check_size(text.size());
   from.resize(text.size());
   for (size_t at = 0; at < text.size();) {
@@ -32,18 +32,18 @@ WorkingText::WorkingText(std::string_view original, uint32_t start) : text(origi
   if (!text.empty()) splits = {{0, static_cast<uint32_t>(text.size()), -1}};
 }
 
-TextPlace WorkingText::place(const Split& s) const {
+TextPlace NormalizedString::place(const Split& s) const {
   if (s.begin < s.end) return {from[s.begin].begin, from[s.end - 1].end};
   const uint32_t at = s.begin < from.size() ? from[s.begin].begin : from.empty() ? origin : from.back().end;
   return {at, at};
 }
 
-void WorkingText::append_bytes(std::string_view bytes, TextPlace place) {
+void NormalizedString::append_bytes(std::string_view bytes, TextPlace place) {
   text += bytes;
   from.resize(text.size(), place);
 }
 
-void WorkingText::change(const std::vector<Change>& changes, size_t dropped) {
+void NormalizedString::change(const std::vector<Change>& changes, size_t dropped) {
   std::string old = std::move(text);
   std::vector<TextPlace> places = std::move(from);
   text.clear();
@@ -67,7 +67,7 @@ void WorkingText::change(const std::vector<Change>& changes, size_t dropped) {
   }
 }
 
-void WorkingText::prepend(std::string_view with) {
+void NormalizedString::prepend(std::string_view with) {
   if (text.empty() || with.empty()) return;
   check_size(text.size() + with.size());
   text.insert(0, with);
@@ -159,7 +159,7 @@ void apply_rule(SplitRule rule, std::vector<Match>& m) {
 
 }  // namespace
 
-void split_all(WorkingText& t, const Finder& find, SplitRule rule, bool invert) {
+void split_all(NormalizedString& t, const Finder& find, SplitRule rule, bool invert) {
   std::vector<Split> out;
   std::vector<Match> matches;
   for (const Split& s : t.splits) {
@@ -180,13 +180,13 @@ void split_all(WorkingText& t, const Finder& find, SplitRule rule, bool invert) 
   t.splits = std::move(out);
 }
 
-void remake_all(WorkingText& t, const std::function<void(WorkingText&)>& remake) {
-  WorkingText out;
+void remake_all(NormalizedString& t, const std::function<void(NormalizedString&)>& remake) {
+  NormalizedString out;
   out.origin = t.origin;
   out.text.reserve(t.text.size() * 2);
   out.from.reserve(t.text.size() * 2);
   for (const Split& s : t.splits) {
-    WorkingText part;
+    NormalizedString part;
     part.text = t.at(s);
     part.from.assign(t.from.begin() + s.begin, t.from.begin() + s.end);
     part.origin = t.place(s).begin;
@@ -200,7 +200,7 @@ void remake_all(WorkingText& t, const std::function<void(WorkingText&)>& remake)
   t = std::move(out);
 }
 
-void replace_all(WorkingText& t, const Finder& find, std::string_view content) {
+void replace_all(NormalizedString& t, const Finder& find, std::string_view content) {
   std::vector<Match> matches;
   find(t.text, matches);
   size_t size = 0;

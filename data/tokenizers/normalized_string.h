@@ -1,4 +1,4 @@
-// WorkingText: a text during tokenization: its current form, the place in the original of each byte, and its splits.
+// NormalizedString: a text during tokenization: its current form, the place in the original of each byte, and its splits.
 // Places follow Hugging Face's NormalizedString, so that offsets are equal.
 #pragma once
 
@@ -27,14 +27,14 @@ struct Change {
   int change = 0;
 };
 
-struct WorkingText {
+struct NormalizedString {
   std::string text;
   std::vector<TextPlace> from;  // per byte of text
   std::vector<Split> splits;
   uint32_t origin = 0;  // offset of the text in the original
 
-  WorkingText() = default;
-  WorkingText(std::string_view original, uint32_t origin);  // makes one split
+  NormalizedString() = default;
+  NormalizedString(std::string_view original, uint32_t origin);  // makes one split
 
   std::string_view at(const Split& s) const { return std::string_view(text).substr(s.begin, s.end - s.begin); }
   TextPlace place(const Split& s) const;
@@ -57,10 +57,10 @@ Finder find_char(bool (*wanted)(uint32_t code_point));  // each such character i
 
 enum class SplitRule : uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 // Divides splits that are not added tokens at the matches (invert: between them).
-void split_all(WorkingText& t, const Finder& find, SplitRule rule, bool invert = false);
+void split_all(NormalizedString& t, const Finder& find, SplitRule rule, bool invert = false);
 // Applies `remake` to each split that is not an added token.
-void remake_all(WorkingText& t, const std::function<void(WorkingText& part)>& remake);
+void remake_all(NormalizedString& t, const std::function<void(NormalizedString& part)>& remake);
 // Replaces all matches by content.
-void replace_all(WorkingText& t, const Finder& find, std::string_view content);
+void replace_all(NormalizedString& t, const Finder& find, std::string_view content);
 
 }  // namespace amp
