@@ -144,7 +144,7 @@ std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdic
   return text;
 }
 
-std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left) {
+std::string flags_for_unsure(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left) {
   std::string flags;
   size_t named = 0;
   left = 0;
@@ -161,7 +161,7 @@ std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& ver
   return flags;
 }
 
-std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verdicts) {
+std::string warn_if_mostly_frozen(const SourceGraph& g, const std::vector<Verdict>& verdicts) {
   constexpr int64_t kLarge = 64;
   constexpr size_t kNamed = 6;
   int64_t all = 0, trained = 0;

@@ -22,11 +22,11 @@ std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdic
 
 // Flags that reverse the unsure verdicts that no flag has decided, ready for a command line: "--freeze a.b --trainable
 // c". At most `most` flags; `left` receives the number of omitted ones. Empty if all verdicts are sure.
-std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left);
+std::string flags_for_unsure(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left);
 
 // A warning if discovery, and not a flag, leaves less than half of the elements of the large floating-point tensors
 // trainable: "only 480 of 42,000 elements ...; to train them: --trainable a --trainable b". Otherwise empty.
-std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verdicts);
+std::string warn_if_mostly_frozen(const SourceGraph& g, const std::vector<Verdict>& verdicts);
 
 struct ParameterCount {
   int64_t tensors = 0, elements = 0;  // trainable; a tied weight counts once

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/discover/fills.h"
+#include "importer/discover/constant_filled.h"
 #include "importer/discover/tensor_values.h"
 #include "importer/read/builder.h"
 
@@ -112,7 +112,7 @@ void resolve_identities(Built& built, bool keep_aliases) {
 Built build_source(const ModelDoc& doc, bool keep_aliases) {
   Built built = SourceBuilder(doc).build();
   resolve_identities(built, keep_aliases);
-  materialize_fills(built);
+  materialize_constant_filled(built);
   return built;
 }
 

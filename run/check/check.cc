@@ -154,7 +154,7 @@ std::vector<std::string> trainable_outputs(const SourceGraph& g, const Probed& r
 
 CheckedHead check_head(const RunSpec& spec, const SourceGraph& g, const Probed& r) {
   CheckedHead out;
-  if (const OutputLook look = unknown_task(spec, g, true)) {
+  if (const OutputEvidence look = unknown_task(spec, g, true)) {
     out.error = describe_unknown_task(look);
     out.todo = kUnknownTaskHint;
     return out;

@@ -331,7 +331,7 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
 
 Preparation look_ahead(const RunSpec& spec, Imported model) {
   Preparation p;
-  if (const OutputLook look = unknown_task(spec, model.graph, true)) {
+  if (const OutputEvidence look = unknown_task(spec, model.graph, true)) {
     p.lines.push_back(cat("a loss is asked for: ", describe_unknown_task(look)));
     return p;
   }

@@ -31,7 +31,7 @@ const char* const kUnknownTaskHint =
     "classifier of whole images is put on it by `task` classification or `num_labels` N, and `head_from` TENSOR says "
     "what it reads; assigning boxes to anchors, as detection needs it, is not built";
 
-OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
+OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
   const bool asked = !asked_losses(spec.objective).parts.empty() || asked_task(spec.objective) != Task::none ||
                      !spec.model.output.empty() || spec.model.head != "auto" || !spec.model.head_from.empty() ||
                      !spec.model.cut_at.empty() || spec.model.num_labels > 0;
@@ -39,9 +39,9 @@ OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) 
   return look_at_task(g, pooled);
 }
 
-OutputLook look_at_task(const SourceGraph& g, bool pooled) { return look_at_outputs(g, probed(g), pooled); }
+OutputEvidence look_at_task(const SourceGraph& g, bool pooled) { return inspect_outputs(g, probed(g), pooled); }
 
-std::string describe_unknown_task(const OutputLook& look) {
+std::string describe_unknown_task(const OutputEvidence& look) {
   return cat("output '", printable(look.output), "' looks like ", look.what, ", not like a classifier's (", look.why,
              "), and no `loss` says how to train it");
 }
@@ -49,7 +49,7 @@ std::string describe_unknown_task(const OutputLook& look) {
 void require_known_task(const RunSpec& spec, const SourceGraph& g, DataKind kind, Task task) {
   const bool whole = kind == DataKind::images && !task_rule(task).has_masks();
   if (!whole && kind != DataKind::tensors) return;
-  if (const OutputLook look = unknown_task(spec, g, whole))
+  if (const OutputEvidence look = unknown_task(spec, g, whole))
     fail(Exit::usage, "E_LOSS_UNKNOWN", describe_unknown_task(look), kUnknownTaskHint);
 }
 

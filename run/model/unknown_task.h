@@ -4,7 +4,7 @@
 #include <string>
 
 #include "graph/source.h"
-#include "importer/discover/output_look.h"
+#include "importer/discover/output_evidence.h"
 #include "run/data/data_kind.h"
 #include "trainer/tasks/task_name.h"
 
@@ -15,13 +15,13 @@ struct RunSpec;
 // Describes an output that does not look like a classifier's. Empty if a flag (--loss, --task, --output, --num_labels,
 // --head, --head_from, --cut_at) or the model's own loss decides, or if the outputs may be a classifier's.
 // pooled: the data have one label per image.
-OutputLook unknown_task(const RunSpec& spec, const SourceGraph& graph, bool pooled);
+OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& graph, bool pooled);
 
 // As unknown_task(), without regard to flags.
-OutputLook look_at_task(const SourceGraph& graph, bool pooled);
+OutputEvidence look_at_task(const SourceGraph& graph, bool pooled);
 
 // Texts for errors and reports: the fact, and the flags that decide.
-std::string describe_unknown_task(const OutputLook& look);
+std::string describe_unknown_task(const OutputEvidence& look);
 extern const char* const kUnknownTaskHint;
 
 // Exit::usage E_LOSS_UNKNOWN if unknown_task() finds such an output, for images with one label each and for tensors.

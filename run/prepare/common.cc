@@ -40,9 +40,10 @@ bool computes(Job job) {
 
 // Logs what is doubtful about a model that trains: few trainable parameters, tensors whose role is uncertain.
 void tell_doubts(const Imported& m, const Log& log) {
-  if (const std::string little = little_trains(m.graph, m.verdicts); !little.empty()) log.warning(printable(little));
+  if (const std::string little = warn_if_mostly_frozen(m.graph, m.verdicts); !little.empty())
+    log.warning(printable(little));
   size_t left = 0;
-  const std::string flags = flags_of_doubt(m.graph, m.verdicts, 12, left);
+  const std::string flags = flags_for_unsure(m.graph, m.verdicts, 12, left);
   if (flags.empty()) return;
   log.note(cat("unsure whether these tensors are weights (`check` shows the evidence); to turn the verdict: ",
                printable(flags), left ? cat(" (and ", left, " more)") : std::string()));

@@ -290,8 +290,8 @@ TEST_CASE("weights train in Constant nodes when the file keeps them there", "[fo
   }
   CHECK_FALSE(j.trains("eps"));
   size_t left = 0;
-  CHECK(little_trains(j.m.graph, j.m.verdicts).empty());
-  CHECK(flags_of_doubt(j.m.graph, j.m.verdicts, 9, left).find("fc.weight") == std::string::npos);
+  CHECK(warn_if_mostly_frozen(j.m.graph, j.m.verdicts).empty());
+  CHECK(flags_for_unsure(j.m.graph, j.m.verdicts, 9, left).find("fc.weight") == std::string::npos);
 }
 
 TEST_CASE("scales and zero points of quantizers never train", "[foreign]") {
@@ -323,7 +323,7 @@ TEST_CASE("a run of which little trains says so", "[foreign]") {
           ", int64[1] ax = {1}",
       "p = MatMul (z, basis)  s = ReduceMean (p, ax)  y = Add (h, s)", ", float[N,64] z"));
   CHECK_FALSE(j.trains("basis"));
-  const std::string text = little_trains(j.m.graph, j.m.verdicts);
+  const std::string text = warn_if_mostly_frozen(j.m.graph, j.m.verdicts);
   CHECK(text.find("only 64 of 4,160 elements") != std::string::npos);
   CHECK(text.find("`trainable` basis") != std::string::npos);
 }

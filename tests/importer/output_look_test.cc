@@ -1,9 +1,8 @@
 // Distinguishes outputs of detectors, heat maps, depth and sequence models from those of encoders and classifiers, to
 // which a pooled classifier can be attached. The small graphs have the form that exporters write.
-#include "importer/discover/output_look.h"
-
 #include "backend/interpreter.h"
 #include "graph/bind.h"
+#include "importer/discover/output_evidence.h"
 #include "models.h"
 
 using namespace amp;
@@ -104,13 +103,13 @@ class Net {
     return *this;
   }
 
-  OutputLook look(bool pooled = true) const {
+  OutputEvidence look(bool pooled = true) const {
     const TempDir f;
     const Imported m = import_model(save(f, m_));
     BindOptions o;
     o.outputs = m.graph.outputs;
     o.input_dims["x"] = {2, 3, 64, 64};
-    return look_at_outputs(m.graph, probe_shapes(m.graph, ParamTable(m.graph), o, cpu_evaluator()), pooled);
+    return inspect_outputs(m.graph, probe_shapes(m.graph, ParamTable(m.graph), o, cpu_evaluator()), pooled);
   }
 
  private:
@@ -132,7 +131,7 @@ class Net {
   int count_ = 0;
 };
 
-bool says(const OutputLook& look, const std::string& what) { return look.what.find(what) != std::string::npos; }
+bool says(const OutputEvidence& look, const std::string& what) { return look.what.find(what) != std::string::npos; }
 
 // Maps of two scales, [N, c, 8, 8] and [N, c, 4, 4].
 Strings two_scales(Net& n, int64_t c) {
@@ -229,7 +228,7 @@ TEST_CASE("maps and sequences of predictions are not taken for features", "[look
 
 TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
   const auto fine = [](Net& n) {
-    const OutputLook look = n.look();
+    const OutputEvidence look = n.look();
     INFO(look.what << ", " << look.why);
     CHECK_FALSE(look);
     CHECK_FALSE(n.look(false));

@@ -256,7 +256,7 @@ TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]")
   const std::string path = save(f, file);
   const Imported m = import_model(path);
   size_t left = 0;
-  const std::string flags = flags_of_doubt(m.graph, m.verdicts, 10, left);
+  const std::string flags = flags_for_unsure(m.graph, m.verdicts, 10, left);
   CHECK(left == 0);
   CHECK(flags.find("`freeze` m.strength") != std::string::npos);
   CHECK(flags.find("`trainable` onnx::Mul_9") != std::string::npos);
@@ -266,8 +266,8 @@ TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]")
   const Imported turned = import_model(path, o);
   CHECK_FALSE(trains(turned, "m.strength"));
   CHECK(trains(turned, "onnx::Mul_9"));
-  CHECK(flags_of_doubt(turned.graph, turned.verdicts, 10, left).empty());
-  CHECK(flags_of_doubt(m.graph, m.verdicts, 1, left).find(" --") == std::string::npos);
+  CHECK(flags_for_unsure(turned.graph, turned.verdicts, 10, left).empty());
+  CHECK(flags_for_unsure(m.graph, m.verdicts, 1, left).find(" --") == std::string::npos);
   CHECK(left == 1);
   // The table lists them first, and every floating tensor is in the JSON lines.
   const std::string text = describe_tensors(m.graph, m.verdicts);

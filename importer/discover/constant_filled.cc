@@ -1,6 +1,6 @@
 // Replaces ConstantOfShape nodes in weight positions by constants. Only fills with constant dims and a visible name are
 // replaced, because export must be able to write the trained value as an initializer.
-#include "importer/discover/fills.h"
+#include "importer/discover/constant_filled.h"
 
 #include <algorithm>
 #include <cstring>
@@ -45,7 +45,7 @@ HostTensor filled(const HostTensor& value, Dims dims) {
 
 }  // namespace
 
-void materialize_fills(Built& built) {
+void materialize_constant_filled(Built& built) {
   SourceGraph& g = built.graph;
   const auto consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);

@@ -1,7 +1,7 @@
 // Follows each output backward to the nodes that compute it (EndingFinder): a convolution or linear map indicates
 // predictions, a normalization, activation or residual sum indicates features. Rank, names and the number of joined
 // branches then give the kind of output.
-#include "importer/discover/output_look.h"
+#include "importer/discover/output_evidence.h"
 
 #include <algorithm>
 #include <cctype>
@@ -194,7 +194,7 @@ class Looker {
   Looker(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled)
       : g_(g), dims_(dims), pooled_(pooled), active_(active_values(g)) {}
 
-  OutputLook look() const {
+  OutputEvidence look() const {
     if (!reads_images()) return {};
     std::vector<int> outputs;
     bool own_answer = false;  // one value per class and image
@@ -219,10 +219,10 @@ class Looker {
     }
     if (!pooled_ && heights.size() < 2) maps = 0;  // several maps of one size are separate tasks
     for (const int v : outputs) {
-      OutputLook found = rank(v) == 3   ? sequence(v)
-                         : rank(v) == 4 ? map(v, maps)
-                         : rank(v) == 5 ? cells(v)
-                                        : OutputLook{};
+      OutputEvidence found = rank(v) == 3   ? sequence(v)
+                             : rank(v) == 4 ? map(v, maps)
+                             : rank(v) == 5 ? cells(v)
+                                            : OutputEvidence{};
       if (found) return found;
     }
     return {};
@@ -271,7 +271,7 @@ class Looker {
   static bool width_of_layer(int64_t c) { return c >= 16 && c % 8 == 0; }
 
   // [B, N, C] or [B, C, N].
-  OutputLook sequence(int v) const {
+  OutputEvidence sequence(int v) const {
     const std::string& name = g_.value(v).name;
     const Ending e = ending(v);
     if (e.features && e.joined < 2) return {};
@@ -293,14 +293,14 @@ class Looker {
   }
 
   // [B, anchors, H, W, values], as in YOLO's heads.
-  OutputLook cells(int v) const {
+  OutputEvidence cells(int v) const {
     const Ending e = ending(v);
     if (e.features || e.roots.empty() || !convolves(e)) return {};
     return {g_.value(v).name, "boxes or anchors of a detector", "a convolution predicts several values at every place"};
   }
 
   // [B, C, H, W]. maps: the number of outputs that are predicted maps.
-  OutputLook map(int v, size_t maps) const {
+  OutputEvidence map(int v, size_t maps) const {
     const std::string& name = g_.value(v).name;
     const Ending e = ending(v);
     if (e.features || e.roots.empty() || !convolves(e)) return {};
@@ -331,7 +331,7 @@ class Looker {
 
 }  // namespace
 
-OutputLook look_at_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled) {
+OutputEvidence inspect_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled) {
   return Looker(g, dims, pooled).look();
 }
 

@@ -8,6 +8,6 @@
 
 namespace amp {
 
-void materialize_fills(Built& built);
+void materialize_constant_filled(Built& built);
 
 }  // namespace amp

@@ -9,7 +9,7 @@
 
 namespace amp {
 
-struct OutputLook {
+struct OutputEvidence {
   std::string output;  // its name; empty if nothing contradicts a classifier
   std::string what;    // "boxes or anchors of a detector"
   std::string why;     // "a Concat of 3 convolutions' maps"
@@ -21,6 +21,6 @@ struct OutputLook {
 // recurrent layer. Predictions end in a convolution or a linear map, followed at most by a sigmoid, softmax or box
 // arithmetic. Names of outputs are used as well. pooled: true for a task with one answer per image. If false, only
 // outputs that fit no default loss are reported; a map [B, C, H, W] is accepted.
-OutputLook look_at_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled);
+OutputEvidence inspect_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled);
 
 }  // namespace amp
