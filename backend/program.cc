@@ -101,11 +101,11 @@ void Program::emit_steps(const ProgramPlan& plan, const ProgramOptions& o) {
     if (plan.cached[static_cast<size_t>(n)] || graph_->node(NodeId{n}).op->view) continue;
     emit_node(NodeId{n}, plan, o);
     for (const size_t i : plan.moved_after[static_cast<size_t>(n)]) emit_gradient(i, o);
-    tell_finished(plan.finished_after[static_cast<size_t>(n)], o);
+    report_finished(plan.finished_after[static_cast<size_t>(n)], o);
     if (o.poison) emit_poison(NodeId{n}, plan);
   }
   for (const size_t i : plan.moved_after.back()) emit_gradient(i, o);
-  tell_finished(plan.finished_after.back(), o);
+  report_finished(plan.finished_after.back(), o);
 }
 
 void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o) {
@@ -140,7 +140,7 @@ void Program::emit_gradient(size_t i, const ProgramOptions& o) {
 }
 
 // Appends a step after the current last step that reports these gradients to the GradientWatch.
-void Program::tell_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
+void Program::report_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
   if (gradients.empty() || steps_.empty() || !o.state || !device_->traits().host_memory) return;
   struct Finished {
     int slot;

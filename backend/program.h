@@ -96,7 +96,7 @@ class Program {
   void emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o);
   void emit_gradient(size_t i, const ProgramOptions& o);
   std::optional<Tensor> rows_of(size_t gradient, const ProgramOptions& o) const;
-  void tell_finished(const std::vector<size_t>& gradients, const ProgramOptions& o);
+  void report_finished(const std::vector<size_t>& gradients, const ProgramOptions& o);
   void emit_poison(NodeId id, const ProgramPlan& plan);
   void check_indices(const Node& node);
   std::vector<bool> gradients_of_params() const;

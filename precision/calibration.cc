@@ -170,8 +170,8 @@ class Judge {
 
 }  // namespace
 
-Calibration judge(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
-                  const std::vector<ValueRange>& inputs) {
+Calibration summarize_ranges(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
+                             const std::vector<ValueRange>& inputs) {
   return Judge(g, plan, nodes, inputs).run();
 }
 

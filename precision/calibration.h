@@ -33,8 +33,8 @@ struct Calibration {
 
 // nodes: per source node. inputs: per value index, the ranges of graph inputs. plan: the plan to improve. A factor of
 // two is kept to fp16's limit, because later batches may have larger values.
-Calibration judge(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
-                  const std::vector<ValueRange>& inputs);
+Calibration summarize_ranges(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
+                             const std::vector<ValueRange>& inputs);
 
 // Rules that keep a group in fp32: one per node, with its reason.
 std::vector<PrecisionRule> rules_for(const SourceGraph& g, const PlanGroup& group);

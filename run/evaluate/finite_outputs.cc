@@ -20,7 +20,7 @@ int64_t count_bad(const HostTensor& t) {
 
 }  // namespace
 
-void FiniteOutputs::see(const std::string& output, const HostTensor& values) {
+void FiniteOutputs::observe(const std::string& output, const HostTensor& values) {
   if (!is_float(values.dtype())) return;
   Count& c = outputs_[output];
   c.all += values.numel();

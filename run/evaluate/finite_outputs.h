@@ -13,7 +13,7 @@ namespace amp {
 class FiniteOutputs {
  public:
   // Counts NaN and +infinity. -infinity is allowed because it is the logit of a masked value.
-  void see(const std::string& output, const HostTensor& values);
+  void observe(const std::string& output, const HostTensor& values);
   // Logs W_NOT_FINITE if any were counted.
   void warn(const Log& log) const;
 

@@ -113,7 +113,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   std::vector<NamedTensor> tensors;
   FiniteOutputs finite;
   for (auto& [name, t] : forward_rows(session, batch)) {
-    finite.see(name, t);
+    finite.observe(name, t);
     tensors.push_back({name, t.dtype() == DType::f64 && spec.precision.dtype != "fp64" ? t.cast(DType::f32) : t});
   }
   finite.warn(log);
@@ -275,7 +275,7 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
     std::vector<HostTensor> values;
     for (const std::string& name : loss.values()) {
       values.push_back(computed.at(name));
-      if (data.lengths().empty() || values.back().rank() < 3) finite.see(name, values.back());
+      if (data.lengths().empty() || values.back().rank() < 3) finite.observe(name, values.back());
     }
     predictions.add(values, batch);
   }

@@ -64,7 +64,7 @@ ScheduleConfig lr_range_schedule(int64_t steps, const std::map<std::string, std:
   return c;
 }
 
-void LrRange::see(double lr, double loss) {
+void LrRange::observe(double lr, double loss) {
   rates_.push_back(lr);
   losses_.push_back(loss);
   average_ = kBeta * average_ + (1 - kBeta) * loss;

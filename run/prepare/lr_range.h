@@ -23,8 +23,8 @@ class LrRange {
     double minimum = 0;  // a tenth of the rate of the lowest loss
   };
   explicit LrRange(int64_t steps) : steps_(steps) {}
-  void see(double lr, double loss);    // adds an applied step
-  bool over() const { return over_; }  // the loss is above four times the lowest one, or NaN
+  void observe(double lr, double loss);  // adds an applied step
+  bool over() const { return over_; }    // the loss is above four times the lowest one, or NaN
   size_t seen() const { return rates_.size(); }
   Rates rates() const;       // 0 if there are too few losses; ignores the first tenth and the last five
   std::string json() const;  // rates, losses, smoothed losses, suggestions

@@ -46,8 +46,8 @@ RunWatch::RunWatch(PreparedRun& run, std::string folder)
         std::make_unique<ReportServer>(folder_, static_cast<int>(parse_integer(run.spec.output.serve).value_or(0)));
     run.host.log.note(cat("the report is shown live at ", server_->address()));
   }
-  run.config.on_line = [this](const StepLine& line) { see(line); };
-  run.config.on_eval = [this](int64_t step, const Metrics& m) { see(step, m); };
+  run.config.on_line = [this](const StepLine& line) { observe(line); };
+  run.config.on_eval = [this](int64_t step, const Metrics& m) { observe(step, m); };
   run.config.objective.worst = &worst_;
   renew(true);
 }
@@ -58,7 +58,7 @@ RunWatch::~RunWatch() {
   run_.config.objective.worst = nullptr;
 }
 
-void RunWatch::see(const StepLine& l) {
+void RunWatch::observe(const StepLine& l) {
   if (run_.spec.output.tensorboard) {
     const Scalar scalars[] = {{"train/loss", l.loss},
                               {"train/learning_rate", l.lr},
@@ -74,7 +74,7 @@ void RunWatch::see(const StepLine& l) {
   if (steady_seconds() - renewed_ > std::max(kRenewal, 50 * cost_)) renew(true);
 }
 
-void RunWatch::see(int64_t step, const Metrics& m) {
+void RunWatch::observe(int64_t step, const Metrics& m) {
   if (run_.spec.output.tensorboard) {
     std::vector<Scalar> scalars{{"eval/loss", m.loss}};
     for (const auto& [name, value] : m.values) {

@@ -28,8 +28,8 @@ class RunWatch {
   void finished(const std::string& place);  // the run's files were moved to `place`; writes the page a last time
 
  private:
-  void see(const StepLine& line);
-  void see(int64_t step, const Metrics& m);
+  void observe(const StepLine& line);
+  void observe(int64_t step, const Metrics& m);
   void event(int64_t step, std::span<const Scalar> scalars);
   void renew(bool running);
   template <class F>

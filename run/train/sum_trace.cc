@@ -11,7 +11,7 @@ enum Track : int { kComputing = 1, kSumming = 2 };
 
 }  // namespace
 
-void SumTrace::see(const StepResult& step) {
+void SumTrace::observe(const StepResult& step) {
   const GradientReducer::Cost& c = step.sums;
   if (c.sums.empty() || steps_++ >= kSteps) return;
   if (first_ == 0) first_ = c.run.begin > 0 ? c.run.begin : c.wait.begin;

@@ -10,7 +10,7 @@ namespace amp {
 
 class SumTrace {
  public:
-  void see(const StepResult& step);  // records the first 100 steps; nothing with one rank
+  void observe(const StepResult& step);  // records the first 100 steps; nothing with one rank
   void write(const std::string& path) const;
 
  private:

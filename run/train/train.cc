@@ -300,12 +300,12 @@ TrainReport train(PreparedRun& run) {
   }
   SumTrace sums;
   run.config.on_step = [&](const StepResult& s) {
-    if (!run.spec.distribution.grad_reduce_trace.empty()) sums.see(s);
+    if (!run.spec.distribution.grad_reduce_trace.empty()) sums.observe(s);
     if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
       run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step + 1, " is ", s.loss, " (said once)"));
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
     // A non-finite loss skips its step and ends the test. Steps that the loss scale skips carry no information.
-    if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
+    if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->observe(s.lr, s.loss);
   };
   if (!run.host.ranks->is_root()) return follow(t);
   begin(t);

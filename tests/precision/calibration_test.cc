@@ -37,7 +37,9 @@ struct Case {
   Case() : nodes(g.nodes.size()), inputs(g.values.size()) {
     for (NodeRanges& n : nodes) n = {around(1), around(0x1p-10)};
   }
-  Calibration judge(DType low = DType::f16) const { return amp::judge(g, decide(g, preset("O1"), low), nodes, inputs); }
+  Calibration judge(DType low = DType::f16) const {
+    return amp::summarize_ranges(g, decide(g, preset("O1"), low), nodes, inputs);
+  }
   std::string names(const std::vector<PlanGroup>& groups) const {
     std::string out;
     for (const PlanGroup& p : groups) {

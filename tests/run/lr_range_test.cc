@@ -34,7 +34,7 @@ TEST_CASE("a range test's rates, smoothed losses, end and suggestions are fastai
     for (size_t i = 0; i < rates.size(); ++i) {
       CHECK(schedule.lr(static_cast<int64_t>(i)) == Catch::Approx(rates[i]).epsilon(1e-12));
       CHECK_FALSE(range.over());
-      range.see(rates[i], losses[i]);
+      range.observe(rates[i], losses[i]);
     }
     CHECK(range.over() == c.at("stopped").get<bool>());
     const json curve = json::parse(range.json());
@@ -50,8 +50,8 @@ TEST_CASE("a range test's rates, smoothed losses, end and suggestions are fastai
 
 TEST_CASE("a range test that diverges at once, or is short, suggests nothing") {
   LrRange range(100);
-  range.see(1e-7, 1);
-  range.see(1e-6, NAN);
+  range.observe(1e-7, 1);
+  range.observe(1e-6, NAN);
   CHECK(range.over());
   CHECK(range.rates().valley == 0);
   CHECK(json::parse(range.json()).at("loss")[1].is_null());

@@ -22,8 +22,8 @@ TEST_CASE("early stopping counts as Hugging Face's Trainer does", "[trainer]") {
       INFO("evaluation " << i);
       const json& m = c["metrics"][i];
       const auto step = static_cast<int64_t>(i);
-      const bool better = best.see(m.is_null() ? std::nan("") : m.get<double>(), step, c["mode"] == "min",
-                                   c["threshold"].get<double>());
+      const bool better = best.observe(m.is_null() ? std::nan("") : m.get<double>(), step, c["mode"] == "min",
+                                       c["threshold"].get<double>());
       CHECK(best.evals_since == c["since"][i]);
       CHECK(best.step == c["best"][i]);
       CHECK(better == (best.step == step));

@@ -129,34 +129,34 @@ TEST_CASE("a run that only skips ends with exit 8, the parameter and the activat
 TEST_CASE("the first skips are a remark, later ones an alarm by rate", "[diverged]") {
   LossScaleConfig c;
   SkipWatch fresh(c, false);
-  for (int i = 0; i < 7; ++i) CHECK(fresh.see(step(false)).text.empty());
-  const SkipWatch::Message found = fresh.see(step(true));
+  for (int i = 0; i < 7; ++i) CHECK(fresh.observe(step(false)).text.empty());
+  const SkipWatch::Message found = fresh.observe(step(true));
   CHECK(found.text == "loss scale: 512 found after 7 skipped steps, as is usual");
   CHECK_FALSE(found.alarm);
   // 5 skips in 100 steps are tolerated, the 6th gives a warning. The next warnings come after 100, 200 and 400 steps at
   // the earliest.
   std::vector<int> alarms;
   for (int i = 0; i < 1000; ++i) {
-    const SkipWatch::Message m = fresh.see(step(i % 10 != 0));
+    const SkipWatch::Message m = fresh.observe(step(i % 10 != 0));
     if (m.alarm) alarms.push_back(i);
     CHECK(m.alarm == !m.text.empty());
   }
   CHECK(alarms == std::vector<int>{50, 260, 670});
   SkipWatch rare(c, false);
-  for (int i = 0; i < 2000; ++i) CHECK(rare.see(step(i % 20 != 7)).text.empty());  // 5 in 100
+  for (int i = 0; i < 2000; ++i) CHECK(rare.observe(step(i % 20 != 7)).text.empty());  // 5 in 100
 
   // A resumed run, or one with a fixed scale, has no first finite scale to find.
   LossScaleConfig off;
   off.mode = LossScaleConfig::Mode::off;
   for (SkipWatch w : {SkipWatch(c, true), SkipWatch(off, false)}) {
-    for (int i = 0; i < 5; ++i) CHECK(w.see(step(false)).text.empty());
-    CHECK(w.see(step(false)).alarm);
+    for (int i = 0; i < 5; ++i) CHECK(w.observe(step(false)).text.empty());
+    CHECK(w.observe(step(false)).alarm);
   }
   // Nor does a run at the scale's floor.
   SkipWatch floor(c, false);
-  for (int i = 0; i < 16; ++i) CHECK(floor.see(step(false)).text.empty());
-  for (int i = 0; i < 5; ++i) CHECK(floor.see(step(false, true)).text.empty());
-  CHECK(floor.see(step(false, true)).alarm);
+  for (int i = 0; i < 16; ++i) CHECK(floor.observe(step(false)).text.empty());
+  for (int i = 0; i < 5; ++i) CHECK(floor.observe(step(false, true)).text.empty());
+  CHECK(floor.observe(step(false, true)).alarm);
   // A scale that probes upwards every 4 steps skips one in 5: no alarm.
   c.growth_interval = 4;
   CHECK(SkipWatch(c, false).tolerated() == 40);

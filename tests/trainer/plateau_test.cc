@@ -28,7 +28,7 @@ TEST_CASE("rates fall where torch's do, restored in the middle too", "[schedule]
     for (size_t i = 0; i < c.at("metrics").size(); ++i) {
       INFO("evaluation " << i);
       const json& m = c["metrics"][i];
-      const bool fell = plateau.see(m.is_null() ? std::nan("") : m.get<double>());
+      const bool fell = plateau.observe(m.is_null() ? std::nan("") : m.get<double>());
       CHECK(plateau.lr() == Catch::Approx(c.at("lr")[i].get<double>()).epsilon(1e-14));
       CHECK(fell == (plateau.lr() < before));
       before = plateau.lr();

@@ -187,7 +187,7 @@ TEST_CASE("ranks share an evaluation's batches, and each finds what one alone do
   const StopSignals stop;
   const auto found = [&](Communicator& rank) {
     Session session(job.graph, job.options);
-    return evaluate_unless(stop, session, job.config.objective, *job.val, batch, rank).value();
+    return evaluate_unless_stopped(stop, session, job.config.objective, *job.val, batch, rank).value();
   };
   const auto text = [](const Metrics& m) {  // some are NaN: a class that no label has
     std::string out = cat(m.samples, ' ', m.details);

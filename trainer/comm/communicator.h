@@ -104,7 +104,7 @@ class Communicator {
   template <class T>
   void reduce_all(std::span<T> data, Reduction how);
   template <class T>
-  void sum_sent_as(RankSum& sum);
+  void sum_compressed(RankSum& sum);
   template <class T>
   bool sum_rows(const RankSum& sum);  // false: the whole sum is cheaper, nothing was done
   template <class T>

@@ -48,7 +48,7 @@ void Communicator::sum_whole(const RankSum& sum) {
 }
 
 template <class T>
-void Communicator::sum_sent_as(RankSum& sum) {
+void Communicator::sum_compressed(RankSum& sum) {
   sum.by_rows = sum.columns > 0 && sum_rows<T>(sum);
   if (!sum.by_rows) sum_whole<T>(sum);
 }
@@ -58,11 +58,11 @@ Communicator::Handle Communicator::start_sum(std::shared_ptr<RankSum> sum) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     if (size() == 1 || sum->sent == DType::f32)
-      sum_sent_as<float>(*sum);
+      sum_compressed<float>(*sum);
     else if (sum->sent == DType::f16)
-      sum_sent_as<Half>(*sum);
+      sum_compressed<Half>(*sum);
     else
-      sum_sent_as<BFloat16>(*sum);
+      sum_compressed<BFloat16>(*sum);
     sum->began = std::chrono::duration<double>(begin.time_since_epoch()).count();
     sum->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   });

@@ -49,7 +49,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   if (c.needs_hessian_diagonal()) {
     HostTerms terms(device, seeds);
     if (c.samples_labels())
-      session.launch_drawn(losses, batch, terms, accumulate);
+      session.launch_sampled_labels(losses, batch, terms, accumulate);
     else
       session.launch_diagonal(losses, batch, {}, terms, accumulate);
   }

@@ -41,7 +41,7 @@ void Session::launch_diagonal(const Losses& losses, const Tensors& batch, const 
   launch_curvature(GraphForm::diagonal, losses, batch, direction, terms, accumulate, nullptr);
 }
 
-void Session::launch_drawn(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate) {
+void Session::launch_sampled_labels(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate) {
   launch_curvature(GraphForm::drawn, losses, batch, {}, terms, accumulate, nullptr);
 }
 

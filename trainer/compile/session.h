@@ -49,7 +49,7 @@ class Session {
                        LossTerms& terms, bool accumulate);
   // Writes (accumulate: adds) gradients for labels that are sampled from the model's outputs to the curvature arena.
   // The random numbers are Philox of seed, step and row. Computed in fp32 and with padding.
-  void launch_drawn(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate);
+  void launch_sampled_labels(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate);
   // The two passes of a gradient cache over a micro-batch (trainer/loop/gradient_cache.h). launch_forward() computes
   // only the outputs that losses across rows read. launch_cached() calls feed, which writes the gradients of these
   // outputs into the inputs cached_input(), and runs forward and backward. Random nodes repeat their numbers, so both

@@ -14,7 +14,7 @@ struct BestMetric {
   int64_t evals_since = 0;
 
   // Records an evaluation; returns whether it is the best one.
-  bool see(double metric, int64_t at_step, bool lower_is_better, double threshold) {
+  bool observe(double metric, int64_t at_step, bool lower_is_better, double threshold) {
     const double gain = lower_is_better ? value - metric : metric - value;
     const bool better = std::isfinite(metric) && (step < 0 || gain > 0);
     evals_since = better && (step < 0 || gain > threshold) ? 0 : evals_since + 1;

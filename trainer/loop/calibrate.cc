@@ -111,7 +111,7 @@ class Search {
     OpList list = load_op_list(base);
     list.dtype = o_.low;
     PrecisionPlan plan = decide(g_, list, o_.low);
-    const Calibration c = judge(g_, plan, fp32_.nodes, fp32_.inputs);
+    const Calibration c = summarize_ranges(g_, plan, fp32_.nodes, fp32_.inputs);
     for (const PlanGroup& group : c.overflow) add(list, group);
     if (o_.low == DType::f16 && list.loss_scale.mode == LossScaleConfig::Mode::dynamic) {
       list.loss_scale.init = std::clamp(c.loss_scale, std::max(list.loss_scale.min, 1.0), list.loss_scale.max);

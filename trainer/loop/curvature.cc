@@ -97,7 +97,7 @@ void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batch
   for (size_t m = 0; m < batches.size(); ++m) {
     session_.state().samples_before = before[m];
     if (samples_labels_)
-      session_.launch_drawn(losses, batches[m], terms, accumulate);
+      session_.launch_sampled_labels(losses, batches[m], terms, accumulate);
     else
       session_.launch_diagonal(losses, batches[m], direction, terms, accumulate);
   }

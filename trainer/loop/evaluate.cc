@@ -171,8 +171,8 @@ Metrics evaluate(Session& session, const Objective& objective, const Dataset& da
   return evaluate_until(nullptr, session, objective, data, batch_size, one_rank()).value();
 }
 
-std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
-                                       const Dataset& data, int64_t batch_size, Communicator& ranks) {
+std::optional<Metrics> evaluate_unless_stopped(const StopSignals& stop, Session& session, const Objective& objective,
+                                               const Dataset& data, int64_t batch_size, Communicator& ranks) {
   return evaluate_until(&stop, session, objective, data, batch_size, ranks);
 }
 

@@ -53,7 +53,8 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher);
 Metrics evaluate(Session& session, const Objective& objective, const Dataset& data, int64_t batch_size);
 // As evaluate(), but checks `stop` before every batch; empty if a stop was requested before the end. All ranks call it
 // together and share the batches. Each rank returns the metrics of the whole dataset.
-std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
-                                       const Dataset& data, int64_t batch_size, Communicator& ranks = one_rank());
+std::optional<Metrics> evaluate_unless_stopped(const StopSignals& stop, Session& session, const Objective& objective,
+                                               const Dataset& data, int64_t batch_size,
+                                               Communicator& ranks = one_rank());
 
 }  // namespace amp

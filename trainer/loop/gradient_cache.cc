@@ -14,7 +14,7 @@
 #include "graph/autodiff.h"
 #include "graph/passes.h"
 #include "ops/compose.h"
-#include "trainer/compile/terms_left_out.h"
+#include "trainer/compile/discarded_terms.h"
 #include "trainer/loop/micro_batches.h"
 #include "trainer/losses/loss.h"
 
@@ -132,7 +132,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
 GradientCache::~GradientCache() = default;
 
 // Records the dims of a row of each output, and fails if they differ from an earlier micro-batch's.
-void GradientCache::see(const Program& forward, int64_t rows) {
+void GradientCache::observe(const Program& forward, int64_t rows) {
   std::vector<Dims> widths;
   for (const std::string& name : values_) {
     const Dims& d = forward.output(name).dims;
@@ -261,7 +261,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
     session_.state().samples_before = before[m];
     const int64_t n = batch_rows(losses_, batches[m]);
     const Program& forward = session_.launch_forward(losses_, batches[m]);
-    see(forward, n);
+    observe(forward, n);
     check(before[m] + n <= rows, "GradientCache: a micro-batch beyond its window");
     if (!all) begin();
     for (size_t i = 0; i < values_.size(); ++i)
@@ -272,7 +272,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
   all->program.run();
   std::vector<size_t> cached;  // terms whose sums stage 2 computed; in stage 3 they are surrogates without meaning
   for (const Term& t : terms_) cached.push_back(t.index);
-  TermsLeftOut others(terms, cached);
+  DiscardedTerms others(terms, cached);
   launch_each(
       session_, before,
       [&](size_t m, bool accumulate) {

@@ -38,7 +38,7 @@ class GradientCache {
     std::vector<size_t> values;  // indices in values_ of the outputs that it reads
   };
 
-  void see(const Program& forward, int64_t rows);
+  void observe(const Program& forward, int64_t rows);
   void agree();
   Tensors joined_labels(const std::vector<Tensors>& batches) const;
   std::shared_ptr<const Graph> graph(int64_t rows, const Tensors& labels) const;

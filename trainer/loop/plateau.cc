@@ -25,7 +25,7 @@ bool Plateau::better(double metric) const {
   return lower_ ? metric < bound : metric > bound;
 }
 
-bool Plateau::see(double metric) {
+bool Plateau::observe(double metric) {
   if (better(metric)) {
     state_.best = metric;
     state_.seen = true;

@@ -18,7 +18,7 @@ class Plateau {
 
   Plateau(const ScheduleConfig& schedule, bool lower_is_better);
 
-  bool see(double metric);  // records an evaluation; returns whether it reduces the rate
+  bool observe(double metric);  // records an evaluation; returns whether it reduces the rate
   double scale() const { return state_.scale; }
   double lr() const { return lr_ * state_.scale; }  // the current rate
 

@@ -12,7 +12,7 @@ SkipWatch::SkipWatch(const LossScaleConfig& config, bool resumed)
                      ? std::max<int64_t>(5, 2 * kWindow / (static_cast<int64_t>(config.growth_interval) + 1))
                      : 5) {}
 
-SkipWatch::Message SkipWatch::see(const StepScale& step) {
+SkipWatch::Message SkipWatch::observe(const StepScale& step) {
   if (calibrating_) {
     if (step.applied) {
       calibrating_ = false;

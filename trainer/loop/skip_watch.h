@@ -22,7 +22,7 @@ class SkipWatch {
     std::string text;    // empty: nothing to report
     bool alarm = false;  // true: a warning; false: information that --quiet omits
   };
-  Message see(const StepScale& step);  // call after every attempted step
+  Message observe(const StepScale& step);  // call after every attempted step
 
   // More skips than this within kWindow steps cause a warning. At least 5, or twice the skips that growing the scale
   // causes (one in growth_interval + 1 steps).

@@ -11,8 +11,8 @@
 #include "backend/memory_phase.h"
 #include "base/error.h"
 #include "trainer/comm/device_communicator.h"
+#include "trainer/compile/discarded_terms.h"
 #include "trainer/compile/flat_views.h"
-#include "trainer/compile/terms_left_out.h"
 #include "trainer/loop/micro_batches.h"
 
 namespace amp {
@@ -123,7 +123,7 @@ void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, 
 void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
   session_.hold_statistics();
   update_->perturb();
-  TermsLeftOut terms(*update_);
+  DiscardedTerms terms(*update_);
   launch(w, before, terms);
   update_->restore();
   session_.release_statistics();

@@ -37,7 +37,7 @@ extern "C" void amp_on_stop_signal(int number) {
     first_time = milliseconds();
   } else if (milliseconds() - first_time >= StopSignals::kEchoMilliseconds) {
     remove_temporaries();
-    say_stopped(number, false);
+    log_stopped(number, false);
     ::_exit(128 + number);
   }
   errno = kept;
@@ -92,7 +92,7 @@ int stopped_exit(int signal, bool durable) {
   return durable || signal == 0 ? static_cast<int>(Exit::stopped) : 128 + signal;
 }
 
-void say_stopped(int signal, bool durable) {
+void log_stopped(int signal, bool durable) {
   const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
   const char* const hint = durable ? "continue with `resume` auto"
                                    : "start again; what was written before, earlier checkpoints too, is untouched";
@@ -143,7 +143,7 @@ int ImmediateStop::asked() { return immediate; }
 void ImmediateStop::obey(int signal, bool quietly) {
   const bool durable = all_durable;
   remove_temporaries();
-  if (!quietly) say_stopped(signal, durable);
+  if (!quietly) log_stopped(signal, durable);
   ::_exit(stopped_exit(signal, durable));
 }
 

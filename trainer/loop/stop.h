@@ -55,7 +55,7 @@ class ImmediateStop {
 std::string signal_name(int signal);  // "SIGTERM"; empty: there is no such signal
 // Prints the message of a stopped process: "error: stopped by SIGINT ...", then the JSON line. Signal 0 stands for
 // --max_minutes. Async-signal-safe.
-void say_stopped(int signal, bool durable);
+void log_stopped(int signal, bool durable);
 int stopped_exit(int signal, bool durable);
 
 }  // namespace amp

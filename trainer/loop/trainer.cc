@@ -37,7 +37,7 @@ std::optional<Metrics> Trainer::evaluate() {
   doing("evaluation");
   const EvaluatedWeights weights(session_, evaluated());
   std::optional<Metrics> m =
-      evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
+      evaluate_unless_stopped(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
   const std::string text = m && !warned_not_finite_ ? m->not_finite_text() : "";
   if (!text.empty()) config_.log.warning(cat(text, " (evaluation at step ", step_, "; said once)"));
   warned_not_finite_ = warned_not_finite_ || !text.empty();
@@ -133,7 +133,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   p.skipped = result.skipped;
   p.memory = line.memory;
   if (config_.on_progress) config_.on_progress(p);
-  if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty())
+  if (const SkipWatch::Message m = skips_.observe(s.scale); !m.text.empty())
     config_.log.say(m.alarm ? Level::warning : Level::info, m.text);
   if (config_.on_step) config_.on_step(s);
   if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips)
@@ -306,7 +306,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   const Metrics& m = *found;
   result.last = m;
   const double v = m.value(config_.best_metric);
-  const bool better = best_.see(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
+  const bool better = best_.observe(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
   if (better) held_.reset();
   JsonObject line;
   const double epoch =  // completed epochs with fraction, as in metrics.jsonl
@@ -328,7 +328,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
 
 // Requires that no step is pending.
 void Trainer::watch_plateau(double metric) {
-  if (!plateau_ || !plateau_->see(metric)) return;
+  if (!plateau_ || !plateau_->observe(metric)) return;
   engine_.set_lr_scale(plateau_->scale());
   config_.log.info(
       cat("no better ", config_.best_metric, " for too long: the learning rate falls to ", plateau_->lr()));

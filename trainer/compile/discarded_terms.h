@@ -1,4 +1,4 @@
-// TermsLeftOut: loss terms some (or all) of whose sums are discarded. The seeds of the backward pass are unchanged.
+// DiscardedTerms: loss terms some (or all) of whose sums are discarded. The seeds of the backward pass are unchanged.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace amp {
 
-class TermsLeftOut final : public LossTerms {
+class DiscardedTerms final : public LossTerms {
  public:
-  TermsLeftOut(LossTerms& terms, std::vector<size_t> out) : terms_(terms), out_(std::move(out)) {}
-  explicit TermsLeftOut(LossTerms& terms) : terms_(terms), all_(true) {}
+  DiscardedTerms(LossTerms& terms, std::vector<size_t> out) : terms_(terms), out_(std::move(out)) {}
+  explicit DiscardedTerms(LossTerms& terms) : terms_(terms), all_(true) {}
 
   void seed(size_t i, const Tensor& input) override { terms_.seed(i, input); }
   void add_term(size_t i, const Tensor& sum) override {
