@@ -121,7 +121,7 @@ int run_train(const cli::Options& opts, const Console& console) {
     if (report.saved)
       std::cerr << "stopped by " << cli::with_flags(report.signal_name) << " after step " << report.result.steps
                 << '\n';
-    say_stopped(report.signal, report.saved);
+    log_stopped(report.signal, report.saved);
     return stopped_exit(report.signal, report.saved);
   }
   if (report.lr_range) {

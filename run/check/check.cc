@@ -233,9 +233,9 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   r.tensor_table = describe_tensors(g, model.verdicts);
   r.head = check_head(spec, g, p);
   r.notes = model.notes;
-  tell_fixed_shapes(r.fixed, log);
-  // look_ahead() attaches a head, therefore it works on a copy of the model.
-  Preparation before = look_ahead(spec, model);
+  log_fixed_shapes(r.fixed, log);
+  // preview_surgery() attaches a head, therefore it works on a copy of the model.
+  SurgeryPreview before = preview_surgery(spec, model);
   r.before_training = std::move(before.lines);
   for (const KnownClasses& k : known_classes(spec.model, model)) {
     const bool fits = std::any_of(r.head.own.begin(), r.head.own.end(),

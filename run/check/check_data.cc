@@ -183,7 +183,7 @@ class Checker {
 };
 
 Task task_of_data(const RunSpec& spec) {
-  if (const Task asked = asked_task(spec.objective); asked != Task::none) return asked;
+  if (const Task asked = requested_task(spec.objective); asked != Task::none) return asked;
   if (const Task head = task_from_name(spec.model.head); head != Task::none) return head;
   return wants_sides(spec.objective) ? sides_task(spec.objective) : text_task(spec);
 }

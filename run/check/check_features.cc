@@ -158,7 +158,7 @@ DataReport check_features(const RunSpec& given, const Log& log) {
   };
   RunSpec spec = given;
   std::optional<FeatureTable> train;
-  Task task = asked_task(spec.objective);
+  Task task = requested_task(spec.objective);
   const bool read = told(spec.data.train, [&] {
     train.emplace(read_feature_table(spec, spec.data.train, nullptr, log));
     spec = with_columns(spec, *train, log);

@@ -91,7 +91,7 @@ AnswerOptions answer_options(const TextSpec& text) {
 bool has_named_classes(Task task) { return task_rule(task).named_classes; }
 
 static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
-  const std::vector<LossSpec> losses = asked_losses(spec.objective).parts;
+  const std::vector<LossSpec> losses = requested_losses(spec.objective).parts;
   return !losses.empty() &&
          std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return loss_rule(s.kind).*is; });
 }
@@ -210,10 +210,10 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   if (rows.table && !t.label_column.empty()) rows.table->column(t.label_column, needs.column_hint);
   std::unique_ptr<Dataset> data;
   const TaskRule& rule = task_rule(needs.task);
-  if (needs.tell_matches && rule.text == TextForm::tagged_words)
-    tell_matches(distinct_tags(rows.tagged), rows.names.at(0), needs.classes, needs.log);
-  if (needs.tell_matches && rule.has_classes())
-    tell_matches(distinct_labels(*rows.table, t.label_column), rows.table->name(), needs.classes, needs.log);
+  if (needs.log_matches && rule.text == TextForm::tagged_words)
+    log_matches(distinct_tags(rows.tagged), rows.names.at(0), needs.classes, needs.log);
+  if (needs.log_matches && rule.has_classes())
+    log_matches(distinct_labels(*rows.table, t.label_column), rows.table->name(), needs.classes, needs.log);
   if (rule.text == TextForm::tagged_words) {
     data = make_labeled_dataset(needs.labeled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
                                               : encode_words(rows.tagged, *tokenizer, longest),
@@ -344,8 +344,8 @@ std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
   return out;
 }
 
-void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
-                  const Log& log) {
+void log_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
+                 const Log& log) {
   const std::string matches = describe_matches(labels, classes);
   if (!matches.empty()) log.note(cat(printable(file), ": ", matches));
 }

@@ -40,7 +40,7 @@ struct DataNeeds {
   bool labeled = true;                                  // false: for predictions
   bool training = false;                                // images: apply the training transforms
   int64_t mask_classes = 0;                             // classes of the segmentation head; 0: not known
-  bool tell_matches = false;                            // log which labels are spelled unlike their classes
+  bool log_matches = false;                             // log which labels are spelled unlike their classes
   std::string column_hint = {};                         // hint of the error for a missing text column
   std::shared_ptr<const Features> features = nullptr;   // how columns of a table become inputs
   std::shared_ptr<const FeatureTable> table = nullptr;  // the table, if it is read already
@@ -73,8 +73,8 @@ struct DataLabels {
   bool numbered = false;           // the data's own files number them
 };
 // Logs which labels of a file are spelled differently from their classes.
-void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
-                  const Log& log);
+void log_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
+                 const Log& log);
 // training: fails with E_DATA_LABEL if all rows have one label.
 DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training);
 

@@ -163,7 +163,7 @@ TableSpec with_absolute_joins(TableSpec tables) {
 
 // Columns that are numbers, or may be if the settings name none. Decimal marks are read only in these.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
-  const bool number_target = !task_rule(asked_task(spec.objective)).has_classes();
+  const bool number_target = !task_rule(requested_task(spec.objective)).has_classes();
   std::vector<std::string> out = *spec.data.tables.continuous;
   if (fitted) {
     for (const NumberMap& n : fitted->numbers) out.push_back(n.column);
@@ -313,8 +313,8 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
                        " of unknown categories (code 0)"));
   }
-  if (needs.tell_matches && task_rule(needs.task).has_classes())
-    tell_matches(distinct_labels(table.table(), features.target), table.table().name(), needs.classes, needs.log);
+  if (needs.log_matches && task_rule(needs.task).has_classes())
+    log_matches(distinct_labels(table.table(), features.target), table.table().name(), needs.classes, needs.log);
   return make_feature_dataset(table, features, values, inputs, labels_of(table, features, needs));
 }
 

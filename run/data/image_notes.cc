@@ -44,7 +44,7 @@ struct ImageCount {
 
 }  // namespace
 
-void tell_images(const std::vector<std::string>& paths, bool masks, const Log& log) {
+void log_image_notes(const std::vector<std::string>& paths, bool masks, const Log& log) {
   ImageCount several, turned;
   for (const std::string& path : paths) {
     if (packed_place(path)) continue;

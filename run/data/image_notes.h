@@ -10,6 +10,6 @@ namespace amp {
 
 // Logs how many GIF and TIFF files hold several pictures, of which only the first is read. With `masks`, also logs how
 // many images are rotated by their EXIF orientation. Reads a bounded number of files.
-void tell_images(const std::vector<std::string>& paths, bool masks, const Log& log);
+void log_image_notes(const std::vector<std::string>& paths, bool masks, const Log& log);
 
 }  // namespace amp

@@ -145,7 +145,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   // Files in the model's folder take precedence over a guess by the input. If only --eval_transforms is given, training
   // uses the same steps.
   if (*spec.data.images.transforms == "auto" || *spec.data.images.eval_transforms == "auto") {
-    const auto said = image_processing_beside(spec.model.model, masks, log);
+    const auto said = image_processing_of(spec.model.model, masks, log);
     const ImageGuess guess = said ? ImageGuess{said->training, said->evaluation}
                                   : guess_transforms(graph, of_size(input, sizes), masks, paths[0]);
     if (*spec.data.images.eval_transforms == "auto") spec.data.images.eval_transforms.suggest(guess.evaluation);
@@ -188,8 +188,8 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
 
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
-  tell_images(image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root),
-              needs.labeled && task_rule(needs.task).has_masks(), needs.log);
+  log_image_notes(image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root),
+                  needs.labeled && task_rule(needs.task).has_masks(), needs.log);
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
   inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   ImageOptions o;
@@ -205,8 +205,8 @@ std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& ta
   o.sizes = image_sizes(spec.data.images);
   o.seed = static_cast<uint64_t>(spec.device.seed);
   o.threads = loading_threads(spec);
-  if (needs.tell_matches && task_rule(needs.task).has_classes())
-    tell_matches(distinct_labels(table, o.label_column), table.name(), needs.classes, needs.log);
+  if (needs.log_matches && task_rule(needs.task).has_classes())
+    log_matches(distinct_labels(table, o.label_column), table.name(), needs.classes, needs.log);
   std::unique_ptr<Dataset> data = make_image_dataset(table, inputs, o, needs.training);
   if (!o.sizes.empty())
     needs.log.info(cat("images by size, ", printable(table.name()), ": ", counts_of(o.sizes, data->buckets())));

@@ -177,7 +177,7 @@ std::optional<ImageProcessing> read_image_processing(const nlohmann::json& confi
   return std::nullopt;
 }
 
-std::optional<ImageProcessing> image_processing_beside(const std::string& model, bool masks, const Log& log) {
+std::optional<ImageProcessing> image_processing_of(const std::string& model, bool masks, const Log& log) {
   std::vector<std::string> paths;
   for (const std::string& folder : folders_of_model(model)) {
     for (const char* const name : {"preprocessor_config.json", "config.json"})

@@ -19,6 +19,6 @@ struct ImageProcessing {
 std::optional<ImageProcessing> read_image_processing(const nlohmann::json& config, bool masks, std::string& why);
 
 // Reads the files in the model's folders. Logs a note for one that cannot be expressed.
-std::optional<ImageProcessing> image_processing_beside(const std::string& model, bool masks, const Log& log);
+std::optional<ImageProcessing> image_processing_of(const std::string& model, bool masks, const Log& log);
 
 }  // namespace amp

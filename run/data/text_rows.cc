@@ -83,7 +83,7 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   Table table = Table::read(path, t);
   join_label_columns(table, *spec.data.label_column);
   const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
-  const TaskRule& task = task_rule(asked_task(spec.objective));
+  const TaskRule& task = task_rule(requested_task(spec.objective));
   const bool names = task.text == TextForm::columns;  // spaces of answers and target texts are kept
   if (spec.data.trim_labels && names && table.has_column(label)) trim_labels(table, label);
   if (spec.data.tables.target->empty() &&

@@ -63,7 +63,7 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
   Losses losses = choose_losses(spec.model, spec.objective, g);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
-  const bool asked = !asked_losses(spec.objective).parts.empty();
+  const bool asked = !requested_losses(spec.objective).parts.empty();
   if (!asked && losses.parts.size() == 1 && losses.parts[0].kind == "cross_entropy" &&
       !is_of_classes(g, losses.parts[0], shape)) {
     log.note(cat("no `loss`: '", losses.parts[0].outputs.at(0), "' holds no classes of rows, its loss is mse"));

@@ -53,7 +53,7 @@ Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
 
 // Fills what the data must contain, and returns the task for which they are read.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
-  Task task = asked_task(spec.objective);
+  Task task = requested_task(spec.objective);
   const DataKind kind = data_kind(spec.data, spec.data.val);
   if (kind == DataKind::tensors) return task;
   if (task == Task::none) task = record.task;
@@ -88,7 +88,7 @@ ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, con
 
 Metrics evaluate_model(const RunSpec& given, const Log& log) {
   set_threads(given.device);
-  asked_losses(given.objective);
+  requested_losses(given.objective);
   const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::evaluate, log);
   if (data_kind(asked.data, asked.data.val) == DataKind::tensors)
@@ -104,7 +104,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   require_known_task(spec, g, data_kind(spec.data, spec.data.val), task);
   std::string head;
   if (needs.sides && lacks_output(spec.model, spec.objective))
-    head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
+    head = apply_embedding_surgery(spec, Job::evaluate, model, log).outputs.front();
   Objective objective = choose_objective(spec, g, head, task, log);
   needs.classes = classes_of(spec, model, task, objective, log);
   objective.classes = needs.classes.names;
@@ -112,7 +112,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   name_class_weights(objective.losses, objective.classes);
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
-  tell_fixed_shapes(fix_shapes(g, outputs), log);
+  log_fixed_shapes(fix_shapes(g, outputs), log);
   fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
   const DataKind kind = data_kind(spec.data, spec.data.val);
   const bool text = kind == DataKind::text;
@@ -135,7 +135,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const auto data = limited(std::move(all), spec.data.limit_val, spec, together);
   check_ranges(record.ranges, data->input_ranges(), spec.data.val, log);
   check_labels(g, objective.losses, *data);
-  tell_cosine_targets(objective.losses, *data, log);
+  log_cosine_targets(objective.losses, *data, log);
   check_pairs(objective.losses, *data, batch_size, false);
   if (text) require_length(g, outputs, longest_of(spec.data.text, *data));
   const PrecisionPlan plan = choose_plan(spec.precision, Job::evaluate, g, log);

@@ -38,7 +38,7 @@ namespace {
 constexpr int64_t kLengthStep = 32;  // texts are padded to a multiple of it, since each length needs a Program
 
 std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
-  const std::vector<LossSpec> asked = asked_losses(spec.objective).parts;
+  const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   // the model computes this loss itself; its logits are another output
@@ -160,13 +160,13 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   const RunSpec spec = with_recorded(with_letters(asked, Log()), record, Log());
-  const Task task = asked_task(spec.objective) != Task::none ? asked_task(spec.objective)
-                    : record.task == Task::none              ? Task::language
-                                                             : record.task;
+  const Task task = requested_task(spec.objective) != Task::none ? requested_task(spec.objective)
+                    : record.task == Task::none                  ? Task::language
+                                                                 : record.task;
   const std::string logits = logits_of(spec, g, task);
   const std::vector<int> outputs = {g.find(logits)};
   require_known_operators(g, outputs);
-  tell_fixed_shapes(fix_shapes(model.graph, outputs), log);
+  log_fixed_shapes(fix_shapes(model.graph, outputs), log);
   check_vocabulary(spec, g, needed_inputs(g, outputs), log);
   check_tokenizer(spec, record, log);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec);

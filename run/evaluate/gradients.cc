@@ -66,15 +66,15 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
                                 const std::string& dump_graph, const Log& log) {
   set_threads(spec.device);
   require_tensor_file(out);
-  asked_losses(spec.objective);
+  requested_losses(spec.objective);
   Imported model = open_model(spec, Job::gradients, log);
   bind_fixed_inputs(model.graph, {inputs}, true, log);
   SourceGraph& g = model.graph;
   const Tensors batch = read_batch(inputs);
   Losses losses = choose_losses(spec.model, spec.objective, g);
-  tell_losses(losses, bypass_output_activations(g, losses), log);
+  log_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
-  tell_fixed_shapes(fix_shapes(g, values_of(g, losses)), log);
+  log_fixed_shapes(fix_shapes(g, values_of(g, losses)), log);
   tie_rows(spec.model, g, values_of(g, losses), log);
   const PrecisionPlan plan = choose_plan(spec.precision, Job::gradients, g, log);
   Session session(g, session_options(spec, Job::gradients, plan, log));

@@ -127,12 +127,12 @@ HessianReport write_hessian_product(const RunSpec& spec, const std::string& inpu
   set_threads(spec.device);
   require_tensor_file(out);
   require_wide(spec.precision);
-  asked_losses(spec.objective);
+  requested_losses(spec.objective);
   Imported model = open_model(spec, Job::gradients, log);
   SourceGraph& g = model.graph;
   const Tensors batch = read_batch(inputs);
   Losses losses = choose_losses(spec.model, spec.objective, g);
-  tell_losses(losses, bypass_output_activations(g, losses), log);
+  log_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
   tie_rows(spec.model, g, values_of(g, losses), log);

@@ -99,7 +99,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   bind_fixed_inputs(model.graph, {inputs}, true, log);
   SourceGraph& g = model.graph;
   require_known_operators(g, g.outputs);
-  tell_fixed_shapes(fix_shapes(g, g.outputs), log);
+  log_fixed_shapes(fix_shapes(g, g.outputs), log);
   const PrecisionPlan plan = choose_plan(spec.precision, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
@@ -170,7 +170,7 @@ Task task_of_rows(const SourceGraph& g) {
 
 Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported& model, DataKind kind, const Log& log) {
   const SourceGraph& g = model.graph;
-  if (const Task asked = asked_task(spec.objective); asked != Task::none) return asked;
+  if (const Task asked = requested_task(spec.objective); asked != Task::none) return asked;
   if (record.task != Task::none) return record.task;
   if (kind != DataKind::text) return task_of_rows(g);
   if (wants_sides(spec.objective)) return sides_task(spec.objective);
@@ -190,7 +190,7 @@ Task as_asked(Task task, bool sides, const RunSpec& spec) {
 
 // Returns the loss whose outputs decide what is predicted.
 LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head, Task task, const Log& log) {
-  const std::vector<LossSpec> asked = asked_losses(spec.objective).parts;
+  const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   if (own)
@@ -284,8 +284,9 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
 
 // Returns the output with embeddings, adding pooling if the model has none. Empty if --output or the loss names it.
 std::string embedding_output(const RunSpec& spec, Imported& model, const Log& log) {
-  return lacks_output(spec.model, spec.objective) ? shape_embedding(spec, Job::predict, model, log).outputs.front()
-                                                  : std::string();
+  return lacks_output(spec.model, spec.objective)
+             ? apply_embedding_surgery(spec, Job::predict, model, log).outputs.front()
+             : std::string();
 }
 
 void tell_notes(const TextRows& rows, const Log& log) {
@@ -343,7 +344,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const LossSpec loss = choose_loss(spec, g, head, task_rule(needs.task).embeddings ? needs.task : task, log);
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
-  tell_fixed_shapes(fix_shapes(g, outputs), log);
+  log_fixed_shapes(fix_shapes(g, outputs), log);
   fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
   needs.inputs = needed_inputs(g, outputs);
   if (has_named_classes(needs.task)) needs.classes = model_classes(spec, model, needs.task, loss, {}, log).classes;

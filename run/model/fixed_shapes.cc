@@ -204,7 +204,7 @@ void tie_rows(const ModelSpec& model, SourceGraph& g, const std::vector<int>& ou
                "; the copies train as one (`tie_weights` none: each copy by itself)"));
 }
 
-void tell_fixed_shapes(const ModelShapes& f, const Log& log) {
+void log_fixed_shapes(const ModelShapes& f, const Log& log) {
   if (f.freed_rows > 0)
     log.note(cat("this file takes batches of ", f.freed_rows, ", by numbers in Reshapes alone: here it takes any; ",
                  "the exported file keeps them"));

@@ -43,7 +43,7 @@ class ShapeFixing {
 void tie_rows(const ModelSpec& model, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
 
 // Logs notes: "this file takes batches of 8".
-void tell_fixed_shapes(const ModelShapes& found, const Log& log);
+void log_fixed_shapes(const ModelShapes& found, const Log& log);
 
 // Sets the batch sizes of training and evaluation for a graph with fixed_rows(graph). If --batch_size is not given, it
 // becomes that number. E_BATCH_SIZE (usage) if a larger one is given. rows_per_sample: rows of the inputs.

@@ -154,7 +154,8 @@ ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, 
 
 RunSpec with_problem_type(RunSpec spec, const Log& log) {
   const std::string path = config_path(spec.model.model);
-  if (path.empty() || task_from_name(*spec.objective.task) != Task::none || !asked_losses(spec.objective).parts.empty())
+  if (path.empty() || task_from_name(*spec.objective.task) != Task::none ||
+      !requested_losses(spec.objective).parts.empty())
     return spec;
   const json config = json::parse(read_file(path).text(), nullptr, false);
   if (!config.is_object() || !config.contains("problem_type") || !config["problem_type"].is_string()) return spec;

@@ -1,6 +1,6 @@
 // Decides between the model's own head and a new one, by flags, task and number of classes, and applies the choice with
 // importer/surgery/. Shapes come from shape inference for several sizes (probe_some_size()), because image models need
-// a minimum size. kept_outputs() must agree with shape_model(): it predicts the choice before the classes are ordered.
+// a minimum size. kept_outputs() must agree with apply_surgery(): it predicts the choice before the classes are ordered.
 
 #include "run/model/surgery.h"
 
@@ -69,11 +69,11 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
 bool predicts_something_else(const ModelSpec& model, const SourceGraph& g, const Classifier& c, int output,
                              const std::string& kind) {
   return c.image && kind == "classification" && model.output.empty() &&
-         classes_of_output(g, output, Task::classification) == 0 && look_at_task(g, true);
+         classes_of_output(g, output, Task::classification) == 0 && inspect_task(g, true);
 }
 
 // Returns true if the model's own classifier is trained, unchanged or resized. Fills in `out`.
-bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, Shaped& out) {
+bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, SurgeryResult& out) {
   const int output = own_output(spec.model, g);
   if (output < 0) return false;
   const auto c = find_classifier(g, output);
@@ -180,8 +180,8 @@ static std::string new_head_line(const HeadChoice& choice, const HeadOptions& h,
              ", weights normal(0, 0.02) from `seed`");
 }
 
-Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log) {
-  Shaped out = shape_model(spec, job, model, 0, "embedding");
+SurgeryResult apply_embedding_surgery(const RunSpec& spec, Job job, Imported& model, const Log& log) {
+  SurgeryResult out = apply_surgery(spec, job, model, 0, "embedding");
   for (const std::string& line : out.lines) log.note(line);
   return out;
 }
@@ -241,9 +241,9 @@ int64_t kept_outputs(const ModelSpec& model, const SourceGraph& g, Task task, co
   return 0;
 }
 
-Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& head) {
+SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& head) {
   SourceGraph& g = model.graph;
-  Shaped out;
+  SurgeryResult out;
   out.head = head_kind(spec.model, head);
   int cut = -1;
   if (!spec.model.cut_at.empty()) cut = cut_graph(g, spec.model.cut_at, out.lines);
@@ -329,14 +329,14 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
   return t;
 }
 
-Preparation look_ahead(const RunSpec& spec, Imported model) {
-  Preparation p;
+SurgeryPreview preview_surgery(const RunSpec& spec, Imported model) {
+  SurgeryPreview p;
   if (const OutputEvidence look = unknown_task(spec, model.graph, true)) {
     p.lines.push_back(cat("a loss is asked for: ", describe_unknown_task(look)));
     return p;
   }
   try {
-    const Shaped shaped = shape_model(spec, Job::check, model, 0, "classification");
+    const SurgeryResult shaped = apply_surgery(spec, Job::check, model, 0, "classification");
     p.lines = shaped.lines;
     DropoutOptions d;
     d.ratio = *spec.model.dropout;

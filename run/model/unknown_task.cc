@@ -32,14 +32,14 @@ const char* const kUnknownTaskHint =
     "what it reads; assigning boxes to anchors, as detection needs it, is not built";
 
 OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) {
-  const bool asked = !asked_losses(spec.objective).parts.empty() || asked_task(spec.objective) != Task::none ||
+  const bool asked = !requested_losses(spec.objective).parts.empty() || requested_task(spec.objective) != Task::none ||
                      !spec.model.output.empty() || spec.model.head != "auto" || !spec.model.head_from.empty() ||
                      !spec.model.cut_at.empty() || spec.model.num_labels > 0;
   if (asked || own_losses(g).size() == 1) return {};
-  return look_at_task(g, pooled);
+  return inspect_task(g, pooled);
 }
 
-OutputEvidence look_at_task(const SourceGraph& g, bool pooled) { return inspect_outputs(g, probed(g), pooled); }
+OutputEvidence inspect_task(const SourceGraph& g, bool pooled) { return inspect_outputs(g, probed(g), pooled); }
 
 std::string describe_unknown_task(const OutputEvidence& look) {
   return cat("output '", printable(look.output), "' looks like ", look.what, ", not like a classifier's (", look.why,

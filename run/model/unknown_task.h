@@ -18,7 +18,7 @@ struct RunSpec;
 OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& graph, bool pooled);
 
 // As unknown_task(), without regard to flags.
-OutputEvidence look_at_task(const SourceGraph& graph, bool pooled);
+OutputEvidence inspect_task(const SourceGraph& graph, bool pooled);
 
 // Texts for errors and reports: the fact, and the flags that decide.
 std::string describe_unknown_task(const OutputEvidence& look);

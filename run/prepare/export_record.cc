@@ -32,7 +32,7 @@ const std::string kFixed = "fixed input: ";  // prefix of inputs whose value is 
 json asked_settings(const RunSpec& spec) {
   json out = json::array();
   for (const Setting& s : settings()) {
-    if (has(s.jobs, Job::train) && asked_for(spec, s)) out.push_back(s.name);
+    if (has(s.jobs, Job::train) && is_set(spec, s)) out.push_back(s.name);
   }
   return out;
 }

@@ -139,7 +139,7 @@ bool headed(const LossSpec& s) {
 
 Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, const SourceGraph& g,
                      const std::string& head, const std::string& automatic) {
-  Losses losses = asked_losses(objective);
+  Losses losses = requested_losses(objective);
   const std::vector<std::string> named = named_outputs(model, g);
   const bool automatic_loss = losses.parts.empty();
   if (automatic_loss) {
@@ -197,7 +197,7 @@ std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses&
   return notes;
 }
 
-void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log) {
+void log_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log) {
   for (const LossSpec& s : losses.parts) log.info(cat("loss: ", describe(s)));
   for (const std::string& n : notes) log.info(cat("loss: ", n));
 }

@@ -24,6 +24,6 @@ Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, con
 // Makes losses on logits read the value before a trailing Softmax, LogSoftmax or Sigmoid. Returns notes for the user.
 std::vector<std::string> bypass_output_activations(const SourceGraph& graph, Losses& losses);
 
-void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log);
+void log_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log);
 
 }  // namespace amp

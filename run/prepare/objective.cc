@@ -40,7 +40,7 @@ std::string loss_of(Task task, const SourceGraph& g) {
 // True if the model has one probability per row and the user named no loss: a binary classifier, not independent
 // labels.
 bool is_yes_or_no(const ObjectiveSpec& objective, const SourceGraph& g, const Losses& losses) {
-  if (!asked_losses(objective).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
+  if (!requested_losses(objective).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
     return false;
   const SourceValue& v = g.value(g.find(losses.parts[0].outputs.at(0)));
   return v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1;
@@ -55,24 +55,24 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     const bool thirds = task_rule(task_of(s)).embeddings && spec.data.text.text_columns->size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;
   }
-  tell_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
-  objective.task = asked_task(spec.objective);
+  log_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
+  objective.task = requested_task(spec.objective);
   const auto all_fit = [&] {
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
   // A loss that was chosen for a classifier with one logit would pass for a loss of independent labels.
   const MetricsFrom from = task_rule(task).metrics_from;
-  const bool by_data =
-      from == MetricsFrom::data || (from == MetricsFrom::data_sans_loss && asked_losses(spec.objective).parts.empty());
+  const bool by_data = from == MetricsFrom::data ||
+                       (from == MetricsFrom::data_sans_loss && requested_losses(spec.objective).parts.empty());
   if (objective.task == Task::none && by_data && all_fit()) objective.task = task;
   if (objective.task == Task::none && task == Task::none && is_yes_or_no(spec.objective, g, objective.losses))
     objective.task = Task::classification;
   for (const LossSpec& s : objective.losses.parts) {
     if (objective.task == Task::none) objective.task = task_of(s);
-    if (!fits(asked_task(spec.objective), s)) {
+    if (!fits(requested_task(spec.objective), s)) {
       fail(Exit::usage, "E_TASK",
-           cat("`task` ", name_of(asked_task(spec.objective)), " and the loss ", s.kind, " do not go together"),
+           cat("`task` ", name_of(requested_task(spec.objective)), " and the loss ", s.kind, " do not go together"),
            "leave one of them out, or choose another");
     }
   }
@@ -133,7 +133,7 @@ int64_t rows_per_item(const Losses& losses) {
   return rows;
 }
 
-void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log) {
+void log_cosine_targets(const Losses& losses, const Dataset& data, const Log& log) {
   const bool cosine =
       std::any_of(losses.parts.begin(), losses.parts.end(), [](const LossSpec& s) { return s.kind == "cosine_mse"; });
   if (!cosine) return;

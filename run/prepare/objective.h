@@ -39,7 +39,7 @@ void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset&
 void check_labels(const Session& session, const Losses& losses, const Dataset& data);
 int64_t rows_per_item(const Losses& losses);  // batch rows per item: 2 for a pair
 // Warns if cosine_mse is given labels outside of [-1, 1], such as scores from 0 to 5.
-void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);
+void log_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);
 // batch_size is 0 if it counts tokens.
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 

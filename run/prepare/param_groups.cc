@@ -251,7 +251,7 @@ void tell_layers(const ParamGroups& groups, const FlatLayout& layout, const Log&
 
 }  // namespace
 
-std::vector<ParamGroup> asked_groups(const OptimizationSpec& optimization) {
+std::vector<ParamGroup> requested_groups(const OptimizationSpec& optimization) {
   std::vector<ParamGroup> rows;
   for (const std::string& text : optimization.param_group) rows.push_back(parse_group(text));
   return rows;
@@ -259,7 +259,7 @@ std::vector<ParamGroup> asked_groups(const OptimizationSpec& optimization) {
 
 ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& g) {
   ParamGroups groups;
-  groups.rows = asked_groups(optimization);
+  groups.rows = requested_groups(optimization);
   groups.layer_decay = optimization.layer_decay;
   groups.layers = layers;
   groups.unfreezing = optimization.gradual_unfreezing;
@@ -302,8 +302,8 @@ void apply_groups(const ParamGroups& groups, FlatLayout& layout) {
   }
 }
 
-void tell_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
-                 const Log& log) {
+void log_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
+                const Log& log) {
   if (groups.layer_decay != 1) tell_layers(groups, layout, log);
   if (groups.unfreezing > 0) {
     int64_t last = 0;

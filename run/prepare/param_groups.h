@@ -27,7 +27,7 @@ struct ParamGroup {
   std::optional<bool> adamw;             // updated by AdamW under an optimizer for matrices (muon)
 };
 // Parses --param_group. Usage errors E_FLAG_VALUE and E_FLAG_RANGE for malformed rows.
-std::vector<ParamGroup> asked_groups(const OptimizationSpec& optimization);
+std::vector<ParamGroup> requested_groups(const OptimizationSpec& optimization);
 
 struct ParamGroups {
   struct Own {  // overrides of the run's settings for one parameter
@@ -54,8 +54,8 @@ ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDe
 void apply_groups(const ParamGroups& groups, FlatLayout& layout);
 
 // Logs a line per row and one for the layers. Details (--verbose) list every layer and parameter.
-void tell_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
-                 const Log& log);
+void log_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
+                const Log& log);
 // Returns {"param_group": [...], "layer_decay": [...]} with the parameters of each, for run.json.
 std::string groups_json(const ParamGroups& groups, const FlatLayout& layout);
 

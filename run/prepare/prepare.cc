@@ -60,7 +60,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   f.text = kind == DataKind::text;
   f.images = kind == DataKind::images;
   f.features = kind == DataKind::features;
-  f.task = asked_task(spec.objective);
+  f.task = requested_task(spec.objective);
   if (kind == DataKind::tensors) return f;  // the model's outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
@@ -123,7 +123,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   };
   cut(run.data.train, spec.data.limit_train);
   needs.training = false;
-  needs.tell_matches = true;
+  needs.log_matches = true;
   needs.table = nullptr;
   needs.column_hint = "where `val` calls its columns otherwise: `val_text_columns`, `val_label_column`";
   if (!spec.data.val.empty()) {
@@ -149,7 +149,7 @@ void check_samples(PreparedRun& run) {
     const bool training = d == run.data.train.get();
     if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.data.val, run.host.log);
     check_labels(run.graph(), losses, *d);
-    if (training) tell_cosine_targets(losses, *d, run.host.log);
+    if (training) log_cosine_targets(losses, *d, run.host.log);
     const int64_t rows = spec.data.text.in_tokens ? 0 : spec.schedule.batch_size;
     check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.data.shuffle);
     longest = std::max(longest, longest_of(spec.data.text, *d));
@@ -213,10 +213,10 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   const TaskRule& rule = task_rule(out.task);
   const int64_t classes =  // a table's target may be a number
       facts.features ? 0 : rule.outputs_for(static_cast<int64_t>(facts.classes.size()));
-  const Shaped shaped = shape_model(spec, job, out.model, classes,
-                                    facts.sides  ? "embedding"
-                                    : wants_head ? rule.head
-                                                 : "none");
+  const SurgeryResult shaped = apply_surgery(spec, job, out.model, classes,
+                                             facts.sides  ? "embedding"
+                                             : wants_head ? rule.head
+                                                          : "none");
   for (const std::string& line : shaped.lines) log.info(line);
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
   const std::string head =
@@ -232,7 +232,7 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
   if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
-  tell_fixed_shapes(shapes.found(), log);
+  log_fixed_shapes(shapes.found(), log);
   tie_rows(spec.model, g, out.outputs, log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
   if (job == Job::train) out.groups = group_parameters(spec.optimization, out.model.layers, g);
@@ -267,8 +267,8 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
   RunSpec spec = with_start_token(
       with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
   set_threads(spec.device);
-  asked_losses(spec.objective);
-  asked_groups(spec.optimization);
+  requested_losses(spec.objective);
+  requested_groups(spec.optimization);
   require_one_kind(spec);
   auto run = std::make_unique<PreparedRun>();
   run->spec = spec;

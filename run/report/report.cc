@@ -153,7 +153,7 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
   describe_settings(session, plan, config);
 }
 
-void tell_profile(const std::map<std::string, double>& seconds, const Log& log) {
+void log_profile(const std::map<std::string, double>& seconds, const Log& log) {
   std::vector<std::pair<double, std::string>> rows;
   double total = 0;
   for (const auto& [op, s] : seconds) {
@@ -165,7 +165,7 @@ void tell_profile(const std::map<std::string, double>& seconds, const Log& log) 
   for (const auto& [s, op] : rows) log.info(cat("  ", std::setw(9), s * 1e3, "  ", op));
 }
 
-void tell_profile(const UpdateProfile& u, const Log& log) {
+void log_profile(const UpdateProfile& u, const Log& log) {
   log.info(cat("profile: the update takes ", u.seconds * 1e3, " ms for ", with_thousands(u.bytes), " B, ",
                std::lround(u.share() * 100), " % of the ", with_thousands(static_cast<int64_t>(u.copy_bytes_per_s)),
                " B/s of a copy"));

@@ -24,8 +24,8 @@ void write_plan(const std::string& dir, const SourceGraph& graph, const Precisio
 void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples,
                     int64_t rows);
 
-void tell_profile(const std::map<std::string, double>& seconds_by_operator, const Log& log);  // longest first
-void tell_profile(const UpdateProfile& update, const Log& log);
+void log_profile(const std::map<std::string, double>& seconds_by_operator, const Log& log);  // longest first
+void log_profile(const UpdateProfile& update, const Log& log);
 
 double process_seconds();  // seconds since this process started; 0 if unknown
 

@@ -11,7 +11,7 @@
 
 namespace amp {
 
-Losses asked_losses(const ObjectiveSpec& objective) {
+Losses requested_losses(const ObjectiveSpec& objective) {
   std::vector<std::string> texts = *objective.loss;
   std::erase(texts, "auto");
   Losses l;
@@ -19,22 +19,22 @@ Losses asked_losses(const ObjectiveSpec& objective) {
   return l;
 }
 
-Task asked_task(const ObjectiveSpec& objective) { return task_from_name(*objective.task); }
+Task requested_task(const ObjectiveSpec& objective) { return task_from_name(*objective.task); }
 
 Task sides_task(const ObjectiveSpec& objective) {
-  return asked_losses(objective).labels().empty() ? Task::retrieval : Task::regression;
+  return requested_losses(objective).labels().empty() ? Task::retrieval : Task::regression;
 }
 
 bool lacks_output(const ModelSpec& model, const ObjectiveSpec& objective) {
-  const Losses losses = asked_losses(objective);
+  const Losses losses = requested_losses(objective);
   const bool named = !losses.parts.empty() && std::all_of(losses.parts.begin(), losses.parts.end(),
                                                           [](const LossSpec& s) { return !s.outputs.empty(); });
   return model.output.empty() && !named;
 }
 
 bool wants_sides(const ObjectiveSpec& objective) {
-  const Losses losses = asked_losses(objective);
-  if (losses.parts.empty()) return task_rule(asked_task(objective)).embeddings;
+  const Losses losses = requested_losses(objective);
+  if (losses.parts.empty()) return task_rule(requested_task(objective)).embeddings;
   return std::any_of(losses.parts.begin(), losses.parts.end(),
                      [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
 }

@@ -10,8 +10,8 @@ struct ModelSpec;
 struct ObjectiveSpec;
 
 // Parses `loss`; empty if it is not given. Called before the model is read, so that a misspelled loss fails early.
-Losses asked_losses(const ObjectiveSpec& objective);
-Task asked_task(const ObjectiveSpec& objective);  // `task`; none: auto
+Losses requested_losses(const ObjectiveSpec& objective);
+Task requested_task(const ObjectiveSpec& objective);  // `task`; none: auto
 // True if the text columns are sides of one encoder: an embedding loss is requested, or a task that has one.
 bool wants_sides(const ObjectiveSpec& objective);
 // The task of sides: regression if a loss takes labels, else retrieval.

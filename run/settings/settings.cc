@@ -101,7 +101,7 @@ SettingValue value_of(const RunSpec& spec, const Setting& setting) {
       place_of(spec, setting));
 }
 
-bool asked_for(const RunSpec& spec, const Setting& setting) {
+bool is_set(const RunSpec& spec, const Setting& setting) {
   return std::visit(
       [&](const auto* place) {
         if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
@@ -136,7 +136,7 @@ void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value,
 }
 
 bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts) {
-  if (asked_for(spec, setting)) return false;
+  if (is_set(spec, setting)) return false;
   const std::optional<SettingValue> v = read_texts(value_of(spec, setting), texts);
   if (!v) return false;
   set_value(spec, setting, *v, false);

@@ -20,7 +20,7 @@ const Setting* find_setting(std::string_view name);   // nullptr if there is non
 const Setting& setting_named(std::string_view name);  // an internal error if there is none
 
 SettingValue value_of(const RunSpec& spec, const Setting& setting);
-bool asked_for(const RunSpec& spec, const Setting& setting);  // false for a Default without an assigned value
+bool is_set(const RunSpec& spec, const Setting& setting);  // false for a Default without an assigned value
 // asked=false changes only the default of a Default. A value of another type is an internal error.
 void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked = true);
 

@@ -63,10 +63,10 @@ void write_report(const Training& t, const std::string& dir, bool finished) {
 void profile(Training& t, const Tensors& batch) {
   const Losses& losses = t.run.config.objective.losses;
   with_advice(t, [&] {
-    tell_profile(profile_operators(*t.session, losses, batch, 5), t.run.host.log);
+    log_profile(profile_operators(*t.session, losses, batch, 5), t.run.host.log);
     t.report.facts.update = profile_update(*t.session, t.run.config.optimizer, losses, 50);
   });
-  if (t.report.facts.update) tell_profile(*t.report.facts.update, t.run.host.log);
+  if (t.report.facts.update) log_profile(*t.report.facts.update, t.run.host.log);
 }
 
 // Creates and compiles the session, then writes the first files of the run. Everything that can fail early fails here.
@@ -94,7 +94,7 @@ void begin(Training& t) {
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
   if (run.spec.device.profile) profile(t, batch);
   describe_start(*t.session, run.plan, run.config, run.data.train->size(), batch_rows(losses, batch));
-  tell_groups(run.ready.groups, run.spec.optimization, t.session->layout(), run.host.log);
+  log_groups(run.ready.groups, run.spec.optimization, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
   t.watch = std::make_unique<RunWatch>(run, t.work());

@@ -167,7 +167,7 @@ TEST_CASE("a library's run resumes only with what it began with", "[run]") {
 
 TEST_CASE("a default gives way, what was asked for does not", "[run]") {
   RunSpec spec;
-  CHECK_FALSE(asked_for(spec, setting_named("max_seq_len")));
+  CHECK_FALSE(is_set(spec, setting_named("max_seq_len")));
   CHECK(suggest_texts(spec, setting_named("max_seq_len"), {"64"}));
   CHECK(*spec.data.text.max_seq_len == 64);
   CHECK_FALSE(suggest_texts(spec, setting_named("max_seq_len"), {"many"}));
