@@ -1,6 +1,6 @@
-// Implements NormalizedString, the counterpart of Hugging Face's NormalizedString and PreTokenizedString. Each byte stores
-// its place in the original text; every step has to keep text and `from` equally long. Steps limit the size of the
-// text.
+// Implements NormalizedString, the counterpart of Hugging Face's NormalizedString and PreTokenizedString. Each byte
+// stores its place in the original text; every step has to keep text and `from` equally long. Steps limit the size of
+// the text.
 #include "data/tokenizers/normalized_string.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// NormalizedString: a text during tokenization: its current form, the place in the original of each byte, and its splits.
-// Places follow Hugging Face's NormalizedString, so that offsets are equal.
+// NormalizedString: a text during tokenization: its current form, the place in the original of each byte, and its
+// splits. Places follow Hugging Face's NormalizedString, so that offsets are equal.
 #pragma once
 
 #include <cstdint>

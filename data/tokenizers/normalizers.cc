@@ -1,5 +1,5 @@
-// Implements the normalizers of tokenizer.json. Each step changes the text of a NormalizedString and keeps the map from its
-// bytes to places in the original text.
+// Implements the normalizers of tokenizer.json. Each step changes the text of a NormalizedString and keeps the map from
+// its bytes to places in the original text.
 #include "data/tokenizers/normalizers.h"
 
 #include <algorithm>

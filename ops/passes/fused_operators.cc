@@ -1,4 +1,4 @@
-// Fuses unfused subgraphs to core operators (composites.h): norms, GELU, linear layers and scaled products. Each
+// Fuses unfused subgraphs to core operators (fused_operators.h): norms, GELU, linear layers and scaled products. Each
 // matcher starts at the last node of a pattern and goes backwards (matcher.h).
 
 #include "ops/passes/fused_operators.h"

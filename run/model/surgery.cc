@@ -1,6 +1,7 @@
 // Decides between the model's own head and a new one, by flags, task and number of classes, and applies the choice with
 // importer/surgery/. Shapes come from shape inference for several sizes (probe_some_size()), because image models need
-// a minimum size. kept_outputs() must agree with apply_surgery(): it predicts the choice before the classes are ordered.
+// a minimum size. kept_outputs() must agree with apply_surgery(): it predicts the choice before the classes are
+// ordered.
 
 #include "run/model/surgery.h"
 

@@ -1,7 +1,6 @@
-// DeviceCommunicator for devices that compute in host memory: they forward to the Communicator. HostRanks reduces gradients in
-// every step; LocalRanks (local SGD) only exchanges losses and a flag for non-finite gradients. Other devices create
-// theirs (NCCL).
-
+// DeviceCommunicator for devices that compute in host memory: they forward to the Communicator. HostRanks reduces
+// gradients in every step; LocalRanks (local SGD) only exchanges losses and a flag for non-finite gradients. Other
+// devices create theirs (NCCL).
 #include "trainer/comm/device_communicator.h"
 
 #include <algorithm>
