@@ -1,7 +1,5 @@
-// The verbs of the command line, one file each. A verb turns flags into a RunSpec, calls run/, and prints the result.
-//
-// Adding a verb: an enumerator and a row in tools/cli/flags.{h,cc}, a file verb_NAME.cc that registers its body, and
-// rows in tools/cli/own_flags.cc for flags of its own.
+// The registry of verbs (commands of the program), one file per verb. The body of a verb converts flags to a RunSpec,
+// calls run/ and prints the result. docs/adding_a_verb.md has the steps to add one.
 #pragma once
 
 #include "tools/cli/options.h"
@@ -9,15 +7,16 @@
 
 namespace amp {
 
-// Returns the exit code of the process, or throws an Error.
+// Runs a verb. Returns the exit code of the process. Throws an Error for a failure that the program reports.
 using VerbBody = int (*)(const cli::Options& opts, const Console& console);
 
-// static const RegisterVerb eval_verb(cli::Verb::eval, run_eval);
+// Registers the body of a verb. Use at namespace scope of its file:
+// `static const RegisterVerb eval_verb(cli::Verb::eval, run_eval);`
 struct RegisterVerb {
   RegisterVerb(cli::Verb verb, VerbBody body);
 };
 
-VerbBody body_of(cli::Verb verb);  // null if no file registered one
+VerbBody body_of(cli::Verb verb);  // returns null if no file registered a body
 
 int run_train(const cli::Options& opts, const Console& console);
 
