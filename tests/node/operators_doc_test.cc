@@ -274,20 +274,22 @@ PyTorch agrees or has no such operator, unless noted.
 
 ### Resize
 
-* With align_corners, half_pixel_symmetric and tf_crop_and_resize, lengths are those of the tensors,
-  also for fractional scales. The reference uses the product before it is rounded down.
-* That product, the nearest pixel and positions inside a crop are computed in fp32.
-* These are copied: an axis whose scale is 1, an antialiased axis that keeps its length, a tensor
+* align_corners, half_pixel_symmetric and tf_crop_and_resize use the lengths of the actual tensors,
+  also for fractional scales. The reference uses length times scale before rounding down.
+* Length times scale, the nearest pixel and positions inside a crop are computed in fp32.
+* Resize copies an axis whose scale is 1, an antialiased axis that keeps its length, and a tensor
   that keeps its size.
-* One output in pytorch_half_pixel is at 0. The standard agrees; the reference and PyTorch do not.
-* nearest of opset 10 rounds up if it shrinks.
+* With pytorch_half_pixel, the only element of an axis of length 1 is at position 0. The standard
+  agrees; the reference and PyTorch do not.
+* In opset 10, mode nearest rounds positions up if it makes the tensor smaller.
 
 ### Other operators
 
 * GridSample: bicubic with padding_mode border clamps each tap; the reference clamps the point.
-* MaxPool, AveragePool, LpPool: auto_pad SAME_* pads as if dilations were 1; the standard counts
-  them. With ceil_mode a window may be wider than the padded axis.
-* Pools: a window that fits nowhere is an error, as in PyTorch; onnxruntime makes an empty tensor.
+* MaxPool, AveragePool, LpPool: auto_pad SAME_* pads as if dilations were 1; the standard takes
+  dilations into account. With ceil_mode a window may be wider than the padded axis.
+* Pools: a window larger than the padded input is an error, as in PyTorch. onnxruntime returns an
+  empty tensor.
 * ScatterElements, ScatterND: gradients of max and min are divided evenly among ties, and those of
   mul are exact at zeros, as in PyTorch.
 )";
@@ -297,28 +299,31 @@ std::string opening(size_t operators, size_t with_gradient, size_t with_second, 
                     const std::vector<std::string>& missing) {
   std::string out = "# Operators\n\n";
   out += wrapped(cat("The program lowers ", operators, " ONNX operators to ", all_core_ops().size(),
-                     " core operators. Gradients pass through ", with_gradient, " of them, second gradients through ",
-                     with_second,
-                     "; integers, comparisons and steps such as Floor have none. Other operators work if the ONNX "
-                     "standard defines a function body for them."));
+                     " core operators. Gradients pass through ", with_gradient,
+                     " of the ONNX operators, and second gradients through ", with_second,
+                     ". Operators on integers, comparisons and steps such as Floor have no gradient. Other operators "
+                     "work if the ONNX standard defines a function body for them."));
   out += "\n";
   out += wrapped(cat("ONNX Runtime training 1.19.2, its last release, had gradients for ", ort, " operators. ",
                      ort - missing.size(),
-                     " of these have gradients here. The others are made by its graph builder and do not occur in "
-                     "exported files: ",
+                     " of these have gradients here. The others are created by ONNX Runtime's graph builder and do not "
+                     "occur in exported files: ",
                      join(missing, ", "), "."));
   out += "\n";
   for (const char* line :
        {"versions: the opsets from which a lowering rule is valid.",
-        "gradient: found by differentiating an example; `-`: none is defined.",
-        "second gradient: whether the gradient can be differentiated, as `grad --hvp` does.",
-        "core operators: the result of lowering the examples; `folded`: nothing remains once shapes are known.",
-        "CUDA kernel: compiled for GPUs and tested in the emulator ([cuda.md](cuda.md)).",
-        "class: in the op-list O1. allow: 16 bits; infer, clear: as their neighbors; deny: fp32."})
+        "gradient: `yes` if a gradient passes through the operator, `zero` if it is 0 everywhere, `-` if none "
+        "is defined. It is found by differentiating an example.",
+        "second gradient: `yes` if the gradient can be differentiated again, as `grad --hvp` does.",
+        "core operators: the operators to which the examples are lowered.",
+        "CPU kernel, CUDA kernel: `yes` if these core operators have kernels, `folded` if no operator remains "
+        "once shapes are known. CUDA kernels are tested in the emulator ([cuda.md](cuda.md)).",
+        "class: the precision class in the op-list O1. `allow` computes in 16 bits and `deny` in fp32. "
+        "`infer` and `clear` follow the neighboring nodes. `infer (unlisted)` is not in the list."})
     out += wrapped(line, "* ");
   return out +
-         "\nGenerated from the operator tables by `UPDATE_DOCS=1 ./build/tests/test_node \"[docs]\"`.\n"
-         "A test compares.\n\n"
+         "\n`UPDATE_DOCS=1 ./build/tests/test_node \"[docs]\"` generates this page from the operator tables,\n"
+         "and the same test compares it with them.\n\n"
          "| operator | versions | gradient | second gradient | core operators | CPU kernel | CUDA kernel | class "
          "|\n|---|---|---|---|---|---|---|---|\n";
 }
