@@ -15,9 +15,10 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Start of the current block. If an arena had to move in order to grow, the old block stays valid.
+  // Returns the start of the current block. The address changes when the arena has to move in order to grow; the old
+  // block then stays valid.
   void* base() const { return base_; }
-  // Grows the used size to at least `bytes`. Fails with Exit::memory if there is not enough.
+  // Grows the used size to at least `bytes`. Throws E_OOM (Exit::memory) if there is not enough memory.
   void require(int64_t bytes) {
     if (bytes > used_) grow(bytes);
     used_ = std::max(used_, bytes);
@@ -32,8 +33,8 @@ class Arena {
   int64_t used_ = 0;
 };
 
-// Reserves address space on demand instead of the machine's whole memory, because processes may be limited in it
-// (ulimit -v, containers). Pages are committed when they are touched.
+// An arena in the host's memory. It reserves address space on demand instead of the machine's whole memory at once,
+// because processes may be limited in it (ulimit -v, containers). Pages are committed when they are first accessed.
 class HostArena : public Arena {
  public:
   HostArena();

@@ -14,8 +14,9 @@ class AutotuneStore {
   virtual void keep(const std::string& key, const std::string& choice) = 0;
 };
 
-// `name`: a file in $XDG_CACHE_HOME/onnx-amp-finetune (or ~/.cache), which includes the GPU and the library
-// version. Without such a folder the choices are kept for this process only. The first choice for a key wins.
+// A store in a file. `name` is the file's name in $XDG_CACHE_HOME/onnx-amp-finetune (or ~/.cache) and includes the GPU
+// and the library version. Without such a folder the choices are kept only for this process. If several choices are
+// stored for a key, the first one is used.
 class AutotuneCache final : public AutotuneStore {
  public:
   explicit AutotuneCache(std::string name);

@@ -1,6 +1,6 @@
-// Iteration over the elements of a tensor and operands that broadcast to it (NumPy rules): leading axes, and one
-// inner run along which an operand has step 1 or 0. Any number of operands; backend/elementwise.h has a version for
-// a fixed number.
+// Iteration over the elements of a tensor and of operands that broadcast to it (NumPy rules). The loop has leading axes
+// and one inner run, along which each operand advances by 1 or 0. It supports any number of operands;
+// backend/elementwise.h has a version for a fixed number.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,13 @@
 namespace amp {
 
 struct BroadcastLoop {
-  int64_t outer = 1, inner = 1;  // rows, elements of a row
-  Dims extent;                   // of the leading axes; adjacent axes that advance together in every operand are merged
-  std::vector<Dims> stride;      // by operand, of the leading axes
-  Dims inner_stride;             // by operand, 0 or 1
+  int64_t outer = 1, inner = 1;  // number of rows, and of elements in a row
+  // Extents of the leading axes. Adjacent axes along which all operands advance together are merged.
+  Dims extent;
+  std::vector<Dims> stride;  // strides of the leading axes, by operand
+  Dims inner_stride;         // stride of the inner run, by operand: 0 or 1
 
-  // True if the operand has the result's layout, element by element.
+  // True if the operand has the same shape as the result, so that no element is broadcast.
   bool full(size_t operand) const;
 };
 

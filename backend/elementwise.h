@@ -1,10 +1,10 @@
-// Elementwise kernels from one functor. A functor is a small struct with a templated call operator, shared with CUDA:
+// Makes an elementwise kernel from a functor: a small struct with a templated call operator, which CUDA uses too.
 //
 //   struct Softplus : Unary { template <class T> HD T operator()(T x) const { return ...; } };
 //
 // The shared code handles broadcasting, 16-bit storage (chunks are converted to float and back) and threads. It is
-// compiled once (elementwise.cc); a functor adds only its inner loops. Parameters come from the node: a constructor
-// from Attrs.
+// compiled once (elementwise.cc); a functor adds only its inner loops. A functor with parameters has a constructor from
+// the node's Attrs.
 #pragma once
 
 #include <array>
@@ -111,8 +111,9 @@ AMP_INLINE inline void run_row(const F& f, const std::array<const T*, N>& x, uns
   }
 }
 
-// Computes n results of one row, from a functor's bytes (empty functors have none) and operands of type T. Bit k of
-// mask is set if operand k advances. Only floating-point rows are compiled for each instruction set.
+// Computes n results of one row from operands of type T. `functor` points to the functor's bytes (unused for empty
+// functors). Bit k of mask is set if operand k advances along the row. Only floating-point rows are compiled for each
+// instruction set.
 template <class F, class T>
 void run_packed(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) {
   using R = decltype(functor_result<F, T>(std::make_index_sequence<F::arity>{}));
@@ -130,7 +131,8 @@ void run_packed(const void* functor, const void* const* x, unsigned mask, void* 
     row();
 }
 
-// Returns n elements from offset in t: in place if the type is T, otherwise converted into scratch.
+// Returns n elements of t from `offset` on as T: a pointer into t if it has that type, otherwise converted copies in
+// `scratch`.
 template <class T>
 const T* load(const Tensor& t, int64_t offset, int64_t n, T* scratch) {
   if (t.dtype == DTypeOf<T>::value) return static_cast<const T*>(t.data) + offset;
@@ -161,7 +163,7 @@ Kernel typed(const KernelArgs& a) {
   return row_kernel<F::arity>(row, a);
 }
 
-// Calls make(T{}, a) with the type in which functor F computes, chosen by the type of input 0.
+// Calls make(T{}, a), where T is the type in which functor F computes. T depends on the type of input 0.
 template <class F, class Make>
 Kernel dispatch(const KernelArgs& a, Make make) {
   using D = typename F::Domain;
@@ -186,7 +188,7 @@ Kernel dispatch(const KernelArgs& a, Make make) {
 }
 }  // namespace elementwise_detail
 
-// The kernel of a functor. Inputs broadcast to the output's dims.
+// Returns the kernel of functor F. Inputs broadcast to the output's dims.
 template <class F>
 Kernel elementwise(const KernelArgs& a) {
   return elementwise_detail::dispatch<F>(

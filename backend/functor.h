@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
-// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
+// <functors>: fused kernels are generated from the text up to </functors> (cmake/functors.cmake).
 namespace amp {
 
-// The element types that a functor supports in addition to floating-point ones.
+// Types of elements that a functor supports. A functor names one of these as its Domain.
 struct FloatsOnly {
   static constexpr bool integers = false, booleans = false;
 };

@@ -1,5 +1,5 @@
-// The table of elementwise operators that can be fused (ops/passes/fuse.h): all with floating-point or boolean
-// operands. RegisterElementwise fills it.
+// The table of elementwise operators that can be fused (ops/passes/fuse.h). It contains all with floating-point or
+// boolean operands and is filled by RegisterElementwise.
 #pragma once
 
 #include <cstring>
@@ -15,12 +15,12 @@ namespace amp {
 
 struct FunctorInfo {
   size_t arity = 0;
-  bool on_booleans = false;  // operands are bool, otherwise float
-  bool predicate = false;    // the result is bool, otherwise of the operands' type
-  size_t bytes = 0;          // size of the functor's parameters; 0: none
-  // Writes `bytes` bytes: the functor constructed from these attributes.
+  bool on_booleans = false;  // operands are bool; otherwise they are float
+  bool predicate = false;    // the result is bool; otherwise it has the operands' type
+  size_t bytes = 0;          // size of the functor's parameters; 0 if it has none
+  // Writes the functor that these attributes define to `to` (`bytes` bytes).
   void (*pack)(const Attrs&, void* to) = nullptr;
-  // Computes n results from packed bytes, as elementwise_detail::run_row does; null in a CUDA unit.
+  // Computes n results with the functor at `functor`, as elementwise_detail::run_row does. Null in a CUDA unit.
   void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
 };
 
@@ -30,7 +30,7 @@ struct RegisterFunctor {
   RegisterFunctor(std::string_view op, const FunctorInfo& info);
 };
 
-// True if F belongs into the table.
+// True if F belongs in the table.
 template <class F>
 constexpr bool kFusible =
     std::is_same_v<typename F::Domain, FloatsOnly> || std::is_same_v<typename F::Domain, FloatsAndInts> ||

@@ -1,5 +1,6 @@
-// Gradient noise (Neelakantan et al. 2015, arXiv:1511.06807) for CPU and GPU: normal with variance eta / (1 +
-// t)^0.55 after t applied steps. Philox of seed, step and element makes it independent of the order of evaluation.
+// Gradient noise (Neelakantan et al. 2015, arXiv:1511.06807) for CPU and GPU. It has a normal distribution with
+// variance eta / (1 + t)^0.55 after t applied steps. The random number is the Philox hash of seed, step and element, so
+// it does not depend on the order of evaluation.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Uses the gradient arena as scratch memory of a training step until gradients are written into it. Activations
-// that die earlier are placed there, which makes the activation arena smaller.
+// Uses the gradient arena as scratch memory of a training step until gradients are written into it. Activations that
+// are no longer needed by then are placed there, which makes the activation arena smaller.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@ namespace amp {
 struct ScratchSpan {
   char* begin = nullptr;
   int64_t bytes = 0;
-  int32_t until = 0;  // the step that writes the gradient; only buffers that die earlier may be placed here
+  // The step that writes the gradient. Only buffers whose last use is earlier may be placed here.
+  int32_t until = 0;
 };
 
-// Assigns BufferLife::place in the spans, which may be in any order and must not overlap. Moves as many buffers as
-// fit out of the busiest step, the last to die first, and continues with the step that is then the busiest.
+// Sets BufferLife::place of buffers that fit into the spans. Spans may be in any order and must not overlap. Repeatedly
+// takes the step with the most live bytes and moves as many of its buffers as fit, those with the latest last use
+// first.
 void place_in_gradients(std::vector<BufferLife>& buffers, std::vector<ScratchSpan> spans);
 
 }  // namespace amp

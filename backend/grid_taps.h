@@ -1,5 +1,5 @@
-// The taps of GridSample along one dimension: source indices of one output, their weights, and the derivatives of
-// the weights with respect to the coordinate.
+// Interpolation of GridSample along one dimension. A tap is a source element that contributes to an output: its index,
+// its weight, and the derivative of the weight with respect to the coordinate.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace amp {
 enum SampleMode { kNearest, kLinear, kCubic };
 enum SamplePadding { kZeros, kBorder, kReflection };
 
-// Sources of one output along one dimension: index (-1: a zero), weight, and the weight's derivative with respect
-// to the grid's coordinate.
+// The taps of one output along one dimension: index (-1: the value is zero), weight, and the weight's derivative with
+// respect to the grid's coordinate.
 template <class T>
 struct SampleTaps {
   int n = 0;
@@ -57,7 +57,7 @@ HD inline SampleTaps<T> sample_taps(T g, int64_t n, SampleMode mode, SamplePaddi
   T per_unit = align ? (size - T(1)) / T(2) : size / T(2);
   T x = align ? rounded_product(rounded_sum(g, T(1)) / T(2), size - T(1))
               : rounded_sum(rounded_product(rounded_sum(g, T(1)), size), T(-1)) / T(2);
-  if (!(std::abs(x) < T(1e9))) x = padding == kZeros ? T(-1e9) : T(0);  // NaN or infinite: outside
+  if (!(std::abs(x) < T(1e9))) x = padding == kZeros ? T(-1e9) : T(0);  // NaN or infinite coordinates count as outside
   if (mode == kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
     if (padding == kBorder &&

@@ -1,5 +1,5 @@
-// A naive interpreter: runs a graph node by node, each value in its own buffer, without passes or a plan. It folds
-// constants while a graph is bound and is the reference for tests of Programs.
+// A simple interpreter. It runs a graph node by node, without passes or a memory plan, and stores each value in a
+// separate buffer. It folds constants while a graph is bound and is the reference in tests of Programs.
 #pragma once
 
 #include <map>

@@ -37,13 +37,13 @@ struct Tensor {
   }
 };
 
-// The state that random nodes draw from. Bits are the same for every bucket and thread count, and after every
-// resume.
+// The state that nodes with random results read. The same seed and step give the same bits for every bucket and number
+// of threads, and after a resume.
 struct RunState {
   uint64_t seed = 0;
   int64_t step = 0;                     // attempted optimizer steps
   int64_t samples_before = 0;           // samples of the accumulation step before this micro-batch
-  DeviceCommunicator* ranks = nullptr;  // null for one rank; read on the host only
+  DeviceCommunicator* ranks = nullptr;  // null for one rank; may be read only on the host
   GradientWatch* watch = nullptr;
 };
 
@@ -51,11 +51,12 @@ using Kernel = std::function<void()>;
 
 struct KernelArgs {
   const Node& node;
-  std::vector<Tensor> in, out;                 // an absent optional input has data == nullptr and no dims
-  void* workspace = nullptr;                   // OpDef::workspace bytes, 64-byte aligned
-  const RunState* state = nullptr;             // in the device's memory
-  Device* device = nullptr;                    // null: the CPU
-  DeviceCommunicator* const* ranks = nullptr;  // where the run's ranks will be stored; null: no ranks
+  std::vector<Tensor> in, out;      // an absent optional input has no data and no dims
+  void* workspace = nullptr;        // OpDef::workspace bytes, 64-byte aligned
+  const RunState* state = nullptr;  // in the device's memory
+  Device* device = nullptr;         // null: the CPU
+  // Address at which the communicator of the run will be stored. Null if there is none.
+  DeviceCommunicator* const* ranks = nullptr;
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
   const Attrs& attrs() const { return node.attrs; }
@@ -64,7 +65,7 @@ struct KernelArgs {
 using PrepareKernel = Kernel (*)(const KernelArgs&);
 using MeasureWorkspace = int64_t (*)(const Graph&, const Node&);
 
-PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // null if there is none
+PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // null if there is no kernel
 // The workspace function of a CUDA kernel; null if it needs none. (CPU kernels use OpDef::workspace.)
 MeasureWorkspace find_workspace(DeviceKind device, std::string_view op);
 
@@ -72,7 +73,7 @@ struct RegisterKernel {
   RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare, MeasureWorkspace workspace = nullptr);
 };
 
-// True if the kernel computes in fp64: some input is fp64. Integers are computed in their own type.
+// True if the kernel computes in fp64, because some input is fp64. Integers are computed in their own type.
 inline bool in_double(const KernelArgs& a) {
   for (const Tensor& t : a.in) {
     if (t.data && t.dtype == DType::f64) return true;

@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// Counts the bytes that `like` would be asked for. A Session on it gets the workspaces of `like` and addresses that
-// must not be read. Runs do nothing, and downloads return zeros.
+// Counts the bytes that a Session would allocate on the device `like`. A Session on it gets the workspace sizes of
+// `like` and addresses that must not be accessed. Runs do nothing, and downloads return zeros.
 class MeasuringDevice final : public Device {
  public:
   explicit MeasuringDevice(const Device& like) : like_(like) {}

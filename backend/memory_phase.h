@@ -1,4 +1,4 @@
-// Adds to an out-of-memory error what was being built.
+// Adds to an out-of-memory error a description of what was being built.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace amp {
 
-// Runs f. An E_OOM that leaves it is extended by `what`; only the innermost phase is reported.
+// Runs f and returns its result. If f throws E_OOM, adds `what` to the message, unless an inner phase has added its
+// own.
 template <class F>
 decltype(auto) in_phase(const std::string& what, F&& f) {
   try {

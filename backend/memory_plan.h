@@ -8,16 +8,17 @@ namespace amp {
 
 struct BufferLife {
   int64_t bytes = 0;
-  int32_t first = 0, last = 0;  // steps, both inclusive
+  int32_t first = 0, last = 0;  // first and last step that use it
   int64_t offset = -1;          // the result, a multiple of 64
-  char* place = nullptr;        // its address if it is not in the arena (backend/gradient_scratch.h)
+  // Address of a buffer that is not in the arena (backend/gradient_scratch.h), otherwise null.
+  char* place = nullptr;
 
   int64_t padded() const { return (bytes + 63) / 64 * 64; }
   bool meets(const BufferLife& o) const { return first <= o.last && o.first <= last; }
 };
 
-// Plans all buffers without a place. Greedy by size: the largest buffer first, each at the lowest offset that does
-// not overlap a buffer that is alive at the same time. Returns the arena's size in bytes.
+// Sets the offset of each buffer without a `place` and returns the arena's size in bytes. Greedy: takes the largest
+// buffer first and places it at the lowest offset that does not overlap a buffer that is alive at the same time.
 int64_t plan_memory(std::vector<BufferLife>& buffers);
 
 }  // namespace amp

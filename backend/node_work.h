@@ -1,5 +1,5 @@
-// A lower bound of a node's arithmetic and memory traffic, from its shapes only. Measured times are compared with
-// it (trainer/compile/step_profile.h), and the estimate of a step is built from it (tests/emulator/dry_device.h).
+// A lower bound of a node's arithmetic and memory traffic, computed from its shapes. Measured times are compared with
+// it (trainer/compile/step_profile.h), and the time of a step is estimated from it (tests/emulator/dry_device.h).
 #pragma once
 
 #include "backend/kernel.h"
@@ -7,15 +7,16 @@
 namespace amp {
 
 struct NodeWork {
-  double flops = 0;  // of products: a multiplication and an addition count two; elementwise arithmetic is not counted
+  // Operations of matrix products; a multiplication and an addition count two. Elementwise arithmetic is not counted.
+  double flops = 0;
   int64_t read = 0, written = 0;  // bytes of operands and results, each counted once
   int64_t bytes() const { return read + written; }
 };
 
-// accumulates: the kernel adds to its outputs.
+// Returns the work of a node. accumulates: the kernel adds to its outputs, so it also reads them.
 NodeWork node_work(const KernelArgs& args, bool accumulates = false);
 
-// Products register their number of operations (ops/). All other operators count zero.
+// Registers the function that counts a product's operations. Operators without one count zero operations.
 using CountFlops = double (*)(const KernelArgs&);
 struct RegisterFlops {
   RegisterFlops(std::string_view op, CountFlops count);

@@ -29,9 +29,9 @@ void parallel_for(int64_t shards, Fn&& fn) {
   parallel_detail::run_shards(shards, parallel_detail::call<F>, const_cast<F*>(std::addressof(fn)));
 }
 
-// Like parallel_for, but with at most as many shards as threads, and shard s runs on thread s in every call. Data
-// that a shard reads again in the next call is still in its core's cache. Only for work whose bits do not depend on
-// the division.
+// Like parallel_for, but with at most as many shards as threads, and shard s runs on the same thread in every call. So
+// data that a shard reads again in the next call is still in its core's cache. Use it only for work whose bits do not
+// depend on the number of shards.
 template <class Fn>
 void parallel_team(int64_t shards, Fn&& fn) {
   using F = std::remove_cvref_t<Fn>;
@@ -49,7 +49,7 @@ void parallel_ranges(int64_t n, int64_t grain, Fn&& fn, int64_t max_shards = 64)
   });
 }
 
-// Sets the calling thread's number of threads, for its loops and the libraries that it calls, within a scope.
+// Within its scope, sets the number of threads that loops of the calling thread, and the libraries that it calls, use.
 class WithThreads {
  public:
   explicit WithThreads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }

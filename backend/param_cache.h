@@ -14,9 +14,9 @@ namespace amp {
 class ParamCache {
  public:
   explicit ParamCache(Device& device = cpu_device()) : device_(&device) {}
-  // Returns the copy of a parameter in another type. It is computed now and by every refresh().
+  // Returns a copy of a parameter in another type. The copy is computed now and by every refresh().
   Tensor copy(const Tensor& param, int slot, DType dtype);
-  // Several parameters concatenated along an axis. Each is refreshed separately.
+  // A parameter that joined() concatenates with others along an axis. Each is refreshed separately.
   struct Part {
     int slot;
     Tensor param;  // in the shape in which it is concatenated
@@ -26,8 +26,9 @@ class ParamCache {
   int64_t bytes() const;
   struct Copy {
     int slot;
-    Tensor tensor;               // its first element, in the parameter's shape
-    int64_t row = 0, pitch = 0;  // contiguous elements per row, and the distance of two rows; 0: all are contiguous
+    Tensor tensor;  // the copy's first element, with the parameter's shape
+    // Number of contiguous elements in a row, and the distance of two rows. 0: the whole copy is contiguous.
+    int64_t row = 0, pitch = 0;
   };
   std::vector<Copy> copies() const;
   size_t size() const { return entries_.size() + joined_.size(); }

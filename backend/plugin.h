@@ -9,12 +9,13 @@
 
 namespace amp {
 
-// The NVIDIA libraries that a device uses. Built-in kernels replace the others.
+// The NVIDIA libraries that a device may use. Built-in kernels replace the excluded ones.
 struct PluginLibraries {
   bool cublaslt = true, cudnn = true, nvrtc = true;
 };
 
-// Parses "none", or names as in "cublaslt,cudnn". Empty or null: all of them. E_USAGE for an unknown name.
+// Parses a comma-separated list such as "cublaslt,cudnn", or "none". An empty or null string selects all libraries.
+// Throws E_USAGE for an unknown name.
 PluginLibraries plugin_libraries(const char* names);
 
 struct PluginOptions {
@@ -26,28 +27,31 @@ struct PluginOptions {
 
 constexpr int kPluginAbi = 9;  // must be increased with every change of Device, KernelArgs, Graph or Error
 struct PluginMemory {
-  int64_t total = 0, free = 0;  // bytes of the device at this moment
-  int64_t opened = 0;  // memory used by opening it, without the driver's context: libraries and their workspaces
-  int64_t peak = 0;    // the largest amount allocated through the Device at a time
+  int64_t total = 0, free = 0;  // bytes of the device at the time of the call
+  // Memory that libraries and their workspaces took when the device was opened, without the driver's context.
+  int64_t opened = 0;
+  int64_t peak = 0;  // the largest amount that was allocated through the Device at any time
 };
 
 struct PluginApi {
   int abi;                                // must remain the first member
   Device* (*open)(const PluginOptions&);  // throws E_DEVICE_UNAVAILABLE with the reason
-  bool (*has_kernel)(const char* op);     // of a core operator; needs no driver
-  PluginMemory (*memory)(const Device&);  // of a device that open() returned
+  bool (*has_kernel)(const char* op);     // takes the name of a core operator; needs no driver
+  PluginMemory (*memory)(const Device&);  // takes a device that open() returned
   int64_t (*reserve)(const Graph&);       // an upper bound of what libraries may still allocate while a graph runs
 };
 
-// True if NVIDIA's driver is installed. Checked before the plugin is loaded, whose libraries take 150 MB.
+// True if NVIDIA's driver is installed. Call it before load_plugin(), because the plugin's libraries take 150 MB of
+// memory.
 bool has_cuda_driver();
 
-// Loads the plugin without opening a device, so it works without a driver. E_DEVICE_UNAVAILABLE as below.
+// Loads the plugin without opening a device, so it works without a driver. Throws E_DEVICE_UNAVAILABLE as open_cuda()
+// does.
 const PluginApi& load_plugin();
 
-// Loads the plugin and opens a device. E_DEVICE_UNAVAILABLE contains the reason: no plugin, missing libraries, no
-// driver, no GPU. The plugin is searched in the executable's folder, then in ../lib. ONNX_AMP_CUDA_PLUGIN names
-// another file, ONNX_AMP_CUDA_LIBRARIES the libraries that the device may use.
+// Loads the plugin and opens a device. Throws E_DEVICE_UNAVAILABLE with the reason: no plugin, missing libraries, no
+// driver, or no GPU. Searches the plugin in the executable's folder, then in ../lib, unless ONNX_AMP_CUDA_PLUGIN names
+// another file. ONNX_AMP_CUDA_LIBRARIES lists the libraries that the device may use.
 std::shared_ptr<Device> open_cuda(const PluginOptions& options);
 
 }  // namespace amp

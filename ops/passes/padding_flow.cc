@@ -290,8 +290,8 @@ class Rule {
     return {Reach::token, f_};
   }
 
-  // Tokens are rows or batch entries of the left operand, or are summed with a weight that is 0 at padded
-  // positions.
+  // MatMul. The result follows the tokens if they are rows or batch entries of the left operand. It is clean if they
+  // are summed with weights that are 0 at padded positions. Otherwise it is mixed.
   Reach product() const {
     const size_t rank = dims(0).size();
     const bool ta = n_.attrs.i("transA", 0) != 0, tb = n_.attrs.i("transB", 0) != 0;

@@ -78,7 +78,8 @@ template <bool bf16>
 
 // AMX version: independent products of two tiles into four.
 [[gnu::target("amx-tile,amx-bf16")]] void tile_chains(int64_t rounds, double* flops) {
-  constexpr int64_t kTiles = 4, kTileRounds = 32;  // a tile product takes at least as long as sixteen instructions
+  // One iteration counts as kTileRounds rounds, because a tile product takes at least as long as 16 instructions.
+  constexpr int64_t kTiles = 4, kTileRounds = 32;
   const amx::TileScope scope(true);
   for (int64_t i = 0; i < rounds; i += kTileRounds) {
     _tile_dpbf16ps(0, 4, 6);

@@ -16,20 +16,21 @@
 namespace amp::cpu {
 
 struct MicroKernel {
-  // C[rows, one or two vectors] = or += A B. Steps, lda and ldb count 4-byte elements. A is stored by steps (lda
-  // from one step to the next) or by rows.
+  // Computes C = A B, or C += A B if `add`, for a block of C that is one or two vectors wide. steps, lda and ldb count
+  // 4-byte elements. A is stored step by step (lda: distance of two steps) or row by row (lda: distance of two rows).
   using Block = void (*)(int64_t steps, const void* a, int64_t lda, const void* b, int64_t ldb, float* c, int64_t ldc,
                          bool add);
   int rows;                          // maximal rows of a block; a panel of fewer rows is packed without padding
   int width;                         // columns of a B panel
-  bool pairs;                        // steps count pairs of bf16 instead of single fp32 numbers
-  const Block* table;                // index: (rows - 1) * 2 + (more than half of the width used)
-  const Block* row_table = nullptr;  // for unpacked A, by rows; tiles have none
-  int group = 1;                     // steps of a group; above 1: AMX tiles
+  bool pairs;                        // a step is a pair of bf16 instead of one fp32 number
+  const Block* table;                // the kernels for packed A, by index()
+  const Block* row_table = nullptr;  // the kernels for unpacked A, by index(); null for AMX
+  int group = 1;                     // the number of steps is padded to a multiple of this; above 1 for AMX tiles
 
-  bool tiles() const { return group > 1; }  // such blocks run inside an amx::TileScope (amx_tiles.h)
+  // True if the kernel uses AMX tiles. Such a kernel must be called inside an amx::TileScope (amx_tiles.h).
+  bool tiles() const { return group > 1; }
 
-  // Multiplies panels. columns: how many of the panel's columns are needed; more may be written, up to width.
+  // Multiplies a panel of A by a panel of B. columns: the number of needed columns; up to `width` may be written.
   void run(int64_t steps, int used_rows, int columns, const void* a, const void* b, float* c, int64_t ldc,
            bool add) const {
     table[index(used_rows, columns)](steps, a, used_rows, b, width, c, ldc, add);
@@ -42,17 +43,17 @@ struct MicroKernel {
   int index(int used_rows, int columns) const { return (used_rows - 1) * 2 + (columns * 2 > width ? 1 : 0); }
 };
 
-// The number of fp32 rows, ld apart, that can be read in parallel without evicting each other from the first-level
-// cache (64 sets of eight lines). Rows 4 KiB apart map to the same set.
+// Returns how many fp32 rows, ld elements apart, can be read side by side without evicting each other from the
+// first-level cache (64 sets of eight cache lines). Rows 4 KiB apart map to the same set.
 inline int64_t most_stored_rows(int64_t ld) {
   constexpr int64_t kWay = 4096 / sizeof(float), kWays = 8;
   return kWays * (kWay / std::gcd(ld, kWay));
 }
 
-// The best kernel for this CPU (base/simd.h). bf16: both operands are bf16. The result's `pairs` is set if it
-// multiplies them directly.
-const MicroKernel& micro_kernel(bool bf16);  // the best one that also accepts unpacked A
-const MicroKernel& panel_kernel(bool bf16);  // the best of all
-const MicroKernel& amx_kernel();             // requires cpu_has_amx() (base/amx.h)
+// Return the fastest kernel for this CPU (base/simd.h). bf16: both operands are bf16. `pairs` of the result is set if
+// the kernel multiplies bf16 without converting it to fp32.
+const MicroKernel& micro_kernel(bool bf16);  // only kernels that accept unpacked A
+const MicroKernel& panel_kernel(bool bf16);  // all kernels
+const MicroKernel& amx_kernel();             // the AMX kernel; requires cpu_has_amx() (base/amx.h)
 
 }  // namespace amp::cpu

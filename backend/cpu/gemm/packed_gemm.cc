@@ -88,8 +88,8 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
 PackSource a_source(const PackedGemm& g) { return {g.a.data, g.a.dtype, g.a.ld, !g.a.trans}; }
 PackSource b_source(const PackedGemm& g) { return {g.b.data, g.b.dtype, g.b.ld, g.b.trans}; }
 
-// Packs the steps from p on of A's rows [i0, i1), or of B's columns [j0, j1). first: sums of lanes are computed
-// too.
+// Packs steps [p, p + steps) of A's rows [i0, i1), or of B's columns [j0, j1). With `first`, also computes the sums
+// that a_sums or b_sums asks for.
 void pack_a(const PackedGemm& g, const GemmCut& cut, int64_t i0, int64_t i1, int64_t p, int64_t steps, bool first,
             float* to) {
   const int64_t at = p * cut.per_step, n = cut.elements(g, p, steps);
@@ -103,7 +103,8 @@ void pack_b(const PackedGemm& g, const GemmCut& cut, int64_t j0, int64_t j1, int
   if (first && g.b_sums) add_lanes(b_source(g), j0, j1 - j0, at, n, g.b_sums + j0);
 }
 
-// Operands that all threads have packed: A, and B's columns [n0, n1), steps from p0 on. Null if tasks pack it.
+// Panels that were packed before the tasks start: all of A, and steps [p0, p0 + steps) of B's columns [n0, n1). Tasks
+// do not read a (or b) if that operand is not packed in advance (GemmCut::a and b).
 struct Packed {
   const float *a, *b;
   int64_t n0, n1, p0, steps;

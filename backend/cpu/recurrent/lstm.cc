@@ -11,7 +11,8 @@ namespace {
 template <class T>
 using Piece = cpu::ProductPiece<T>;
 
-// The forward pass of one sequence at one step, for some of its units. Gates: i, o, f, c.
+// Computes one time step of one sequence in the forward pass, for the hidden units of one Piece. Gates are in the order
+// i, o, f, c.
 template <class T>
 struct Forward {
   const KernelArgs& a;
@@ -116,8 +117,8 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   };
 }
 
-// The gradient of one sequence at one step, for some of its units. dh, dc: gradients of its state, from the next
-// step.
+// Computes one time step of one sequence in the backward pass, for n hidden units from k0 on. dh and dc are the
+// gradients of h and c after this step. cell() replaces dc by the gradient of c before the step.
 template <class T>
 struct Backward {
   const KernelArgs& a;

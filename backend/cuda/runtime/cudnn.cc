@@ -63,7 +63,8 @@ void try_plan(const std::function<void()>& attempt) {
   try {
     attempt();
   } catch (const Error& e) {
-    if (e.id() != "E_OOM") throw;    // no memory for its workspace: the built-in kernels continue
+    // E_OOM is ignored: without memory for the plan's workspace, the built-in kernel is used.
+    if (e.id() != "E_OOM") throw;
   } catch (const std::exception&) {  // cudnn-frontend throws for unsupported graphs
   }
   cudaGetLastError();  // clears the error of a failed attempt
