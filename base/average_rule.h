@@ -11,13 +11,14 @@ namespace amp {
 struct AverageRule {
   double decay = 0;
   int64_t every = 1;  // applied steps between two updates of the average
-  // The decay warm-up of timm's ModelEmaV3: 1 - (1 + t)^(-2/3), from t = 0.
+  // If true, update t (from 0) uses at most the decay 1 - (1 + t)^(-2/3), as in timm's ModelEmaV3.
   bool warmup = false;
   // Stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407): after this applied step the average is the
   // plain mean of the weights, without decay. -1: off.
   int64_t swa_start = -1;
 
-  // The factor of the old average at an applied step, counted from 1; the weights' factor is the rest.
+  // Returns the factor of the old average at an applied step (counted from 1). The factor of the weights is 1 minus
+  // that.
   HD double keeps(int64_t applied) const {
     if (swa_start >= 0) {
       if (applied <= swa_start) return 0;  // equals the weights until averaging starts

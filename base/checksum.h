@@ -19,14 +19,15 @@ class Crc32c {
 
 std::string crc32c(const void* bytes, int64_t size);
 
-// Checksum of a whole file, which is read in pieces. error: errno if the file cannot be read completely.
+// Size and checksum of a file, which is read in pieces. error: errno if the file cannot be read completely, else 0.
 struct FileSum {
   int64_t size = 0;
   std::string crc32c;
   int error = 0;
 };
 FileSum sum_of_file(const std::string& path);
-// Checksum over the names and sizes of all files below a folder; `size` is their total. Contents are not read.
+// Returns the checksum over the names and sizes of all files below a folder, and their total size. Contents are not
+// read.
 FileSum sum_of_folder(const std::string& path);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// Whole files: read into memory; written to a temporary path and renamed. Files are not mapped, so a file that another
-// process truncates causes an error, not a SIGBUS.
+// Reads whole files into memory, and writes files to a temporary path that is renamed at the end. Files are not mapped,
+// so a file that another process truncates causes an error, not a SIGBUS.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct FileBytes {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes.get()), static_cast<size_t>(size)}; }
 };
 
-// Fails with E_FILE_MISSING or E_FILE_READ and `exit`; also for folders, and for files that shrink while being read.
+// Reads a file. Throws E_FILE_MISSING or E_FILE_READ with the code `exit`, also for a folder and for a file that
+// shrinks while it is read.
 FileBytes read_file(const std::string& path, Exit exit = Exit::usage);
 // Reads at most the first `at_most` bytes.
 FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit = Exit::usage);

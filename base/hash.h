@@ -20,6 +20,7 @@ class Sha256 {
 };
 
 std::string sha256(const void* data, size_t bytes);
-std::string file_sha256(const std::string& path);  // a file that cannot be read: Exit::usage E_FILE_OPEN
+// Returns the SHA-256 of a file's contents. Throws E_FILE_OPEN (Exit::usage) if the file cannot be read.
+std::string file_sha256(const std::string& path);
 
 }  // namespace amp

@@ -19,7 +19,7 @@ class HostTensor {
   HostTensor& operator=(const HostTensor&);
   HostTensor& operator=(HostTensor&&) noexcept;
   ~HostTensor();
-  // A view of bytes that `owner` keeps alive; there must be numel(dims) elements.
+  // A view of bytes that `owner` keeps alive. There must be numel(dims) elements.
   HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes);
 
   // Uninitialized, 64-byte aligned; fill it through mutable_data() before sharing it.
@@ -49,7 +49,7 @@ class HostTensor {
 
   HostTensor cast(DType to) const;         // returns itself if the type is the same
   HostTensor reshaped(Dims dims) const;    // same bytes, same numel
-  HostTensor released() const;             // type and dims without bytes; false as a bool
+  HostTensor released() const;             // type and dims without bytes; converts to false
   std::vector<int64_t> to_ints() const;    // any integer or bool type
   std::vector<double> to_doubles() const;  // any type
 

@@ -5,7 +5,8 @@
 
 namespace amp {
 
-// Applies to the whole 2-MiB pages within [p, p + bytes) of an anonymous mapping. The system may ignore the request.
+// Requests 2-MiB pages for the whole 2-MiB ranges of an anonymous mapping within [p, p + bytes). The system may ignore
+// the request.
 void prefer_huge_pages(void* p, int64_t bytes);
 
 }  // namespace amp

@@ -12,8 +12,8 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// a b + c. On CUDA it is rounded once regardless of flags. Kernels of elementwise operators are compiled without
-// contraction, so that an operator gives the same bits as in a fused kernel.
+// Returns a b + c. CUDA rounds it once regardless of compiler flags. Kernels of elementwise operators are compiled
+// without contraction, so that an operator gives the same bits as in a fused kernel.
 HD inline float multiply_add(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
@@ -91,8 +91,8 @@ HD inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// sigmoid(x) for gates, where it is multiplied: two instructions of CUDA's special function unit. Relative error below
-// 3e-7, on CUDA 3e-7 + 1e-7 |x|, from the rounding of the exponent.
+// sigmoid(x) for gates, which multiply by it. On CUDA it takes two instructions of the special function unit. The
+// relative error is below 3e-7; on CUDA it is below 3e-7 + 1e-7 |x|, from the rounding of the exponent.
 HD inline float gate(float x) {
 #ifdef __CUDA_ARCH__
   float e, g;

@@ -5,8 +5,8 @@
 
 namespace amp {
 
-// "did you mean 'data/train.csv'?": the entry of the path's folder with the nearest name. Empty if no name is near or
-// the path exists.
+// Returns "did you mean 'data/train.csv'?" with the entry of the path's folder whose name is nearest. Empty if no name
+// is near or the path exists.
 std::string near_path_hint(const std::string& path);
 
 }  // namespace amp

@@ -1,6 +1,5 @@
 // The normal distribution, for GELU. The same source is used on the CPU, by nvcc, in kernels generated at run time, and
-// by the emulator. CUDA uses normal(); the CPU, and with it the emulator, uses a formula without division, because
-// relative costs differ.
+// by the emulator. CUDA uses normal(). The CPU and the emulator use a formula without division, which is slow there.
 #pragma once
 
 #include <bit>
@@ -12,20 +11,21 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// The cumulative distribution at x, and e^(-x^2 / 2), from which the density follows.
+// cdf: the cumulative distribution function at x. bell: e^(-x^2 / 2), which is sqrt(2 pi) times the density.
 template <class T>
 struct Normal {
   T cdf, bell;
 };
-// cdf: absolute error below 2.5e-7, of which the formula has 1e-8 and rounding near 1 the rest; bell: relative error
-// below 2e-6 for |x| < 6, from the rounding of the exponent. The tail is e^(-x^2 / 2) t P(t), t = 1 / (1 + 0.39 |x|):
-// formula 26.2.17 of Abramowitz and Stegun with one degree more, so that terms do not cancel. One exponential and one
-// division, each one instruction on CUDA, serve GELU and its gradient. For negative x the tail is not a difference, so
-// it keeps its digits. On a CPU this function only serves tests.
+// Computes cdf with an absolute error below 2.5e-7 (1e-8 from the formula, the rest from rounding near 1), and bell
+// with a relative error below 2e-6 for |x| < 6 (from the rounding of the exponent). The tail cdf(-|x|) is e^(-x^2 / 2)
+// t P(t) with t = 1 / (1 + 0.39 |x|). This is formula 26.2.17 of Abramowitz and Stegun with a polynomial P of one
+// degree more, whose terms do not cancel. One exponential and one division, each one instruction on CUDA, serve GELU
+// and its gradient. For negative x the cdf is the tail itself and not a difference, so no digits are lost. On a CPU
+// only tests call this function.
 HD inline Normal<float> normal(float x) {
   const float u = multiply_add(std::fabs(x), 0.39f, 1.0f);
 #ifdef __CUDA_ARCH__
-  const float power = -0.72134752f * x * x;  // exponent of 2: log2(e) / 2
+  const float power = -0.72134752f * x * x;  // log2 of e^(-x^2 / 2)
   float t, bell;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(u));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(bell) : "f"(power));
@@ -46,7 +46,7 @@ HD inline Normal<double> normal(double x) {
 }
 
 #ifndef __CUDA_ARCH__
-// 2^x for -127 <= x < 128 (0 at -127); relative error below 2e-7 from -126 on.
+// Returns 2^x for -127 <= x < 128 (0 at -127). The relative error is below 2e-7 for x >= -126.
 inline float power_of_two(float x) {
   const float magic = 12582912.0f, shifted = x + magic;  // 1.5 2^23: ulps are whole numbers
   const float f = x - (shifted - magic);
@@ -61,16 +61,17 @@ inline float power_of_two(float x) {
 }
 #endif
 
-// normal_cdf(x) is normal(x).cdf. gelu_slope(x) is the derivative of x cdf(x), GELU: cdf(x) + x bell / sqrt(2 pi). On a
-// CPU, where a division costs as much as a dozen multiplications, both avoid division: the logarithm of the tail is a
-// polynomial, and so is the derivative's tail divided by the bell. Absolute errors below 1.5e-7 and 2.5e-7; the tail's
-// relative error is within 5e-6 down to 1e-9 (x = -6), and the tail goes to 0.
+// normal_cdf(x) is normal(x).cdf. gelu_slope(x) is the derivative of GELU, x cdf(x): it equals cdf(x) + x e^(-x^2 / 2)
+// / sqrt(2 pi). On a CPU a division costs as much as a dozen multiplications, so both functions avoid it there.
+// normal_cdf() computes the logarithm of the tail cdf(-|x|) as a polynomial. gelu_slope() does so for the derivative's
+// tail divided by e^(-x^2 / 2). Absolute errors are below 1.5e-7 and 2.5e-7. The tail's relative error is at most 5e-6
+// as long as the tail is above 1e-9 (x > -6); then the tail goes to 0.
 HD inline float normal_cdf(float x) {
 #ifdef __CUDA_ARCH__
   return normal(x).cdf;
 #else
   const float u = std::fabs(x);
-  float p = -1.81341903e-8f;  // log2(cdf(-u)) on [0, 6], within 2e-8 / cdf(-u), at most 1e-6
+  float p = -1.81341903e-8f;  // polynomial in u: log2(cdf(-u)) on [0, 6], within 2e-8 / cdf(-u), at most 1e-6
   p = multiply_add(p, u, 5.85515068e-7f);
   p = multiply_add(p, u, -8.06053704e-6f);
   p = multiply_add(p, u, 5.97719522e-5f);
@@ -90,9 +91,9 @@ HD inline float gelu_slope(float x) {
   const Normal<float> n = normal(x);
   return n.cdf + x * 0.398942280f * n.bell;
 #else
-  const float u = std::fabs(x), v = u > 14.0f ? 14.0f : u;  // for v = 14 the bell is 0
-  const float power = -0.72134752f * v * v;                 // exponent of 2: log2(e) / 2
-  float p = 1.25365374e-8f;                                 // cdf(-v) e^(v^2 / 2) - v / sqrt(2 pi) on [0, 6]
+  const float u = std::fabs(x), v = u > 14.0f ? 14.0f : u;  // at v = 14, e^(-v^2 / 2) is already 0 in fp32
+  const float power = -0.72134752f * v * v;                 // log2 of e^(-v^2 / 2)
+  float p = 1.25365374e-8f;                                 // polynomial in v: gelu_slope(-v) e^(v^2 / 2) on [0, 6]
   p = multiply_add(p, v, -4.62763287e-7f);
   p = multiply_add(p, v, 7.64343815e-6f);
   p = multiply_add(p, v, -7.51155370e-5f);

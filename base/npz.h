@@ -11,17 +11,18 @@
 
 namespace amp {
 
-// Errors: E_DATA_NPY with `exit`, naming member and field; E_FILE_MISSING, E_FILE_READ.
+// Throw E_DATA_NPY with the code `exit`, naming member and field, or E_FILE_MISSING or E_FILE_READ.
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
 
-// By extension: .safetensors (mapped if large), .npz, or .npy (one tensor named after the file). Other extensions:
-// Exit::usage E_FILE_TYPE.
+// Read or write a file in the format of its extension: .safetensors (mapped if large), .npz, or .npy (one tensor, named
+// after the file). Throw E_FILE_TYPE (Exit::usage) for other extensions.
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data);
 void write_tensor_file(const std::string& path, const std::vector<NamedTensor>& tensors);
-void require_tensor_file(const std::string& path);  // only checks the extension, before anything is computed
+void require_tensor_file(const std::string& path);  // checks only the extension; called before anything is computed
 
-// Atomic and durable (base/file.h), readable by numpy.load. numpy has no bfloat16, so it is written as float32.
+// Write a file that numpy.load reads, atomically and durably (base/file.h). numpy has no bfloat16, so it is written as
+// float32.
 void write_npy(const std::string& path, const HostTensor& tensor);
 void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors);
 

@@ -18,7 +18,7 @@ struct NamedTensor {
   HostTensor tensor;
 };
 
-// Null if there is no tensor of that name.
+// Returns the tensor of that name; null if there is none.
 const HostTensor* find_tensor(const std::vector<NamedTensor>& tensors, const std::string& name);
 
 struct SafeTensors {
@@ -27,14 +27,14 @@ struct SafeTensors {
   const HostTensor* find(const std::string& name) const { return find_tensor(tensors, name); }
 };
 
-// Header, names, types, shapes and gapless offsets are checked before a tensor is created. Errors: E_SAFETENSORS,
-// E_FILE_MISSING, E_FILE_READ, with `exit`.
+// Reads a file. Header, names, types, shapes and gapless offsets are checked before a tensor is created. Throws
+// E_SAFETENSORS, E_FILE_MISSING or E_FILE_READ with the code `exit`.
 SafeTensors read_safetensors(const std::string& path, Exit exit = Exit::data);
 SafeTensors parse_safetensors(const FileBytes& file, Exit exit = Exit::data);  // the tensors share the file's bytes
 SafeTensors parse_safetensors(const FileBytes& file, const std::string& path, Exit exit);  // path: for error messages
 
-// Output depends only on names, types, shapes and values: tensors are ordered as by the reference implementation, wide
-// types first, then by name. sink receives consecutive pieces.
+// Writes a file that depends only on names, types, shapes and values. Tensors are ordered as by the reference
+// implementation: wide types first, then by name. sink receives consecutive pieces of the file.
 using ByteSink = std::function<void(const void* bytes, int64_t size)>;
 void write_safetensors(const ByteSink& sink, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -1,4 +1,5 @@
-// The effect of a step's gradient norm and finite check: clipping and loss scale. Shared by CPU and GPU.
+// Computes the clipping factor and the next loss scale from a step's gradient norm and finite check. Shared by CPU and
+// GPU.
 #pragma once
 
 #include <cmath>
@@ -9,8 +10,8 @@
 
 namespace amp {
 
-// torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)). torch multiplies by the reciprocal, and so does
-// this.
+// Returns min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_. Multiplies by the reciprocal, as torch
+// does, so that rounding is equal.
 template <class T>
 HD inline T clip_coefficient(double norm, double max_norm) {
   const T reciprocal = T(1) / (static_cast<T>(norm) + static_cast<T>(1e-6));

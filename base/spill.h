@@ -15,9 +15,9 @@
 
 namespace amp {
 
-// Limits::in_memory_bytes, or, if that is 0, a quarter of the memory that this process may use.
+// Returns Limits::in_memory_bytes or, if that is 0, a quarter of the memory that this process may use.
 int64_t in_memory_limit();
-// The unused part of the limit; at least 0.
+// Returns the unused part of in_memory_limit(); at least 0.
 int64_t in_memory_left();
 
 // Counts bytes that other code holds in memory toward the limit.

@@ -31,7 +31,8 @@ class Attrs {
   void set(const std::string& name, Value v);
   const std::map<std::string, Value>& items() const { return items_; }
 
-  // An attribute of another kind than requested is a model error that names the attribute.
+  // Each function returns the attribute's value, or `fallback` if the attribute is absent. Throws E_ATTR (Exit::model),
+  // naming the attribute, if it has another kind than requested.
   int64_t i(const std::string& name, int64_t fallback) const;
   double f(const std::string& name, double fallback) const;
   std::string s(const std::string& name, const std::string& fallback) const;
@@ -40,7 +41,8 @@ class Attrs {
   const HostTensor* tensor(const std::string& name) const;  // null if absent
   std::shared_ptr<const SourceGraph> graph(const std::string& name) const;
 
-  std::string key() const;  // canonical text, for common subexpression elimination; tensors count by identity
+  // Returns a canonical text of all attributes, for common subexpression elimination. Tensors are compared by address.
+  std::string key() const;
 
  private:
   std::map<std::string, Value> items_;

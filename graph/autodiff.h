@@ -42,8 +42,9 @@ class Autodiff {
   Autodiff(Builder& b, const std::vector<ValueId>& wrt);
 
   void seed(ValueId y, ValueId dy) { contribute(y, dy); }  // dL/dy, with the dims of y
-  // Differentiates all nodes that existed at construction, in reverse order. faults: receives the errors of nodes; no
-  // gradient passes such a node. Without it the first error is thrown.
+  // Differentiates all nodes that existed at construction, in reverse order. If `faults` is given, it receives the
+  // error of each node that cannot be differentiated, and no gradient passes that node. Otherwise the first error is
+  // thrown.
   void run(std::vector<std::pair<NodeId, Error>>* faults = nullptr);
   ValueId grad(ValueId v);  // invalid if no gradient reaches v
   bool wanted(ValueId v) const {
@@ -61,7 +62,7 @@ class Autodiff {
   std::vector<std::vector<ValueId>> parts_;  // per value: contributions in order of arrival
 };
 
-// Nodes on a path from wrt to the targets whose operator lacks the gradient rule that the path needs.
+// Returns the nodes on a path from wrt to the targets whose operator lacks the gradient rule that this path needs.
 std::vector<NodeId> gradient_blockers(const Graph&, const std::vector<ValueId>& wrt,
                                       const std::vector<ValueId>& targets);
 

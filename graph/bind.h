@@ -27,7 +27,8 @@ struct BindOptions {
   bool train = false;                      // dropout nodes are active
   bool batchnorm_train = false;
   bool sync_batchnorm = false;  // batch statistics are computed over all ranks
-  // Nodes in training form (training_mode = 1; before opset 14: several outputs) use batch statistics.
+  // If true, BatchNormalization nodes that the file stores in training form (training_mode = 1, or several outputs
+  // before opset 14) use batch statistics.
   bool batchnorm_as_written = false;
 };
 
@@ -35,30 +36,32 @@ struct Bound {
   std::vector<ValueId> values;  // source value -> core value; invalid if not needed
 };
 
-// Appends to the builder's graph. Errors name the source node.
+// Binds the model and appends its nodes to the builder's graph. Errors name the source node.
 Bound bind(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&);
 
 // As bind(), but continues after errors: `faults` receives the error of each node that cannot be bound, and nodes that
 // need its outputs are skipped.
 Bound bind_tolerant(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&, std::map<int, Error>& faults);
 
-// Nested graphs (branches, loop bodies). A node with nested graphs has the outer values that they capture as inputs
-// after its declared ones. The attribute of this name lists their names inside.
+// A node with nested graphs (branches, loop bodies) also reads the outer values that the nested graphs capture. These
+// values follow its declared inputs, and the attribute of this name lists their names in the nested graphs.
 inline constexpr const char* kCaptures = "captures";
-// Binds a nested graph. `inputs` are its declared inputs, `captured` the outer values by name. It cannot contain
-// parameters: floating-point tensors in it are constants. Outputs that are not wanted are invalid.
+// Binds a nested graph and returns its outputs; ids of outputs that are not wanted are invalid. `inputs` are its
+// declared inputs, `captured` the outer values by name. It cannot contain parameters: floating-point tensors in it are
+// constants.
 std::vector<ValueId> bind_body(const SourceGraph&, const std::vector<ValueId>& inputs,
                                const std::map<std::string, ValueId>& captured, const std::vector<bool>& wanted,
                                const BindOptions&, Builder&);
 
-// The shape of every value that the requested outputs need, for given input shapes; empty for other values.
+// Returns, per source value, the shape for the given input shapes; empty for values that the requested outputs do not
+// need.
 std::vector<Dims> probe_shapes(const SourceGraph&, const ParamTable&, const BindOptions&, const Evaluator&);
 
-// Graph inputs that the requested outputs depend on, in the file's order.
+// Returns the graph inputs that the requested outputs depend on, in the file's order.
 std::vector<int> needed_inputs(const SourceGraph&, const std::vector<int>& outputs);
 std::vector<bool> live_nodes(const SourceGraph&, const std::vector<int>& outputs);
 
-// All needed nodes whose operator has no lowering.
+// Returns the needed nodes whose operator has no lowering.
 std::vector<int> unknown_operators(const SourceGraph&, const std::vector<int>& outputs);
 
 }  // namespace amp

@@ -24,8 +24,9 @@ class Builder {
 
   Origin origin;  // assigned to every node that is added
 
-  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});                // output 0
-  ValueId op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs = {});      // allows short calls
+  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // output 0
+  // The same for a braced list of inputs.
+  ValueId op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs = {});
   std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // all outputs
   ValueId constant(HostTensor t);     // equal scalars and small vectors are shared
   ValueId scalar(double v, DType t);  // rank 0
@@ -36,7 +37,7 @@ class Builder {
   const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
   DType dtype(ValueId v) const { return graph_.value(v).dtype; }
   int64_t rank(ValueId v) const { return static_cast<int64_t>(dims(v).size()); }
-  // The content of a constant; null for other values.
+  // Returns the content of a constant; null for other values.
   const HostTensor* constant_of(ValueId v) const;
   // True if v is a constant whose elements all equal x.
   bool is_constant(ValueId v, double x) const;

@@ -58,7 +58,7 @@ class ValueMap {
   std::vector<ValueId> map_;
 };
 
-// Types and shapes of these values.
+// Returns the types and shapes of the values.
 inline std::vector<std::pair<DType, Dims>> types_of(const Graph& g, const std::vector<ValueId>& values) {
   std::vector<std::pair<DType, Dims>> out;
   for (const ValueId v : values) out.emplace_back(g.value(v).dtype, g.value(v).dims);
@@ -72,13 +72,13 @@ class Copier {
 
   ValueId operator()(ValueId v) { return map_(v); }
   void alias(ValueId v, ValueId to) { map_.set(v, to); }
-  // Adds a node with the operator and attributes of `like`. in, was: values of the old graph; `was` maps to its
-  // outputs.
+  // Adds a node with the operator and attributes of `like`. `in` and `was` are values of the old graph: the node reads
+  // the copies of `in`, and its outputs become the copies of `was`.
   void add(const Node& like, const std::vector<ValueId>& in, const std::vector<ValueId>& was,
            const std::vector<std::pair<DType, Dims>>& outputs) {
     map_.set(was, out.node(out.add_copy(like, map_(in), outputs)).out);
   }
-  // instead, if given: per value of the old graph, the value that the node reads in its place.
+  // Copies node n. If `instead` is given, the node reads (*instead)[v] in place of each value v of the old graph.
   void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs,
             const std::vector<ValueId>* instead = nullptr) {
     const Node& node = g_.node(n);

@@ -1,5 +1,5 @@
-// Decomposition of fused operators, needed before a graph is differentiated a second time: their gradients are single
-// kernels without gradient rules (OpDef::decomposition).
+// Decomposes fused operators, so that a graph can be differentiated a second time. The gradient of a fused operator is
+// a single kernel, which has no gradient rule (OpDef::decomposition).
 #pragma once
 
 #include <vector>

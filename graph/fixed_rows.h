@@ -13,9 +13,10 @@
 
 namespace amp {
 
-// Number of rows that the graph requires; 0: any number.
+// Returns the number of rows that the graph requires; 0 if it accepts any number.
 int64_t fixed_rows(const SourceGraph&);
-// Marks inputs with one row per sample: those whose first dimension is dynamic or declared as `rows`. 0: none.
+// Declares `rows` as the first dimension of each input whose first dimension is dynamic or equals `rows`, and marks it
+// as the row dimension. Does nothing if `rows` is 0.
 void set_fixed_rows(SourceGraph&, int64_t rows);
 // Declares `length` for the dynamic dimensions other than the first.
 void set_fixed_length(SourceGraph&, int64_t length);
@@ -24,15 +25,16 @@ struct FixedShapes {
   int64_t rows = 0;    // 0: any number
   int64_t length = 0;  // of dynamic dimensions other than the first; 0: several are possible
 };
-// The only sizes for which the outputs can be bound, with as many rows as the inputs (or a multiple). {}: all sizes are
-// possible, or none was found. Candidates are the declared dimensions, the constants in shapes, and their divisors.
+// Returns the only sizes for which the outputs can be bound and have as many rows as the inputs (or a multiple).
+// Returns {} if all sizes are possible or none was found. Candidates are the declared dimensions, the constants in
+// shapes, and their divisors.
 FixedShapes find_fixed_shapes(const SourceGraph&, const std::vector<int>& outputs, const Evaluator&);
 
 // Attribute of a Reshape whose constant shape starts with the export's number of rows. That extent is replaced by the
 // batch's number of rows.
 inline constexpr const char* kFreeRows = "free_rows";
-// Sets or removes that attribute on each Reshape with a constant first extent whose input depends on a graph input.
-// Returns their number. The caller must verify that the outputs of a row do not change.
+// Sets (`free`) or removes kFreeRows on each Reshape whose first extent is constant and whose input depends on a graph
+// input. Returns the number of these Reshapes. The caller must verify that the outputs of a row do not change.
 int set_free_rows(SourceGraph&, const std::vector<int>& outputs, bool free);
 
 // Pads a batch to the graph's fixed rows; used by bind().
@@ -47,12 +49,12 @@ class RowPadding {
  private:
   const SourceGraph& g_;
   BindOptions padded_;
-  int64_t fixed_ = 0, rows_ = 0;  // of the graph, of the batch
+  int64_t fixed_ = 0, rows_ = 0;  // number of rows of the graph and of the batch
 };
 
-// True if the value of an input without a row dimension is known: it is not fed, for any batch.
+// Returns true if the input has no row dimension and its value is known, so that no batch feeds it.
 bool is_fixed_whole(const SourceValue& x);
-// The elements of `inputs` that a batch feeds (without those of is_fixed_whole()).
+// Returns the elements of `inputs` that a batch feeds, without those of is_fixed_whole().
 std::vector<int> fed_inputs(const SourceGraph&, const std::vector<int>& inputs);
 
 }  // namespace amp

@@ -24,14 +24,14 @@ struct FoldedRows {
 //   row by row with the batch. The slice must then have different elements, because slices of initial zeros are equal.
 std::vector<FoldedRows> find_folded_rows(const SourceGraph&, const std::vector<int>& outputs, const Evaluator&);
 
-// For each, adds one row as a parameter, unless the graph has an equal one, and ties the file's tensor to it. Returns
-// the names of the file's tensors.
+// Ties each tensor found to a parameter that holds one row of it. Adds that parameter unless the graph has an equal
+// one. Returns the names of the tensors in the file.
 std::vector<std::string> tie_folded_rows(SourceGraph&, const std::vector<FoldedRows>&);
 
-// The first `extent` slices along the axis, repeated.
+// Returns the first `extent` slices along the axis, repeated `repeats` times.
 HostTensor repeated(const HostTensor&, int axis, int64_t extent, int64_t repeats);
-// Keeps one slice along each axis, except `except`, whose slices are all equal (a token type's embedding is the same at
-// every position). A tensor whose elements are all equal is returned unchanged.
+// Returns the tensor with only the first slice of each axis whose slices are all equal (a token type's embedding is the
+// same at every position). The axis `except` is kept. A tensor whose elements are all equal is returned unchanged.
 HostTensor without_copies(const HostTensor&, int except);
 // True if the tensor consists of `repeats` copies along the axis, up to the tolerance times its largest element.
 bool holds_copies(const HostTensor&, int axis, int64_t repeats, double tolerance = 0);

@@ -35,9 +35,9 @@ struct Value {
   ValueKind kind = ValueKind::temp;
   DType dtype = DType::f32;  // storage type
   Dims dims;
-  NodeId producer;      // temp
-  int slot = -1;        // param
-  HostTensor constant;  // constant
+  NodeId producer;      // of a temp: the node that computes it
+  int slot = -1;        // of a param: index in the parameter table
+  HostTensor constant;  // of a constant: its content
   std::string name;     // name of an input; for others a label for messages, may be empty
 };
 
@@ -45,7 +45,7 @@ struct Value {
 struct Origin {
   int source_node = -1;        // index in the SourceGraph; -1: none
   const char* role = "";       // "", "gradient of", "loss", "cast for", ...
-  DType compute = DType::f32;  // the plan's type of the source node; gradients have their forward node's
+  DType compute = DType::f32;  // the plan's type of the source node; a gradient has the type of its forward node
 };
 
 struct Node {
@@ -57,7 +57,7 @@ struct Node {
 
 class Graph {
  public:
-  // Defined in graph.cc, as in Attrs.
+  // Defined in graph.cc to keep other object files small (see Attrs).
   Graph();
   Graph(const Graph&);
   Graph(Graph&&) noexcept;
@@ -71,7 +71,7 @@ class Graph {
   // Runs shape inference; its errors name the operator and the input shapes.
   NodeId add_node(const OpDef& op, std::vector<ValueId> in, Attrs attrs, Origin origin);
 
-  // Copies a node of another graph: no inference, outputs as given.
+  // Copies a node of another graph without shape inference; `outputs` gives the types and shapes of its outputs.
   NodeId add_copy(const Node& like, std::vector<ValueId> in, const std::vector<std::pair<DType, Dims>>& outputs);
 
   const Value& value(ValueId v) const { return values_[static_cast<size_t>(v.index)]; }

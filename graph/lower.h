@@ -43,14 +43,15 @@ class Lowering {
   // depends on data.
   const HostTensor& constant(size_t i) const;
   std::vector<int64_t> ints(size_t i) const { return constant(i).to_ints(); }
-  // For axes and similar: an attribute in old opsets, an input in newer ones. If both are absent: fallback.
+  // Returns axes or similar integers, which are an attribute in old opsets and input i in newer ones. Returns
+  // `fallback` if the node has neither.
   std::vector<int64_t> ints_or_attr(size_t i, const std::string& attr, std::vector<int64_t> fallback = {}) const;
   bool has_ints(size_t i, const std::string& attr) const { return has(i) || attrs.has(attr); }
 
   void out(size_t i, ValueId v);
   const std::vector<ValueId>& outputs() const { return out_; }
 
-  // For cases that a rule cannot handle: exit code 4 with a description.
+  // Throws E_OP_CASE (Exit::unsupported) with `fact`, for a case that the rule cannot handle.
   [[noreturn]] void unsupported(const std::string& fact) const;
 
  private:

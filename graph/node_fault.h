@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Call it in a catch block. A failed internal check is reported as unsupported (exit code 4) with operator and check,
-// because the user's file most likely caused it. std::bad_alloc is rethrown.
+// Converts the exception of the current catch block into an Error. A failed internal check becomes Exit::unsupported
+// with the operator and the check, because the user's file most likely caused it. std::bad_alloc is rethrown.
 Error node_fault(std::string_view op);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Element types in attributes: TensorProto.DataType of the ONNX standard.
+// Converts element types in attributes, which are TensorProto.DataType of the ONNX standard.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace amp {
 
-// Empty for types without a DType: strings, complex numbers, float8, integers of less than 8 bits.
+// Returns the DType of `code`; empty for types without one: strings, complex numbers, float8, integers of less than 8
+// bits.
 inline std::optional<DType> dtype_of_onnx(int64_t code) {
   switch (code) {
     case 1:

@@ -27,7 +27,8 @@ struct InferCtx {
   void out(DType t, Dims d) { outputs.emplace_back(t, std::move(d)); }
 };
 
-// random: consumes random numbers; communicates: with other ranks. Such nodes are not folded, merged or recomputed.
+// random: consumes random numbers. communicates: exchanges data with other ranks. Nodes with either effect are not
+// folded, merged or recomputed.
 enum class Effect : uint8_t { pure, random, communicates };
 
 // Computes the outputs of a node from other operators.
@@ -36,21 +37,23 @@ using Decomposition = std::vector<ValueId> (*)(Builder&, const std::vector<Value
 struct OpDef {
   std::string name;
   void (*infer)(InferCtx&) = nullptr;
-  // Emits the gradient of the node. Null: no gradient passes (integer arithmetic, comparisons) if not_differentiable is
-  // set; else the rule is missing, which is reported at import with the affected parameters.
+  // Emits the gradient of the node. If it is null and not_differentiable is set, no gradient passes (integer
+  // arithmetic, comparisons). If it is null otherwise, the rule is missing; import reports that with the affected
+  // parameters.
   void (*gradient)(GradBuilder&) = nullptr;
   bool not_differentiable = false;
-  // Decomposition of a node whose gradient cannot be differentiated: a fused *Grad, a recurrent layer. Used for second
-  // derivatives (graph/decompositions.h). An empty result: this node has none. An output that only the operator's own
-  // gradient reads may be invalid.
+  // Decomposes a node whose gradient cannot be differentiated (a fused *Grad, a recurrent layer), for second
+  // derivatives (graph/decompositions.h). Returns an empty list if this node cannot be decomposed. The id of an output
+  // that only the operator's own gradient reads (a saved mean) may be left invalid.
   Decomposition decomposition = nullptr;
-  // If the node is a no-op: a value equal to its only output; else an invalid id.
+  // Returns a value that equals the node's only output if the node is a no-op; else an invalid id.
   ValueId (*simplify)(Builder&, const std::vector<ValueId>&, const Attrs&) = nullptr;
   size_t min_inputs = 0;  // fewer are a model error
   Effect effect = Effect::pure;
   bool view = false;           // the output is input 0's bytes with other dims
   bool may_overwrite = false;  // the output may reuse the memory of an input of equal dims and type
-  // Moves elements without arithmetic: under a precision plan it has the storage type of input 0.
+  // True if the operator moves elements without arithmetic. Under a precision plan its output has the storage type of
+  // input 0.
   bool moves = false;
   int64_t (*workspace)(const Graph&, const Node&) = nullptr;  // scratch bytes that the CPU kernel needs
 };
@@ -59,7 +62,8 @@ const OpDef& core_op(std::string_view name);  // internal error if unknown
 const OpDef* find_core_op(std::string_view name);
 std::vector<const OpDef*> all_core_ops();  // sorted by name
 
-// An ONNX operator: lower() emits core nodes for a node of version `since` up to the next entry's `since`.
+// An ONNX operator. lower() emits the core nodes for opset versions from `since` up to the next entry's `since`,
+// exclusive.
 struct OnnxOp {
   std::string name;
   void (*lower)(Lowering&) = nullptr;
@@ -70,7 +74,8 @@ struct OnnxOp {
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int64_t version);
 std::vector<const OnnxOp*> all_onnx_ops();
 
-#ifdef AMP_CUDA_UNIT  // an operator's file compiled again for its CUDA kernels: the tables are already filled
+// This file is compiled again for the CUDA kernels of its operators. The first compilation already registers them.
+#ifdef AMP_CUDA_UNIT
 struct NothingToRegister {
   explicit NothingToRegister(const OpDef&) {}
   explicit NothingToRegister(const OnnxOp&) {}

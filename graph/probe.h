@@ -20,11 +20,12 @@ struct Probe {
   std::vector<bool> reached;      // per parameter slot: a gradient arrives
 };
 
-// o.outputs and o.input_dims as for bind(). trainable: per parameter slot.
+// Examines the nodes that o.outputs need, for the input shapes o.input_dims. trainable: one element per parameter slot.
 Probe probe(const SourceGraph&, const ParamTable&, const BindOptions& o, const std::vector<bool>& trainable,
             const Evaluator&);
 
-// Shapes for probing: dynamic dimensions become `batch` (the first), `length` (the second) or 1.
+// Returns input shapes for probe(). A dynamic dimension becomes `batch` if it is the first, `length` if it is the
+// second, else 1.
 std::map<std::string, Dims> probe_dims(const SourceGraph&, const std::vector<int>& outputs, int64_t batch,
                                        int64_t length);
 

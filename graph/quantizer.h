@@ -4,13 +4,14 @@
 
 namespace amp {
 
-// The index of the data input; other inputs are scale, zero point and bounds.
+// Attribute with the index of the node's data input; its other inputs are scale, zero point and bounds.
 // The spelling is part of the fingerprints of recorded plans (precision/fingerprint.cc).
 inline constexpr const char* kQuantizerData = "quantiser_data";
-// On a quantizer's Round: the gradient passes unchanged.
+// Attribute of a quantizer's Round, whose gradient passes unchanged.
 inline constexpr const char* kStraightThrough = "straight_through";
 
-// On an Add or Sub (importer/quantized/straight_through.h): the inputs without gradient.
+// Attribute of an Add or Sub (importer/quantized/straight_through.h) with the indices of the inputs that get no
+// gradient.
 inline constexpr const char* kDetached = "detached";
 
 }  // namespace amp

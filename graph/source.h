@@ -76,7 +76,7 @@ struct SourceGraph {
   std::string fresh_name(const std::string& stem) const;
   std::vector<std::vector<int>> consumers() const;  // value index -> node indices, once per use
   std::string describe_node(int node) const;        // "node '/encoder/MatMul' (MatMul, #214, opset 17)"
-  // The name for messages: the alias if there is one.
+  // Returns the name for messages: the alias if there is one, else the name.
   const std::string& shown(int value) const {
     const SourceValue& v = values[static_cast<size_t>(value)];
     return v.alias.empty() ? v.name : v.alias;

@@ -31,12 +31,12 @@ struct Calibration {
   std::vector<PlanGroup> ranked;    // the other low groups, largest error first, later nodes first among equals
 };
 
-// nodes: per source node. inputs: per value index, the ranges of graph inputs. plan: the plan to improve. A factor of
-// two is kept to fp16's limit, because later batches may have larger values.
+// Computes the calibration of `plan` from measured ranges. nodes: by source node. inputs: by value index, the ranges of
+// graph inputs. A factor of two is kept to fp16's limit, because later batches may have larger values.
 Calibration summarize_ranges(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
                              const std::vector<ValueRange>& inputs);
 
-// Rules that keep a group in fp32: one per node, with its reason.
+// Returns rules that keep a group in fp32: one per node, with its reason.
 std::vector<PrecisionRule> rules_for(const SourceGraph& g, const PlanGroup& group);
 
 }  // namespace amp

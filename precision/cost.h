@@ -12,22 +12,23 @@ namespace amp {
 
 struct CastCost {
   DType from = DType::f32, to = DType::f32;
-  bool weight = false;    // of a parameter: once per optimizer step, shared by all micro-batches
-  bool backward = false;  // of a gradient
-  int64_t bytes = 0;      // read and written
+  bool weight = false;    // cast of a parameter, which runs once per optimizer step for all micro-batches
+  bool backward = false;  // cast of a gradient
+  int64_t bytes = 0;      // bytes read and written
 };
 
 struct NodeCost {
-  std::vector<DType> storage;   // of each value that other nodes read, in order; empty if fused or folded
-  int64_t bytes = 0;            // written by its forward kernels
-  std::vector<CastCost> casts;  // of its inputs; with `backward`, of the gradients that it passes on
+  // type of each value that other nodes read, in order; empty if the node is fused or folded
+  std::vector<DType> storage;
+  int64_t bytes = 0;            // bytes written by its forward kernels
+  std::vector<CastCost> casts;  // casts of its inputs and (marked `backward`) of the gradients that it passes on
 };
 
 struct PlanCost {
   std::map<std::string, Dims> shapes;  // of the inputs for which the cost was measured
   std::vector<NodeCost> nodes;         // per source node
   int64_t stored_bytes() const;
-  std::vector<CastCost> casts() const;  // of all nodes
+  std::vector<CastCost> casts() const;  // casts of all nodes
 };
 
 // g: a training (or forward) graph with the plan applied and casts fused. Nodes without a source node (the loss) are

@@ -17,7 +17,7 @@ namespace amp {
 
 enum class Compute : uint8_t { f32, f16, bf16 };
 std::string_view name_of(Compute c);  // "fp32", "fp16", "bf16"
-Compute compute_of(DType t);          // of f32, f16, bf16
+Compute compute_of(DType t);          // requires f32, f16 or bf16
 DType dtype_of(Compute c);
 
 struct Decision {
@@ -43,8 +43,9 @@ struct PrecisionPlan {
 // shapes and aliases are not included.
 std::string graph_fingerprint(const SourceGraph& g);
 
-// low: f16, bf16 or f32. Usage errors: E_PLAN_GRAPH if the op-list records the plan of another graph; E_PLAN_NO_KERNEL
-// (with the nearest name) if a rule requests 16 bits only for nodes without floating-point arithmetic or with float64.
+// Decides the type of every node. low: f16, bf16 or f32. Throws usage errors: E_PLAN_GRAPH if the op-list records the
+// plan of another graph; E_PLAN_NO_KERNEL (with the nearest name) if a rule requests 16 bits only for nodes without
+// floating-point arithmetic or with float64.
 PrecisionPlan decide(const SourceGraph& g, const OpList& list, DType low);
 
 }  // namespace amp

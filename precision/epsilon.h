@@ -10,13 +10,13 @@
 
 namespace amp {
 
-// v rounded to the 16-bit type, as a double.
+// Returns v rounded to the 16-bit type, as a double.
 double rounded(double v, DType low);
 // True if rounding to `low` changes x by more than 1 %.
 bool is_lost(double x, DType low);
 
-// Node -> reason, for every node from the constant to the division, root or logarithm that needs it, inclusive. skip:
-// per node; 1 for decomposed operators whose fused kernels keep their epsilon in fp32.
+// Returns a reason for every node on the path from such an epsilon to the division, root or logarithm that needs it,
+// including that node. skip: per node, 1 for decomposed operators whose fused kernels keep their epsilon in fp32.
 std::map<int, std::string> epsilon_nodes(const SourceGraph& g, const std::vector<char>& skip, DType low);
 
 }  // namespace amp

@@ -8,14 +8,14 @@
 
 namespace amp {
 
-// Per value index: the file's type if known, else by the operators' ONNX type rules.
+// Returns the type of each value: the file's if it is known, else the type by the operators' ONNX type rules.
 std::vector<DType> value_types(const SourceGraph& g);
 
-// Per value index: 1 if it depends on a parameter or on a floating-point graph input.
+// Returns 1 for each value that depends on a parameter or on a floating-point graph input, else 0.
 std::vector<char> carries_data(const SourceGraph& g, const std::vector<DType>& types);
 
 // True for inputs whose elements the operator computes with; other inputs are shapes, indices, bounds and statistics.
-// Resize: only X; Where: the two branches.
+// The data inputs of Resize are only X, those of Where the two branches.
 bool is_data_input(const SourceNode& node, size_t position);
 
 // True if the operator treats all data inputs alike and promotes them to the widest type (Add, Concat, Where, ...).

@@ -34,8 +34,8 @@ struct LossScaleConfig {
   bool operator==(const LossScaleConfig&) const = default;
 };
 
-// Usage error E_LOSS_SCALE that names the field: growth_factor <= 1, backoff_factor outside (0, 1), init outside [min,
-// max] in dynamic mode, growth_interval or hysteresis below 1, any non-finite field except max.
+// Throws E_LOSS_SCALE (Exit::usage), naming the field, if growth_factor <= 1, backoff_factor is outside (0, 1), init is
+// outside [min, max] in dynamic mode, growth_interval or hysteresis is below 1, or any field except max is not finite.
 void validate(const LossScaleConfig& config);
 
 ScaleRule scale_rule(const LossScaleConfig& config);
@@ -50,7 +50,7 @@ struct StepScale {
   int64_t consecutive_skips = 0;
 };
 
-// Computed from the state after the step.
+// Returns the effect of a step, given the scaler's state after it. used: the scale of the step's gradients.
 StepScale make_scale_report(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf);
 
 class LossScaler {
@@ -61,7 +61,7 @@ class LossScaler {
 
   bool enabled() const { return config_.mode != LossScaleConfig::Mode::off; }
   float scale() const { return state_.scale; }
-  // The factor for gradients before clipping and stepping: float(1 / double(scale)); infinity for scale 0.
+  // Returns the factor for gradients before clipping and stepping: float(1 / double(scale)); infinity for scale 0.
   float unscale_factor() const;
   StepScale update(bool found_inf);
   // As GradScaler.update(new_scale): sets the scale and keeps the trackers.
@@ -69,8 +69,8 @@ class LossScaler {
 
   const LossScaleConfig& config() const { return config_; }
   const State& state() const { return state_; }
-  // Continues from a checkpoint. A NaN or negative scale is a checkpoint error (E_LOSS_SCALE_STATE). A scaler in mode
-  // off or fixed keeps its own scale and restores only the counters.
+  // Continues from a checkpoint. Throws E_LOSS_SCALE_STATE (Exit::checkpoint) if the scale is NaN or negative. A scaler
+  // in mode off or fixed keeps its own scale and restores only the counters.
   void restore(const State& state);
 
  private:

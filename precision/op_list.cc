@@ -1,5 +1,6 @@
-// Resolves inheritance of op-lists: a file's base is loaded first, then its edits are applied. `chain` detects cycles.
-// Errors get the path of files through which they were reached.
+// Resolves inheritance of op-lists: a file's base is loaded first, then its edits are applied. `chain` holds the names
+// of the lists being loaded and detects cycles. An error in a base names the list and each list that extends it
+// (Error::at).
 #include "precision/op_list.h"
 
 #include <algorithm>

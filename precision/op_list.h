@@ -37,7 +37,8 @@ enum class Propagation : uint8_t {
 enum class Precision : uint8_t { fp32, fp16, bf16, low /* the plan's 16-bit type */, follow /* the widest input */ };
 std::string_view name_of(Precision p);
 
-// Globs that match whole names; an empty one matches everything.
+// A rule for the nodes that match all its fields up to `param`. These are globs for whole names; an empty one matches
+// any.
 struct PrecisionRule {
   std::string op;      // operator, or the kind of a decomposed operator ("LayerNormalization")
   std::string node;    // node name
@@ -65,11 +66,12 @@ struct OpList {
   std::string graph;                            // fingerprint of the graph of a recorded plan; otherwise empty
   std::map<std::string, std::string> recorded;  // node name -> compute type in the plan file
 
-  // The entry that applies: "domain::op", then "op.mode", then "op", then "*". Null: unlisted.
+  // Returns the entry for an operator: that of "domain::op", else "op.mode", else "op", else "*". Null if there is
+  // none.
   const OpClassEntry* find(const std::string& domain, const std::string& op, const std::string& mode = {}) const;
 };
 
-// Usage errors (exit 2) with the file, the line or key path, and the nearest name:
+// Parse or load an op-list. Throw usage errors with the file, the line or key path, and the nearest name:
 //   E_OP_LIST_JSON       not JSON, or a key twice
 //   E_OP_LIST_KEY        unknown key, missing key, value of the wrong kind
 //   E_OP_LIST_OPERATOR   unknown operator

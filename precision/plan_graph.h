@@ -29,7 +29,8 @@ struct PlanGraph {
   std::vector<PaintVertex> paint;  // per vertex: neighbors are filled in; the caller sets the class
 };
 
-// Units are decomposed operators whose kind the list names, and with Propagation::inputs also Linear and Attention.
+// Builds the graph. Its units are the decomposed operators whose kind the list names and, with Propagation::inputs,
+// Linear and Attention.
 PlanGraph make_plan_graph(const SourceGraph& g, const OpList& list);
 
 }  // namespace amp

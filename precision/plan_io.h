@@ -19,8 +19,8 @@ namespace amp {
 
 std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const PlanCost* cost = nullptr);
 
-// A summary (nodes by compute type and by pass), one line per node with floating-point arithmetic, then the warnings.
-// With all = true the other nodes are listed too.
+// Returns a summary (nodes by compute type and by pass), one line per node with floating-point arithmetic, and the
+// warnings. With all = true the other nodes are listed too.
 std::string explain_plan(const SourceGraph& g, const PrecisionPlan& plan, bool all = false);
 
 }  // namespace amp

@@ -19,18 +19,18 @@ class ValueRange {
   int64_t count() const;               // number of elements
   double max() const { return max_; }  // largest finite magnitude
   int64_t nonfinite() const { return bins_[255]; }
-  // Fractions of the nonzero elements at a scale that is a power of two. overflow(): beyond `low`'s largest number,
-  // with a resolution of one power of two. underflow(): rounded to 0 by `low`.
+  // Return fractions of the nonzero elements after multiplication by `scale`, a power of two. overflow(): elements
+  // beyond `low`'s largest number, with a resolution of one power of two. underflow(): elements that `low` rounds to 0.
   double overflow(DType low, double scale = 1) const;
   double underflow(DType low, double scale = 1) const;
-  // The expected relative error, in the 2-norm, of storing scale * x in `low`: rounding, lost bits of subnormal numbers
-  // and elements that become 0. Elements are assumed to be evenly distributed between powers of two. Infinity if any
-  // element overflows; 0 without elements.
+  // Returns the expected relative error, in the 2-norm, of storing scale * x in `low`: rounding, lost bits of subnormal
+  // numbers and elements that become 0. Elements are assumed to be evenly distributed between powers of two. The result
+  // is infinity if any element overflows, and 0 without elements.
   double rounding_error(DType low, double scale = 1) const;
 
  private:
   int64_t beyond(DType low, int shift) const;
-  // By the biased exponent of an IEEE float; 0: zero (or below 2^-126), 255: not finite.
+  // Counts by the biased exponent of an IEEE float. Bin 0: zero (or below 2^-126); bin 255: not finite.
   std::array<int64_t, 256> bins_{};
   double max_ = 0;
 };

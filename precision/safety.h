@@ -15,7 +15,7 @@ enum class UnitSafety : uint8_t {
   all,      // part of an attention that handles fully masked rows, so that a mask of -inf works as well as -3.4e38
 };
 
-// Node -> reason. Four cases:
+// Returns the nodes that must compute in fp32, each with its reason. There are four cases:
 //   * A constant beyond 65504 in magnitude, including infinities (mask values: -3.4e38, -inf), and every node that a
 //     value built from it reaches, up to the first that bounds it (Add of a mask, then Softmax). bf16 rounds -FLT_MAX
 //     to -inf too, so the limit is the same for both types. Bounds of Clip, Max, Min and Pad are harmless.
@@ -24,13 +24,13 @@ enum class UnitSafety : uint8_t {
 //     of integers are neither exact nor within range in 16 bits.
 //   * A one-element constant that low changes by more than 1 % (an epsilon of 1e-12 is 0 in fp16), or a weight most of
 //     whose elements become 0; and the nodes between an epsilon and the operation that needs it (epsilon.h).
-// in_unit: exceptions, per node.
+// in_unit: exceptions, per node. types: per value (value_types()).
 std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<DType>& types,
                                         const std::vector<UnitSafety>& in_unit, DType low,
                                         std::vector<std::string>& warnings);
 
-// Per node: 1 if a file that is 16-bit throughout must keep the node in fp32 (epsilon.h). Decomposed norms are
-// excluded, because inference engines fuse them.
+// Returns 1 for each node that a file which is 16-bit throughout must keep in fp32 (epsilon.h), else 0. Decomposed
+// norms are excluded, because inference engines fuse them.
 std::vector<char> epsilon_in_fp32(const SourceGraph& g, DType low);
 
 }  // namespace amp

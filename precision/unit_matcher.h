@@ -14,25 +14,26 @@ class UnitMatcher {
   explicit UnitMatcher(const SourceGraph& g);
 
   const SourceNode& node(int n) const { return g_.nodes[static_cast<size_t>(n)]; }
-  // The node that computes value v, if it is an ai.onnx operator of that name; else -1.
+  // Returns the node that computes value v, if it is an ai.onnx operator of that name; else -1.
   int made_by(int v, std::string_view op) const;
   int in(int n, size_t i) const;  // value, -1 if absent
   int out(int n) const { return in_range(n) && !node(n).outputs.empty() ? node(n).outputs[0] : -1; }
-  const std::vector<int>& users(int v) const;       // nodes, each once
-  int only_user(int v, std::string_view op) const;  // -1: several users, another operator, or a graph output
-  // The only element of a one-element constant or parameter; Identity is skipped.
+  const std::vector<int>& users(int v) const;  // nodes, each once
+  // Returns the only node that reads v; -1 if there are several, it is another operator, or v is a graph output
+  int only_user(int v, std::string_view op) const;
+  // Returns the only element of a one-element constant or parameter. Identity is skipped.
   std::optional<double> scalar(int v) const;
   bool is_scalar(int v, double want) const;  // within 0.1 %, because files contain rounded constants
   // parameter or constant; Identity, Reshape, Cast, Unsqueeze, Squeeze and Transpose are skipped
   bool is_weight(int v) const;
   int64_t weight_rank(int v) const;  // rank of its data; -1 if unknown
-  // The other operand of a two-operand node; -1 if v is not an operand.
+  // Returns the operand of the two-operand node n that is not v; -1 if v is not an operand.
   int other(int n, int v) const;
-  // If an operand of n is the given scalar: the other operand; else -1. Operands may be in either order.
+  // Returns the other operand of n if one of its operands, in either order, is the given scalar; else -1.
   int beside_scalar(int n, double want) const;
   // True if all values computed in `nodes`, except `result`, are read only by `nodes`.
   bool closed(const std::vector<int>& nodes, int result) const;
-  // Axes of a reduction, from attribute or input; empty: all axes, or unknown.
+  // Returns the axes of a reduction, from attribute or input; empty: all axes, or unknown.
   std::vector<int64_t> axes(int n) const;
   int64_t rank(int v) const;  // -1 if unknown
 

@@ -13,7 +13,8 @@ bool match_tanh_gelu(const UnitMatcher& m, int tanh, Unit& unit);
 bool match_softplus_where(const UnitMatcher& m, int where, Unit& unit);  // Where(x > 20, x, Softplus(x))
 bool match_softplus_log(const UnitMatcher& m, int log, Unit& unit);      // Log(1 + Exp(x))
 
-// Mul(q, r), Mul(k, r), MatMul, Add of a mask, Softmax, 0 for NaN, MatMul. With a mask the NaN guard is required.
+// Matches MatMul(Mul(q, r), Mul(k, r)), an optional Add of a mask, Softmax, a Where that replaces NaN by 0, and MatMul.
+// With a mask the Where is required, else it is optional.
 bool match_attention(const UnitMatcher& m, int softmax, Unit& unit);
 
 }  // namespace amp

@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// An index of the imported graph as a vector index.
+// Converts an index of the imported graph to a vector index.
 inline size_t at(int i) { return static_cast<size_t>(i); }
 
 struct Unit {

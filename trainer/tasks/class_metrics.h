@@ -11,17 +11,19 @@ namespace amp {
 
 class ClassMetrics : public TaskMetrics {
  public:
-  // Counts the classes of outputs [..., C] or [B, C, ...]; an output with one value for each label is yes or no.
+  // Counts predicted and labeled classes. Outputs have the shape [..., C] or [B, C, ...], or one logit per label
+  // (binary).
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override;
 
  protected:
-  // second_axis: an output [B, C, ...] has its classes in axis 1, whatever the labels' shape.
+  // second_axis: the class axis of an output [B, C, ...] is axis 1, regardless of the labels' shape.
   explicit ClassMetrics(const LossSpec& loss, bool second_axis = false) : loss_(loss), second_axis_(second_axis) {}
 
-  // Called for each batch, after its classes were counted: the predicted and the labeled ids, in the labels' order.
+  // Called for each batch after its classes are counted. ids and wanted: predicted and labeled ids, in the labels'
+  // order.
   virtual void counted(const HostTensor& output, const HostTensor& label, int64_t classes,
                        const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted);
-  // One logit for each label: class 1 from a probability above 0.5 on.
+  // Counts a batch with one logit per label. Class 1 is predicted if the probability is above 0.5.
   virtual void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted);
   static std::vector<int64_t> yes_or_no(const std::vector<float>& logits);  // -1 for a NaN
   void count(int64_t classes, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted);

@@ -1,4 +1,4 @@
-// The elements of a floating tensor as doubles, some at a time: logits of a language model are large.
+// Converts the elements of a floating tensor to double in pieces, because logits of a language model are large.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// f(index, number) for every element.
+// Calls f(index, number) for every element.
 template <class F>
 void each_number(const HostTensor& t, const F& f) {
   constexpr int64_t kAtOnce = 4096;

@@ -1,5 +1,5 @@
-// Entities in tagged words: found in tags such as B-PER, I-PER, E-PER, S-PER, O, and counted. The rules are those of
-// conlleval, which seqeval follows in its default mode: an entity begins also where an I- follows O or another type.
+// Finds entities in tagged words (tags such as B-PER, I-PER, E-PER, S-PER, O) and counts them. The rules are those of
+// conlleval, which seqeval follows in its default mode: an I- tag after O or after another type also begins an entity.
 #pragma once
 
 #include <compare>
@@ -12,20 +12,21 @@ namespace amp {
 
 struct Entity {
   std::string type;
-  int64_t first = 0, last = 0;  // words
+  int64_t first = 0, last = 0;  // indices of words
   auto operator<=>(const Entity&) const = default;
 };
 
-std::vector<Entity> find_entities(std::span<const std::string> tags);  // of one text
+std::vector<Entity> find_entities(std::span<const std::string> tags);  // tags of one text
 
-// Are these names of tags of entities: O, and B- I- E- S- before a type?
+// Returns true if these are tags of entities: O, and types with the prefix B-, I-, E- or S-.
 bool are_entity_tags(std::span<const std::string> names);
 
-// Micro averages over all texts: an entity is right when type, first and last word are.
+// Micro averages over all texts. An entity is right if its type, first and last word are.
 class EntityScores {
  public:
-  void add(std::span<const std::string> predicted, std::span<const std::string> wanted);  // of one text, word by word
-  double precision() const;  // 0 where nothing was predicted
+  // The arguments are the tags of one text, one per word.
+  void add(std::span<const std::string> predicted, std::span<const std::string> wanted);
+  double precision() const;  // 0 if nothing was predicted
   double recall() const;
   double f1() const;
 

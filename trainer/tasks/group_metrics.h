@@ -1,4 +1,4 @@
-// The task's metrics of each group of samples (data/sample_groups.h).
+// Computes the task's metrics for each group of samples (data/sample_groups.h).
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace amp {
 struct GroupValues {
   std::string name;
   int64_t samples = 0;
-  MetricValues values;  // those of the loss are NaN: it is known of batches, not of samples
+  MetricValues values;  // metrics of the loss are NaN, because the loss is known per batch and not per sample
 };
 
 class GroupMetrics {
@@ -23,9 +23,9 @@ class GroupMetrics {
   using Make = std::function<std::unique_ptr<TaskMetrics>()>;
   GroupMetrics(const SampleGroups& groups, Make make) : groups_(groups), make_(std::move(make)) {}
 
-  // As TaskMetrics::add; outputs and label have as many rows for each sample.
+  // As TaskMetrics::add(). outputs and label have the same number of rows for each sample.
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t> samples);
-  std::vector<GroupValues> values() const;  // those that had samples, in the order of their names
+  std::vector<GroupValues> values() const;  // groups with samples, in the order of their names
 
  private:
   struct Group {
@@ -37,10 +37,11 @@ class GroupMetrics {
   std::map<int32_t, Group> found_;
 };
 
-// {"groups": {COLUMN: {NAME: {"samples": N, METRIC: X, ..}}}}, added to the object `details`, or to none.
+// Returns the JSON object `details` (empty: a new one) with {"groups": {COLUMN: {NAME: {"samples": N, METRIC: X, ..}}}}
+// added.
 std::string add_groups(const std::string& details, const std::string& column, const std::vector<GroupValues>& groups);
 
-// Lines of a table: groups, samples, the first `told` metrics.
+// Returns the lines of a table with groups, samples and the first `told` metrics.
 std::vector<std::string> group_table(const std::string& column, const std::vector<GroupValues>& groups, size_t told);
 
 }  // namespace amp

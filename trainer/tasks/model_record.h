@@ -1,9 +1,10 @@
-// What an exported model says of its training, in metadata_props, so that it can be evaluated and fed without its run:
+// Facts about its training that an exported model stores in metadata_props, so that it can be evaluated and used
+// without the run's files:
 //   task           a task's name                      labels         JSON: names of classes
 //   loss           JSON as --loss takes it            preprocessing  JSON: {flag: value} of how text became ids
 //   features       JSON: how a table's columns became numbers (data/features/features.h)
 //   input_ranges   JSON: {input: {"type": "float"|"integer", "low": x, "high": y}}
-// It follows from settings and data alone: no time, no path, nothing of the run.
+// The record depends only on settings and data. It contains no time and no path.
 #pragma once
 
 #include <functional>
@@ -20,16 +21,16 @@ struct ModelRecord {
   Task task = Task::none;
   std::vector<std::string> labels;
   std::vector<LossSpec> losses;
-  std::map<std::string, std::vector<std::string>> preprocessing;  // by flag: its value, or a list's
+  std::map<std::string, std::vector<std::string>> preprocessing;  // by flag: its value, or the values of a list
   std::string features = {};                                      // JSON; empty: none
   InputRanges ranges = {};
 };
 
-// Every key; an empty value takes away what an earlier training wrote. Losses that need a teacher are left out.
+// Returns every key. An empty value removes the entry of an earlier training. Losses that need a teacher are omitted.
 std::map<std::string, std::string> to_metadata(const ModelRecord& record);
 
-// entry(key): that of the file, empty when there is none. Other programs use such keys too: what does not read as ours
-// is left out.
+// Reads a record. entry(key) returns the file's entry, empty if there is none. Other programs use some of these keys
+// too, so entries that do not parse are ignored.
 ModelRecord from_metadata(const std::function<std::string(const std::string&)>& entry);
 
 }  // namespace amp

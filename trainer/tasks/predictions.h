@@ -1,5 +1,5 @@
-// Predictions: what a model predicts for each row of its input, as named fields and as arrays: labels and
-// probabilities, numbers, answers, tags, embeddings, the loss of a text. A task's file implements it; run/ writes the
+// Predictions: collects what a model predicts for each row of its input, as named fields and as arrays (labels and
+// probabilities, numbers, answers, tags, embeddings, the loss of a text). A task's file implements it; run/ writes the
 // files.
 #pragma once
 
@@ -25,44 +25,47 @@ namespace amp {
 struct PredictedField {
   std::string name;
   nlohmann::ordered_json value;
-  char joint = 0;  // stands between an array's elements in a table's cell; 0: the cell is JSON
+  char joint = 0;  // separator of an array's elements in a table's cell; 0: the cell contains JSON
 };
 
 class Predictions {
  public:
   virtual ~Predictions() = default;
-  // outputs: what the loss computes on, in the order of its values(). Batches come in any order, each sample once.
+  // outputs: the values that the loss reads, in the order of its values(). Batches come in any order, each sample once.
   virtual void add(const std::vector<HostTensor>& outputs, const Batch& batch) = 0;
   virtual std::vector<PredictedField> row(int64_t row) const = 0;
-  virtual std::vector<NamedTensor> tensors() const = 0;         // the same in numbers, a row each
-  virtual int64_t cut() const { return 0; }                     // rows whose end has no prediction
-  virtual const Image* mask(int64_t) const { return nullptr; }  // of segmentation: a class a pixel
+  virtual std::vector<NamedTensor> tensors() const = 0;  // the predictions as arrays with one row per input row
+  virtual int64_t cut() const { return 0; }              // number of rows whose truncated end has no prediction
+  // Returns, for segmentation, an image with one class per pixel; else null.
+  virtual const Image* mask(int64_t) const { return nullptr; }
 };
 
 struct PredictionContext {
-  int64_t rows = 0;                       // of the input: texts, questions
-  std::vector<std::string> classes = {};  // their names; others are called by their number
-  const AnswerKey* answers = nullptr;     // of questions
+  int64_t rows = 0;                       // number of rows of the input: texts, questions
+  std::vector<std::string> classes = {};  // class names; a class without a name is called by its number
+  const AnswerKey* answers = nullptr;     // question answering only
   AnswerOptions answer_options = {};
-  std::span<const TaggedText> tagged = {};     // of words
-  std::vector<std::string> text_columns = {};  // sides of one encoder have a name each
-  std::span<const int64_t> source_rows = {};   // of each sample, where a row may have several; else samples are rows
-  TargetTransform target = {};                 // numbers are reported in the units before it
-  const Tokenizer* tokenizer = nullptr;        // of texts whose masks are filled
-  int64_t top_k = 5;                           // tokens reported for each mask
+  std::span<const TaggedText> tagged = {};     // tagged words only
+  std::vector<std::string> text_columns = {};  // text columns of the embeddings of one encoder, one name per side
+  // input row of each sample, if a row may have several; empty: samples are rows
+  std::span<const int64_t> source_rows = {};
+  TargetTransform target = {};           // numbers are reported in the units before this transform
+  const Tokenizer* tokenizer = nullptr;  // only for texts with masks to fill
+  int64_t top_k = 5;                     // tokens reported for each mask
 };
 
-// By the task's row.
+// Created as the task's row (TaskRule) defines.
 bool has_predictions(Task task);
 std::unique_ptr<Predictions> make_predictions(Task task, const LossSpec& loss, const PredictionContext& context);
 
 // ---- for the tasks' files
 
-// As a float's shortest decimal: nine digits at most, and the same float again.
+// Returns the value of the shortest decimal (at most nine digits) that reads back as the same float.
 double shown(double value);
-nlohmann::ordered_json number(double value);  // shown; null when it is not finite
+nlohmann::ordered_json number(double value);  // shown(value); null if it is not finite
 std::string class_name(const std::vector<std::string>& classes, int64_t id);
-// Elements a row of an output with `rows` rows; E_TASK when they do not divide.
+// Returns the number of elements per row of an output with `rows` rows. Throws E_TASK if the rows do not divide it
+// evenly.
 int64_t width_of(const HostTensor& output, int64_t rows);
 
 }  // namespace amp

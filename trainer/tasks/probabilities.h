@@ -1,4 +1,4 @@
-// Predictions of tasks whose outputs become a probability for each class.
+// Predictions of tasks that convert outputs to one probability per class.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ class Probabilities : public Predictions {
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override;
 
  protected:
-  virtual int64_t classes_of(int64_t width) const { return width; }  // width: outputs of a row
+  virtual int64_t classes_of(int64_t width) const { return width; }  // width: number of outputs per row
   virtual void fill(std::span<const float> x, std::span<double> p) const = 0;
 
   std::span<const double> of(int64_t row) const {

@@ -1,4 +1,4 @@
-// Tasks: which loss a task means when none is named, which losses fit, and the metrics of its outputs.
+// Tasks: the default loss of a task, the losses that fit it, and the metrics of its outputs.
 #pragma once
 
 #include <memory>
@@ -16,45 +16,47 @@
 
 namespace amp {
 
-std::string default_loss(Task task);         // of a task that is not none
-Task task_of(const LossSpec& loss);          // what a loss's outputs and labels are
-bool fits(Task task, const LossSpec& loss);  // can the task's metrics be taken from this loss's outputs and labels?
-std::vector<std::string> metric_names(Task task);   // loss first
-std::vector<std::string> brief_metrics(Task task);  // those that the console shows
+std::string default_loss(Task task);  // requires a task other than none
+Task task_of(const LossSpec& loss);   // the task that uses this kind of outputs and labels
+// Returns whether the task's metrics can be computed from this loss's outputs and labels
+bool fits(Task task, const LossSpec& loss);
+std::vector<std::string> metric_names(Task task);   // "loss" is the first
+std::vector<std::string> brief_metrics(Task task);  // metrics that the console shows
 std::vector<std::string> all_metric_names();
-std::string best_metric(Task task, const std::vector<std::string>& classes = {});  // what makes a model the best one
+// Returns the metric that selects the best model
+std::string best_metric(Task task, const std::vector<std::string>& classes = {});
 bool lower_is_better(const std::string& metric);
-void check_metric(Task task, const std::string& name,
-                  const std::string& flag);  // usage error naming those that the task has
+// Throws a usage error that lists the task's metrics if `name` is none of them.
+void check_metric(Task task, const std::string& name, const std::string& flag);
 
 using MetricValues = std::vector<std::pair<std::string, double>>;
 
 class TaskMetrics {
  public:
   virtual ~TaskMetrics() = default;
-  // outputs: what the loss computes on (logits), in the order of its values(). samples: the rows' numbers in the
-  // dataset, by which answers are found. label: absent where the task has none.
+  // outputs: the values that the loss reads (logits), in the order of its values(). samples: each row's index in the
+  // dataset, which identifies its answers. label: absent if the task has none.
   virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
-  virtual std::string details() const { return {}; }  // more than numbers, as JSON; empty: none
-  // Retrieval: the rank of each item's own candidate, in the order of adding.
+  virtual std::string details() const { return {}; }  // results that are not numbers, as JSON; empty: none
+  // Returns, for retrieval only, the rank of each item's own candidate, in the order of adding.
   virtual std::span<const CandidateRank> ranks() const { return {}; }
 };
 
-// What metrics know of the data besides labels.
+// Facts about the data that metrics need in addition to the labels.
 struct MetricContext {
-  std::vector<std::string> classes = {};  // their names
+  std::vector<std::string> classes = {};  // class names
   const AnswerKey* answers = nullptr;
   AnswerOptions answer_options = {};
-  TargetTransform target = {};  // metrics of numbers are in the units before it
+  TargetTransform target = {};  // metrics of numbers are in the units before this transform
 };
-std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss,
-                                          const MetricContext& context = {});  // null for Task::none
+// Returns null for Task::none.
+std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const MetricContext& context = {});
 
 // ---- for the tasks' files
 
-std::vector<float> floats(const HostTensor& t);           // its elements
-std::vector<int64_t> whole_numbers(const HostTensor& t);  // rounded
+std::vector<float> floats(const HostTensor& t);           // the elements
+std::vector<int64_t> whole_numbers(const HostTensor& t);  // the elements, rounded
 
 }  // namespace amp

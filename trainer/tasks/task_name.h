@@ -1,4 +1,5 @@
-// Task: the name of what a model is for. Everything else about a task is in its row (trainer/tasks/task_rule.h).
+// Task: the name of a model's purpose, such as "classification". Everything else about a task is in its row
+// (trainer/tasks/task_rule.h).
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ class Task {
   constexpr std::string_view name() const { return name_; }
   friend constexpr bool operator==(Task a, Task b) { return a.name_ == b.name_; }
 
-  // Tasks that this program infers from data, losses or outputs. A task that is only asked for needs no line here.
+  // Tasks that the program infers from data, losses or outputs. A task that only the setting `task` selects is not
+  // listed.
   static const Task none, classification, token, language, seq2seq, regression, multilabel, span, segmentation,
       retrieval;
 

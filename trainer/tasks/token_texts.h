@@ -10,15 +10,16 @@
 
 namespace amp {
 
-// Accuracy of the tokens, and perplexity.
+// Returns the metrics accuracy of the tokens and perplexity.
 std::unique_ptr<TaskMetrics> token_text_metrics(const LossSpec& loss, const MetricContext& context);
-// The mean loss of each text's tokens, its perplexity, and how many tokens they are. ahead: positions from an output to
-// the token that it predicts.
+// Returns predictions of the mean loss of each text's tokens, its perplexity, and the number of tokens. ahead:
+// positions from an output to the token that it predicts.
 std::unique_ptr<Predictions> text_losses(const PredictionContext& context, int64_t ahead);
-// The mean loss of a text's tokens, and what was predicted where the loss is largest. Every text has such an error.
+// Returns errors that are the mean loss of a text's tokens, and describe the prediction where the loss is largest.
+// Every text has an error.
 std::unique_ptr<PerSampleError> token_loss_error(const LossSpec& loss, const MetricContext& context);
 
-// The vocabulary's size, of outputs (rows, tokens, vocabulary). Other shapes: E_TASK.
+// Returns the vocabulary's size of outputs (rows, tokens, vocabulary). Throws E_TASK for other shapes.
 int64_t vocabulary_of(const HostTensor& out, const Batch& batch);
 
 }  // namespace amp

@@ -1,8 +1,9 @@
-// WorstSamples: the samples of an evaluation with the largest errors, with their labels and predictions. For tasks
-// whose samples are pictures of masks it also keeps a few samples that are the same in each evaluation.
+// WorstSamples: keeps the samples of an evaluation with the largest errors, with their labels and predictions. For
+// tasks whose samples are shown as masks it also keeps a few samples that are the same in each evaluation.
 //
-// Each task's file defines the error (PerSampleError). A right prediction is no error; a text always has one. The error
-// of retrieval, the rank of the own candidate, is known when all rows are there and comes from the metrics.
+// Each task's file defines the error (PerSampleError). A right prediction has no error; a text always has one. The
+// error of retrieval is the rank of an item's own candidate. It is known only after all rows, so it comes from the
+// metrics.
 #pragma once
 
 #include <memory>
@@ -18,12 +19,12 @@ class WorstSamples {
  public:
   explicit WorstSamples(size_t most = 16, size_t always = 4) : most_(most), always_(always) {}
 
-  void begin(const Objective& objective, const Dataset& data);  // forgets the last evaluation
+  void begin(const Objective& objective, const Dataset& data);  // discards the samples of the previous evaluation
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t> samples);
-  void finish(const TaskMetrics& metrics);  // errors that are known once all rows are there: of retrieval
+  void finish(const TaskMetrics& metrics);  // adds errors that are known only after all rows (retrieval)
 
   Task task() const { return task_; }
-  std::vector<SampleRecord> worst() const;  // the largest error first
+  std::vector<SampleRecord> worst() const;  // largest error first
   const std::vector<SampleRecord>& always() const { return shown_; }
 
  private:
@@ -33,10 +34,10 @@ class WorstSamples {
 
   size_t most_, always_;
   Task task_ = Task::none;
-  std::unique_ptr<PerSampleError> error_;  // null: the task's rows have no error of their own
-  std::vector<int64_t> items_ = {};        // retrieval: the samples, in the order in which metrics received them
-  std::vector<SampleRecord> heap_;         // the smallest error in front
-  std::vector<SampleRecord> shown_;        // by their numbers
+  std::unique_ptr<PerSampleError> error_;  // null: the task has no error per row
+  std::vector<int64_t> items_ = {};  // retrieval only: the samples in the order in which the metrics received them
+  std::vector<SampleRecord> heap_;   // heap with the smallest error at the front
+  std::vector<SampleRecord> shown_;  // in the order of their indices
 };
 
 }  // namespace amp
