@@ -33,12 +33,12 @@ struct RankSum {
   std::shared_ptr<void> memory;  // owns data until the sum is complete
   std::span<float> data;
   // Width of a matrix of which most rows may be zero on every rank; 0: not such a matrix. Only nonzero rows are
-  // exchanged if that is less. The bits are those of the whole sum.
+  // exchanged if that is less data. The result has the same bits as that of a whole sum.
   int64_t columns = 0;
   std::optional<std::vector<int32_t>> rows = {};  // rows that may be nonzero, ascending; empty: search for them
   // f16 or bf16: ranks exchange their values divided by the number of ranks and rounded to 16 bits, as the fp16 and
-  // bf16 hooks of PyTorch's DistributedDataParallel. The division keeps the sum in fp16's range. Values are added in
-  // fp32, and the result is rounded once more: the same bits on all ranks, by rows or whole.
+  // bf16 hooks of PyTorch's DistributedDataParallel do. The division keeps the sum in fp16's range. Values are added in
+  // fp32 and the result is rounded once more, so all ranks get the same bits, by rows or whole.
   DType sent = DType::f32;
   // Results:
   double began = 0;      // seconds of the steady clock
@@ -48,7 +48,7 @@ struct RankSum {
 
 class Communicator {
  public:
-  using Handle = std::future<void>;  // of a started sum; get() waits and rethrows its error
+  using Handle = std::future<void>;  // handle of a started sum; get() waits and rethrows its error
   struct Shard {
     int64_t begin = 0, count = 0;
   };
@@ -73,7 +73,7 @@ class Communicator {
   void all_gather(std::span<T> data);
   void broadcast(std::string& bytes, int root);  // any length
   void barrier();
-  // Describes a lost rank; "" if there is none, or if finding out would have to wait.
+  // Returns a description of a lost rank; "" if there is none, or if the call would have to wait to detect one.
   virtual std::string gone() const { return {}; }
   // Reports a lost rank that another transport (NCCL) found. Called on that transport's thread.
   void lost(const Error& e) const {
@@ -84,14 +84,15 @@ class Communicator {
   // in the order of the calls.
   Handle start_sum(std::shared_ptr<RankSum> sum);
 
-  // The shard of a rank when n elements are divided among all ranks at multiples of 16; the last ones may be empty.
+  // Returns the shard of a rank when n elements are divided among all ranks at multiples of 16. The last shards may be
+  // empty.
   Shard shard(int64_t n, int rank) const;
 
  protected:
   struct Block {  // type-erased elements; the transport only copies bytes
     char* data = nullptr;
     int64_t count = 0, size = 0;
-    // of: count elements per rank, in the order of the ranks; the first become the result.
+    // of: one array of count elements per rank, in the order of the ranks. The first array receives the result.
     void (*reduce)(Reduction, std::span<char* const> of, int64_t count) = nullptr;
   };
   virtual void do_reduce_scatter(const Block& block, Reduction how) = 0;
@@ -106,7 +107,7 @@ class Communicator {
   template <class T>
   void sum_compressed(RankSum& sum);
   template <class T>
-  bool sum_rows(const RankSum& sum);  // false: the whole sum is cheaper, nothing was done
+  bool sum_rows(const RankSum& sum);  // false: the whole sum is cheaper, and nothing was done
   template <class T>
   void sum_whole(const RankSum& sum);
   Handle start(std::function<void()> work);
@@ -132,7 +133,7 @@ class ThreadGroup {
   explicit ThreadGroup(int size);
   ~ThreadGroup();
   Communicator& rank(int r) { return *ranks_.at(static_cast<size_t>(r)); }
-  // All current and later waits throw E_RANK_LOST with this reason. Only the first call counts.
+  // Makes all current and later waits throw E_RANK_LOST with this reason. Only the first call has an effect.
   void fail(const std::string& why);
 
  private:

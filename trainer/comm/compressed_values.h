@@ -17,7 +17,7 @@ struct CompressedValues {
 
   static constexpr bool exact = std::is_same_v<T, float>;
 
-  // f(begin, count) for pieces that fit into a buffer of fp32.
+  // Calls f(begin, count) for consecutive pieces that fit into a buffer of fp32.
   static constexpr int64_t kPiece = 1024;
   using Piece = std::array<float, kPiece>;
   template <class F>
@@ -37,7 +37,7 @@ struct CompressedValues {
       });
     }
   }
-  // Received values as fp32, not yet multiplied by the number of ranks.
+  // Converts received values to fp32. They are not yet multiplied by the number of ranks.
   static void load(const T* sent, float* parts, int64_t n) {
     if constexpr (exact)
       std::copy_n(sent, n, parts);

@@ -1,4 +1,4 @@
-// TCP connections between rank 0 and the others that carry lines, one JSON object each.
+// TCP connections between rank 0 and the other ranks. They transfer text lines with one JSON object each.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@
 
 namespace amp {
 
-// A non-blocking socket that carries lines. Owns the descriptor.
+// A non-blocking socket that transfers lines. Owns the descriptor.
 class LineSocket {
  public:
   explicit LineSocket(Socket socket = Socket()) : socket_(std::move(socket)) {}
@@ -45,9 +45,9 @@ struct Connected {
   RankProcess process;
 };
 
-// Collective. Rank 0 gets one connection per other rank, in their order; the others get their connection to rank 0. If
-// all ranks run on one machine, it listens on the loopback address only. A connection needs the secret that the
-// communicator broadcast. Throws E_RANK_LOST: at once if the communicator detects a lost rank, else after
+// Collective. Returns on rank 0 one connection per other rank, in their order; on another rank its connection to rank
+// 0. If all ranks run on one machine, rank 0 listens on the loopback address only. A connection needs the secret that
+// the communicator broadcast. Throws E_RANK_LOST immediately if the communicator detects a lost rank, else after
 // connect_timeout seconds.
 std::vector<Connected> connect_ranks(Communicator& ranks, double connect_timeout);
 

@@ -1,4 +1,4 @@
-// Creates the DeviceCommunicator of a run: the device's library (NCCL) if it has one, else through host memory.
+// Creates the DeviceCommunicator of a run. It uses the device's library (NCCL) if there is one, else host memory.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace amp {
 
-// Collective; for several ranks. `ranks` must outlive the result. early: reducer of gradients in host memory that sums
-// during backward, or null. gradients: for a device with its own memory. Throws E_RANKS if some ranks use the CPU and
-// some a GPU, and E_NCCL.
+// Collective; requires several ranks. `ranks` must outlive the result. early: reducer of gradients in host memory that
+// sums during backward, or null. gradients: compression of sums for a device with its own memory. Throws E_RANKS if
+// some ranks use the CPU and some a GPU, and E_NCCL if NCCL fails.
 std::unique_ptr<DeviceCommunicator> join_devices(Device& device, Communicator& ranks, GradientReducer* early = nullptr,
                                                  const CompressedGradients& gradients = {});
 
-// For local SGD: ranks make local steps between averages of their weights.
+// As join_devices(), for local SGD: ranks make local steps and average their weights from time to time.
 std::unique_ptr<DeviceCommunicator> join_local(Device& device, Communicator& ranks);
 
 }  // namespace amp

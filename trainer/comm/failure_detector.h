@@ -20,8 +20,9 @@ namespace amp {
 
 class FailureDetector {
  public:
-  // Called on the detector's thread with E_RANK_LOST (exit 10): `tell` in one process, `leave` in each. `stop`: another
-  // process received that signal at a point without a step to finish (ImmediateStop), so all processes end.
+  // Callbacks on the detector's thread. After a loss, `tell` is called with E_RANK_LOST (exit 10) in one process, and
+  // then `leave` in each. `stop` is called if another process received that signal while no step was running
+  // (ImmediateStop), so that all processes end.
   struct OnLost {
     std::function<void(const Error&)> tell, leave;
     std::function<void(int signal)> stop = {};
@@ -36,9 +37,9 @@ class FailureDetector {
   ~FailureDetector();
 
   void doing(int64_t step, const char* phase);  // sets this process's phase, a string literal
-  // This process ends for that reason, which the others report. Later losses are not reported here.
+  // Declares that this process ends for that reason. The other processes report it; this one reports no later loss.
   void failed(const std::string& why);
-  // Collective. Later losses are not reported.
+  // Collective. Declares the end of the run: later losses are not reported.
   void end();
 
  private:

@@ -9,9 +9,10 @@ namespace amp {
 
 enum class FrameResult { frame, closed, late, foreign };  // foreign: not a frame of this program
 
-// until: steady_seconds(). Returns false if the peer closed the connection or does not read in time.
+// Sends a frame. until: a time of steady_seconds(). Returns false if the peer closed the connection or does not read in
+// time.
 bool send_frame(int socket, const nlohmann::json& json, double until);
-// A frame of more than `most` bytes is foreign.
+// Reads a frame. A frame of more than `most` bytes is foreign.
 FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most = 64 * 1024);
 
 }  // namespace amp

@@ -3,7 +3,8 @@
 // of the accumulation step has finished its gradients.
 //
 // All ranks start buckets in the same order: the order in which rank 0 finished their gradients in the first step. A
-// rank without rows starts them at the end of the step. Neither the order nor the division changes a bit.
+// rank without rows starts its buckets at the end of the step. The bits of the sums depend neither on this order nor on
+// the division into buckets.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class GradientReducer final : public GradientWatch {
   void begin() override;
   void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
-  void hold() { held_ = true; }  // starts no bucket before start(): the ranks sum something else meanwhile
+  void hold() { held_ = true; }  // starts no bucket before start(), because the ranks sum something else meanwhile
   void start();                  // starts all remaining buckets, before any other sum
   void finish();                 // collective; waits for all buckets. Throws E_RANK_LOST
 
@@ -37,7 +38,7 @@ class GradientReducer final : public GradientWatch {
   };
   struct Cost {
     double seconds = 0, waited = 0;  // duration of all sums; time that finish() waited for them
-    // The backward pass of the last micro-batch (0: it reported no gradients), and the wait after it.
+    // The backward pass of the last micro-batch (0: it reported no gradients), and the wait for the sums after it.
     Span run, wait;
     std::vector<Span> sums;
   };

@@ -1,5 +1,5 @@
-// Ranks as processes that mpirun or srun started. MPI is linked by a plugin, libonnx_amp_mpi.so, which is loaded from
-// the executable's folder if such a launcher is present. So the program also runs where MPI is not installed.
+// Ranks as processes that mpirun or srun started. A plugin, libonnx_amp_mpi.so, is linked with MPI and loaded from the
+// executable's folder if such a launcher is present. So the program also runs where MPI is not installed.
 //
 // MPI only transports messages (message_communicator.h).
 #pragma once
@@ -13,23 +13,23 @@ namespace amp {
 
 constexpr int kMpiAbi = 1;
 
-// Each function returns null, or the reason of a failure.
+// Functions of the plugin. Each returns null, or the reason of a failure.
 struct MpiApi {
   int abi;  // stays the first member
   const char* (*start)(int* rank, int* size);
-  // Messages between two ranks arrive in order. Waits for all of them, mostly sleeping.
+  // Sends and receives messages and waits for all of them, mostly sleeping. Messages between two ranks arrive in order.
   const char* (*exchange)(const RankMessage* sent, int64_t sends, const RankMessage* received, int64_t receives);
   const char* (*end)();     // collective
   void (*abort)(int code);  // ends every process of the job
 };
 
-// Whether a launcher started this process as one of several (or of one).
+// Returns true if a launcher started this process as one of several processes (or of one).
 bool started_by_mpi();
 
 // Throws E_MPI (exit 10) if there is no plugin or MPI does not start. Call it once per process. The object is not
 // destroyed: a process that fails exits without MPI_Finalize, which makes the launcher end the others.
 Communicator& start_mpi();
-// Waits for all ranks, calls meanwhile, and finalizes MPI.
+// Waits for all ranks, calls meanwhile(), and finalizes MPI.
 void end_mpi(const std::function<void()>& meanwhile);
 
 }  // namespace amp

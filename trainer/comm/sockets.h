@@ -31,11 +31,11 @@ struct Listener {
   int port = 0;
 };
 
-// Port 0: chosen by the system. If it fails, the socket is not open, and errno has the reason.
+// Listens at a port; 0: chosen by the system. On failure the returned socket is not open, and errno has the reason.
 Listener listen_on(uint32_t address, int port, int backlog);
-// Returns a non-blocking connection; not open if there is no answer within `seconds`.
+// Returns a non-blocking connection. It is not open if there is no answer within `seconds`.
 Socket dial(const std::string& address, int port, double seconds);
-// Accepts a pending connection; not open if there is none.
+// Accepts a pending connection. The returned socket is not open if there is none.
 Socket accepted(const Listener& listener);
 
 int wait_for(int socket, short events, double seconds);  // poll() of one socket

@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// Collective. Errors and timeouts are those of rendezvous_by_tcp(). Later, sending to or receiving from a lost rank
-// throws E_RANK_LOST.
+// Collective. Connects all ranks; errors and timeouts are those of rendezvous_by_tcp(). The communicator throws
+// E_RANK_LOST when it sends to or receives from a lost rank.
 std::unique_ptr<Communicator> connect_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout);
 
 }  // namespace amp

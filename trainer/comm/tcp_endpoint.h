@@ -27,14 +27,15 @@ struct TcpEndpoint {
 
 using Environment = std::function<const char*(const char* name)>;
 
-// Empty if there is no launcher, or if it started a single process. Throws E_FLAG_VALUE for invalid variables.
+// Returns the endpoint. Empty if there is no launcher, or if it started a single process. Throws E_FLAG_VALUE for
+// invalid variables.
 std::optional<TcpEndpoint> tcp_endpoint(const Environment& environment);
 std::optional<TcpEndpoint> tcp_endpoint();  // from this process's environment
 
 // Under torchrun, the variables of an outer launcher that started torchrun are ignored.
 bool started_by_torchrun();
 
-// The first host of "gpu[07-10,12],login1": "gpu07".
+// Returns the first host of a node list: "gpu07" for "gpu[07-10,12],login1".
 std::string first_host(const std::string& list);
 
 }  // namespace amp

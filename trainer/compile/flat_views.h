@@ -27,13 +27,14 @@ void add_views(const FlatLayout& layout, const std::string& prefix, const T* spa
 void add_views(const FlatLayout& layout, const std::string& prefix, const HostTensor& span,
                std::map<std::string, HostTensor>& out);
 
-// Copies "PREFIX/NAME" of every trainable chunk into the span. Missing, or of another type or shape: exit 6
-// E_CKPT_MISMATCH.
+// Copies "PREFIX/NAME" of every trainable chunk into the span. Throws E_CKPT_MISMATCH (Exit::checkpoint) if one is
+// missing or has another type or shape.
 template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span);
 
-// Returns the tensor of that name. Missing, or of another type or shape than `like`: exit 6 E_CKPT_MISMATCH.
+// Returns the tensor of that name. Throws E_CKPT_MISMATCH (Exit::checkpoint) if it is missing or has another type or
+// shape than `like`.
 const HostTensor& whole_of(const std::string& name, const std::map<std::string, HostTensor>& from, const Tensor& like);
 
 }  // namespace amp

@@ -13,8 +13,8 @@ std::vector<std::string> penalized_values(const Losses& losses);  // LossSpec::i
 // Name of the composed graph's output that holds the value with respect to which a term is differentiated.
 std::string penalized_output(size_t term);
 
-// Before the call the term's output is the value to differentiate; after it, the sum of the loss. Operators whose
-// gradient is a fused kernel are decomposed. E_LOSS_IO if the output does not depend on the value.
+// Before the call the term's output is the value to differentiate; after it, the output is the sum of the loss.
+// Decomposes operators whose gradient is a fused kernel. Throws E_LOSS_IO if the output does not depend on the value.
 Graph penalize_gradients(Graph graph, const Losses& losses, const Evaluator& evaluator);
 
 }  // namespace amp

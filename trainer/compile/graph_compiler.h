@@ -28,14 +28,16 @@ struct GraphOptions {
   int64_t activation_budget = 0;
 };
 
-// hessian: the training graph differentiated twice. Each parameter's gradient is replaced by its part of H v. H: second
-// derivatives of the losses times their seeds; v: an input for every parameter.
-// diagonal: v * H v, elementwise.
+// Kinds of compiled graphs:
+// train: the training graph.
+// hessian: the training graph differentiated twice. Each parameter's gradient is replaced by its part of H v. H is the
+// second derivatives of the losses times their seeds, v an input for every parameter.
+// diagonal: as hessian, but with v * H v, elementwise.
 // drawn: the training graph without the precision plan, with labels that are sampled from the outputs.
 // cached_train: the training graph, where the gradients of losses across rows with respect to the outputs are read from
 // inputs (trainer/loop/gradient_cache.h).
 // cached_forward: exactly the forward nodes of cached_train.
-// eval_full: eval without the precision plan.
+// eval: the graph of evaluation. eval_full: eval without the precision plan.
 enum class GraphForm : uint8_t { train, hessian, diagonal, drawn, cached_train, cached_forward, eval, eval_full };
 inline bool differentiates_twice(GraphForm f) { return f == GraphForm::hessian || f == GraphForm::diagonal; }
 inline bool reads_cache(GraphForm f) { return f == GraphForm::cached_train || f == GraphForm::cached_forward; }
@@ -43,7 +45,7 @@ inline bool differentiates_once(GraphForm f) {  // cached_forward too: drop_back
   return f == GraphForm::train || f == GraphForm::drawn || reads_cache(f);
 }
 inline bool differentiates(GraphForm f) { return differentiates_once(f) || differentiates_twice(f); }
-// Whether the graph writes curvature for the parameters instead of the losses' gradients.
+// Returns true if the graph writes curvature for the parameters instead of the losses' gradients.
 inline bool estimates_curvature(GraphForm f) { return f == GraphForm::diagonal || f == GraphForm::drawn; }
 
 // Only the names, types and shapes of the batch are used.
@@ -56,13 +58,13 @@ struct GraphRequest {
 
 class GraphCompiler {
  public:
-  // Source and table must outlive the compiler.
+  // `source` and `table` must outlive the compiler.
   GraphCompiler(const SourceGraph& source, const ParamTable& table, const GraphOptions& options,
                 const DeviceTraits& traits)
       : source_(source), table_(table), options_(options), traits_(traits) {}
 
-  // Outputs of the graph: the requested values under their names, "loss.I" for the sum of loss term I, running
-  // statistics.
+  // Compiles a graph. Its outputs are the requested values under their names, "loss.I" for the sum of loss term I, and
+  // running statistics.
   std::shared_ptr<Graph> compile(const GraphRequest& r) const { return finish(compose(r), r); }
   // The two halves of compile(); padding may be removed between them. compose() binds the model, adds the losses and
   // forms fused operators. finish() applies the precision plan (none if differentiated twice) and adds losses of

@@ -16,7 +16,7 @@ struct RecomputeChoice {
   Graph graph;
 };
 
-// Recomputation that costs almost no time and is used without a budget: norms and elementwise operators of an fp32
+// Applies recomputation that costs almost no time and needs no budget: norms and elementwise operators of an fp32
 // graph. Empty unless it saves at least 5 % of the activations and 8 MiB.
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options);
 

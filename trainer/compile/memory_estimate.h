@@ -24,9 +24,9 @@ struct MemoryEstimate {
   std::string short_of(int64_t free) const;
 };
 
-// groups: sets per-parameter options, or empty. accumulate: a step has several micro-batches. batch: the largest one.
-// libraries: PluginApi::reserve, or empty. cached: number of a step's micro-batches on all ranks that share losses
-// across rows (trainer/loop/gradient_cache.h); 0: no gradient cache.
+// Estimates the memory. groups: sets per-parameter options, or empty. accumulate: whether a step has several
+// micro-batches. batch: the largest one. libraries: PluginApi::reserve, or empty. cached: number of a step's
+// micro-batches on all ranks that share losses across rows (trainer/loop/gradient_cache.h); 0: no gradient cache.
 MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options,
                                const OptimizerConfig& optimizer, const Losses& losses, const Tensors& batch,
                                bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {},

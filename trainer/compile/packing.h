@@ -23,7 +23,7 @@ struct Packing {
 // not start at position 0 (padding on the left), or if less than 5 % of the positions would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 
-// The plan of a bucket: of all batches with the same shapes. It does not depend on a batch's contents.
+// The packing plan of a bucket, which is all batches with the same shapes. It does not depend on a batch's contents.
 struct PaddingPlan {
   std::shared_ptr<const Graph> graph;  // padded, before the precision plan; null unless padding can be removed
   PaddingMask mask;
@@ -33,8 +33,9 @@ struct PaddingPlan {
 };
 PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator);
 
-// Empty if the batch keeps its padding: pack_tokens() returned nothing, a padded position has a label, or a mask that
-// the plan only tested on examples (PaddingMask::tried) does not hide exactly this batch's padding.
+// Returns how the batch is packed. Empty if it keeps its padding: pack_tokens() returned nothing, a padded position has
+// a label, or a mask that the plan only tested on examples (PaddingMask::tried) does not hide exactly this batch's
+// padding.
 std::optional<Packing> packing_of(const PaddingPlan& plan, const Tensors& batch, const Evaluator& evaluator);
 
 }  // namespace amp

@@ -32,18 +32,18 @@ struct LossesAndOutputs {
 class PaddingGuard {
  public:
   enum class Verdict { equal, different, says_nothing };
-  // tokens: outputs whose values at padded positions are ignored: (sample, position) with position >= lengths[sample].
-  // A number that is NaN or infinite on only one side counts as different.
+  // Compares two evaluations of a batch. tokens: outputs whose values at padded positions (position >= lengths[sample])
+  // are ignored. A number that is NaN or infinite on only one side counts as different.
   static Verdict compare(const LossesAndOutputs& padded, const LossesAndOutputs& packed,
                          const std::map<std::string, TokenForm>& tokens, const std::vector<int64_t>& lengths,
                          bool low_precision);
-  // says_nothing: all losses or all gradients are 0, or a number of the padded computation is not finite.
+  // Returns says_nothing if all losses or all gradients are 0, or a number of the padded computation is not finite.
   static Verdict compare(const LossesAndGradients& padded, const LossesAndGradients& packed, bool low_precision);
 
-  // Called before each micro-batch; true only for the first one of a step. Due every step until three comparisons were
-  // equal, then every 256 steps.
+  // Returns whether a comparison is due before this micro-batch, which is true only for the first one of a step. A
+  // comparison is due in every step until three were equal, then every 256 steps.
   bool due(const RunState& state);
-  // Called before a batch is evaluated. Due until three comparisons were equal, then for every 64th batch.
+  // Returns whether a comparison is due before a batch is evaluated: until three were equal, then for every 64th batch.
   bool due_evaluation();
   bool on_verdict(Verdict v);  // true: padding removal ends with this verdict
   bool on_evaluation(Verdict v);

@@ -16,18 +16,18 @@ namespace amp {
 
 class PaddingRemoval {
  public:
-  // All must outlive it.
+  // The arguments must outlive this object.
   PaddingRemoval(const GraphCompiler& compiler, ProgramCache& programs, const RunState& state, bool enabled, Log log)
       : compiler_(compiler), programs_(programs), state_(state), enabled_(enabled), log_(std::move(log)) {}
 
-  // Returns how this batch is packed; empty: it keeps its padding. compare: run the guard's comparison first if it is
-  // due.
+  // Returns how this batch is packed; empty if it keeps its padding. compare: runs the guard's comparison first if it
+  // is due.
   std::optional<Packing> packing(const GraphRequest& r, bool compare);
-  // Whether losses and outputs with packing equal those with padding; true if no comparison is due. run: computes a
-  // request. A difference disables padding removal, with a warning.
+  // Returns whether losses and outputs with packing equal those with padding; true if no comparison is due. run:
+  // computes a request. A difference disables padding removal, with a warning.
   using Run = std::function<LossesAndOutputs(const GraphRequest&, const Packing*)>;
   bool agrees(const GraphRequest& r, const Run& run);
-  // GraphCompiler::compose(); removes padding if packing is not null.
+  // As GraphCompiler::compose(), but removes padding if packing is not null.
   std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing);
 
   PaddingGuard& guard() { return guard_; }

@@ -1,5 +1,5 @@
-// ParameterArena owns in device memory: weights and gradients in flat spans, staged running statistics, and the cache
-// of 16-bit copies that Programs read instead of weights.
+// ParameterArena: owns the weights and gradients in device memory (flat spans), staged running statistics, and the
+// cache of 16-bit copies that Programs read instead of weights.
 #pragma once
 
 #include <map>
@@ -49,7 +49,7 @@ class ParameterArena {
   // Records which parameters have a gradient in this training graph.
   void reach(const Graph& graph);
   bool reached(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // in any recorded graph
-  bool all_reached() const;                                                        // frozen parameters aside
+  bool all_reached() const;                                                        // ignoring frozen parameters
   // Freezes every parameter without a gradient. Weights get new addresses; gradients, copies and all Programs become
   // invalid.
   void freeze_unreached();

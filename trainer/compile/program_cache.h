@@ -32,7 +32,7 @@ struct GraphKey {
 
 class ProgramCache {
  public:
-  // All must outlive the cache.
+  // The arguments must outlive the cache.
   ProgramCache(const GraphCompiler& compiler, ParameterArena& params, const RunState& state, Log log)
       : compiler_(compiler),
         params_(params),
@@ -45,12 +45,11 @@ class ProgramCache {
     bool fused = true;                 // false: skip fusion, whatever the options are
     const Packing* packing = nullptr;  // not null: composed() returns a graph without padding
   };
-  // Returns the cached Program or compiles it. composed() is called for the graph (GraphCompiler::compose) only in that
-  // case.
+  // Returns the cached Program, or compiles it from the graph that composed() returns (GraphCompiler::compose).
   BucketProgram& get(const GraphRequest& r, const Kind& kind, const std::function<std::shared_ptr<Graph>()>& composed);
   void clear() { programs_.clear(); }  // required before parameters get new addresses
 
-  // Options for a Program that the cache does not hold.
+  // Returns options for a Program that is not in the cache.
   ProgramOptions options(GraphForm form, bool accumulate);
 
   size_t size() const { return programs_.size(); }

@@ -30,7 +30,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A batch holds graph inputs, labels and, for distillation, the teacher's outputs, by name.
+  // Batches map the names of graph inputs, labels and (for distillation) the teacher's outputs to tensors.
 
   // Launches forward and backward of a micro-batch without waiting. terms provides the seeds of the backward pass and
   // receives the loss sums. Gradients are written (accumulate: added) to the gradient arena; running statistics are
@@ -57,7 +57,7 @@ class Session {
   const Program& launch_forward(const Losses& losses, const Tensors& batch);
   void launch_cached(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                      const std::function<void(Program&)>& feed);
-  // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
+  // Returns loss sums without gradients, in evaluation form. outputs: receives the values that the losses read.
   std::vector<double> eval_micro_batch(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
   // Returns model outputs (given as source values) by name, in evaluation form. full_precision: without the precision
   // plan.
@@ -104,10 +104,10 @@ class Session {
   size_t programs() const { return programs_.size(); }
   std::string memory_text() const;  // for logs: "parameters 65.8 MiB, gradients 65.8 MiB, ..."
 
-  // Whether a training micro-batch with this batch is computed without padding.
+  // Returns whether a training micro-batch with this batch is computed without padding.
   bool packs(const Losses& losses, const Tensors& batch);
-  // The graphs of forward() and of a training micro-batch with padding, before fusion; for plans, cost estimates and
-  // tests.
+  // Return the graphs of forward() and of a training micro-batch, both with padding and before fusion, for plans, cost
+  // estimates and tests.
   std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch) const;
   std::shared_ptr<const Graph> train_graph(const Losses& losses, const Tensors& batch) const;
 

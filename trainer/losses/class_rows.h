@@ -9,12 +9,12 @@ struct ClassRows {
   ValueId logits;  // [N, C]
   ValueId label;   // int64 [N]
 };
-// Reshapes logits [..., C] and label [...] to rows. If the shapes do not match that, or with second_axis, the logits
-// are [B, C, ...] and the label [B, ...].
+// Reshapes logits [..., C] and label [...] to rows. With second_axis, or if the label does not have that shape, they
+// are read as logits [B, C, ...] and label [B, ...].
 ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis = false);
 
-// Labels as indices of a lookup in a table of `classes` rows: 0 where `ignored`. A label that is no class is refused
-// when the batch runs.
+// Converts labels to indices of a table with `classes` rows; ignored labels become 0. A label that is no class causes
+// an error when the batch runs.
 ValueId lookup_index(Builder& b, ValueId ignored, ValueId label, int64_t classes);
 
 // Log-probabilities of the rows, gathered at the labels.
@@ -27,22 +27,22 @@ struct Picked {
 Picked pick(Builder& b, const LossSpec& spec, const ClassRows& r);
 ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);  // over rows that are not ignored
 
-// The sum of (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss. Parameters that the
-// kind does not have are at their defaults.
+// Returns the sum of (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss. If the kind
+// lacks a parameter, its default is used.
 ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r);
 
-// Cross-entropy with labels that are probabilities [N, C]: sum_c w_c y_c (-log p_c) with smoothed y, as
+// Returns the cross-entropy with labels that are probabilities [N, C]: sum_c w_c y_c (-log p_c) with smoothed y, as
 // torch.nn.CrossEntropyLoss. Each row is an item.
 bool are_probabilities(Builder& b, const LossInputs& in);
 ValueId soft_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId label);
 
-// Class ids sampled from softmax(logits), in the label's shape and type. Ignored labels stay ignored.
+// Returns class ids sampled from softmax(logits), in the label's shape and type. Ignored labels stay ignored.
 ValueId draw_classes(Builder& b, const LossSpec& spec, ValueId out, ValueId label, ValueId uniform,
                      bool second_axis = false);
 
-// The weight of each label's class; 0 for ignored labels.
+// Returns the weight of each label's class; 0 for ignored labels.
 std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids);
-// Sum of the class weights of valid labels; for probabilities, the number of rows.
+// Returns the sum of the class weights of valid labels; for probabilities, the number of rows.
 Counts count_classes(const LossSpec&, const HostTensor& label, int64_t);
 
 }  // namespace amp::losses

@@ -6,10 +6,10 @@
 
 namespace amp::losses {
 
-// Returns the sides as matrices [rows, H]. Their number is that of the outputs; for one output spec.sides, or n if that
-// is 0.
+// Returns the sides as matrices [rows, H], one per output. A single output contains spec.sides sides, or n if
+// spec.sides is 0.
 std::vector<ValueId> sides(Builder& b, const LossSpec& spec, const LossInputs& in, size_t n);
-// The 2-norm of each row, at least 1e-8 as in torch.nn.functional.cosine_similarity.
+// Returns the 2-norm of each row, at least 1e-8 as in torch.nn.functional.cosine_similarity.
 ValueId norm(Builder& b, ValueId x);
 
 }  // namespace amp::losses

@@ -51,9 +51,9 @@ struct LossRule {
   Task task = Task::none;             // task whose metrics can be computed from its outputs and labels
   const char* label = "label";        // default name of the label; "": none needed
   std::vector<double> weights = {1};  // weight of each term
-  bool root = false;                  // the sum is n sqrt(mean) over n items: roots do not add, their squares do
-  bool across_rows = false;           // an item depends on other rows of the batch, so --gradient_cache applies
-  bool in_parts = false;              // build() supports LossInputs::first_item and item_count; requires one term
+  bool root = false;         // the sum is n sqrt(mean) over n items; sums of several batches combine by their squares
+  bool across_rows = false;  // an item depends on other rows of the batch, so --gradient_cache applies
+  bool in_parts = false;     // build() supports LossInputs::first_item and item_count; requires one term
   // Outputs.
   size_t min_outputs = 1, max_outputs = 1;
   std::vector<std::string> default_outputs = {};  // used if the model has outputs of these names
@@ -66,8 +66,8 @@ struct LossRule {
   int64_t more_classes = 0;    // classes beyond the axis's extent: outputs are thresholds between classes
   bool next_token = false;     // the output at position s predicts the label at s + 1
   bool hidden_tokens = false;  // for text: predicts tokens that are masked in the input (data/language/masking.h)
-  // Losses of a gradient: computes the loss's sum from the gradient of build()'s sum with respect to LossSpec::input
-  // [B, ...]. Null: the loss is computed from outputs.
+  // For a loss of a gradient: returns the loss's sum, given the gradient of build()'s sum with respect to
+  // LossSpec::input [B, ...]. Null: the loss is computed from outputs.
   ValueId (*of_gradient)(Builder&, const LossSpec&, ValueId gradient) = nullptr;
   // Samples labels from the distribution that the outputs define. uniform: numbers in [0, 1) in the label's shape.
   // Ignored labels stay ignored. Null: labels cannot be sampled.
@@ -83,7 +83,7 @@ const std::vector<LossRule>& loss_rules();           // sorted by name
 const LossRule& loss_rule(const std::string& kind);  // unknown: E_LOSS (usage) with the nearest name
 std::string kind_called(const std::string& name);    // resolves a synonym to its kind; returns other names unchanged
 
-// Number of classes of an output of these dims for labels of those dims; 0: the label does not contain class ids.
+// Returns the number of classes of an output for labels of these dims; 0 if the label does not contain class ids.
 int64_t class_count(ClassAxis axis, const Dims& out, const Dims& label);
 
 // Registers a loss. Use at namespace scope of the loss's file: `const LossRegistration registered{{...}};`
@@ -107,11 +107,11 @@ ValueId safe_sqrt(Builder& b, ValueId x);                     // the gradient at
 ValueId float_label(Builder& b, ValueId out, ValueId label);  // the label in the output's shape and type
 ValueId residual(Builder& b, const LossInputs& in);           // output - label
 [[noreturn]] void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want);
-// Whether each label is ignore_index: bool in the label's shape.
+// Returns whether each label is ignore_index: bool in the label's shape.
 ValueId ignored(Builder& b, const LossSpec& spec, ValueId label);
-// Kullback-Leibler divergence sum_c p (log p - log q) per row of the last axis; elements with p = 0 add 0.
+// Returns the Kullback-Leibler divergence sum_c p (log p - log q) per row of the last axis. Elements with p = 0 add 0.
 ValueId divergence(Builder& b, ValueId p, ValueId log_p, ValueId log_q);
-// Sum of the binary cross-entropy softplus(x) - x y over valid labels, with pos_weight.
+// Returns the sum of the binary cross-entropy softplus(x) - x y over valid labels, with pos_weight.
 ValueId binary_entropy(Builder& b, const LossSpec& spec, ValueId x, ValueId label);
 
 // ---- counts of items

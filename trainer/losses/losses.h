@@ -31,7 +31,7 @@ struct LossSpec {
   std::map<std::string, std::map<std::string, double>> by_class = {};
   bool balanced = false;
 
-  // Values of the kind's parameters, as given or by default. Requires that the kind has the parameter.
+  // Return the value of a parameter, as given or by default. The kind must have the parameter.
   double number(const std::string& parameter) const;
   const std::vector<double>& list(const std::string& parameter) const;  // empty: none given
   bool has(const std::string& parameter) const;
@@ -54,7 +54,7 @@ struct Losses {
   std::string key() const;  // losses with different graphs have different keys
 };
 
-// Name of the batch's tensor with the teacher's output for model output NAME.
+// Returns the name of the batch's tensor with the teacher's output for the model's output `output`.
 std::string teacher_name(const std::string& output);
 
 const std::vector<std::string>& loss_kinds();
@@ -62,7 +62,7 @@ const std::vector<std::string>& loss_kinds();
 // Returns only the losses whose items depend on other rows of the batch.
 Losses losses_across_rows(const Losses& losses);
 
-// Number of rows per item if a single output contains alternating pairs or triples; else 1.
+// Returns the number of rows per item if a single output contains alternating pairs or triples; else 1.
 int64_t rows_together(const LossSpec& spec);
 
 struct LossInputs {
@@ -75,7 +75,7 @@ struct LossInputs {
 };
 
 // Adds the loss to the graph and returns the sum of each term: scalars in fp32 (fp64), under any precision plan of the
-// outputs. Exit::data (E_DATA_SHAPE) for labels that do not match the outputs.
+// outputs. Throws E_DATA_SHAPE (Exit::data) if labels do not match the outputs.
 std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInputs& in);
 
 std::vector<double> term_weights(const LossSpec& spec);
@@ -86,9 +86,8 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch);
 // LossAccumulator: sums and items per term over an accumulation step (or a whole evaluation).
 class LossAccumulator {
  public:
-  // whole_set: for evaluation. A loss that is the root of a mean is then the root over all items instead of the mean of
-  // the batches' roots; this requires that count() and add() alternate. (Training minimizes the mean of the
-  // micro-batches' roots.)
+  // whole_set: for evaluation. A loss that is the root of a mean is then the root over all items. Otherwise it is the
+  // mean of the micro-batches' roots, which training minimizes. With whole_set, count() and add() must alternate.
   explicit LossAccumulator(const Losses& losses, bool whole_set = false);
   void count(const Tensors& batch);              // adds the items of a micro-batch, before it runs
   void count(const std::vector<double>& items);  // as above, with counted() of another LossAccumulator

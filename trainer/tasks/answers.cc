@@ -16,7 +16,7 @@ namespace amp {
 
 namespace {
 
-// At spaces: those that Python's str.split knows and that a text may hold.
+// Splits a text at the space characters that Python's str.split recognizes.
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> out;
   bool open = false;
@@ -36,13 +36,13 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-// Python's \w but for symbols beyond ASCII, which count as letters here.
+// Python's \w, except that symbols beyond ASCII count as letters here.
 bool word_character(uint32_t c) {
   if (c < 0x80) return c == '_' || std::isalnum(static_cast<int>(c));
   return char_class(c) != CharClass::punctuation && char_class(c) != CharClass::space;
 }
 
-// An article between characters of no word becomes a space.
+// Replaces each article that is a whole word by a space.
 std::u32string without_articles(const std::u32string& text) {
   std::u32string out;
   for (size_t at = 0; at < text.size();) {
@@ -99,7 +99,7 @@ double answer_jaccard(const std::string& predicted, const std::string& wanted) {
     return std::set<std::string>(list.begin(), list.end());
   };
   const std::set<std::string> p = set_of(predicted), w = set_of(wanted);
-  if (p.empty() && w.empty()) return 0.5;  // the competition's own rule
+  if (p.empty() && w.empty()) return 0.5;  // the competition's rule for two empty texts
   std::vector<std::string> both;
   std::set_intersection(p.begin(), p.end(), w.begin(), w.end(), std::back_inserter(both));
   return static_cast<double>(both.size()) / static_cast<double>(p.size() + w.size() - both.size());
@@ -112,7 +112,7 @@ void AnswerSearch::add(std::span<const float> start, std::span<const float> end,
   };
   const size_t tokens = samples.empty() ? 0 : start.size() / samples.size(),
                kept = static_cast<size_t>(options_.n_best);
-  // The n best so far, the best first; of equal ones the earlier.
+  // Keeps the n best, best first. Among equal scores the earlier one comes first.
   const auto keep = [&](auto& list, auto&& item) {
     if (list.size() == kept && !(item.score > list.back().score)) return;
     const auto at = std::find_if(list.begin(), list.end(), [&](const auto& x) { return item.score > x.score; });
@@ -127,7 +127,7 @@ void AnswerSearch::add(std::span<const float> start, std::span<const float> end,
     for (int64_t i = w.first; i < stop; ++i) {
       for (int64_t j = i; j < std::min(stop, i + options_.longest); ++j) {
         const double score = static_cast<double>(s[i]) + e[j];
-        if (score > -INFINITY) keep(best, Span{score, i, j});  // no NaN
+        if (score > -INFINITY) keep(best, Span{score, i, j});  // excludes NaN
       }
     }
     Found& found = found_[w.question];
@@ -170,8 +170,9 @@ std::vector<std::pair<AnswerSearch::Best, double>> AnswerSearch::ranked(const Fo
   return out;
 }
 
-// As SQuAD's scripts. 2.0: answers that normalizing empties are left out, a question without any is answered by no
-// words; where none is predicted only questions count that have none.
+// Scores the predictions as SQuAD's scripts do. With 2.0, answers that are empty after normalization are ignored, and
+// the right answer to a question without answers is the empty text. If no answer is predicted, only a question without
+// answers counts as right.
 std::vector<AnswerScores::Judged> AnswerScores::judged() const {
   std::vector<Judged> out;
   const bool may_have_none = search_.options().may_have_none;
@@ -236,7 +237,8 @@ std::vector<std::string> AnswerScores::kind_names() {
 std::vector<std::pair<std::string, double>> AnswerScores::by_kind() const {
   std::vector<Judged> all = judged(), with, without;
   for (const Judged& j : all) (j.has_answer ? with : without).push_back(j);
-  // Questions are answered from the least score difference on, as long as that gains.
+  // Raises the threshold through the questions' score differences in ascending order and keeps the one with the best
+  // score.
   std::stable_sort(all.begin(), all.end(), [](const Judged& a, const Judged& b) { return a.excess < b.excess; });
   const auto best = [&](double Judged::*score) {
     double now = static_cast<double>(without.size()), most = now, threshold = 0;

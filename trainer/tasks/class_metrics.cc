@@ -11,8 +11,8 @@ namespace amp {
 
 namespace {
 
-// Class ids of outputs [..., C] for labels [...], or [B, C, ...] for [B, ...]: C, and the largest of each in the
-// label's order.
+// Returns C and the class with the largest output for each label, in the labels' order. Outputs are [..., C] for labels
+// [...], or [B, C, ...] for labels [B, ...].
 std::pair<int64_t, std::vector<int64_t>> class_ids(const HostTensor& out, const HostTensor& label, bool second) {
   const Dims& d = out.dims();
   const std::vector<float> x = floats(out);
@@ -33,7 +33,7 @@ std::pair<int64_t, std::vector<int64_t>> class_ids(const HostTensor& out, const 
   return {classes, ids};
 }
 
-// Position s predicts the label at s + 1.
+// Pairs the prediction at position s of a text with the label at s + 1.
 void shift(int64_t length, std::vector<int64_t>& ids, std::vector<int64_t>& wanted) {
   std::vector<int64_t> from, to;
   for (size_t i = 0; i + 1 < wanted.size(); ++i) {

@@ -29,7 +29,7 @@ class ClassificationMetrics final : public ClassMetrics {
   std::string details() const override { return class_details(scores_, names_); }
 
  private:
-  // Probabilities where a row of logits belongs to each label.
+  // Keeps the probabilities if the outputs have one row of logits per label.
   void counted(const HostTensor& out, const HostTensor&, int64_t classes, const std::vector<int64_t>& ids,
                const std::vector<int64_t>& wanted) override {
     scores_.classes = classes;
@@ -69,7 +69,7 @@ class OneClass final : public Probabilities {
   }
 
  private:
-  int64_t classes_of(int64_t width) const override { return std::max<int64_t>(width, 2); }  // one logit: yes or no
+  int64_t classes_of(int64_t width) const override { return std::max<int64_t>(width, 2); }  // one logit: two classes
 
   void fill(std::span<const float> x, std::span<double> p) const override {
     const bool probabilities = loss_.kind == "nll_probs";
@@ -83,7 +83,8 @@ class OneClass final : public Probabilities {
     }
   }
 
-  int64_t largest(int64_t row) const {  // -1 where a NaN stands
+  // Returns the class with the largest probability; -1 if the row contains NaN.
+  int64_t largest(int64_t row) const {
     const std::span<const double> p = of(row);
     if (std::any_of(p.begin(), p.end(), [](double v) { return std::isnan(v); })) return -1;
     return std::max_element(p.begin(), p.end()) - p.begin();

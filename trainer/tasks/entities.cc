@@ -13,7 +13,7 @@ struct Tag {
   std::string type;
 };
 
-// "B-creative-work" is B of creative-work; "B" alone is B of "_".
+// Splits a tag: "B-creative-work" is the mark B and the type "creative-work". "B" without a type gets the type "_".
 Tag parse(const std::string& text) {
   Tag t;
   if (text.empty()) return t;

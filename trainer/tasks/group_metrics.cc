@@ -16,7 +16,7 @@ namespace amp {
 
 namespace {
 
-// The places' rows of a tensor that has as many for each of n samples.
+// Returns the rows of the samples at `places`. The tensor has the same number of rows for each of n samples.
 HostTensor group_rows(const HostTensor& t, size_t n, const std::vector<size_t>& places) {
   if (!t) return t;
   const int64_t all = t.rank() > 0 ? t.dims()[0] : 0;

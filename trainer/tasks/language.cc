@@ -60,7 +60,8 @@ class FilledMasks final : public Predictions {
     return {{"predicted_tokens", tokens}, {"filled", tokenizer_.decode(filled)}, {"masks", masks}};
   }
 
-  std::vector<NamedTensor> tensors() const override {  // rows without so many masks: token -1
+  // A row with fewer masks than the longest row is padded with token -1.
+  std::vector<NamedTensor> tensors() const override {
     size_t most = 0, choices = 0;
     for (const Row& row : rows_) most = std::max(most, row.masks.size());
     for (const Row& row : rows_) {
@@ -84,8 +85,8 @@ class FilledMasks final : public Predictions {
 
  private:
   struct Mask {
-    size_t place = 0;                                   // among the row's ids
-    std::vector<std::pair<int32_t, double>> likeliest;  // with their probabilities
+    size_t place = 0;                                   // index in the row's ids
+    std::vector<std::pair<int32_t, double>> likeliest;  // tokens with their probabilities
   };
   struct Row {
     std::vector<int32_t> ids;

@@ -23,13 +23,14 @@ Json losses_json(std::vector<LossSpec> losses) {
   return out;
 }
 
-// f of the entry's JSON; nothing where it is none, or of another form.
+// Calls f with the entry's JSON. Does nothing if the entry is not JSON or f rejects it, because another program wrote
+// it.
 template <class F>
 void read(const std::string& text, F&& f) {
   if (text.empty()) return;
   try {
     f(Json::parse(text));
-  } catch (const Json::exception&) {  // another program's
+  } catch (const Json::exception&) {
   } catch (const Error&) {
   }
 }

@@ -63,7 +63,7 @@ class SetError final : public PerSampleError {
     double sum = 0;
     bool wrong = false;
     for (size_t i = 0; i < x.size() && i < label.size(); ++i) {
-      if (label[i] < 0) continue;  // left out
+      if (label[i] < 0) continue;  // no label: the element is ignored
       const double p = math::sigmoid(x[i]);
       sum += minus_log(label[i] >= 0.5 ? p : 1 - p);
       wrong |= !((p > 0.5) == (label[i] >= 0.5)) || std::isnan(p);

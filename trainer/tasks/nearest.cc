@@ -33,7 +33,8 @@ void Nearest::add(std::span<const float> rows, int64_t width, int64_t sides) {
         "Nearest::add: shapes");
   width_ = width;
   sides_ = sides;
-  ranks_.resize(static_cast<size_t>(finished_));  // those of the open block have more candidates now
+  // discards the ranks of the unfinished block, which gets more candidates
+  ranks_.resize(static_cast<size_t>(finished_));
   for (size_t at = 0; at < rows.size(); at += step) {
     append_unit(anchors_, &rows[at], h);
     append_unit(own_, &rows[at + h], h);

@@ -109,7 +109,7 @@ class DistanceError final : public PerSampleError {
 
  private:
   std::vector<double> numbers_of(const SampleRow& r) const {
-    const std::span<const float> x = values_of(r);  // of pairs: two rows, one after the other
+    const std::span<const float> x = values_of(r);  // a pair consists of two consecutive rows
     const std::vector<double> wide(x.begin(), x.end());
     return pairs_ ? pair_cosines(wide, r.outputs[0].dims().back()) : wide;
   }

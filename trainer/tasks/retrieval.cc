@@ -1,5 +1,5 @@
-// Retrieval: embeddings of anchors and candidates, without labels. The own candidate should be the nearest of all.
-// The error of a sample is the rank of its own candidate, which WorstSamples::finish() reads from the metrics.
+// Retrieval: embeddings of anchors and candidates, without labels. An anchor's own candidate should be the nearest of
+// all. The error of a sample is the rank of its own candidate, which WorstSamples::finish() reads from the metrics.
 #include "base/error.h"
 #include "trainer/tasks/nearest.h"
 #include "trainer/tasks/task_rule.h"
@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// Of anchors and candidates: rows in turn, or an output for each side.
+// The sides (anchor, candidate, ...) are either alternating rows of one output, or one output each.
 class RetrievalMetrics final : public TaskMetrics {
  public:
   RetrievalMetrics(const LossSpec& loss, const MetricContext&)
@@ -44,7 +44,8 @@ class Embeddings final : public Predictions {
     for (std::string& n : names_) n += n.empty() ? "embedding" : "_embedding";
   }
 
-  void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {  // rows of the sides in turn
+  // The output has alternating rows of the sides.
+  void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     const HostTensor out = outputs.at(0).cast(DType::f32);
     const auto sides = static_cast<int64_t>(sides_);
     if (out.rank() != 2)

@@ -26,7 +26,7 @@ class SegmentationMetrics final : public ClassMetrics {
   }
 
  private:
-  // The foreground's scores only.
+  // Outputs of one channel are scored for the foreground only.
   void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted) override {
     if (!binary_) binary_ = std::make_unique<Multilabel>(1);
     binary_->add(logits, std::vector<float>(wanted.begin(), wanted.end()), 0, static_cast<float>(loss_.ignore_index()));
@@ -35,12 +35,12 @@ class SegmentationMetrics final : public ClassMetrics {
   std::unique_ptr<Multilabel> binary_;  // outputs of one channel
 };
 
-constexpr int64_t kMostClasses = 256;  // a mask's pixel is a byte
+constexpr int64_t kMostClasses = 256;  // a mask stores a pixel's class in a byte
 
-// One channel is the foreground's: its pixels are above this, as logits or, if the loss takes these, probabilities.
+// Returns the value above which a pixel of a one-channel output is foreground: 0 for logits, 0.5 for probabilities.
 float foreground_above(const LossSpec& loss) { return loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f; }
 
-// Writes the largest of (channels, pixels) for each pixel; the first one of equals.
+// Writes for each pixel the index of the largest of `channels` values; among equal values the first one.
 template <class T>
 void write_classes(std::span<const float> x, size_t channels, float yes, std::vector<T>& out) {
   const size_t pixels = out.size();

@@ -28,7 +28,7 @@ class SpanMetrics final : public TaskMetrics {
   Spans spans_;
 };
 
-// Spans of texts.
+// Metrics of spans in passages with texts, as SQuAD computes them.
 class AnswerMetrics final : public TaskMetrics {
  public:
   AnswerMetrics(const AnswerKey& key, const AnswerOptions& options) : scores_(key, options), options_(options) {}
@@ -131,7 +131,7 @@ class AnswerError final : public PerSampleError {
     const std::vector<double> ends = labels_of(r);
     const AnswerKey::Window& window = key_->windows.at(static_cast<size_t>(r.sample));
     const std::vector<Answer>& answers = key_->questions[window.question].answers;
-    // windows of a question beside the one that holds its answer
+    // A window of a question with answers that does not contain the answer has no error.
     if (!answers.empty() && ends.at(0) == static_cast<double>(window.none)) return kNone;
     double error = 0;
     for (const size_t i : {size_t{0}, size_t{1}}) {

@@ -1,4 +1,4 @@
-// Questions about tasks that their rows answer (trainer/tasks/task_rule.h).
+// Properties of tasks that are computed from their rows (trainer/tasks/task_rule.h).
 #include "trainer/tasks/task.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<TaskRule>& rules_of_tasks() {
   return all;
 }
 
-// Metrics of the data that have them all.
+// Returns all metrics of a task, including those that only some data have.
 std::vector<std::string> possible_metrics(const TaskRule& rule) {
   std::vector<std::string> names = metric_names(Task(rule.name));
   if (!rule.some_metrics) return names;

@@ -36,7 +36,7 @@ class TokenMetrics final : public ClassMetrics {
     if (!tags_.empty() && label.rank() == 2) add_entities(label.dims()[1], ids, wanted);
   }
 
-  // A row is a text, its words the places whose label counts.
+  // Each row is a text. Its words are the positions whose label is not ignored.
   void add_entities(int64_t length, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted) {
     const auto name = [&](int64_t id) {
       return id >= 0 && id < static_cast<int64_t>(tags_.size()) ? tags_[static_cast<size_t>(id)] : "O";
@@ -52,11 +52,11 @@ class TokenMetrics final : public ClassMetrics {
     }
   }
 
-  std::vector<std::string> tags_;  // of entities; empty: others
+  std::vector<std::string> tags_;  // names of entity tags; empty if the classes are not entity tags
   EntityScores entities_;
 };
 
-// The text that words stand in, and the bytes of each.
+// The text that contains the words, and the byte range of each word in it.
 struct WordPlaces {
   std::string text;
   std::vector<std::pair<size_t, size_t>> words;  // begin and end
@@ -136,7 +136,7 @@ class Tags final : public Predictions {
   }
 
  private:
-  // An entity's probability is the mean of its words'.
+  // An entity's probability is the mean of the probabilities of its words.
   nlohmann::ordered_json entities(size_t r, const std::vector<std::string>& names) const {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
     const std::vector<Entity> found = find_entities(names);
@@ -159,7 +159,7 @@ class Tags final : public Predictions {
 
   std::span<const TaggedText> tagged_;
   std::vector<std::string> names_;
-  std::vector<std::vector<int64_t>> ids_;  // by word; -1: none
+  std::vector<std::vector<int64_t>> ids_;  // predicted class by word; -1: none
   std::vector<std::vector<double>> probabilities_;
 };
 
@@ -187,7 +187,8 @@ class TagError final : public PerSampleError {
 
  private:
   template <class F>
-  static void each_token(const SampleRow& r, const F& f) {  // f(label, probabilities), outputs (B, T, C)
+  // Calls f(label, probabilities) for each token. Outputs have the shape (rows, tokens, classes).
+  static void each_token(const SampleRow& r, const F& f) {
     const std::span<const float> x = values_of(r);
     const std::vector<double> label = labels_of(r);
     const Dims& d = r.outputs[0].dims();

@@ -78,7 +78,8 @@ class TextLosses final : public Predictions {
     for (const float v : x) sum += std::exp(static_cast<double>(v) - top);
     return std::log(sum) + top - x[static_cast<size_t>(id)];
   }
-  double loss(int64_t row) const {  // NaN where a text has no token after its first
+  // Returns NaN for a text with no token after the first.
+  double loss(int64_t row) const {
     const auto r = static_cast<size_t>(row);
     return tokens_[r] ? sums_[r] / static_cast<double>(tokens_[r]) : std::nan("");
   }
@@ -86,7 +87,7 @@ class TextLosses final : public Predictions {
   const int64_t ahead_;
   std::vector<double> sums_;
   std::vector<int64_t> tokens_;
-  std::span<const int64_t> rows_;  // of samples
+  std::span<const int64_t> rows_;  // row of each sample; empty: samples are rows
 };
 
 // Returns -log softmax(x)[at] in fp32. Vocabularies are large, so the loops are written for vectorization.
@@ -126,7 +127,8 @@ class TokenLossError final : public PerSampleError {
   }
 
  private:
-  // f(logits, label, loss), outputs (B, T, V); labels outside of the vocabulary count for nothing.
+  // Calls f(logits, label, loss) for each token. Outputs have the shape (rows, tokens, vocabulary). Tokens whose label
+  // is not in the vocabulary are skipped.
   template <class F>
   void each_token(const SampleRow& r, const F& f) const {
     const Dims& d = r.outputs[0].dims();

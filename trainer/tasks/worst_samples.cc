@@ -9,7 +9,8 @@
 namespace amp {
 
 namespace {
-bool smaller(const SampleRecord& a, const SampleRecord& b) {  // the earlier one of equals is kept
+// Orders by descending error; among equal errors the earlier sample comes first.
+bool smaller(const SampleRecord& a, const SampleRecord& b) {
   return a.error != b.error ? a.error > b.error : a.sample < b.sample;
 }
 }  // namespace
@@ -48,7 +49,7 @@ void WorstSamples::add(const std::vector<HostTensor>& outputs, const HostTensor&
   }
 }
 
-// Items are the samples, or have a sample for each of their sides. Rows of tensors have no numbers and are left out.
+// An item consists of one sample, or of one sample per side. Does nothing if the rows have no sample indices (tensors).
 void WorstSamples::finish(const TaskMetrics& metrics) {
   const std::span<const CandidateRank> ranks = metrics.ranks();
   if (items_.empty() || ranks.empty() || items_.size() % ranks.size() != 0) return;
@@ -76,7 +77,7 @@ void WorstSamples::keep(SampleRecord record) {
   heap_.pop_back();
 }
 
-// Keeps the samples with the lowest numbers.
+// Keeps the samples with the lowest indices.
 void WorstSamples::keep_first(SampleRecord record) {
   record.error = std::max(0.0, record.error);
   const auto after =
