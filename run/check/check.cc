@@ -36,7 +36,7 @@ std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
   return e.hint().empty() ? "name an output before it with `output`" : e.hint();
 }
 
-// The reason why a node without an error was not reached.
+// Returns why a node that has no error of its own was not reached.
 std::string forward_reason(const SourceGraph& g, const Probe& p, size_t n) {
   for (const int v : g.nodes[n].inputs) {
     if (v < 0 || p.known[static_cast<size_t>(v)]) continue;
@@ -141,7 +141,7 @@ Probed examine(const ModelSpec& model, const SourceGraph& g, const PrecisionPlan
   return p;
 }
 
-// Outputs that a loss can read: they are bound, and a gradient flows from them to parameters.
+// Returns the outputs that a loss can read: they are bound, and a gradient flows from them to parameters.
 std::vector<std::string> trainable_outputs(const SourceGraph& g, const Probed& r) {
   std::vector<std::string> out;
   for (const int v : r.outputs) {

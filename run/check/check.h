@@ -21,14 +21,16 @@ struct CheckedNode {
   bool live = false, forward = false, backward = false, gradient = false;
   std::string shape, precision, reason, todo;
 };
-std::string operator_name(const CheckedNode& node);  // with its domain
+std::string operator_name(const CheckedNode& node);  // "Gemm", "com.microsoft::Gelu"
 
-// The head that training on labeled text would attach: for --num_labels, else for a number that no output has.
+// The new head that training on labeled text would attach to the model. It has `num_labels` outputs. If that is not
+// given, it is chosen as if no existing output had the right number of classes.
 struct CheckedHead {
-  std::vector<std::pair<std::string, int64_t>> own;  // outputs that can be used unchanged, with their classes
+  // Outputs that a loss can read without a new head, with their numbers of classes.
+  std::vector<std::pair<std::string, int64_t>> own;
   bool needed = false;
   std::string from, pooling, reason;
-  std::string error, todo;  // why no head can be attached
+  std::string error, todo;  // the reason why no head can be attached, and the remedy
 };
 
 struct CheckReport {
@@ -38,16 +40,16 @@ struct CheckReport {
   ModelShapes fixed;              // sizes that the graph fixes
   std::vector<CheckedNode> nodes;
   int no_forward = 0, no_backward = 0;
-  std::set<std::string> unsupported;      // operators
+  std::set<std::string> unsupported;      // operators with a node that cannot be computed
   std::vector<std::string> loss_outputs;  // outputs that a loss can read
-  int64_t tensors = 0, elements = 0;      // trainable
-  int unreached = 0;                      // trainable tensors without a gradient from the chosen outputs
+  int64_t tensors = 0, elements = 0;      // numbers of trainable tensors and of their elements
+  int unreached = 0;                      // trainable tensors that get no gradient from the chosen outputs
   CheckedHead head;
   std::vector<std::string> before_training;
   std::vector<DropoutSpot> dropout;
   std::vector<std::string> notes;
-  std::vector<std::string> parameter_lines, tensor_lines;  // a JSON object each
-  std::string tensor_table;                                // as text
+  std::vector<std::string> parameter_lines, tensor_lines;  // each is a JSON object
+  std::string tensor_table;                                // the tensors as a table for users
 };
 
 CheckReport check_model(const RunSpec& spec, const Log& log = {});

@@ -1,4 +1,4 @@
-// --check_data for text files; tables of features and images are in check_features.cc and check_images.cc. Each row is
+// `check_data` for text files; tables of features and images are in check_features.cc and check_images.cc. Each row is
 // read and tokenized once. Duplicates, and texts with two labels, are found by a hash map of all texts, which stays in
 // memory. A row's error (Exit::data) is reported as a problem and the check continues with the next file.
 
@@ -140,7 +140,7 @@ class Checker {
       const LabeledText t = language_->read(r);
       length = static_cast<int64_t>(t.encoding.ids.size());
       const int64_t most = *spec_.data.text.max_seq_len;
-      int64_t first = 1;  // the first token that is learned
+      int64_t first = 1;  // the first token whose prediction is trained
       while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
       if (most > 0 && first >= most && first < length)
@@ -176,7 +176,7 @@ class Checker {
   const TaskRule& rule_;
   DataReport& report_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<LanguageReader> language_;  // reads the current file, if its tokens are the labels
+  std::unique_ptr<LanguageReader> language_;  // set if the labels of the current file are its own tokens
   std::map<std::string, int64_t> known_;
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
   Seen training_, validation_;
@@ -221,7 +221,7 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   Task task = Task::classification;
   try {
     task = task_of_data(spec);
-  } catch (const Error& e) {  // reading the file reports it again, with its line
+  } catch (const Error& e) {  // not reported here: reading the file reports the error again, with its line
     if (e.exit() != Exit::data) throw;
   }
   if (kind == DataKind::images) return check_images(spec, task);

@@ -1,6 +1,6 @@
-// --check_data for tables of features. Counts missing values, categories that only validation rows have, and
-// duplicates. A row is identified by a 64-bit hash of its features, so that equal hashes count as equal rows. If the
-// training table has no problems, the features are also fitted and assigned to the model's inputs.
+// `check_data` for tables of features. Counts missing values, categories that only validation rows have, and
+// duplicates. A row is identified by a 64-bit hash of its features, so that rows with equal hashes count as duplicates.
+// If the training table has no problems, the features are also fitted and assigned to the model's inputs.
 
 #include "run/check/check_features.h"
 

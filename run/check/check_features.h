@@ -1,4 +1,4 @@
-// --check_data for tables of features: reads every cell once, and reports which columns feed which input of the model.
+// `check_data` for tables of features: reads every cell once, and reports which columns feed which input of the model.
 #pragma once
 
 #include "run/check/check_data.h"

@@ -1,6 +1,6 @@
-// --check_data for images: decodes all files on all cores, then reports unreadable files, masks of another size, sizes
-// and labels. Duplicates are files with equal size and CRC-32C. Other than in training, one bad file does not end the
-// check.
+// `check_data` for images: decodes all files on all cores, then reports unreadable files, masks of another size than
+// their image, sizes and labels. Duplicates are files with equal size and CRC-32C. Unlike in training, one bad file
+// does not end the check.
 
 #include "run/check/check_images.h"
 
@@ -31,7 +31,7 @@ struct Look {
   int64_t width = 0, height = 0, channels = 0;  // 0: not readable
   std::string sum;                              // size and checksum of the file's bytes
   std::string wrong;                            // the problem; empty: none
-  std::map<int64_t, int64_t> pixels;            // number of the mask's pixels by value
+  std::map<int64_t, int64_t> pixels;            // number of pixels of the mask for each pixel value
 };
 
 Look look_at(const ImageStore& store, const std::string& path, const std::string& mask) {
@@ -51,7 +51,8 @@ Look look_at(const ImageStore& store, const std::string& path, const std::string
                       image.height, image_orientation({bytes_of, path}) > 1 ? ", turned by its EXIF orientation" : "");
   } catch (const Error& e) {
     if (e.exit() != Exit::data) throw;
-    const std::string place = cat("'", printable(path), "': ");  // the report names the path already
+    // Removed from messages, because the report names the path already.
+    const std::string place = cat("'", printable(path), "': ");
     out.wrong = e.fact().starts_with(place) ? e.fact().substr(place.size()) : e.fact();
   }
   return out;

@@ -1,4 +1,4 @@
-// --check_data for images: decodes every file once.
+// `check_data` for images: decodes every file once.
 #pragma once
 
 #include "run/check/check_data.h"

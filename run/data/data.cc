@@ -30,8 +30,8 @@ namespace amp {
 
 namespace {
 
-// Rows of the embedding table that an input's ids index: a Gather reads the ids, directly or through views. The
-// smallest of several tables; 0: none.
+// Returns the rows of the embedding table that an input's ids index, directly or through views, or 0 if there is none.
+// With several tables, returns the smallest number.
 int64_t table_rows(const SourceGraph& g, int input) {
   int64_t rows = 0;
   std::set<int> ids = {input};
@@ -164,7 +164,7 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
 
 namespace {
 
-// Token ids must be smaller than the number of rows of the table that they index.
+// Fails if a token id is not smaller than the number of rows of the table that it indexes.
 void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds& needs) {
   for (const int v : needs.inputs) {
     if (const int64_t rows = table_rows(graph, v))

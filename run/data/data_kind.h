@@ -10,8 +10,9 @@ struct DataSpec;
 
 enum class DataKind : uint8_t { text, images, features, tensors };
 
-// images: a folder, image files, packed images (CIFAR, IDX), or a table if --image_column is given. tensors: by the
-// file's extension. features: a table if settings name feature columns and no text columns. Otherwise text.
+// Returns images for a folder, image files and packed images (CIFAR, IDX), and for a table if `image_column` is given.
+// Returns tensors for their file extensions, and features for a table if settings name feature columns and no text
+// columns. All other paths are text.
 DataKind data_kind(const DataSpec& data, const std::string& path);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Writes lines of CSV and TSV (RFC 4180).
+// Formats rows of CSV and TSV files (RFC 4180).
 #pragma once
 
 #include <string>
@@ -6,6 +6,6 @@
 
 namespace amp {
 
-std::string delimited(const std::vector<std::string>& cells, char delimiter);  // without the line break
+std::string delimited(const std::vector<std::string>& cells, char delimiter);  // returns the row without a line break
 
 }  // namespace amp

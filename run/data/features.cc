@@ -45,7 +45,8 @@ FeatureSchema schema_of(const DataSpec& data) {
           target_names().value_of(*data.tables.target_transform)};
 }
 
-// The files to join for a trained model: those of --join, else files of the recorded names in the table's folder.
+// Returns the files to join for a trained model: those of `join`, else files of the recorded names in the table's
+// folder.
 std::vector<Join> fitted_joins(const TableSpec& tables, const std::string& path, const Features& fitted) {
   if (!tables.join->empty()) return joins_of(tables);
   std::vector<Join> out = fitted.joins;
@@ -88,8 +89,8 @@ void check_codes(const Features& features, const SourceGraph& g, const std::vect
   }
 }
 
-// The command that creates a model for these columns. A column with missing numbers feeds an indicator, too. classes: 0
-// for a numeric target.
+// Returns the command that creates a model for these columns. A column with missing numbers also feeds an input that
+// marks them. classes: 0 for a numeric target.
 std::string create_command(const Features& features, size_t classes) {
   std::vector<std::string> sizes;
   for (const CategoryMap& c : features.categories) sizes.push_back(std::to_string(c.codes()));
@@ -161,7 +162,8 @@ TableSpec with_absolute_joins(TableSpec tables) {
   return tables;
 }
 
-// Columns that are numbers, or may be if the settings name none. Decimal marks are read only in these.
+// Returns the columns whose decimal marks are read: the continuous ones, or all but the target if the settings name
+// none.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
   const bool number_target = !task_rule(requested_task(spec.objective)).has_classes();
   std::vector<std::string> out = *spec.data.tables.continuous;
@@ -265,7 +267,7 @@ std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
                                                const DataNeeds& needs, const Log& log) {
   const FeatureSchema schema = schema_of(spec.data);
-  Features target;  // only the target's name, for the labels: the limit and the split are stratified by them
+  Features target;  // has only the target's name: limit and split are stratified by the target's labels
   target.target = schema.target;
   const std::unique_ptr<Dataset> all =
       limited(make_label_dataset(table, labels_of(table, target, needs)), spec.data.limit_train, spec);
@@ -308,7 +310,7 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
   if (needs.labeled) table.require(features.target);
   const FeatureValues values = feature_values(table, features);
   for (const FeatureValues::Unknown& u : values.unknown) {
-    if (needs.training) break;  // these rows are held out, or beyond --limit_train
+    if (needs.training) break;  // these rows are held out, or dropped by `limit_train`
     needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
                        " of unknown categories (code 0)"));

@@ -25,9 +25,10 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kSmall = 64;  // pixels per side: images up to this size are resized whole
+// Pixels per side of a small image.
+constexpr int64_t kSmall = 64;
 
-// The first node that computes on the input, after casts and transpositions.
+// Returns the first node that computes on the input, after casts and transpositions.
 const SourceNode* first_node(const SourceGraph& g, int input) {
   int v = input;
   for (const SourceNode& n : g.nodes) {  // in topological order
@@ -47,8 +48,8 @@ double largest_constant(const SourceGraph& g, const SourceNode& n) {
   return out;
 }
 
-// Steps after resizing. The graph may scale or normalize by itself: the constant of its first node (255, 1/255, a mean
-// in 0 to 255) shows it.
+// Returns the steps after resizing. They leave out what the graph does itself: the constant of its first node (255,
+// 1/255, a mean in 0 to 255) shows whether it scales or normalizes.
 std::string value_steps(const SourceGraph& g, const ImageInput& input) {
   if (!is_float(input.dtype)) return "to_float";
   const SourceNode* const n = first_node(g, g.find(input.name));
@@ -69,7 +70,8 @@ std::string piped(std::initializer_list<std::string> steps) {
 
 bool is_channels(int64_t n) { return n == 1 || n == 3; }
 
-// Whether an input of four dimensions, none of them declared as channels, is NHWC: a Transpose to NCHW reads it.
+// Returns whether an input of four dimensions is NHWC although no dimension is declared as channels: a Transpose to
+// NCHW reads it.
 bool reads_channels_last(const SourceGraph& g, int input) {
   for (const SourceNode& n : g.nodes) {
     if (n.inputs.empty() || n.inputs[0] != input || n.op != "Transpose") continue;
@@ -79,14 +81,14 @@ bool reads_channels_last(const SourceGraph& g, int input) {
   return false;
 }
 
-// The reason why the model does not take images of this size or, with `masks`, does not return masks of this size.
-// Empty if it does.
+// Returns the reason why the model does not take images of this size or, with `masks`, does not return masks of this
+// size. Returns "" if it does.
 std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, ImageSize size) {
   BindOptions o;
   o.outputs = g.outputs;
   o.input_dims = probe_dims(g, g.outputs, 1, 1);
   o.input_dims[input.name] = input.dims(1, size.height, size.width);
-  for (const int v : g.inputs) {  // the mask input of a model that computes its own loss
+  for (const int v : g.inputs) {  // for the mask input of a model that computes its own loss
     const SourceValue& x = g.value(v);
     if (text_role(x.name) == TextRole::label && x.rank_known && x.dims.size() == 3)
       o.input_dims[x.name] = {1, size.height, size.width};
@@ -104,8 +106,8 @@ std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, I
   }
 }
 
-// The largest size that the model takes, at most the image's. Networks that halve an image several times need sides
-// that are multiples of a power of two: the smallest power that works is used.
+// Returns the largest size that the model takes and that is not larger than the image. Networks that halve an image
+// several times need sides that are multiples of a power of two; the smallest power that works is used.
 std::pair<int64_t, int64_t> size_taken(const SourceGraph& g, const ImageInput& input, bool masks, const Image& image) {
   for (int64_t of = 1; of <= kSmall; of *= 2) {
     const int64_t height = image.height - image.height % of, width = image.width - image.width % of;
@@ -164,7 +166,8 @@ ImageGuess guess_transforms(const SourceGraph& g, const ImageInput& input, bool 
     const std::string shifted = cat("random_crop ", size, " padding=", std::max<int64_t>(1, std::min(h, w) / 8));
     return {piped({both, shifted, "horizontal_flip", values}), piped({both, values})};
   }
-  const int64_t larger = std::llround(static_cast<double>(std::max(h, w)) / 0.875);  // crop 224 of 256
+  // ImageNet's ratio: a crop of 224 from 256.
+  const int64_t larger = std::llround(static_cast<double>(std::max(h, w)) / 0.875);
   return {piped({cat("random_resized_crop ", size), "horizontal_flip", values}),
           piped({cat("resize ", larger), cat("center_crop ", size), values})};
 }

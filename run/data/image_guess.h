@@ -1,4 +1,5 @@
-// Chooses image transforms by the model's image input, for runs whose settings and model folder name none.
+// Chooses image transforms by the model's image input. Used if neither the settings nor the model's folder name
+// transforms.
 #pragma once
 
 #include <string>
@@ -12,15 +13,19 @@ struct ImageGuess {
   std::string training, evaluation;  // pipelines (data/transforms/pipeline.h)
 };
 
-// Size: the input's. If it is free, 224 for color images; the size of the first image for gray images, for masks and up
-// to 64 pixels per side, reduced to a multiple of 2, 4 ... 64 if the model takes no other size.
-// Values: ImageNet's normalization for color, 0 to 1 for gray; less if the graph starts with a scaling of its own.
-// Augmentation of color images: torchvision's for ImageNet above 64 pixels per side, else a padded random crop and a
-// horizontal flip. Masks: a horizontal flip. Gray images: none.
+// Returns the transforms for an image input. Their parts are chosen as follows.
+// Size: that of the input. If the input's size is free, 224 for color images, and the size of the first image for gray
+// images, for masks and for images of up to 64 pixels per side. That size is reduced to a multiple of 2, 4, ... or 64
+// if the model does not take it.
+// Values: ImageNet's normalization for color, 0 to 1 for gray. A step that the graph itself does at its start is left
+// out.
+// Augmentation: for color images larger than 64 pixels per side torchvision's recipe for ImageNet; for smaller ones a
+// padded random crop and a horizontal flip; for masks a horizontal flip; for gray images none.
 ImageGuess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks,
                             const std::string& first_image);
 
-// E_IMAGE_SIZES (exit 2) for a size that the model does not take or, with `masks`, for which it returns another size.
+// Throws E_IMAGE_SIZES (Exit::usage) if the model does not take images of this size or, with `masks`, returns another
+// size for them.
 void require_size(const SourceGraph& graph, const ImageInput& input, bool masks, ImageSize size);
 
 std::string describe(const ImageInput& input);  // "input 'x' takes NCHW, 3 channels, 224 x 224"

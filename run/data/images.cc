@@ -26,7 +26,7 @@
 namespace amp {
 
 namespace {
-std::string last_of(const std::string& names) {  // of "a,b": several files are of one kind
+std::string last_of(const std::string& names) {  // the last file of "a,b": all files are of one kind
   const std::vector<std::string> parts = split(names, ',');
   return parts.empty() ? "" : parts.back();
 }
@@ -127,7 +127,7 @@ int loading_threads(const RunSpec& spec) {
 
 }  // namespace
 
-// The input with the longest side of the largest size, by which transforms are chosen if there are several sizes.
+// Returns the input with the longest side of the largest size. Transforms are chosen by it if there are several sizes.
 static ImageInput of_size(ImageInput input, const std::vector<ImageSize>& sizes) {
   if (!sizes.empty()) input.height = input.width = std::max(sizes[0].height, sizes[0].width);
   return input;
@@ -142,7 +142,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   const bool masks = task_rule(needs.task).has_masks();
   const std::vector<ImageSize> sizes = image_sizes(spec.data.images);
   for (const ImageSize size : sizes) require_size(graph, input, masks, size);
-  // Files in the model's folder take precedence over a guess by the input. If only --eval_transforms is given, training
+  // Files in the model's folder take precedence over a guess by the input. If only `eval_transforms` is given, training
   // uses the same steps.
   if (*spec.data.images.transforms == "auto" || *spec.data.images.eval_transforms == "auto") {
     const auto said = image_processing_of(spec.model.model, masks, log);
@@ -153,7 +153,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
       spec.data.images.transforms.suggest(spec.data.images.eval_transforms.asked() ? *spec.data.images.eval_transforms
                                                                                    : guess.training);
   }
-  // For more than two classes pixel values are class ids, and 255 is ignored (--mask_ignore).
+  // With more than two classes, pixel values are class ids, and 255 is ignored (`mask_ignore`).
   const bool two = masks && needs.mask_classes <= 2;
   if (two && needs.labeled && spec.data.images.mask_values->empty()) {
     std::vector<std::string> texts;

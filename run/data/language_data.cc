@@ -1,5 +1,5 @@
 // Datasets for language models and encoder-decoder models. Chat templates are Jinja (data/language/), as in Hugging
-// Face tokenizers; --packing bfd packs by best fit decreasing. Masked language models hide tokens as BERT does
+// Face tokenizers; a `packing` of bfd packs by best fit decreasing. Masked language models hide tokens as BERT does
 // (80/10/10). Predictions keep one sequence per row: options that join rows apply only to labeled data.
 
 #include "run/data/language_data.h"
@@ -21,7 +21,8 @@ namespace amp {
 
 namespace {
 
-// Packed texts have separate position ids and do not attend to each other. The graph must have inputs for both.
+// Fails if `packing` is bfd and the graph lacks an input that packed texts need: position ids per text, and an
+// attention mask that separates the texts.
 void require_apart(const LanguageSpec& language, const std::vector<InputSpec>& inputs) {
   if (*language.packing != "bfd") return;
   std::string why = "it has no input position_ids";
@@ -38,7 +39,7 @@ void require_apart(const LanguageSpec& language, const std::vector<InputSpec>& i
          "wrapped");
 }
 
-// decoder_start_token_id of config.json in the model's or the tokenizer's folder; -1: there is none.
+// Returns decoder_start_token_id of the config.json in the model's or the tokenizer's folder; -1: there is none.
 int64_t configured_start(const RunSpec& spec) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -59,7 +60,7 @@ int64_t configured_start(const RunSpec& spec) {
 
 struct StartToken {
   int32_t id;
-  bool configured;  // it comes from config.json
+  bool configured;  // true if it comes from config.json
 };
 
 StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {

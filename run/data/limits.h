@@ -1,4 +1,4 @@
-// Subsets of the data that a run uses: --limit_train, --limit_val, --val_split.
+// Subsets of the data that a run uses: `limit_train`, `limit_val`, `val_split`.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,19 @@ namespace amp {
 struct DataSpec;
 struct RunSpec;
 
-// At most `limit` samples, chosen by --limit_order; 0: all. together: consecutive samples that form one item of a loss.
+// Returns at most `limit` samples, chosen by `limit_order`; 0: all. `together`: number of consecutive samples that a
+// loss compares. A random choice keeps or drops them together.
 std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit, const RunSpec& spec,
                                  int64_t together = 1);
-// Consecutive rows that a loss compares. 1 if each sample holds all of its rows (sides).
+// Returns the number of consecutive rows that a loss compares, or 1 if each sample already holds all of its rows.
 int64_t rows_in_turn(const Losses& losses, const Dataset& data);
 
-// --val_split: moves this fraction of data.train to data.val. Samples of one row stay together. E_VAL_SPLIT (exit 5): a
-// side would be empty.
+// Moves the fraction `val_split` of data.train to data.val. Samples that come from one row stay together. Throws
+// E_VAL_SPLIT (exit 5) if one of the two would be empty.
 void split_validation(const RunSpec& spec, TrainData& data);
 
-// Checks the data after limits and the split, if there are several classes. E_DATA_LABEL: all training samples are of
-// one class. A warning if all validation samples are.
+// Checks the labels that are left after limits and the split, if there are several classes. Throws E_DATA_LABEL if all
+// training samples are of one class. Warns if all validation samples are.
 void check_classes_left(const DataSpec& spec, const std::vector<std::string>& classes, const TrainData& data,
                         const Log& log);
 

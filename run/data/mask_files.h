@@ -10,11 +10,11 @@ namespace amp {
 
 struct ImageSpec;
 
-bool names_folder(const std::string& out);  // one that exists, or a name with a trailing slash
+bool names_folder(const std::string& out);  // true for an existing folder, or a name with a trailing slash
 
-// Pixels have the values that --mask_values gives to the classes. If --eval_transforms only resizes, masks are resized
-// to the size of their images (nearest pixel); otherwise they keep the size of the model's output. A second image "b"
-// is written as "b_2.png".
+// Writes one PNG file per image. Pixels have the values that `mask_values` gives to the classes. If `eval_transforms`
+// only resizes, masks are resized to the size of their images (nearest pixel); otherwise they keep the size of the
+// model's output. If two images are named "b", the mask of the second is "b_2.png".
 void write_masks(const std::string& folder, const ImageSpec& settings, const std::vector<std::string>& images,
                  const Predictions& predictions);
 

@@ -6,7 +6,8 @@
 
 namespace amp {
 
-// Returns the model's own folder (or the path, if that is a folder) and, for a folder named "onnx", also its parent.
+// Returns the folder of the model file, or `model` itself if it is a folder. If that folder is named "onnx", also
+// returns its parent.
 std::vector<std::string> folders_of_model(const std::string& model);
 
 }  // namespace amp

@@ -69,7 +69,8 @@ Size size_of_image(const nlohmann::json& j, const char* key, bool number_is_shor
   throw Unread{cat("'", key, "' ", s.dump())};
 }
 
-// Processors whose older files give the shorter side as a number. For others the number is the side of a square.
+// Returns whether older files of this processor give the shorter side as a number. For other processors the number is
+// the side of a square.
 bool takes_shorter_side(const std::string& type) {
   for (const char* const name : {"CLIP", "ConvNext", "Bit", "Levit", "MobileNet", "MobileViT", "PoolFormer"}) {
     if (type.starts_with(name)) return true;

@@ -14,11 +14,12 @@ struct ImageProcessing {
   std::string evaluation, training;  // pipelines (data/transforms/pipeline.h)
 };
 
-// Converts the contents of such a file. masks: the training transforms must keep whole images. Returns nothing if the
-// file has no image processor (`why` is empty), or one that cannot be expressed (`why` names the key).
+// Converts the contents of one of these files. With `masks`, the training transforms keep whole images. Returns nothing
+// if the file has no image processor (`why` is then empty), or one that a pipeline cannot express (`why` names the
+// key).
 std::optional<ImageProcessing> read_image_processing(const nlohmann::json& config, bool masks, std::string& why);
 
-// Reads the files in the model's folders. Logs a note for one that cannot be expressed.
+// Reads these files in the model's folders. Logs a note for a file that cannot be converted.
 std::optional<ImageProcessing> image_processing_of(const std::string& model, bool masks, const Log& log);
 
 }  // namespace amp

@@ -50,8 +50,8 @@ BindOptions bind_options(const SourceGraph& g, const std::vector<int>& outputs, 
   return o;
 }
 
-// Rows of the smallest table that an input's elements index, directly or after nodes that only change shape or type. 0:
-// there is none.
+// Returns the rows of the smallest table that an input's elements index, directly or after nodes that only change shape
+// or type; 0: there is none.
 int64_t rows_looked_up(const SourceGraph& g, int input) {
   static const std::set<std::string> kSame{"Cast",    "Identity", "Reshape", "Flatten",
                                            "Squeeze", "Expand",   "Slice",   "Unsqueeze"};
@@ -80,7 +80,8 @@ HostTensor input_of(const SourceGraph& g, int v, const SyntheticShape& shape, Ra
              : HostTensor::of<int64_t>(dims, std::vector<int64_t>(static_cast<size_t>(numel(dims)), 1)).cast(x.dtype);
 }
 
-// Labels have the shape of the output without the axis of classes. Losses without classes get normal numbers.
+// Returns random labels. They have the shape of the output without the axis of classes. Losses without classes get
+// normally distributed numbers.
 HostTensor label_of(const LossSpec& s, const Dims& out, Random& random) {
   const LossRule& rule = loss_rule(s.kind);
   const bool of_elements = rule.classes == ClassAxis::of_rows_or_elements;

@@ -10,19 +10,20 @@
 namespace amp {
 
 struct SyntheticShape {
-  int64_t rows = 8, length = 128;          // sizes of open dimensions: the first one, others
-  static constexpr int64_t kPixels = 224;  // open dimensions after the second, of inputs with more than three
+  int64_t rows = 8, length = 128;          // rows: size of an open first dimension; length: of other open dimensions
+  static constexpr int64_t kPixels = 224;  // size of open dimensions after the second, for inputs with more than three
 };
 
-// The inputs that the losses' outputs depend on, and labels. Floating-point numbers are normal. Integers are random
-// indices of the tables that they index, otherwise 1 (masks). E_LOSS (usage): a loss whose labels cannot be random.
+// Returns the inputs that the losses' outputs depend on, and labels. Floating-point inputs are normally distributed.
+// Integer inputs are random row indices if they index a table, otherwise 1 (as in attention masks). Throws E_LOSS
+// (Exit::usage) for a loss whose labels cannot be random.
 Tensors synthetic_data(const SourceGraph& graph, const Losses& losses, const SyntheticShape& shape, uint64_t seed);
 
-// Only the inputs that the outputs depend on.
+// Returns only the inputs that the outputs depend on, without labels.
 Tensors synthetic_inputs(const SourceGraph& graph, const std::vector<int>& outputs, const SyntheticShape& shape,
                          uint64_t seed);
 
-// Whether a loss reads one output of shape (rows, classes), with more than one class.
+// Returns whether the loss reads one output of shape (rows, classes), with more than one class.
 bool is_of_classes(const SourceGraph& graph, const LossSpec& loss, const SyntheticShape& shape);
 
 }  // namespace amp

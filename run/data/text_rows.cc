@@ -1,6 +1,6 @@
 // Reads text files: tables (CSV, TSV, JSON lines and others, data/table.h), CoNLL files of tagged words, SQuAD's JSON.
 // read_table() applies the settings of tables: delimiter, label columns, label map, decimal marks. All readers of
-// tables must call it, so that training, evaluation and --check_data see the same cells.
+// tables must call it, so that training, evaluation and `check_data` see the same cells.
 
 #include "run/data/text_rows.h"
 
@@ -50,7 +50,8 @@ RunSpec with_letters(RunSpec spec, const Log& log) {
     capitals +=
         !token.starts_with('[') && std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   }
-  if (capitals * 100 < vocabulary->size()) return spec;  // bert-base-chinese has <S> and <T>
+  // A few words with capitals are allowed: bert-base-chinese, which is uncased, has <S> and <T>.
+  if (capitals * 100 < vocabulary->size()) return spec;
   spec.data.text.lower_case.suggest(false);
   log.info(cat("tokenizer: ", with_thousands(capitals), " words of '", printable(file),
                "' have capital letters: texts keep theirs, and accents (`lower_case` true: not)"));
@@ -84,7 +85,8 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   join_label_columns(table, *spec.data.label_column);
   const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
   const TaskRule& task = task_rule(requested_task(spec.objective));
-  const bool names = task.text == TextForm::columns;  // spaces of answers and target texts are kept
+  // Only names are trimmed; answers and target texts keep their spaces.
+  const bool names = task.text == TextForm::columns;
   if (spec.data.trim_labels && names && table.has_column(label)) trim_labels(table, label);
   if (spec.data.tables.target->empty() &&
       (task.has_numbers() || (*spec.objective.task == "auto" && spec.data.decimal == "comma")))

@@ -19,25 +19,27 @@ struct RunSpec;
 
 struct TextRows {
   std::vector<std::string> names;  // the files
-  std::optional<Table> table;      // none for CoNLL files and SQuAD's JSON
-  std::vector<TaggedText> tagged;  // TextForm::tagged_words
-  std::shared_ptr<AnswerKey> key;  // TextForm::questions
+  std::optional<Table> table;      // not set for CoNLL files and SQuAD's JSON
+  std::vector<TaggedText> tagged;  // set for TextForm::tagged_words
+  std::shared_ptr<AnswerKey> key;  // set for TextForm::questions
 
   int64_t size() const;                      // number of rows of the table, tagged texts or questions
-  std::vector<std::string> columns() const;  // names of the cells
-  // A row's cells: strings, JSON values of JSON lines, arrays of words and tags; null if absent.
+  std::vector<std::string> columns() const;  // names of the cells of a row
+  // Returns the cells of a row: strings, JSON values of JSON lines, or arrays of words and tags. An absent cell is
+  // null.
   std::vector<nlohmann::ordered_json> cells(int64_t row) const;
 };
 
 bool is_text_file(const std::string& path);
-bool names_tagged_words(const std::string& path);  // .conll
+bool names_tagged_words(const std::string& path);  // true for names that end in .conll
 
-// Sets --lower_case false if it is not given and vocab.txt holds words with capital letters: the model is cased. Logs
-// it.
+// Sets `lower_case` to false if it is not given and vocab.txt holds words with capital letters, which shows that the
+// model is cased. Logs the change.
 RunSpec with_letters(RunSpec spec, const Log& log);
 
-// Reads a table. Without --text_columns, tagged words are read from CoNLL files, questions from SQuAD's JSON. labeled:
-// false for predictions, which do not read a label column. path: one file or several (data/text_file.h).
+// Reads the rows of `path`, one file or several (data/text_file.h). If `text_columns` is not given, tagged words are
+// read from CoNLL files and questions from SQuAD's JSON; all other files are tables. `labeled` is false for
+// predictions, which do not need a label column.
 TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labeled = true);
 Table read_table(const RunSpec& spec, const std::string& path);
 

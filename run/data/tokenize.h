@@ -1,4 +1,4 @@
-// The tokenizer of a run, for text to token ids and back as in training.
+// Opens the tokenizer of a run, which converts text to token ids and back as in training.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@ namespace amp {
 
 struct RunSpec;
 
-// --tokenizer, else --vocab, else the one in the model's folder (tokenizer_path()). Exit::usage if there is none.
+// Opens the tokenizer that tokenizer_path() finds. Throws Exit::usage if there is none.
 std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec);
 
-// Returns "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
+// Returns the size and checksum of the tokenizer in use, "N bytes of CRC-32C X", or "" without a tokenizer.
 std::string tokenizer_sum(const RunSpec& spec);
 
 }  // namespace amp

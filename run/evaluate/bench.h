@@ -12,8 +12,8 @@ struct RunSpec;
 
 struct BenchReport {
   StepProfile step;
-  std::string device, isa;  // descriptions
-  std::string batch;        // shapes: "x [8,3,96,96], label [8]"
+  std::string device, isa;  // descriptions of the device and the SIMD level
+  std::string batch;        // shapes of the inputs: "x [8,3,96,96], label [8]"
   bool synthetic = false;   // the data were generated from the model's input shapes
   // Peak operations per second of the host's multiply-add units, on the step's number of threads and on one thread. 0
   // if the step ran on another device.
@@ -23,9 +23,10 @@ struct BenchReport {
   double share_of_peak(double flops, double seconds) const { return peak > 0 ? flops / seconds / peak : 0; }
 };
 
-// Times a training step: forward, backward and update on the longest micro-batch, repeated for gradient accumulation.
-// Without training data it uses a synthetic batch (run/data/synthetic_data.h) of batch_size rows and max_seq_len
-// tokens. The weights stay unchanged and nothing is written.
+// Times a training step: forward, backward and update on the longest micro-batch. The micro-batch is repeated
+// `gradient_accumulation_steps` times. Without training data the step uses a synthetic batch
+// (run/data/synthetic_data.h) of `batch_size` rows and `max_seq_len` tokens. The weights stay unchanged and nothing is
+// written.
 BenchReport bench_step(const RunSpec& spec, int steps, const Log& log = {});
 
 // The summed cost of all kernels of one operator.
@@ -35,7 +36,7 @@ struct KindTime {
   NodeWork work;
   double seconds = 0;
 };
-std::vector<KindTime> by_operator(const StepProfile& step);  // longest time first
+std::vector<KindTime> by_operator(const StepProfile& step);  // the operator with the longest time comes first
 
 std::string chrome_trace(const BenchReport& report);  // JSON for chrome://tracing and Perfetto
 

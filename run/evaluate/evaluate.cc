@@ -31,7 +31,8 @@
 namespace amp {
 
 namespace {
-// A model with several values per row is a classifier, even if its classes are numbers.
+// Returns the task for a table of features. A model with several values per row is a classifier, even if its classes
+// are numbers.
 Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
   const bool several = std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {
     const SourceValue& out = g.value(v);
@@ -51,7 +52,7 @@ Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
   return text_task(trained);
 }
 
-// Fills what the data must contain, and returns the task for which they are read.
+// Fills in what the dataset must provide, and returns the task by which the labels are read.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
   Task task = requested_task(spec.objective);
   const DataKind kind = data_kind(spec.data, spec.data.val);

@@ -1,4 +1,4 @@
-// Evaluates a model on data without training: loss and metrics, gradients, Hessian products. Its outputs are in
+// Evaluates a model on data without training: loss and metrics, gradients, Hessian products. Predictions are in
 // run/evaluate/predict.h.
 #pragma once
 
@@ -12,12 +12,13 @@ namespace amp {
 
 struct RunSpec;
 
-// Returns loss and metrics of spec.model on spec.data.val. The model's metadata replace settings that are not given.
+// Returns loss and metrics of spec.model.model on spec.data.val. Settings that are not given come from the model's
+// metadata.
 Metrics evaluate_model(const RunSpec& spec, const Log& log = {});
 
 // Computes the loss of one batch and the gradient of every trainable parameter. The gradients are written as
 // safetensors in fp32 under the parameters' ONNX names, for comparison with other frameworks.
-// If the plan contains fp16, the loss is scaled as in a run's first applied step: the scale is lowered until every
+// If the plan contains fp16, the loss is scaled: the scale starts at the run's initial value and is lowered until every
 // gradient is finite. The written gradients are unscaled.
 struct GradientsReport {
   double loss = 0;
@@ -25,7 +26,7 @@ struct GradientsReport {
   bool padding_removed = false;
   std::optional<double> loss_scale;
 };
-// dump_graph: path for the training graph as text; empty: not written.
+// `dump_graph`: a file for the training graph as text; empty: it is not written.
 GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
                                 const std::string& dump_graph = {}, const Log& log = {});
 

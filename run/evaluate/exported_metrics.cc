@@ -30,7 +30,8 @@ std::vector<DType> written_types(const SourceGraph& g, DType& low) {
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options) {
   Imported model = import_model(path);
-  for (LossSpec& s : objective.losses.parts) s.reads.clear();  // they name values of the training graph
+  // The ids refer to the training graph, not to the exported file's.
+  for (LossSpec& s : objective.losses.parts) s.reads.clear();
   bypass_output_activations(model.graph, objective.losses);
   fix_shapes(model.graph, values_of(model.graph, objective.losses));
   SessionOptions o;

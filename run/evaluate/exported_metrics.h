@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// Reads the file without a precision plan. Values that the file stores in 16-bit types (--export_precision fp16, mixed)
+// Reads the file without a precision plan. Values that the file stores in 16-bit types (`export_precision` fp16, mixed)
 // are rounded to them; everything else computes in fp32.
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options);

@@ -14,7 +14,7 @@ class FiniteOutputs {
  public:
   // Counts NaN and +infinity. -infinity is allowed because it is the logit of a masked value.
   void observe(const std::string& output, const HostTensor& values);
-  // Logs W_NOT_FINITE if any were counted.
+  // Logs W_NOT_FINITE if any value was counted.
   void warn(const Log& log) const;
 
  private:

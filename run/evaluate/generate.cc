@@ -35,13 +35,14 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kLengthStep = 32;  // texts are padded to a multiple of it, since each length needs a Program
+// Texts are padded to a multiple of this, because each length needs its own Program.
+constexpr int64_t kLengthStep = 32;
 
 std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
-  // the model computes this loss itself; its logits are another output
+  // If the model computes this loss itself, its logits are another output.
   if (own) spec.objective.loss = RunSpec::Texts{};
   const Objective objective = task_rule(task).writes_text() ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);

@@ -1,4 +1,4 @@
-// Gradients of a session as named tensors under the parameters' ONNX names. A tied copy has its own layout.
+// Returns gradients of a session as named tensors under the parameters' ONNX names.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,10 @@
 
 namespace amp {
 
-HostTensor transposed(const HostTensor& t);  // swaps the last two dims; the dims before are 1; fp32 or fp64
-std::vector<NamedTensor> gradient_tensors(const Session& session, double scale = 1);  // fp32, divided by scale
+HostTensor transposed(const HostTensor& t);  // swaps the last two dims of a tensor whose other dims are 1; fp32 or fp64
+// Returns the gradients in fp32, divided by `scale`. The gradient of a parameter that is stored transposed is
+// transposed back.
+std::vector<NamedTensor> gradient_tensors(const Session& session, double scale = 1);
 // Returns the slot of the first parameter whose gradient is not finite, or -1.
 int first_bad_slot(const Session& session);
 

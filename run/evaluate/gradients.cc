@@ -1,6 +1,5 @@
 // write_gradients() of evaluate.h: one forward and backward pass with the loss scaling of a training step. The
-// gradients
-// are written only if all of them are finite.
+// gradients are written only if all of them are finite.
 #include <cmath>
 
 #include "base/file.h"
@@ -26,7 +25,7 @@ namespace amp {
 namespace {
 struct Pass {
   std::vector<double> sums;            // sums of the loss terms
-  double scale = 1;                    // the loss scale that the gradients contain
+  double scale = 1;                    // the loss scale by which the gradients are multiplied
   std::shared_ptr<const Graph> graph;  // the graph that ran
 };
 

@@ -1,5 +1,5 @@
 // write_hessian_product() of evaluate.h: the Hessian-vector product of one batch's loss (Pearlmutter 1994), computed by
-// differentiating the training graph again (Session::launch_hessian). Tied parameters have one v.
+// differentiating the training graph again (Session::launch_hessian). Tied parameters share one tensor of v.
 #include <cmath>
 #include <set>
 

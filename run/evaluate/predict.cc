@@ -1,5 +1,5 @@
 // The verb predict: runs a model on a file of tensors (all outputs are written) or on rows of text, images or features
-// (one prediction per row). The task comes from --task, from the model's metadata, or from names and shapes of its
+// (one prediction per row). The task comes from `task`, from the model's metadata, or from names and shapes of its
 // outputs. Rows run sorted by length and are written in the order of the file.
 #include "run/evaluate/predict.h"
 
@@ -37,8 +37,8 @@ namespace amp {
 
 namespace {
 
-// Concatenates the parts of an output along the dimension that holds `fixed` rows or a multiple of them (the first such
-// dimension). An output without one is the same in every part.
+// Concatenates the parts of an output along its first dimension that holds `fixed` rows or a multiple of them. An
+// output without such a dimension is the same in every part.
 HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
   Dims dims = parts.front().dims();
   size_t axis = 0;
@@ -60,7 +60,7 @@ HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
   return out;
 }
 
-// Runs rows [from, to) of the inputs that have one row per sample.
+// Runs the rows [from, to) of a batch. Inputs without one row per sample are passed whole.
 Tensors forward_some(Session& session, const Tensors& batch, int64_t rows, int64_t from, int64_t to) {
   Tensors part = batch;
   for (auto& [name, t] : part) {
@@ -183,7 +183,8 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
   return task;
 }
 
-// A single text column of a text comparison model is predicted as embeddings.
+// Returns retrieval, whose predictions are embeddings, if a text comparison model is given a single text column; else
+// `task`.
 Task as_asked(Task task, bool sides, const RunSpec& spec) {
   return task_rule(task).has_numbers() && sides && spec.data.text.text_columns->size() == 1 ? Task::retrieval : task;
 }
@@ -194,7 +195,8 @@ LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   if (own)
-    spec.objective.loss = RunSpec::Texts{};  // the model computes this loss itself; the other outputs are requested
+    // The model computes this loss itself, and predictions need its other outputs.
+    spec.objective.loss = RunSpec::Texts{};
   const Log quiet([&log](Level level, const std::string& text) {
     if (level >= Level::note) log.say(level, text);
   });
@@ -212,7 +214,7 @@ std::vector<int> values_read(const SourceGraph& g, const LossSpec& loss) {
   return out;
 }
 
-// Returns the batch size: 1 if the file fixes the batch dimension to 1.
+// Returns the number of rows per batch, which is 1 if the file fixes the batch dimension to 1.
 int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<int>& inputs) {
   if (fixed_rows(g) > 0) return spec.evaluation_rows();
   for (const int v : inputs) {
@@ -237,7 +239,7 @@ TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
   return read_text_rows(spec, inputs, task, false);
 }
 
-// Moves the table into `rows` again after the features are computed.
+// Opens the table as a dataset. Moves the table into `rows` after the features are computed.
 std::unique_ptr<Dataset> open_features(const RunSpec& spec, const std::string& inputs, TextRows& rows,
                                        const SourceGraph& g, const DataNeeds& needs, const Log& log) {
   FeatureTable table = read_feature_table(spec, inputs, needs.features.get(), log);
@@ -282,7 +284,8 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
   finite.warn(log);
 }
 
-// Returns the output with embeddings, adding pooling if the model has none. Empty if --output or the loss names it.
+// Returns the output with embeddings, adding pooling if the model has none. Returns "" if `output` or the loss names an
+// output.
 std::string embedding_output(const RunSpec& spec, Imported& model, const Log& log) {
   return lacks_output(spec.model, spec.objective)
              ? apply_embedding_surgery(spec, Job::predict, model, log).outputs.front()
@@ -294,7 +297,7 @@ void tell_notes(const TextRows& rows, const Log& log) {
   for (const std::string& note : rows.table->notes()) log.note(note);
 }
 
-// Settings: the user's, else those in the model's metadata, else those that the model's files suggest.
+// Returns the settings: the user's, else those in the model's metadata, else those that the model's files suggest.
 RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const SourceGraph& g, const std::string& inputs,
                     const Log& log) {
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
@@ -310,7 +313,7 @@ void warn_of_cut(int64_t cut, int64_t rows, const TextSpec& text, const Log& log
                   *text.max_seq_len, ": their last words have no tag"));
 }
 
-// What the predictions of a task refer to. It holds views of its arguments.
+// Returns the data that the predictions of a task refer to. The result holds views of the arguments.
 PredictionContext context_of(const TextSpec& text, const DataNeeds& needs, const TextRows& rows, const Dataset& data,
                              const Tokenizer* tokenizer) {
   PredictionContext context{rows.size(), needs.classes.names, rows.key.get(), answer_options(text), rows.tagged, {}, {},

@@ -1,4 +1,5 @@
-// Predicts with a model. A file of tensors gets every graph output. Rows of text, images or features get labels,
+// Predicts with a model. For a file of tensors, all graph outputs are written. Rows of text, images or features get one
+// prediction each, in the order of the rows: a label, a number, an answer, tags, an embedding or a perplexity.
 // numbers, answers, tags, embeddings or perplexities, one per row in the order of the rows.
 #pragma once
 

@@ -1,6 +1,5 @@
 // Writes predictions as .csv, .tsv or .jsonl with the input's columns, or as arrays. Column names of the input are
-// kept;
-// a prediction with the same name gets a number.
+// kept; a prediction with the same name gets a number.
 #include "run/evaluate/prediction_file.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 
 namespace amp {
 
-void require_prediction_file(const std::string& path);  // E_FILE_TYPE for any other extension
+void require_prediction_file(const std::string& path);  // throws E_FILE_TYPE for any other extension
 void write_predictions(const std::string& path, const TextRows& rows, const Predictions& predictions);
 
 }  // namespace amp

@@ -33,8 +33,8 @@ using nlohmann::json;
 constexpr size_t kMostText = 1500;     // bytes per text
 constexpr size_t kCells = 24;          // cells per row
 constexpr int64_t kPicture = 128;      // pixels of a thumbnail's longer side
-constexpr int64_t kMaskPicture = 256;  // pixels of a picture under masks
-constexpr size_t kMasks = 4;           // worst samples with masks
+constexpr int64_t kMaskPicture = 256;  // pixels of the longer side of a picture that is drawn under masks
+constexpr size_t kMasks = 4;           // number of samples whose masks are drawn
 constexpr size_t kColors = 48;         // classes in the legend
 
 // Truncates a text to at most `most` bytes at a character boundary.
@@ -90,7 +90,7 @@ Image colored(const Mask& mask) {
 
 }  // namespace
 
-// The validation data read again as rows for display.
+// The rows of the validation data, read again for display.
 class SampleRows {
  public:
   explicit SampleRows(const PreparedRun& run)
@@ -103,12 +103,12 @@ class SampleRows {
     if (kind_ == DataKind::text && task_rule(task_).writes_text())
       tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_.data.text));
     if (kind_ == DataKind::text && task_rule(task_).text == TextForm::own_tokens)
-      return;  // a sequence may hold several rows or parts of one
+      return;  // not shown, because a sequence may hold several rows or parts of one
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
       paths_ = image_paths(*rows_.table, image_path_column(spec_.data.images), spec_.data.images.image_root);
     } else {
-      // questions are read by their key, and tags are labels
+      // Questions are read by their key, and tags are labels.
       rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? task_ : Task::none);
     }
   }
@@ -122,7 +122,7 @@ class SampleRows {
     const std::vector<std::string> names = rows_.columns();
     const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s.sample)));
     std::vector<std::string> wanted = *spec_.data.text.text_columns;
-    // candidates are shown as label and prediction
+    // The candidate texts are shown as label and prediction.
     if (task_rule(task_).embeddings && wanted.size() > 1) wanted.resize(1);
     for (size_t c = 0; c < names.size() && c < cells.size() && out.size() < kCells; ++c) {
       const bool asked = wanted.empty() || std::find(wanted.begin(), wanted.end(), names[c]) != wanted.end();
@@ -137,7 +137,7 @@ class SampleRows {
     return tokenizer_->decode({&one, 1}, true);
   }
 
-  // Returns a retrieval candidate: the text on one side of a row, or for tensors its location.
+  // Returns a retrieval candidate: the text on one side of a row or, for tensors, the row's location.
   std::string candidate(int64_t sample, int64_t side) const {
     const std::vector<std::string>& sides = *spec_.data.text.text_columns;
     if (!rows_.table || side >= static_cast<int64_t>(sides.size())) return data_.where(sample);
@@ -199,7 +199,7 @@ class SampleRows {
   DataKind kind_;
   Task task_;
   const Dataset& data_;
-  std::unique_ptr<Tokenizer> tokenizer_;  // for tasks whose labels are tokens
+  std::unique_ptr<Tokenizer> tokenizer_;  // set for tasks whose labels are tokens
   TextRows rows_;
   std::vector<std::string> paths_;
 };

@@ -1,5 +1,5 @@
-// samples.json: the samples with the largest error in a run's last evaluation, with texts and small pictures, for its
-// report. The file is bounded: few samples, truncated texts, pictures of a few hundred pixels.
+// Writes samples.json for a run's report: the samples with the largest error in the last evaluation, with texts and
+// small pictures. The file is bounded: few samples, truncated texts, pictures of a few hundred pixels.
 #pragma once
 
 #include <memory>

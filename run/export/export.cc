@@ -1,6 +1,6 @@
 // Exports without training: the weights of a run's checkpoints (verb export on a run folder), or a model file in
-// another
-// precision. The run's model is rebuilt from its file and the export record, so the training data are not needed.
+// another precision. The run's model is rebuilt from its file and the export record, so that the training data are not
+// needed.
 #include "run/export/export.h"
 
 #include <filesystem>
@@ -60,7 +60,7 @@ void require_model(const ModelSpec& model, const Checkpoint& checkpoint) {
 ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
                           const std::string& out, const Log& log) {
   const RunSpec& spec = record.spec;
-  const Log notes([&log](Level level, const std::string& text) {  // notes of the run's start are not repeated
+  const Log notes([&log](Level level, const std::string& text) {  // drops notes that the run printed at its start
     if (level >= Level::note) log.say(level, text);
   });
   std::string average;
@@ -96,7 +96,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   try {
     done.difference = compare_export(reference, out, ready.objective.losses, spec.output.export_types());
   } catch (const Error& e) {
-    // The difference is rounding of the requested 16-bit types, so it is only a warning.
+    // Only a warning, because the difference is caused by rounding to the requested 16-bit types.
     if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.output.export_types(), {"fp16", "mixed"})) throw;
     log.warning(cat("W_EXPORT_CHECK: ", e.fact(), "; ", e.hint()));
   }
@@ -127,7 +127,7 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
   namespace fs = std::filesystem;
   const fs::path target = fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
   const std::string between = (target.parent_path() / cat(".", target.filename().string(), ".onnx")).string();
-  struct Removed {  // removes the intermediate file on every path
+  struct Removed {  // removes the intermediate file also after an exception
     const std::string& path;
     ~Removed() {
       std::error_code ignored;

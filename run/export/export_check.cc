@@ -20,7 +20,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kChecked = int64_t{256} << 20;  // up to this many bytes of weights the trial file is also run
+constexpr int64_t kChecked = int64_t{256} << 20;  // the trial file is also run up to this many bytes of weights
 
 // A temporary folder for the trial export, removed by the destructor.
 class TrialFolder {
@@ -33,7 +33,7 @@ class TrialFolder {
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
   ~TrialFolder() {
-    std::error_code ignored;  // report only the failure that led here
+    std::error_code ignored;  // ignored, so that only the original failure is reported
     std::filesystem::remove_all(path_, ignored);
   }
   std::string file() const { return path_ + "/model.onnx"; }

@@ -1,5 +1,5 @@
-// Checks of exports: a trial before training with the initial weights, and the comparison at the end. Possible failures
-// occur at the start; at the end a failed check does not lose the model.
+// Checks of exports: a trial before training with the initial weights, and a comparison after training. The trial finds
+// failures early; a failed check after training does not discard the model.
 #pragma once
 
 #include <new>
@@ -16,28 +16,29 @@ struct OutputSpec;
 struct ScheduleSpec;
 struct PreparedRun;
 
-// Exports and checks the untrained model as the run will at its end, and removes the file. Throws the same errors with
-// a hint.
-// Above 256 MB of weights an fp32 export is not tried: it converts nothing, and such an export can fail only for lack
-// of space (require_disk).
-// Returns true if the outputs were compared and agree; then a difference after training is caused by rounding.
+// Exports and checks the untrained model as the run will do at its end, and removes the file. Throws the errors of an
+// export, with a hint.
+// An fp32 export of more than 256 MB of weights is skipped: it converts nothing, so it can fail only for lack of space
+// (require_disk).
+// Returns true if the outputs were compared and agree. A difference after training is then caused by rounding.
 bool try_export(PreparedRun& run, Session& session, const std::string& folder);
-// Returns the memory of that trial in bytes: the trained weights and the file, or its import and the graph that runs
-// it. 0: no trial. weights: their bytes.
+// Returns an estimate of the bytes that try_export() allocates, or 0 if the trial is skipped. weights: bytes of the
+// weights.
 int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int64_t max_steps, int64_t weights);
 
-// Fails with E_DISK (Exit::storage) if the folder's file system has too little space for the run's checkpoints and
-// model. checkpoint: bytes of one checkpoint.
+// Throws E_DISK (Exit::storage) if the folder's file system has too little space for the run's checkpoints and model.
+// checkpoint: bytes of one checkpoint.
 void require_disk(const PreparedRun& run, int64_t checkpoint, const std::string& folder);
 int64_t checkpoint_bytes(const Session& session, const TrainerConfig& config);
 
-// Result of the check of a written file.
+// Result of check_export().
 struct ExportCheck {
   std::optional<double> difference;  // nullopt: not compared
-  std::optional<Error> error;        // the file differs
+  std::optional<Error> error;        // set if the file's outputs differ
 };
-// Compares the file with the reference outputs; the session that computed them may be gone. A check that is impossible
-// (out of memory) is a warning. A difference is a warning too if the untrained model agreed.
+// Compares the outputs of the file with the reference outputs; the session that computed them is not needed any more. A
+// difference is returned as `error`, or logged as a warning if the untrained model agreed. A check that is impossible
+// (out of memory) is logged as a warning.
 ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,
                          bool agreed_before);
 

@@ -1,4 +1,4 @@
-// --export_raw_rows: nodes in front of the model that take raw rows of a table.
+// `export_raw_rows`: builds the nodes before the model that take raw rows of a table.
 #pragma once
 
 #include "base/log.h"
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Follows the features that the model records. Exit::usage E_FEATURES: it records none. Exit::unsupported E_RAW_ROWS: a
-// scaling that ONNX has no nodes for.
+// Returns the nodes for the features that the model records. Throws E_FEATURES (Exit::usage) if it records none, and
+// E_RAW_ROWS (Exit::unsupported) for a scaling that ONNX has no nodes for.
 RawRows raw_rows_of(const Imported& model, const Log& log);
 
 }  // namespace amp

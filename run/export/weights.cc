@@ -1,6 +1,5 @@
 // Moves weights between checkpoints, sessions and model files, and compares an exported file with the trained graph.
-// The
-// comparison allows 1e-4 of the largest output in fp32 and 1e-2 if the file stores 16-bit values.
+// The comparison allows 1e-4 of the largest output in fp32 and 1e-2 if the file stores 16-bit values.
 #include "run/export/weights.h"
 
 #include <algorithm>
@@ -29,7 +28,8 @@ const HostTensor& tensor_of(const Checkpoint& checkpoint, const std::string& nam
   return it->second;
 }
 
-// Calls f(x, y) for the elements of two tensors. Converts in blocks because logits of a language model are large.
+// Calls f(x, y) for each pair of elements of two tensors. Converts in blocks because logits of a language model are
+// large.
 template <class F>
 void each_pair(const HostTensor& a, const HostTensor& b, const F& f) {
   check(a.dims() == b.dims(), "an exported output of another shape");
@@ -155,7 +155,7 @@ double compare_export(const ExportReference& reference, const std::string& path,
       if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
     });
   }
-  // Weights that the file stores in 16 bits are rounded on export.
+  // The limit is larger for weights that the file stores in 16 bits, because they are rounded on export.
   const bool rounded = one_of(precision, {"fp16", "mixed"}) || reference.stored_low;
   const double limit = (rounded ? 1e-2 : 1e-4) * largest + 1e-6;
   if (!(worst <= limit)) {

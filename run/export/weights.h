@@ -16,18 +16,19 @@ namespace amp {
 struct OutputSpec;
 struct PreparedRun;
 
-// Copies the parameters in `trained` from the checkpoint into the session, by name.
+// Copies the parameters that `trained` names from the checkpoint into the session.
 void load_weights(Session& session, const Checkpoint& checkpoint, const std::vector<std::string>& trained);
-// Replaces parameters by their moving average (OptimizerConfig::average_name). Frozen tensors and running statistics
-// have none (torch.optim.swa_utils treats buffers the same way).
+// Replaces parameters by their moving average, which has the name OptimizerConfig::average_name. Frozen tensors and
+// running statistics have no average (as buffers in torch.optim.swa_utils) and stay unchanged.
 void load_average(Session& session, const Checkpoint& checkpoint, const std::string& name);
-std::vector<std::string> trained_names(const Session& session);  // includes running statistics
+// Parameters and running statistics that training changes.
+std::vector<std::string> trained_names(const Session& session);
 
-// Returns the session's weights; they outlive the session.
+// Returns copies of the session's weights, which stay valid after the session is destroyed.
 std::vector<TrainedTensor> trained_tensors(const Session& session);
 
-// Writes the weights to a model file. metadata: entries to set in it. Logs the notes of the export. keep_refused: see
-// ExportOptions.
+// Writes the weights to a model file and logs the notes of the export. metadata: entries to set in the file.
+// keep_refused: see ExportOptions.
 void export_weights(const OutputSpec& output, const PreparedModel& ready, const PrecisionPlan& plan,
                     std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
                     const std::string& path, const Log& log, bool keep_refused = false);
@@ -35,15 +36,16 @@ void export_weights(const OutputSpec& output, const PreparedModel& ready, const 
 // Outputs of a session, stored so that the session and the compared file need not be in memory together.
 struct ExportReference {
   Tensors batch, outputs;
-  std::map<std::string, HostTensor> fixed;  // inputs bound as constants
+  std::map<std::string, HostTensor> fixed;  // inputs that are bound as constants, by name
   bool stored_low = false;                  // the model stores weights in 16 bits
 };
 ExportReference export_reference(Session& session, const Losses& losses, const Tensors& batch);
-// Runs the exported file on the reference's batch in fp32 and compares its loss outputs. Returns the largest
-// difference. Exit::internal (E_EXPORT_CHECK) if it exceeds 1e-4 (1e-2 for 16-bit files) of the largest output.
+// Runs the exported file on the reference's batch in fp32 and compares the outputs that the losses read. Returns the
+// largest difference. Throws E_EXPORT_CHECK (Exit::internal) if it exceeds 1e-4 (1e-2 for 16-bit files) of the largest
+// output.
 double compare_export(const ExportReference& reference, const std::string& path, const Losses& losses,
                       const std::string& precision);
-// Returns the first rows of the validation data, else of the training data: 8, or a micro-batch if that is smaller.
+// Returns the first 8 rows of the validation data, else of the training data; fewer if a micro-batch has fewer rows.
 Tensors export_batch(const PreparedRun& run);
 
 }  // namespace amp

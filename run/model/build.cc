@@ -33,7 +33,8 @@ fs::path folder_of(const std::string& file) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-// sentences: a sentence-transformers folder, whose pooling is added as an output; empty: none.
+// Builds the graph and writes it to `out`. sentences: a sentence-transformers folder, whose pooling is added as an
+// output; empty: none.
 BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
                  const std::string& class_name, bool drawn, const std::string& out, const std::string& sentences = {},
                  const Log& log = {}) {
@@ -62,14 +63,15 @@ void say_drawn(const std::vector<std::string>& drawn, const Log& log) {
   log.warning(cat("the checkpoint has no ", join(drawn, ", "), ": drawn anew, to be trained"));
 }
 
-// Buffers of PyTorch modules that no inference needs.
+// Returns whether a tensor of a checkpoint is a buffer of a PyTorch module that inference does not need. Such buffers
+// are not reported as unused.
 bool needs_no_mention(const std::string& name) {
   return name.ends_with("position_ids") || name.ends_with("token_type_ids") || name.ends_with("attn.bias") ||
          name.ends_with("attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with("num_batches_tracked");
 }
 
-// Copies tokenizer, preprocessor and sentence-transformers files that `to` does not have.
+// Copies the tokenizer, preprocessor and sentence-transformers files that the folder `to` does not have yet.
 void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
   std::vector<std::string> copied, names = tokenizer_files();
   names.insert(names.end(), {"chat_template.jinja", "preprocessor_config.json", "modules.json", "1_Pooling/config.json",

@@ -1,6 +1,7 @@
-// Finds inputs that decide shapes or branches, and binds them if the data has one value for them. A tolerant bind
-// collects the nodes that need values (E_DYNAMIC). Their inputs include data as well as deciding values: all with one
-// value are bound at first, then each is given back if the same nodes bind without it (keep_deciding()).
+// Finds inputs that decide shapes or branches, and binds each of them that has a single value in the data. A tolerant
+// bind collects the nodes that need values (E_DYNAMIC). Both deciding values and ordinary data reach these nodes: all
+// inputs with one value are bound first, then each is unbound if the same nodes can be bound without it
+// (keep_deciding()).
 
 #include "run/model/fixed_inputs.h"
 
@@ -21,9 +22,9 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kMostElements = 1024;  // of a value that decides: a shape, axes
+constexpr int64_t kMostElements = 1024;  // elements of the largest value that is bound, such as a shape or axes
 
-// Nodes whose shapes or branches depend on the data.
+// Returns the nodes whose shapes or branches depend on the data.
 std::set<int> dynamic_nodes(const SourceGraph& g) {
   std::map<int, Error> faults;
   Graph graph;
@@ -31,7 +32,7 @@ std::set<int> dynamic_nodes(const SourceGraph& g) {
   try {
     bind_tolerant(g, ParamTable(g), probe_options(g, g.outputs, 3), b, faults);
   } catch (const Error&) {
-    return {};  // binding to the data's shapes reports it with a better message
+    return {};  // not reported here: binding to the data's shapes reports the error with a better message
   }
   std::set<int> out;
   for (const auto& [node, error] : faults) {
@@ -40,7 +41,7 @@ std::set<int> dynamic_nodes(const SourceGraph& g) {
   return out;
 }
 
-// Inputs from which these nodes can be reached: deciding values, and data.
+// Returns the inputs from which these nodes can be reached. Some are deciding values, some are ordinary data.
 std::set<int> inputs_of(const SourceGraph& g, const std::set<int>& nodes) {
   std::set<int> out;
   for (const int node : nodes) {
@@ -51,7 +52,7 @@ std::set<int> inputs_of(const SourceGraph& g, const std::set<int>& nodes) {
 
 int64_t rows_of(const HostTensor& t) { return t.rank() > 0 ? t.dims()[0] : -1; }
 
-// The number of rows that most tensors of the file have: the number of samples.
+// Returns the number of rows that most tensors of the file have, which is the number of samples.
 int64_t common_rows(const std::vector<NamedTensor>& tensors) {
   std::map<int64_t, int> counts;
   for (const NamedTensor& t : tensors) ++counts[rows_of(t.tensor)];
@@ -61,7 +62,7 @@ int64_t common_rows(const std::vector<NamedTensor>& tensors) {
   return most == counts.end() ? -1 : most->first;
 }
 
-// The first row of a tensor whose rows are equal; an empty tensor if they differ.
+// Returns the first row of a tensor whose rows are all equal, or an empty tensor if they differ.
 HostTensor one_row(const HostTensor& t) {
   if (rows_of(t) > 1 && !holds_copies(t, 0, rows_of(t))) return {};
   return repeated(t, 0, 1, 1).reshaped(Dims(t.dims().begin() + 1, t.dims().end()));
@@ -90,7 +91,7 @@ struct FixedValue {
   bool seen = false;     // the file has a tensor with the input's name
 };
 
-// The value of the input in the whole file; empty if there are several.
+// Returns the value that the input has in the whole file; empty if it has several.
 FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& name, bool whole) {
   const HostTensor* const t = find_tensor(tensors, name);
   if (!t || t->numel() == 0) return {};
@@ -100,7 +101,7 @@ FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& 
   return out;
 }
 
-// Values of the inputs `wanted`; empty for those that differ within a file or between files.
+// Returns the values of the inputs `wanted`, without those that differ within a file or between files.
 std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>& wanted,
                                        const std::vector<std::string>& files, bool whole) {
   std::map<int, FixedValue> found;
@@ -116,7 +117,7 @@ std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>
   return found;
 }
 
-// False: the value does not fit the input. Opening the dataset reports that.
+// Binds the input to the value. Returns false if the value does not fit the input; opening the dataset reports that.
 bool bind_value(SourceValue& input, const FixedValue& fixed) {
   // If the input has no dimension for rows, the value of one row is the value of the input.
   const size_t rank = fixed.value.dims().size();
@@ -131,8 +132,8 @@ bool bind_value(SourceValue& input, const FixedValue& fixed) {
   return true;
 }
 
-// Unbinds inputs without which the same nodes can be bound: they are data. Floating-point inputs first, which rarely
-// decide shapes.
+// Unbinds each input without which the same nodes can be bound, because it is ordinary data. Tries floating-point
+// inputs first, which rarely decide shapes.
 void keep_deciding(SourceGraph& g, std::map<int, SourceValue>& before) {
   const std::set<int> left = dynamic_nodes(g);
   for (const bool floating : {true, false}) {

@@ -20,7 +20,7 @@ namespace amp {
 
 namespace {
 
-// Samples per batch that the graph requires; 0: any number.
+// Returns the samples per batch that the graph requires; 0: any number.
 int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   const int64_t rows = fixed_rows(g);
   if (rows % rows_per_sample != 0)
@@ -30,7 +30,7 @@ int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   return rows / rows_per_sample;
 }
 
-// Whether the user gave a setting. The command line derives others (eval_batch_size), which do not count.
+// Returns whether the user gave a setting. Settings that the command line derives (eval_batch_size) do not count.
 bool said(const RunSpec& spec, const std::string& setting) {
   const auto source = spec.sources.find(setting);
   return source != spec.sources.end() && source->second != "derived";
@@ -45,7 +45,7 @@ bool said(const RunSpec& spec, const std::string& setting) {
        hint + "; or re-export the model with a free batch dimension");
 }
 
-// Random inputs for shape.rows rows, even if the graph declares another number.
+// Returns random inputs for shape.rows rows, even if the graph declares another number.
 Tensors random_inputs(const SourceGraph& g, const std::vector<int>& outputs, const SyntheticShape& shape,
                       uint64_t seed) {
   SourceGraph open = g;
@@ -68,8 +68,8 @@ HostTensor rows_of(const HostTensor& t, int64_t from, int64_t to) {
                     static_cast<const char*>(t.data()) + from * bytes);
 }
 
-// Computes the outputs in parts of `at_once` rows and concatenates them. E_BATCH_SIZE for outputs whose first dimension
-// is not rows.
+// Computes the outputs in parts of `at_once` rows and concatenates them. Throws E_BATCH_SIZE if the first dimension of
+// an output is not rows.
 Tensors in_parts(const SourceGraph& g, const std::vector<int>& outputs, const Tensors& batch, int64_t rows,
                  int64_t at_once) {
   Session session(g, {});
@@ -96,9 +96,10 @@ Tensors in_parts(const SourceGraph& g, const std::vector<int>& outputs, const Te
   return out;
 }
 
-// Whether the outputs are equal up to rounding: matrix products of other sizes sum in another order, hence 1e-4 of the
-// largest value. Mixed rows would differ by about as much as rows differ from each other, hence 1e-2 of that spread.
-// Outputs that are equal in all rows (a new head of zeros) prove nothing, and count as unequal.
+// Returns whether the outputs are equal up to rounding. Differences may be 1e-4 of the largest value, because matrix
+// products of other sizes sum in another order. They may also be at most 1e-2 of the spread between rows, because mixed
+// rows would differ by about that spread. Outputs that are equal in all rows (a new head of zeros) prove nothing, and
+// count as unequal.
 bool same(const Tensors& a, const Tensors& b) {
   for (const auto& [name, x] : a) {
     const HostTensor& y = b.at(name);
@@ -117,7 +118,7 @@ bool same(const Tensors& a, const Tensors& b) {
   return true;
 }
 
-// The first node that cannot be bound for one more row.
+// Describes the first node that cannot be bound for one more row.
 std::string holder_of(const SourceGraph& g, const std::vector<int>& outputs, const FixedShapes& fixed) {
   SourceGraph open = g;
   BindOptions o;
@@ -161,7 +162,8 @@ const ModelShapes& ShapeFixing::fix(const std::vector<int>& outputs) {
 // Treats the leading number in Reshapes' shapes as the batch size and frees it. Keeps that only if the freed graph
 // gives the same outputs for all rows at once as the file's own graph for batches of found_.rows rows.
 void ShapeFixing::free(const std::vector<int>& outputs) {
-  constexpr int64_t kMostRows = 64, kMostElements = int64_t{1} << 27;  // larger models: a forward pass takes too long
+  // Limits, because a forward pass of larger models takes too long.
+  constexpr int64_t kMostRows = 64, kMostElements = int64_t{1} << 27;
   const int64_t fixed = found_.rows, rows = fixed + std::max<int64_t>(2, fixed / 2);
   int64_t elements = 0;
   for (const SourceValue& v : graph_.values) elements += v.data.numel();
@@ -227,7 +229,7 @@ void fit_batch_size(RunSpec& spec, const SourceGraph& g, int64_t rows_per_sample
                            spec.schedule.gradient_accumulation_steps != initial.schedule.gradient_accumulation_steps;
   if (asked && spec.schedule.batch_size > fits) refuse_size("`batch_size`", spec.schedule.batch_size, fits);
   if (!asked) {
-    // Keep the default number of samples per step.
+    // Accumulates micro-batches, so that a step keeps the default number of samples.
     if (!accumulates && !spec.schedule.gradient_cache)
       spec.schedule.gradient_accumulation_steps = std::max<int64_t>(1, spec.schedule.batch_size / fits);
     spec.schedule.batch_size = fits;

@@ -44,7 +44,8 @@ void add_config(std::vector<KnownClasses>& out, const json& config, const std::s
   if (config.contains("pretrained_cfg")) add_config(out, config["pretrained_cfg"], where);
 }
 
-// config.json in the model's folder or, for a folder named onnx (repositories of the hub), in its parent. Empty: none.
+// Returns the path of config.json in the model's folder or, for a folder named onnx (repositories of the hub), in its
+// parent. Empty: none.
 std::string config_path(const std::string& model) {
   std::error_code none;
   const fs::path folder = fs::path(model).parent_path();
@@ -71,7 +72,8 @@ ClassEvidence evidence_of(const RunSpec& spec, const Imported& model, const Data
   return e;
 }
 
-// Pixel values are class ids, so that only the names of classes can be found. Numbers are no names.
+// Returns the classes of masks. Pixel values are class ids, so that only the names of classes must be found. Numbers do
+// not count as names.
 ClassOrder mask_classes(const ClassEvidence& e) {
   ClassOrder order = e.head > 0 || !e.asked.empty() ? order_classes(e) : ClassOrder();
   const std::vector<std::string>& names = order.classes.names;

@@ -1,4 +1,4 @@
-// Folders that a user may name as a model: of a run, of Optimum (model.onnx, or encoder_model.onnx and
+// Finds the model in folders that a user may name: of a run, of Optimum (model.onnx, or encoder_model.onnx and
 // decoder_model.onnx), a repository of the Hugging Face hub (config.json and weights, ONNX files in onnx/), its cache.
 // Folders of other frameworks cannot be opened: the error names the command that converts them.
 
@@ -44,8 +44,8 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// snapshots/COMMIT of a folder of the Hugging Face cache: the commit that refs/main names, else the only one. Empty for
-// other folders.
+// Returns snapshots/COMMIT of a folder of the Hugging Face cache: the commit that refs/main names, else the only one.
+// Returns "" for other folders.
 std::string cached_snapshot(const std::string& folder) {
   const std::string snapshots = in(folder, "snapshots");
   if (!is_dir(snapshots)) return {};
@@ -81,7 +81,7 @@ struct Advice {
   std::string fact, hint;
 };
 
-// For a folder with config.json and weights, but without an ONNX file.
+// Returns the error text and hint for a folder with config.json and weights, but without an ONNX file.
 Advice advice_for_checkpoint(const std::string& folder, const std::string& type) {
   const bool safe = !files_ending(folder, ".safetensors").empty();
   const std::string kind = cat("is a checkpoint of a '", printable(type), "' model, without an ONNX file");

@@ -10,12 +10,13 @@ namespace amp {
 
 struct RunSpec;
 
-// Returns a path that is not a folder unchanged. In a folder: model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
-// else the only .onnx file of these two folders. For a folder of the Hugging Face cache (models--ORG--NAME), looks in
-// its snapshot. Logs the file. Exit::usage E_RUN: there is none, or several; the hint names the next step.
+// Returns the model file that `path` names, and logs it. A path that is not a folder is returned unchanged. In a folder
+// the file is model.onnx, else onnx/model.onnx (Optimum, Hugging Face), else the only .onnx file of these two folders.
+// In a folder of the Hugging Face cache (models--ORG--NAME) its snapshot is searched. Throws E_RUN (Exit::usage) if
+// there is no such file, or several; the hint names the next step.
 std::string model_file(const std::string& path, const Log& log);
 
-// Applies model_file() to the model and the teacher.
+// Replaces the paths of the model and the teacher by the files that model_file() returns.
 RunSpec with_model_files(RunSpec spec, const Log& log);
 
 }  // namespace amp

@@ -119,7 +119,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
       taken.push_back(cat(setting_name(name), " ", printable(join(texts, ","))));
   };
   std::vector<LossSpec> losses = record.losses;
-  // --output names another output for the recorded losses.
+  // `output` replaces the recorded outputs of the losses.
   if (!spec.model.output.empty()) {
     for (LossSpec& s : losses) s.outputs.clear();
   }
@@ -140,13 +140,13 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     const bool count = std::holds_alternative<int64_t>(value_of(spec, setting_named(name)));
     const bool negative = it->second.size() == 1 && it->second[0].starts_with('-');
     if (count && negative && it->first != "mask_ignore")
-      return;  // invalid: of these numbers only mask_ignore may be negative
+      return;  // the record is invalid: of these numbers only mask_ignore may be negative
     offer(name, it->second);
   };
   for (const char* name : kTextSettings) recorded_text(name);
   for (const char* name : kSpanSettings) recorded_text(name);
   for (const char* name : kLanguageSettings) {
-    if (name != std::string_view("doc_stride")) recorded_text(name);  // is in kSpanSettings, too
+    if (name != std::string_view("doc_stride")) recorded_text(name);  // recorded with kSpanSettings already
   }
   for (const char* name : kSeq2SeqSettings) recorded_text(name);
   for (const char* name : kMaskingSettings) recorded_text(name);

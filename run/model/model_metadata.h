@@ -19,23 +19,26 @@ struct RunSpec;
 ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,
                       const Features* features = nullptr);
 
-// Exit::usage E_FEATURES: the model records no features of a table. Exit::model: the record cannot be read.
+// Returns the features that the model records. Throws E_FEATURES (Exit::usage) if it records none, and Exit::model if
+// the record cannot be read.
 std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
-// The recorded features or, if the model records none, the columns of --continuous without scaling. E_FEATURES for
-// --categorical: only a training run assigns codes to categories.
+// Returns the recorded features. If the model records none, returns the columns of `continuous` without scaling;
+// `categorical` then throws E_FEATURES, because only a training run assigns codes to categories.
 std::shared_ptr<const Features> features_of(const DataSpec& data, const ModelRecord& record, const Log& log);
 
 ModelRecord recorded(const ModelDoc& doc);
 
-// Metadata of a model that `create` wrote. Training keeps it, and adds a record.
+// The key and value in the metadata of a model that `create` wrote and that is not trained. Training keeps the entry
+// and adds a record. never_trained() returns whether the model has the entry and no record.
 inline constexpr const char* kWeightsKey = "weights";
 inline constexpr const char* kDrawnWeights = "drawn";
 bool never_trained(const ModelDoc& doc);
 
-// Applies the record's losses, task and preprocessing as defaults for settings that are not given; logs them.
+// Sets the settings that are not given to the record's losses, task and preprocessing; logs them.
 RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log);
 
-// Compares the data with the ranges of the training data: Exit::data, or warnings (data/input_range.h).
+// Compares the data with the ranges of the training data. Throws Exit::data or logs warnings, as data/input_range.h
+// defines.
 void check_ranges(const InputRanges& trained, const InputRanges& given, const std::string& file, const Log& log);
 
 }  // namespace amp

@@ -32,7 +32,7 @@ std::string operator_advice(const SourceGraph& g, const SourceNode& n) {
 }
 
 namespace {
-// Names, as shown to users, of the trainable parameters from which the node can be reached.
+// Returns the names, as shown to users, of the trainable parameters from which the node can be reached.
 std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
   std::vector<int> from = g.nodes[static_cast<size_t>(node)].inputs;
   std::erase(from, -1);

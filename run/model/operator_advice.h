@@ -1,4 +1,4 @@
-// Advice for operators that cannot be computed or trained.
+// Errors and advice for operators that cannot be computed or trained.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace amp {
 
-// Empty if there is no specific advice.
+// Returns what the user can do about a node that cannot be computed or trained, or "" if there is no specific advice.
 std::string operator_advice(const SourceGraph& graph, const SourceNode& node);
 
-// Fails with exit 4 if the graph needs unknown operators. The message lists each such node and the parameters that it
-// blocks.
+// Throws an error (exit 4) if the outputs need unknown operators. The message lists each such node and the parameters
+// that it separates from the outputs.
 void require_known_operators(const SourceGraph& graph, const std::vector<int>& outputs);
 
 }  // namespace amp

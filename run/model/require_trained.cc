@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// Number of nodes with integer weights, by operator.
+// Returns the number of nodes with integer weights for each operator.
 std::map<std::string, int> quantized(const SourceGraph& g) {
   std::map<std::string, int> out;
   for (const SourceNode& n : g.nodes) {

@@ -5,8 +5,8 @@
 
 namespace amp {
 
-// Call it after Session::prepare(). Exit::usage E_NOTHING_TRAINS: no parameter is trainable and reached by the
-// gradient.
+// Throws E_NOTHING_TRAINS (Exit::usage) if no parameter is trainable and reached by the gradient. Call it after
+// Session::prepare().
 void require_trained(const Session& session);
 
 }  // namespace amp

@@ -8,13 +8,14 @@
 namespace amp {
 
 struct SentencePooling {
-  std::string modes;       // for importer/surgery/pooling.h: "mean", "cls+max"
-  bool normalize = false;  // a Normalize module follows
-  std::string file;        // the configuration file
+  std::string modes;       // in the form of importer/surgery/pooling.h: "mean", "cls+max"
+  bool normalize = false;  // a Normalize module follows the pooling
+  std::string file;        // path of the pooling configuration
 };
 
-// Reads modules.json of the folder or, for a folder named onnx (exports in a repository), of its parent. Returns
-// nothing if there is none. E_POOLING (exit 4) for modules that change the embedding and are not supported.
+// Reads modules.json of the folder or, if the folder is named onnx (exports in a repository), of its parent. Returns
+// nothing if there is no such file. Throws E_POOLING (exit 4) for modules that change the embedding and are not
+// supported.
 std::optional<SentencePooling> sentence_pooling(const std::string& folder);
 
 }  // namespace amp

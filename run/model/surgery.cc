@@ -1,6 +1,6 @@
-// Decides between the model's own head and a new one, by flags, task and number of classes, and applies the choice with
-// importer/surgery/. Shapes come from shape inference for several sizes (probe_some_size()), because image models need
-// a minimum size. kept_outputs() must agree with apply_surgery(): it predicts the choice before the classes are
+// Decides between the model's own head and a new one, by settings, task and number of classes, and applies the choice
+// with importer/surgery/. Shapes come from shape inference for several sizes (probe_some_size()), because image models
+// need a minimum size. kept_outputs() must agree with apply_surgery(): it predicts the choice before the classes are
 // ordered.
 
 #include "run/model/surgery.h"
@@ -27,7 +27,7 @@ namespace amp {
 
 namespace {
 
-// The output that holds the model's own logits: --output, else one named logits, else the last floating-point output.
+// Returns the output with the model's own logits: `output`, else one named logits, else the last floating-point output.
 int own_output(const ModelSpec& model, const SourceGraph& g) {
   if (!model.output.empty()) return g.find(model.output);
   int last = -1;
@@ -66,7 +66,8 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
   }
 }
 
-// Whether the output is of a convolution that predicts boxes or maps: it is not a classifier of whole images.
+// Returns whether the output is that of a convolution that predicts boxes or maps, and not a classifier of whole
+// images.
 bool predicts_something_else(const ModelSpec& model, const SourceGraph& g, const Classifier& c, int output,
                              const std::string& kind) {
   return c.image && kind == "classification" && model.output.empty() &&
@@ -90,7 +91,8 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     return !spec.model.output.empty();
   }
   if (predicts_something_else(spec.model, g, *c, output, kind)) return false;
-  const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;  // of one logit
+  // A binary classifier with one logit.
+  const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;
   if (labels == 0 || labels == c->labels || yes_or_no) {
     if (kind != "none" || asked) {
       out.outputs = {name};
@@ -171,7 +173,7 @@ static std::string embedding_line(const ModelSpec& model, const HeadChoice& choi
              choice.normalized ? ", normalized" : "", why, "; it has no weights");
 }
 
-// labels 0: the data decide the number.
+// Returns the log line for a new head. labels: 0 if the data decide the number.
 static std::string new_head_line(const HeadChoice& choice, const HeadOptions& h, int64_t labels,
                                  const std::string& source) {
   return cat("head: ", h.kind, ", ",
@@ -217,7 +219,7 @@ int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
   return d.size() == rank && d[axis] > 0 ? d[axis] : 0;
 }
 
-// Whether an output is named as a representation: its elements are then not classes.
+// Returns whether an output has the name of a representation, whose elements are not classes.
 static bool called_embedding(const std::string& name) {
   const std::string lower = lower_case(name);
   for (const char* part : {"embed", "hidden", "pool", "feature", "repr", "vector", "latent"}) {
@@ -248,7 +250,7 @@ SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64
   out.head = head_kind(spec.model, head);
   int cut = -1;
   if (!spec.model.cut_at.empty()) cut = cut_graph(g, spec.model.cut_at, out.lines);
-  // Without a number from flags or data, a span head has two outputs (start and end) and a regression head one.
+  // Without a number from settings or data, a span head has two outputs (start and end) and a regression head one.
   const int64_t asked = spec.model.num_labels;
   const int64_t labels = asked > 0                                  ? asked
                          : out.head == "span"                       ? 2
@@ -260,7 +262,7 @@ SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64
     out.outputs = {spec.model.output};
     return out;
   }
-  // Try the model's own classifier first, unless a flag asks for a new head or names its source.
+  // Try the model's own classifier first, unless a setting asks for a new head or names its source.
   const bool own = !always && cut < 0 && spec.model.head_from.empty() && out.head != "span" && !embedding;
   if (own && use_own(spec, g, out.head, labels, out)) return out;
   if (out.head == "none") return out;

@@ -1,4 +1,4 @@
-// Models whose task is not known: no flag names a loss, and the outputs are not those of a classifier.
+// Detects models whose task is not known: no setting names a loss, and the outputs are not those of a classifier.
 #pragma once
 
 #include <string>
@@ -12,19 +12,20 @@ namespace amp {
 
 struct RunSpec;
 
-// Describes an output that does not look like a classifier's. Empty if a flag (--loss, --task, --output, --num_labels,
-// --head, --head_from, --cut_at) or the model's own loss decides, or if the outputs may be a classifier's.
-// pooled: the data have one label per image.
+// Returns evidence about an output that does not look like a classifier's. Returns nothing if one of the settings
+// `loss`, `task`, `output`, `num_labels`, `head`, `head_from`, `cut_at` or the model's own loss decides what is
+// trained, or if the outputs may be a classifier's. pooled: the data have one label per image.
 OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& graph, bool pooled);
 
-// As unknown_task(), without regard to flags.
+// Does the same as unknown_task(), but ignores the settings.
 OutputEvidence inspect_task(const SourceGraph& graph, bool pooled);
 
-// Texts for errors and reports: the fact, and the flags that decide.
+// The error text that states the fact, and the hint that names the settings which decide.
 std::string describe_unknown_task(const OutputEvidence& look);
 extern const char* const kUnknownTaskHint;
 
-// Exit::usage E_LOSS_UNKNOWN if unknown_task() finds such an output, for images with one label each and for tensors.
+// Throws E_LOSS_UNKNOWN (Exit::usage) if unknown_task() returns an output. Only image data with one label per image and
+// tensors are checked.
 void require_known_task(const RunSpec& spec, const SourceGraph& graph, DataKind kind, Task task);
 
 }  // namespace amp

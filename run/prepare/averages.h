@@ -8,11 +8,11 @@ namespace amp {
 
 struct OptimizationSpec;
 
-// Returns --ema_decay in the given order, without zeros; may be empty.
+// Returns the decays of `ema_decay` in the given order, without zeros; may be empty.
 std::vector<double> ema_decays(const OptimizationSpec& optimization);
 
-// names_average: true for --export_weights ema and ema:DECAY. average_named: the index of that average; usage error
-// (E_EXPORT_WEIGHTS) if the run does not keep it.
+// names_average() returns true for an `export_weights` of ema or ema:DECAY. average_named() returns the index of that
+// average, and throws E_EXPORT_WEIGHTS (Exit::usage) if the run does not keep it.
 bool names_average(const std::string& weights);
 int average_named(const OptimizationSpec& optimization, const std::string& weights);
 

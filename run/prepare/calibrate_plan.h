@@ -1,4 +1,4 @@
-// Chooses a precision plan by measurement: `plan --calibrate`, and amp_level auto in training.
+// Chooses a precision plan by measurement: the `calibrate` of the verb plan, and an `amp_level` of auto in training.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ namespace amp {
 struct PrecisionSpec;
 struct RunSpec;
 
-// True if amp_level is auto, a 16-bit type is requested and no plan file is given.
+// Returns true if `amp_level` is auto, a 16-bit type is requested and no plan file is given.
 bool measures_plan(const PrecisionSpec& precision);
 
-// Measures plans on calibrate_batches batches in training order and returns the chosen one. Starts from amp_level or
-// precision_plan if one is named, else from O2 and O1. Logs each plan that it tries.
+// Measures plans on `calibrate_batches` batches in training order and returns the chosen plan. Starts from `amp_level`
+// or `precision_plan` if one of them is named, else from O2 and O1. Logs each plan that it tries.
 CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Objective& objective,
                               const Dataset& data, bool text, const Log& log);
 

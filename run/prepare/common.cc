@@ -33,7 +33,7 @@ Limits limits_of(const DeviceSpec& device) {
   return l;
 }
 
-// True for jobs that run batches through the model as it is, in the type of --dtype.
+// Returns true for jobs that run batches through the unchanged model in the type of `dtype`.
 bool computes(Job job) {
   return job == Job::evaluate || job == Job::predict || job == Job::gradients || job == Job::generate;
 }
@@ -144,7 +144,8 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   o.sync_batchnorm = job == Job::train && synchronizes(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;
-  o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;  // the decision reads one rank's batches only
+  // The decision to remove padding reads only one rank's batches, so synchronized statistics exclude it.
+  o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {
     o.decay_exclude = spec.optimization.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;

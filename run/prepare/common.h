@@ -21,15 +21,15 @@ struct PrecisionSpec;
 struct RunSpec;
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log);
-Tensors read_batch(const std::string& path);  // path: .safetensors or .npz
+Tensors read_batch(const std::string& path);  // reads .safetensors and .npz files
 
-// Returns the plan that the settings request (use_fp16, use_bf16, amp_level, precision_plan, dtype). Without such a
-// request every node computes in fp32.
+// Returns the plan that the settings request (`use_fp16`, `use_bf16`, `amp_level`, `precision_plan`, `dtype`). If they
+// request none, every node computes in fp32.
 PrecisionPlan choose_plan(const PrecisionSpec& precision, Job job, const SourceGraph& graph, const Log& log);
-// Like choose_plan(), but without a requested type it returns the plan of use_fp16. Used to display plans and to write
-// mixed-precision files, for which an all-fp32 plan is useless.
+// Does the same as choose_plan(), except that it returns the plan of `use_fp16` if no type is requested. Used to
+// display plans and to write mixed-precision files, for which an all-fp32 plan is useless.
 PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const SourceGraph& graph, const Log& log);
-// --sync_bn: true if batch statistics are computed over all ranks.
+// Returns true if batch statistics are computed over all ranks (`sync_bn`).
 bool synchronizes(const DistributionSpec& distribution, const ModelSpec& model);
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
 

@@ -100,7 +100,7 @@ LossScaleConfig base_loss_scale(const PrecisionSpec& precision, const PrecisionP
 
 namespace {
 
-// Scales --lr by the samples per step: linearly (Goyal et al. 2017, arXiv:1706.02677) or by the square root (Krizhevsky
+// Scales `lr` by the samples per step: linearly (Goyal et al. 2017, arXiv:1706.02677) or by the square root (Krizhevsky
 // 2014, arXiv:1404.5997). The names of the settings are timm's.
 double scaled_lr(const RunSpec& spec) {
   if (spec.optimization.lr_base_scale == "none") return spec.optimization.lr;
@@ -142,7 +142,7 @@ void average_at_end(const OptimizationSpec& optimization, TrainerConfig& c) {
                          optimization.swa_anneal_strategy == "cos"};
 }
 
-// --gradient_cache: losses that compare rows are computed over the rows of a whole step.
+// Applies `gradient_cache`: losses that compare rows are computed over the rows of a whole step.
 void cache_gradients(const ScheduleSpec& schedule, TrainerConfig& c) {
   c.gradient_cache = schedule.gradient_cache;
   if (!c.gradient_cache) return;
@@ -173,8 +173,8 @@ SaveStrategy saves_of(const OutputSpec& output) {
   return saves;
 }
 
-// --sync_every averages weights, their moving averages and running statistics. Fails for settings that couple the ranks
-// in each step, or that keep other state per rank.
+// Checks `sync_every`, which averages weights, their moving averages and running statistics. Fails for settings that
+// couple the ranks in each step, or that keep other state per rank.
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   if (spec.distribution.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
@@ -240,7 +240,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
   }
   const Sampler sampler = make_sampler(*data.train, c.sampler);
-  c.max_steps = spec.schedule.max_steps >= 0 ? spec.schedule.max_steps  // 0: only imports and exports
+  c.max_steps = spec.schedule.max_steps >= 0 ? spec.schedule.max_steps  // 0: the run only imports and exports
                                              : sampler.windows_of(spec.schedule.epochs);
   c.schedule = schedule_config(spec, c.max_steps, sampler);
   average_at_end(spec.optimization, c);

@@ -10,7 +10,7 @@ namespace amp {
 struct PrecisionSpec;
 struct RunSpec;
 
-// Returns the plan's loss scale, or the one that --loss_scale replaces it by.
+// Returns the loss scale that `loss_scale` requests, else the plan's.
 LossScaleConfig base_loss_scale(const PrecisionSpec& precision, const PrecisionPlan& plan);
 
 TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,

@@ -24,7 +24,7 @@ static std::optional<int64_t> local_rank() {
 static int gpu_of(const DistributionSpec& distribution) {
   const int64_t place = local_rank().value_or(0);
   if (distribution.gpus.empty()) {
-    // if it names one GPU, the launcher assigned it to this rank
+    // If CUDA_VISIBLE_DEVICES names one GPU, the launcher assigned it to this rank.
     const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return visible && *visible && !std::strchr(visible, ',') ? 0 : static_cast<int>(place);
   }

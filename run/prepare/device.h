@@ -11,13 +11,13 @@ namespace amp {
 struct DeviceSpec;
 struct DistributionSpec;
 
-// Returns the CPU (fp64 always runs there), or the GPU that --device cuda requests or --device auto finds. The GPU is
-// opened once per process. E_DEVICE_UNAVAILABLE states the reason.
+// Returns the GPU that `device` cuda requests or `device` auto finds, else the CPU. fp64 always runs on the CPU. The
+// GPU is opened once per process. Throws E_DEVICE_UNAVAILABLE with the reason if a requested GPU cannot be used.
 Device& choose_device(const DeviceSpec& spec, const DistributionSpec& distribution, bool fp64, const Log& log);
 
-// Memory of a GPU that choose_device() returned; nullopt for the CPU.
+// Returns the memory of a GPU that choose_device() returned; nullopt for the CPU.
 std::optional<PluginMemory> memory_of(const Device& device);
-// Bytes that the device's libraries may allocate while the graph runs; 0 on the CPU.
+// Returns the bytes that the device's libraries may allocate while the graph runs; 0 on the CPU.
 int64_t library_bytes(const Device& device, const Graph& g);
 
 }  // namespace amp

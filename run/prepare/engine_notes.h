@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// Returns notes for users, with engine versions and the workaround. Empty for fp32.
+// Returns notes for users about the graph's nodes, with engine versions and the workaround. Empty for fp32.
 std::vector<std::string> engine_notes(const SourceGraph& graph, const ExportOptions& options);
 
 }  // namespace amp

@@ -73,7 +73,7 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
   }
   RunSpec spec = run.spec;
   spec.data.tables = with_absolute_joins(spec.data.tables);
-  // The model may be used from another folder, where other files are stored beside it.
+  // The path is recorded because the model may later be used from another folder, with other files beside it.
   if (run.facts.text && spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty())
     spec.data.text.tokenizer = tokenizer_path(spec);
   for (std::string* path :

@@ -42,7 +42,7 @@ void take_joins(TableSpec& tables, const std::string& folder) {
       if (!path_exists(file)) return;
     }
     tables.join.suggest(*trained.data.tables.join);
-  } catch (const Error&) {  // reported by take_tokenizer, or when the model needs the files
+  } catch (const Error&) {  // not reported here: take_tokenizer() reports it, or the model when it needs the files
   }
 }
 }  // namespace

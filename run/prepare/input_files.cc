@@ -44,7 +44,7 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
       continue;
     }
     const FileSum sum = is_dir(path) ? sum_of_folder(path) : sum_of_file(path);
-    std::string& text = out[name];  // concatenated for several files
+    std::string& text = out[name];  // the checksums of several files are concatenated
     text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
   }
   return out;

@@ -1,5 +1,5 @@
-// Resolves --loss, --output and --teacher against the imported graph: which losses, and which outputs each one reads.
-// A loss on logits is moved before a trailing Softmax or Sigmoid, because that is numerically safer; the exported file
+// Resolves `loss`, `output` and `teacher` against the imported graph: which losses, and which outputs each one reads. A
+// loss on logits is moved before a trailing Softmax or Sigmoid, because that is numerically safer; the exported file
 // keeps the activation. The parameters of losses are declared in trainer/losses/.
 #include "run/prepare/losses.h"
 
@@ -18,7 +18,7 @@ namespace amp {
 
 namespace {
 
-// Names of the floating outputs. Outputs of unknown type count only if no output is known to be floating: a
+// Returns the names of the floating outputs. Outputs of unknown type count only if no output is known to be floating: a
 // classifier's labels may be strings.
 std::vector<std::string> floating_outputs(const SourceGraph& g) {
   std::vector<std::string> names, untyped;
@@ -31,7 +31,7 @@ std::vector<std::string> floating_outputs(const SourceGraph& g) {
   return names.empty() ? untyped : names;
 }
 
-// Splits --output at commas, unless a value of the graph has the whole text as its name.
+// Returns the names in `output`, split at commas unless a value of the graph has the whole text as its name.
 std::vector<std::string> named_outputs(const ModelSpec& model, const SourceGraph& g) {
   if (model.output.empty()) return {};
   const std::string& text = model.output;
@@ -71,7 +71,7 @@ bool takes(const LossSpec& spec, const std::string& ending) {
   return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
 }
 
-// Applies --label_smoothing to each loss that supports it and has no smoothing of its own.
+// Applies `label_smoothing` to each loss that supports it and has no smoothing of its own.
 void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
   const double p = objective.label_smoothing;
   bool taken = p == 0;
@@ -86,7 +86,7 @@ void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
          "leave it out, or train with `loss` cross_entropy");
 }
 
-// Adds a distill loss for --teacher unless the user named one. With a teacher, kl without a label means distill.
+// Adds a distill loss for `teacher` unless the user named one. With a teacher, kl without a label means distill.
 void add_teacher(const ObjectiveSpec& objective, Losses& losses) {
   const bool teacher = !objective.teacher.empty();
   for (LossSpec& s : losses.parts) {

@@ -1,4 +1,4 @@
-// Chooses the losses of a run and the values that they read, from --loss, --output and the model.
+// Chooses the losses of a run and the values that they read, from `loss`, `output` and the model.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace amp {
 struct ModelSpec;
 struct ObjectiveSpec;
 
-// Returns the losses with their outputs. A loss reads its own "output", else `head` (the output of a head, if there is
-// one), else --output, else logits (start_logits and end_logits for spans), else the first floating output.
-// Without --loss the loss is `automatic` (the task's). If that is empty, it is the model's own loss if it has one and
-// no head, else cross_entropy. If the output ends in a Sigmoid, bce_logits replaces these. --teacher adds distill.
-// Exit::usage (E_LOSS_IO) if the model has no such output.
+// Returns the losses with their outputs. A loss reads the first of these that exists: its own "output"; `head`, the
+// output of a head; the setting `output`; logits (start_logits and end_logits for spans); the first floating output.
+// Without the setting `loss` the loss is `automatic` (the task's). If that is empty, it is the model's own loss if it
+// has one and no head, else cross_entropy, or bce_logits if the output ends in a Sigmoid. `teacher` adds distill.
+// Throws E_LOSS_IO (Exit::usage) if the model has no such output.
 Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, const SourceGraph& graph,
                      const std::string& head = {}, const std::string& automatic = {});
 

@@ -26,7 +26,7 @@ double rate(const std::map<std::string, std::string>& given, const std::string& 
   return *x;
 }
 
-// fastai's valley: the point at two thirds of the longest decreasing subsequence.
+// Returns fastai's valley: the point at two thirds of the longest decreasing subsequence.
 size_t valley_of(const std::vector<double>& loss) {
   std::vector<size_t> length(loss.size(), 1);
   size_t end = 0;

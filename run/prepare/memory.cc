@@ -44,8 +44,9 @@ std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const Sessi
 }  // namespace
 
 namespace {
-// Returns the free memory on the CPU if a limit below the machine's memory applies, else nullopt. A control group ends
-// the process without a message, and an address space limit fails at an arbitrary allocation.
+// Returns the free memory on the CPU if a limit below the machine's memory applies, else nullopt. Such limits are
+// checked because a control group ends the process without a message, and an address space limit fails at an arbitrary
+// allocation.
 std::optional<int64_t> limited_room() {
   const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   if (memory_limit_bytes() >= machine) return std::nullopt;

@@ -1,5 +1,5 @@
-// Chooses the objective of a run: losses, task and teacher. The task is --task, else the data's, else the loss's.
-// The checks of labels and pairs read the data once before training, so that a bad label or a split pair fails early.
+// Chooses the objective of a run: losses, task and teacher. The task is `task`, else the data's, else the loss's. The
+// checks of labels and pairs read the data once before training, so that a bad label or a split pair fails early.
 #include "run/prepare/objective.h"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ std::string loss_of(Task task, const SourceGraph& g) {
   return rule.loss;
 }
 
-// True if the model has one probability per row and the user named no loss: a binary classifier, not independent
-// labels.
+// Returns true if the model has one probability per row and the user named no loss. Such a model is a binary classifier
+// and not one of independent labels.
 bool is_yes_or_no(const ObjectiveSpec& objective, const SourceGraph& g, const Losses& losses) {
   if (!requested_losses(objective).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
     return false;
@@ -61,7 +61,7 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  // A loss that was chosen for a classifier with one logit would pass for a loss of independent labels.
+  // Otherwise a loss that was chosen for a classifier with one logit would be taken for a loss of independent labels.
   const MetricsFrom from = task_rule(task).metrics_from;
   const bool by_data = from == MetricsFrom::data ||
                        (from == MetricsFrom::data_sans_loss && requested_losses(spec.objective).parts.empty());

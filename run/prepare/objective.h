@@ -16,35 +16,37 @@ namespace amp {
 
 struct RunSpec;
 
-// Chooses and logs the losses (run/prepare/losses.h), and the task from --task or the losses. head: the output of a
-// head, if there is one. Metrics that settings name (--require, --metric_for_best_model) are checked against the task.
+// Chooses and logs the losses (run/prepare/losses.h), and the task from `task` or the losses. head: the output of a
+// head; empty: there is none. Checks that the metrics that settings name (`require`, `metric_for_best_model`) exist for
+// the task.
 Objective choose_objective(const RunSpec& spec, const SourceGraph& graph, const std::string& head, Task task,
                            const Log& log);
 
-// The model of --teacher. It reads logits before trailing softmaxes.
+// The model of `teacher`. If its outputs end in a softmax, the logits before it are used.
 struct OpenTeacher {
   Imported model;
   std::unique_ptr<Teacher> teacher;
-  // inputs that the teacher needs in addition to `fed`
+  // Returns the inputs that the teacher needs in addition to `fed`.
   std::vector<InputSpec> inputs(const std::vector<InputSpec>& fed) const;
 };
-std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses,
-                                          const Log& log);  // null if no loss distills
+// Returns null if no loss distills.
+std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses, const Log& log);
 
-// Checks that prevent late failures and wrong training: class labels without a model output (Exit::data, E_DATA_LABEL),
-// and batches that split pairs or triples of rows (Exit::usage, E_PAIRS; check_pairs).
+// Checks the data against the losses before training. Throws E_DATA_LABEL (Exit::data) for class labels that have no
+// output of the model, and E_PAIRS (Exit::usage) for batches that would split pairs or triples of rows (check_pairs).
 void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset& data);
-// Checks the labels of losses that the declared dims leave open: unknown class dimension, or one that the shapes of
-// outputs and labels decide. Uses the shapes that the first sample gives.
+// Checks the labels of losses whose number of classes the declared dims do not determine, with the shapes that the
+// first sample gives.
 void check_labels(const Session& session, const Losses& losses, const Dataset& data);
-int64_t rows_per_item(const Losses& losses);  // batch rows per item: 2 for a pair
+int64_t rows_per_item(const Losses& losses);  // number of batch rows that a loss reads together: 2 for a pair
 // Warns if cosine_mse is given labels outside of [-1, 1], such as scores from 0 to 5.
 void log_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);
-// batch_size is 0 if it counts tokens.
+// Throws E_PAIRS if a batch would split rows that a loss reads together. batch_size: rows, or 0 if batches are counted
+// in tokens.
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 
-Gate gate_of(const std::string& text);  // Exit::usage if the text is not a gate
-void check_gates(const std::vector<std::string>& gates, const Metrics* metrics,
-                 const std::string& hint = {});  // Exit::gate, E_GATE
+Gate gate_of(const std::string& text);  // throws Exit::usage if the text is not a gate
+// Throws E_GATE (Exit::gate) if the metrics do not meet a gate.
+void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, const std::string& hint = {});
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Parameter groups: parses --param_group, assigns layer scales (--layer_decay, as in ELECTRA and BEiT) and unfreezing
+// Parameter groups: parses `param_group`, assigns layer scales (`layer_decay`, as in ELECTRA and BEiT) and unfreezing
 // steps, and writes them into the chunks of a FlatLayout. Rows are applied in order, so a later row overrides an
 // earlier one. Tied parameters are handled through their master.
 #include "run/prepare/param_groups.h"
@@ -108,7 +108,8 @@ int depth_of(const LayerDepths& layers, const SourceValue& v) {
   return 0;
 }
 
-// Sets depth, scale and unfreezing step of each parameter. The scales begin at 1 at the last part that has parameters.
+// Sets depth, scale and unfreezing step of each parameter. The last part of the model that has parameters gets depth 0
+// and scale 1.
 void scale_layers(ParamGroups& groups, const Values& values) {
   int least = -1;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -211,7 +212,7 @@ std::string text_of(const ParamGroup& row) {
   return join(parts, ", ");
 }
 
-// Rows of the layer table by distance from the head; only layers with parameters.
+// A row of the layer table. Rows are ordered by distance from the head, and layers without parameters have none.
 struct LayerRow {
   std::string name;
   double scale = 1;

@@ -1,4 +1,4 @@
-// Parameter groups: the effect of --param_group, --layer_decay and --gradual_unfreezing on each parameter.
+// Parameter groups: the effect of `param_group`, `layer_decay` and `gradual_unfreezing` on each parameter.
 #pragma once
 
 #include <map>
@@ -15,45 +15,46 @@ namespace amp {
 
 struct OptimizationSpec;
 
-// A row of --param_group: "GLOB: lr=1e-5, weight_decay=0", or {"params": "GLOB", "lr": 1e-5}.
+// An element of `param_group`: "GLOB: lr=1e-5, weight_decay=0", or {"params": "GLOB", "lr": 1e-5}.
 struct ParamGroup {
   std::string glob;
-  std::optional<double> lr;        // peak rate; follows the schedule
-  std::optional<double> lr_scale;  // factor of the schedule's rate
+  std::optional<double> lr;        // peak learning rate; the schedule scales it
+  std::optional<double> lr_scale;  // factor of the schedule's learning rate
   std::optional<double> weight_decay;
   std::optional<bool> freeze;
   std::optional<double> max_grad_norm;   // clips the norm of this row's gradients
   std::optional<int64_t> unfreeze_step;  // frozen before this applied step
-  std::optional<bool> adamw;             // updated by AdamW under an optimizer for matrices (muon)
+  // True: AdamW updates the parameter although the optimizer is one for matrices (muon).
+  std::optional<bool> adamw;
 };
-// Parses --param_group. Usage errors E_FLAG_VALUE and E_FLAG_RANGE for malformed rows.
+// Parses `param_group`. Throws E_FLAG_VALUE and E_FLAG_RANGE (Exit::usage) for malformed rows.
 std::vector<ParamGroup> requested_groups(const OptimizationSpec& optimization);
 
 struct ParamGroups {
   struct Own {  // overrides of the run's settings for one parameter
     double lr_factor = 1;
     std::optional<double> weight_decay;
-    int depth = 0;       // distance from the head
-    int clip_group = 0;  // number of the row, from 1; 0: clipped with all other parameters
+    int depth = 0;       // distance from the head in layers; 0: the head
+    int clip_group = 0;  // number of the row that limits the norm, from 1; 0: clipped with all other parameters
     double max_grad_norm = 0;
     int64_t unfreeze_step = 0;
     bool adamw = false;
   };
   std::vector<ParamGroup> rows;
-  std::vector<std::set<std::string>> members;  // per row: names of the chunks
+  std::vector<std::set<std::string>> members;  // the names of the chunks of each row
   double layer_decay = 1;
-  int64_t unfreezing = 0;  // applied steps from one layer to the next
+  int64_t unfreezing = 0;  // number of applied steps between the unfreezing of two layers
   LayerDepths layers;
   std::map<std::string, Own> own;  // key: name of a chunk
 };
 
-// Builds the groups of a model that has its head and adapters already. Freezes the parameters of rows with freeze=true.
-// E_GLOB if a glob matches nothing, E_LAYER_DECAY if no layers are found.
+// Builds the groups. The model must have its head and adapters already. Freezes the parameters of rows with
+// freeze=true. Throws E_GLOB if a glob matches nothing, and E_LAYER_DECAY if no layers are found.
 ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& graph);
 
 void apply_groups(const ParamGroups& groups, FlatLayout& layout);
 
-// Logs a line per row and one for the layers. Details (--verbose) list every layer and parameter.
+// Logs a line per row and one for the layers. With `verbose`, also lists every layer and parameter.
 void log_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
                 const Log& log);
 // Returns {"param_group": [...], "layer_decay": [...]} with the parameters of each, for run.json.

@@ -17,19 +17,19 @@ struct RunSpec;
 struct PlannedModel {
   SourceGraph graph;
   PrecisionPlan plan;
-  std::optional<PlanCost> cost;  // nullopt if the model does not accept the shapes that were tried
+  std::optional<PlanCost> cost;  // nullopt if the model does not accept the input shapes that plan_model() chose
 };
 
-// Plans from the settings without data; the cost is that of a forward pass. Open dimensions of the file get batch_size
-// rows, and 32 for all others.
+// Returns the plan that the settings request, without data. The cost is that of a forward pass: open first dimensions
+// of the inputs have size `batch_size`, other open dimensions have size 32.
 PlannedModel plan_model(const RunSpec& spec, const Log& log = {});
 std::string plan_json(const RunSpec& spec, const Log& log = {});  // plan_model() as JSON, without the cost
-// Plans with data: measures on spec.data.train. The cost is that of a training micro-batch.
+// Measures plans on spec.data.train and returns the best one. The cost is that of a training micro-batch.
 PlannedModel measure_model(const RunSpec& spec, const Log& log = {});
 
 // format: text, json, dot or html.
 std::string render(const PlannedModel& planned, const std::string& format);
-// Compares two plans in JSON. a_name, b_name: names for the user.
+// Returns the differences of two plans in JSON as text. a_name, b_name: how the text names them.
 std::string compare_plans(const std::string& a, const std::string& a_name, const std::string& b,
                           const std::string& b_name);
 

@@ -52,8 +52,8 @@ void require_one_kind(const RunSpec& spec) {
          "name the label of texts with `label_column`");
 }
 
-// Reads the facts of the training data that the model's head depends on. `read` receives a table of features, `labels`
-// the labels.
+// Returns the facts about the training data that the model's head depends on. Also fills in `read`, a table of
+// features, and `labels`.
 DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
   const DataKind kind = data_kind(spec.data, spec.data.train);
@@ -187,7 +187,7 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
       return false;
     }
   };
-  if (!fits(3) || fits(longest)) return;  // the training graph reports other errors better
+  if (!fits(3) || fits(longest)) return;  // not checked here, because the training graph reports other errors better
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
   fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
@@ -206,12 +206,12 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   out.model = std::move(model);
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
-  ShapeFixing shapes(g);  // before the head search, which binds the graph
+  ShapeFixing shapes(g);  // created before the head search, which binds the graph
   shapes.fix(spec.model.output.empty() || g.find(spec.model.output) < 0 ? g.outputs
                                                                         : std::vector<int>{g.find(spec.model.output)});
   const bool wants_head = facts.text || facts.images || !spec.model.cut_at.empty() || !spec.model.head_from.empty();
   const TaskRule& rule = task_rule(out.task);
-  const int64_t classes =  // a table's target may be a number
+  const int64_t classes =  // 0 if the target of a table is a number
       facts.features ? 0 : rule.outputs_for(static_cast<int64_t>(facts.classes.size()));
   const SurgeryResult shaped = apply_surgery(spec, job, out.model, classes,
                                              facts.sides  ? "embedding"
@@ -239,7 +239,7 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   return out;
 }
 
-// Notes that the default rate is for pretrained models, if the weights are random.
+// Logs a note that the default rate is for pretrained models, if the weights are random.
 static void hint_at_rate(const PreparedRun& run) {
   if (run.mode != Mode::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
       !never_trained(*run.ready.model.doc))
@@ -255,7 +255,7 @@ static void tell_scaled_rate(const PreparedRun& run) {
                         run.spec.optimization.lr_base_size, " samples a step"));
 }
 
-// Resolves a model folder to its files. Text data of a run that starts from another run's model use that run's
+// Resolves a model folder to its files. For text data, a run that starts from another run's model uses that run's
 // tokenizer.
 static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   RunSpec spec = with_model_files(given, log);

@@ -18,8 +18,8 @@
 
 namespace amp {
 
-// Fails with E_SEQ_LEN (exit 5) before anything is computed if texts are longer than the model's position table; the
-// message states the length that fits. longest_of: tokens of the longest batch.
+// require_length() throws E_SEQ_LEN (exit 5) before anything is computed if texts are longer than the model's position
+// table; the message states the length that fits. longest_of() returns the tokens of the longest batch.
 void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest);
 int64_t longest_of(const TextSpec& text, const Dataset& data);
 
@@ -33,9 +33,9 @@ struct PreparedRun {
   DataFacts facts;
   PreparedModel ready;
   std::unique_ptr<OpenTeacher> teacher;
-  std::optional<OutputFolder> folder;        // Mode::train, first rank only
-  std::optional<Checkpoint> checkpoint;      // other ranks: the checkpoint that the first rank resumes from
-  std::shared_ptr<const Features> features;  // fitted on a table of features
+  std::optional<OutputFolder> folder;        // only for Mode::train, on the first rank
+  std::optional<Checkpoint> checkpoint;      // only on other ranks: the checkpoint that the first rank resumes from
+  std::shared_ptr<const Features> features;  // set only for a table of features
   TrainData data;
   PrecisionPlan plan;
   TrainerConfig config;
@@ -44,7 +44,7 @@ struct PreparedRun {
   SourceGraph& graph() { return ready.model.graph; }
 };
 
-// Reads everything that training needs. Errors of settings, model, data and folder are raised here. Writes nothing.
+// Reads everything that training needs, and writes nothing. Throws the errors of settings, model, data and folder.
 std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Mode mode = Mode::train);
 
 // Returns the micro-batch with the longest texts, which determines the size of all memory.

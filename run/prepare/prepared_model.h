@@ -41,8 +41,8 @@ struct PreparedModel {
   Trainable trainable;
   ParamGroups groups;
 };
-// Adds head, dropout and adapters, chooses the objective and the trainable parameters. The result depends on `facts`
-// and the settings only, not on the data files.
+// Adds head, dropout and adapters, and chooses the objective and the trainable parameters. The result depends only on
+// the model, `facts` and the settings, not on the data files.
 PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Data parallel training by processes that a launcher started (Host::ranks).
+// Data parallel training in processes that a launcher started (Host::ranks).
 #pragma once
 
 namespace amp {
@@ -7,11 +7,12 @@ struct RunSpec;
 struct Host;
 struct PreparedRun;
 
-// Sets distribution.ranks to the number of processes. E_RANKS for settings that need a single process.
+// Returns the settings with distribution.ranks set to the number of processes. Throws E_RANKS for settings that need a
+// single process.
 RunSpec with_processes(const RunSpec& spec, const Host& host);
 
-// Checks that every rank prepared the same run: E_RANKS (exit 10) names the setting or file that differs. Then gives
-// all ranks the checkpoint of the first rank's folder.
+// Checks that every rank prepared the same run, then gives all ranks the checkpoint of the first rank's folder. Throws
+// E_RANKS (exit 10) with the setting or file that differs.
 void share_start(PreparedRun& run);
 
 }  // namespace amp

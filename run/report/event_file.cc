@@ -33,13 +33,13 @@ std::string event(int64_t step, double wall_time) {
   return out;
 }
 
-std::string version_event(double wall_time) {  // file_version = 3; the first event of every file
+std::string version_event(double wall_time) {  // field 3, file_version; the first event of every file
   std::string out = event(0, wall_time);
   put_bytes(out, 3, "brain.Event:2");
   return out;
 }
 
-// session_log = 7 {status = 1: START}: invalidates earlier events of this and later steps.
+// Encodes field 7, session_log, with status 1 (START): TensorBoard discards earlier events of this and later steps.
 std::string start_event(int64_t step, double wall_time) {
   std::string log, out = event(step, wall_time);
   put_key(log, 1, Wire::varint);

@@ -40,7 +40,7 @@ nlohmann::json metrics_json(const std::optional<Metrics>& m) {
   return j;
 }
 
-// Returns the names of the metrics in summaries; the requested one comes first.
+// Returns the names of the metrics that summaries show. `metric_for_best_model` comes first.
 nlohmann::json reported_metrics(const EvaluationSpec& evaluation, const std::optional<Metrics>& m) {
   nlohmann::json names = nlohmann::json::array();
   if (!m) return names;
@@ -78,7 +78,7 @@ std::string arithmetic(const PrecisionPlan& plan) {
   return emulated + (plan.low == DType::f16 && cpu_has_bf16() ? "; `use_bf16` is the faster type here" : "");
 }
 
-// Logs details for --verbose: optimizer, schedule, and the nodes per operator class in 16 bits.
+// Logs details for `verbose`: optimizer, schedule, and the nodes per operator class in 16 bits.
 void describe_settings(const Session& session, const PrecisionPlan& plan, const TrainerConfig& config) {
   const Log& log = config.log;
   const ScheduleConfig& schedule = config.schedule;
@@ -176,7 +176,7 @@ double per_second(int64_t n, double seconds) { return seconds > 0 ? static_cast<
 double process_seconds() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  // skips the program's name, which may contain spaces and parentheses
+  // Skips the program's name, which may contain spaces and parentheses.
   std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string word;
   for (int i = 0; i < 19; ++i) rest >> word;

@@ -35,7 +35,7 @@ struct RunFacts {
   std::optional<Metrics> as_trained;          // the last evaluation, if the file's metrics differ
   std::optional<double> first_step_seconds;   // from process start to the end of the first step
   std::optional<PluginMemory> device_memory;  // of a GPU, at the end of training
-  std::optional<UpdateProfile> update;        // --profile on a GPU
+  std::optional<UpdateProfile> update;        // `profile` on a GPU
   std::string groups = "{}";                  // groups_json()
   int64_t losses_not_finite = 0;              // training steps whose loss was NaN or infinite
 };

@@ -35,7 +35,7 @@ constexpr double kFresh = 0.5;     // seconds for which the data read last are r
 struct HttpAnswer {
   unsigned status = MHD_HTTP_OK;
   std::string type = "text/plain; charset=utf-8", text = {};
-  int file = -1;  // if >= 0, sent instead of the text
+  int file = -1;  // descriptor of a file that is sent instead of the text; -1: none
   uint64_t size = 0;
 };
 
@@ -91,7 +91,7 @@ struct ReportServer::Daemon {
   std::mutex mutex;
   std::string folder;              // guarded by the mutex
   std::optional<ReportData> data;  // data of `folder`; read by the daemon's thread, replaced under the mutex
-  std::string json;                // its last JSON
+  std::string json;                // the JSON of `data` that was read last
   double read_at = 0;
   int port = 0;
   MHD_Daemon* mhd = nullptr;
@@ -121,7 +121,7 @@ struct ReportServer::Daemon {
       return out;
     }
     if (out.file >= 0) ::close(out.file);
-    out.file = -1;  // the file does not exist yet: an empty answer
+    out.file = -1;  // an empty answer, because the file does not exist yet
     return out;
   }
 

@@ -149,7 +149,7 @@ void check_settings(const RunSpec& spec, Job job) {
   }
 }
 
-// Adds the settings to the record that a resumed run must share and that it does not contain yet.
+// Adds the settings that a resumed run must share to the record, unless it contains them already.
 static void record_settings(const RunSpec& spec, std::map<std::string, std::string>& record) {
   for (const Setting& s : settings()) {
     if (has(s.jobs, Job::train) && s.resume == Resume::same)
