@@ -54,12 +54,12 @@ const Stand* stand_of(uint32_t c) {
   return after != std::begin(kStands) && c <= std::prev(after)->last ? std::prev(after) : nullptr;
 }
 
-// Replaces each character that is unknown to PCRE2 by one of the same category and number of bytes. Returns whether
-// there was one.
+// Copies `text` to `known`, with each character that PCRE2's Unicode tables lack replaced by a character of the same
+// category and number of bytes. Returns true if a character was replaced; otherwise `known` is not changed.
 bool has_unknown(std::string_view text, std::string& known) {
   bool found = false;
   for (size_t at = 0; at < text.size();) {
-    if (static_cast<unsigned char>(text[at]) < 0xe0) {  // such characters have at least three bytes
+    if (static_cast<unsigned char>(text[at]) < 0xe0) {  // characters that PCRE2 lacks have at least three bytes
       ++at;
       continue;
     }

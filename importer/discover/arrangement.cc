@@ -1,6 +1,8 @@
-// A permutation test. Each row is divided by its largest magnitude. A run is k neighboring elements of a line; runs
-// that are equal up to sign and direction count as one. In weights, lines have as many distinct runs as after
-// shuffling; filters and transforms have far fewer. k is chosen so that shuffled lines rarely repeat a run.
+// Decides whether values are arranged (a fixed filter or transform) or look random (a trained weight). A line is a row
+// or column of the tensor. The decision is a permutation test. Each row is divided by its largest magnitude. A run is k
+// neighboring elements of a line; runs that are equal up to sign and direction count as one. Weights have as many
+// distinct runs as after shuffling; filters and transforms have far fewer. k is chosen so that shuffled lines rarely
+// repeat a run.
 #include "importer/discover/arrangement.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Finds normalizations in the model that compute their statistics from the batch.
+// Finds the normalizations of a model that compute their statistics from the batch.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Node indices: BatchNormalization nodes whose mean depends on a model input, and differences x - ReduceMean(x) over
-// axis 0 (the batch) for an x that depends on a model input. PyTorch's exporters write these for
+// Returns their node indices. They are BatchNormalization nodes whose mean depends on a model input, and differences x
+// - ReduceMean(x) over axis 0 (the batch) for an x that depends on a model input. PyTorch's exporters write these for
 // track_running_stats=False.
 std::vector<int> batch_statistics(const SourceGraph& g);
 

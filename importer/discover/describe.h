@@ -1,4 +1,4 @@
-// The table that `check` prints: each floating-point tensor, the verdict and the reasons.
+// Describes discovery's verdicts to the user: the table that `check` prints, JSON, flags and warnings.
 #pragma once
 
 #include <string>
@@ -9,23 +9,25 @@
 
 namespace amp {
 
-// One row per tensor: doubtful ones first, then parameters, then the first constants of more than one element; a total
-// last. Example: "encoder.layer.0.query.weight  [384,384]  147,456  yes  99 %  weight: input 1 of MatMul '...';
-// evidence: named after a module (+4), ...".
+// Returns a table with one row per tensor: first the doubtful tensors, then parameters, then some of the constants with
+// more than one element. The last row is a total. Example row: "encoder.layer.0.query.weight  [384,384]  147,456  yes
+// 99 % weight: input 1 of MatMul '...'; evidence: named after a module (+4), ...".
 std::string describe_tensors(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 
-// One JSON object per line, for parameters or for all floating-point tensors: name, alias, dtype, dims, count,
-// parameter, trainable, tied_to, tied_transposed, reason, confidence (null if no evidence was weighed), unsure,
-// evidence [{text, weight}].
+// Both functions return one JSON object per line, the first for each parameter, the second for each floating-point
+// tensor. Its keys are name, alias, dtype, dims, count, parameter, trainable, tied_to, tied_transposed, reason,
+// confidence (null if no evidence was weighed), unsure, evidence [{text, weight}].
 std::string describe_parameters_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 
-// Flags that reverse the unsure verdicts that no flag has decided, ready for a command line: "--freeze a.b --trainable
-// c". At most `most` flags; `left` receives the number of omitted ones. Empty if all verdicts are sure.
+// Returns flags that reverse the unsure verdicts, ready for a command line: "--freeze a.b --trainable c". Tensors that
+// a flag has already decided are left out. Returns at most `most` flags and stores the number of omitted ones in
+// `left`. The result is empty if all verdicts are sure.
 std::string flags_for_unsure(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left);
 
-// A warning if discovery, and not a flag, leaves less than half of the elements of the large floating-point tensors
-// trainable: "only 480 of 42,000 elements ...; to train them: --trainable a --trainable b". Otherwise empty.
+// Returns a warning if less than half of the elements of the large floating-point tensors are trainable because of
+// discovery, not of a flag: "only 480 of 42,000 elements ...; to train them: --trainable a --trainable b". Otherwise
+// returns an empty string.
 std::string warn_if_mostly_frozen(const SourceGraph& g, const std::vector<Verdict>& verdicts);
 
 struct ParameterCount {

@@ -19,7 +19,7 @@
 namespace amp {
 namespace {
 
-// Products, convolutions, recurrent cells and lookups, on either side: the positions of a model's large weights.
+// True if a product, convolution, recurrent cell or lookup reads the tensor as an operand that can be a large weight.
 bool large_weight_use(const Use& u) {
   const char* role = weight_role(u.at(), u.site_input);
   if (!role || one_of(role, {"bias", "factor", "slope", "peephole"})) return false;
@@ -221,7 +221,8 @@ class Discovery {
     return out;
   }
 
-  // For values that are joined with the rows of a batch and stored once per row: one row represents them.
+  // Returns one row of a value that is stored once per row of a batch because it is joined with the batch's rows. Other
+  // values are returned whole.
   HostTensor one_copy(int v, const std::vector<Use>& uses) const {
     const HostTensor& data = g_.value(v).data;
     const auto own_rows = [&](const Use& u) {

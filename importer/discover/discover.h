@@ -1,8 +1,8 @@
 // Decides which constants are weights. No single rule covers arbitrary files, so evidence is weighed: the exporter's
 // metadata, the tensor's name, its positions in the graph, whether a gradient reaches it, and its values. Each piece of
-// evidence is a log-odds; the sign of the sum is the verdict, its magnitude the confidence. docs/weights.md lists the
-// weights. Where names carry no information (hand-made files, other frameworks, optimized files), position decides;
-// values then only count against masks and position tables.
+// evidence is a log-odds. The sign of the sum is the verdict, and its magnitude the confidence. docs/weights.md lists
+// the weight of each piece. If names carry no information (hand-made files, other frameworks, optimized files),
+// position decides. Values then only count against masks and position tables.
 #pragma once
 
 #include <vector>

@@ -174,7 +174,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (all([](const Use& u) { return u.at().attrs.has(kQuantizerData) || quantizer_parameter(u); }))
     return {{"scale or zero point of a quantizer", -12}};
   out.push_back(position(main, naming));
-  // A width or a temperature divides, is squared or exponentiated: unstructured values halve the evidence.
+  // Unstructured values may be a learned width or temperature, so a position without a weight's role counts half.
   if (!weight_role(main.at(), main.site_input) && unstructured(data, 6)) out.back().weight /= 2;
   if (!reached_[static_cast<size_t>(v)])
     out.push_back({"it reaches outputs through indices and conditions only",

@@ -9,21 +9,21 @@
 
 namespace amp {
 
-bool after_product(const Use& u);  // added to the result of a MatMul, Gemm or convolution
-bool after_norm(const Use& u);     // scale or shift of an unfused normalization
+bool after_product(const Use& u);  // true if the value is added to the result of a MatMul, Gemm or convolution
+bool after_norm(const Use& u);     // true if the value is the scale or shift of an unfused normalization
 
 class PositionEvidence {
  public:
   explicit PositionEvidence(const SourceGraph& g);
 
   std::vector<Use> uses(int value) const { return uses_through_views(g_, consumers_, live_, value); }
-  // The first use in a weight's position; if there is none, the first use.
+  // Returns the first use in which a node reads the value as a weight, else the first use.
   static const Use& main_use(const std::vector<Use>& uses);
-  static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"
-  // `learned`: the file holds weights without structure, so structure is significant. `raw_is_usual`: raw products read
-  // many of the file's weights.
+  static std::string place(const Use& u);  // a text such as "input 1 of MatMul '/layer/MatMul' (through Transpose)"
+  // Stores two facts about the whole file. `learned`: it holds unstructured weights, so a structured tensor is unusual.
+  // `raw_is_usual`: many of its weights are read by raw products (see raw_product()).
   void set_file(bool learned, bool raw_is_usual) { learned_ = learned, raw_is_usual_ = raw_is_usual; }
-  bool raw_product(const Use& u) const;  // a product without bias, computed directly by a larger module
+  bool raw_product(const Use& u) const;  // true for a product without bias that a larger module computes itself
   // True if a gradient reaches the value from an output and no pattern around it shows that it is fixed.
   bool learnable(int value) const;
   std::vector<Evidence> weigh(int value, const std::vector<Use>& uses, Naming naming) const;
@@ -44,7 +44,7 @@ class PositionEvidence {
   bool standardizes(const Use& u, const HostTensor& data) const;
   bool all_equal(const SourceGraph& g, int v, double want) const;
   bool frozen_norm(const Use& u) const;
-  // importer/discover/evidence_role.cc
+  // The functions below are defined in importer/discover/evidence_role.cc.
   void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
   bool unstandardizes(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
@@ -71,9 +71,9 @@ class PositionEvidence {
   const std::vector<char> live_;
   const TorchScopes scopes_;
   std::vector<char> carries_data_, reached_;
-  std::vector<char> input_like_;  // a graph input, rearranged or standardized by constants
+  std::vector<char> input_like_;  // the value is a graph input, rearranged or standardized by constants
   bool learned_ = false, raw_is_usual_ = false;
-  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add may be a frozen norm's
+  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add may belong to a frozen norm
 };
 
 }  // namespace amp

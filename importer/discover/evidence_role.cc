@@ -103,8 +103,8 @@ bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
   return kernel;
 }
 
-// cos(x W + b), or cos and sin of it. Sin without Cos is an activation (SIREN). Coordinates, or phases from a full
-// turn, show that the projection was sampled once and kept.
+// Detects cos(x W + b), or cos and sin of it. Sin without Cos is an activation (SIREN). If x holds coordinates, or b
+// holds phases from a full turn, W was sampled once and kept fixed.
 double PositionEvidence::fourier_features(int v) const {
   if (wide_dims(value(v).data) < 2) return 0;
   std::set<int> seen = {v};
@@ -140,7 +140,7 @@ double PositionEvidence::fourier_features(int v) const {
   return phases ? -9 : sine && coordinates ? -7 : sine ? -4 : -3;
 }
 
-// b of cos(x W + b).
+// True for b in cos(x W + b).
 bool PositionEvidence::random_phase(int v) const {
   if (!full_turn(value(v).data)) return false;
   const std::vector<Use> all = uses(v);
@@ -158,8 +158,8 @@ bool PositionEvidence::random_phase(int v) const {
   });
 }
 
-// center + psi * (x - center): the truncation of a latent code. Its gradient nearly cancels, so it is not trained.
-// Layers that undo themselves add first and subtract later.
+// Detects center + psi * (x - center), the truncation of a latent code. The gradient of the center nearly cancels, so
+// it is not trained. Layers that undo their own change add first and subtract later; they are not detected.
 bool PositionEvidence::lerp_center(int v) const {
   if (wide_dims(value(v).data) > 1) return false;
   int subtracted = -1, added = -1;
@@ -231,7 +231,7 @@ bool PositionEvidence::whitening_mean(int v, const std::vector<Use>& uses) const
          });
 }
 
-// (input - mean) / deviation, and y * deviation + mean elsewhere: inputs and targets have the same unit.
+// Detects (input - mean) / deviation together with y * deviation + mean: inputs and targets have the same unit.
 bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
   const HostTensor& data = value(v).data;
   if (wide_dims(data) > 1) return false;

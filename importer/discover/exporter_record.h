@@ -19,8 +19,8 @@ enum class Recorded : uint8_t {
 
 struct TensorRecord {
   Recorded kind = Recorded::nothing;
-  std::string from;                // folded: the parameter
-  bool from_buffers = false;       // computed: only from buffers
+  std::string from;                // the parameter that a folded tensor was computed from
+  bool from_buffers = false;       // a computed tensor was computed only from buffers
   bool initializer = false;        // false: a Constant node or a fill
   std::vector<std::string> names;  // the tensor's name and the names of Identity nodes that read it in the file
 };

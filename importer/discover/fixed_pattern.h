@@ -1,5 +1,5 @@
-// Structure in a tensor's values that training does not produce: filter banks, transforms, graph matrices, hand-written
-// tables. Learned and randomly initialized 32-bit values do not have it.
+// Detects structure in a tensor's values that training does not produce: filter banks, transforms, graph matrices,
+// hand-written tables. Learned and randomly initialized 32-bit values have no such structure.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,13 @@ namespace amp {
 
 struct FixedPattern {
   const char* text;
-  bool certain;             // otherwise newly initialized or hand-written parameters may have it too
-  bool repetition = false;  // of values; a learned table that was looked up has it too
-  bool typed = false;       // short decimals, or roots, logarithms and reciprocals of whole numbers
+  bool certain;             // if false, newly initialized or hand-written parameters may have the pattern too
+  bool repetition = false;  // the pattern is that values repeat; a learned table after a lookup repeats them too
+  bool typed = false;       // the values are short decimals, or roots, logarithms and reciprocals of whole numbers
 };
 
-// Requires more than two distinct values, or two of opposite sign.
+// Returns the pattern in the values, or nullopt. Values with one or two distinct numbers are not examined, except two
+// of opposite sign.
 std::optional<FixedPattern> fixed_pattern(const HostTensor& data);
 
 // True if there are at least `fewest` elements, nine tenths of a sample are distinct, and no pattern is found: the

@@ -1,4 +1,4 @@
-// Recognizes numbers that were typed or computed by a formula. A trained scalar matches only by chance.
+// Recognizes scalars that were typed or computed by a formula. A trained scalar matches only by chance.
 #pragma once
 
 #include "base/host_tensor.h"

@@ -163,7 +163,7 @@ class Depths {
     return depth_outside(v);
   }
 
-  // For a parameter of a stage that belongs to none of its blocks.
+  // Returns the depth of a parameter that is in a stage but in none of its blocks.
   int depth_in_stage(const Stack& s, int v, int64_t stage) const {
     int first = s.size(), last = -1;
     for (int i = 0; i < s.size(); ++i) {

@@ -1,11 +1,11 @@
-// The distance of each parameter from the head, for layer-wise learning rate decay (--layer_decay), counted as in
-// ELECTRA and in timm's param_groups_layer_decay.
+// Computes the depth of each parameter for layer-wise learning rate decay (--layer_decay). The depth is the distance
+// from the head, counted as in ELECTRA and in timm's param_groups_layer_decay.
 //
-// The head has depth 0, the last layer of a stack (importer/discover/layers.h) depth 1, the first of n layers depth n,
-// and what precedes the layers (embeddings, a stem) n + 1. A parameter between layers belongs to the last layer before
-// it, or to the first block of its stage ("stages.1.downsample"). The encoder's normalization after its last layer
-// ("norm", "ln_f") belongs to the last layer. Tied parameters have the depth of the deepest use. Several stacks
-// (towers, encoder and decoder) are each counted from their own end.
+// The head has depth 0, the last layer of a stack (importer/discover/layers.h) has depth 1, and the first of n layers
+// has depth n. Parameters before the layers (embeddings, a stem) have depth n + 1. A parameter between layers belongs
+// to the last layer before it, or to the first block of its stage ("stages.1.downsample"). The encoder's normalization
+// after its last layer ("norm", "ln_f") belongs to the last layer. Tied parameters have the largest depth of their
+// uses. If there are several stacks (towers, encoder and decoder), each is counted from its own end.
 #pragma once
 
 #include <map>
@@ -21,11 +21,12 @@ struct LayerDepths {
     std::string name;  // "encoder.layer.3"
     int depth = 0;     // distance from the head
   };
-  std::vector<Layer> layers;         // of each stack, first to last
-  std::map<std::string, int> depth;  // by the parameter's name in the file and by its alias
+  std::vector<Layer> layers;         // the layers of all stacks, each stack from first to last
+  std::map<std::string, int> depth;  // key: the parameter's name in the file, or its alias
 };
 
-// scopes: per node, as in importer/read/build.h. The result is empty if no parameter is named after a layer.
+// Returns the layers and depths; empty if no parameter is named after a layer. scopes: per node, as in
+// importer/read/build.h.
 LayerDepths layer_depths(const SourceGraph& g, const std::vector<std::string>& scopes);
 
 }  // namespace amp

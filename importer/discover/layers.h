@@ -16,7 +16,7 @@
 namespace amp {
 
 struct LayerName {
-  std::string stack;  // "bert.encoder.layer"; empty: no layer
+  std::string stack;  // "bert.encoder.layer"; empty if the parameter is in no layer
   int64_t number = -1;
   int64_t block = -1;  // number inside a stage; -1 if the name has none
 };
@@ -24,10 +24,11 @@ LayerName layer_of(const std::string& name);
 LayerName layer_of_parameter(const SourceGraph& g, int value, const std::vector<Use>& uses,
                              const std::vector<std::string>& scopes);
 
-// Freezes the first `count` layers and every parameter outside of layers that they depend on (embeddings, their norm, a
-// stem); with count 0 only the latter. Tied parameters freeze together. `trainable` globs are exceptions. scopes: per
-// node, as in importer/read/build.h. Returns messages for the user.
-// Errors: Exit::usage E_FREEZE_LAYERS if no layer is found (the message lists some names) or if there are fewer layers.
+// Freezes the first `count` layers and the parameters outside of layers that these layers depend on (embeddings, their
+// norm, a stem). With count 0 only the parameters before the first layer are frozen. Tied parameters freeze together.
+// Parameters that match a glob of `trainable` stay trainable. scopes: per node, as in importer/read/build.h. Returns
+// messages for the user. Throws E_FREEZE_LAYERS (Exit::usage) if no layer is found (the message lists some names) or if
+// there are fewer than `count`.
 std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std::vector<std::string>& trainable,
                                        const std::vector<std::string>& scopes);
 

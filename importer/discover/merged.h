@@ -1,6 +1,6 @@
-// Splits tensors that an exporter or optimizer merged because their values were equal. In an untrained network all norm
-// scales are ones and all biases zeros; TorchScript's exporter, onnxsim and onnxslim store one tensor per length.
-// Training the merged tensor would train a different model, so each module gets its own tensor.
+// Gives each module its own tensor where an exporter or optimizer merged tensors of equal values. In an untrained
+// network all norm scales are ones and all biases zeros; TorchScript's exporter, onnxsim and onnxslim store one tensor
+// per length. Training the merged tensor would train a different model.
 //
 // Only tensors with one or two distinct values are split, because equal learned values mean one weight. The owner of a
 // use is found from the Identity node that kept the name ("4.bias" of "1.bias"), else from the module path of the
@@ -27,7 +27,7 @@ int separate_value(Built& built, ModelDoc& doc, int v, const std::string& name, 
 // Gives every module its own value (built.copies, doc.separated). Must run before parameters are discovered.
 void split_merged(Built& built, ModelDoc& doc);
 
-// One line that names the weights that were split; empty if there are none.
+// Returns one line for the user that names the weights that were split. The line is empty if there are none.
 std::string describe_split(const Built& built);
 
 }  // namespace amp

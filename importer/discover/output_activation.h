@@ -1,4 +1,4 @@
-// The end of a model: the activation after its logits, and a loss that the model computes itself.
+// Finds the activation after a model's logits, class probabilities, and a loss that the model computes itself.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace amp {
 
-// A Softmax or LogSoftmax over the classes (the last axis, or axis 1 of [B, C, ...]) or a Sigmoid that produces a
-// value. Identity nodes and floating-point Casts after it are skipped.
+// The activation that produces a value: a Softmax or LogSoftmax over the classes (the last axis, or axis 1 of [B, C,
+// ...]), or a Sigmoid. Identity nodes and floating-point Casts after the activation are skipped.
 struct OutputActivation {
   std::string op;   // "Softmax", "LogSoftmax", "Sigmoid"
   int logits = -1;  // the activation's input
@@ -22,8 +22,8 @@ std::optional<OutputActivation> output_activation(const SourceGraph& graph, int 
 // output_activation() does not find them.
 bool ends_in_probabilities(const SourceGraph& graph, int value);
 
-// Floating-point outputs that depend on a trainable parameter and have one element by their declared shape. If some are
-// named loss (or end in it: "lm_loss"), only these.
+// Returns the losses that the model computes: floating-point outputs that depend on a trainable parameter and have one
+// element by their declared shape. If some of them are named loss (or end in it: "lm_loss"), only these are returned.
 std::vector<int> own_losses(const SourceGraph& graph);
 
 }  // namespace amp

@@ -68,13 +68,15 @@ bool named_features(const std::string& name) {
   });
 }
 
-// The end of the computation of a value: the nodes that compute it, and the operations after them.
+// The last operations that compute a value, found by following its producers backward.
 struct Ending {
-  std::vector<int> roots;    // nodes that compute it: convolutions, linear maps, or the last node of features
-  bool features = false;     // a root is of a kind that predictions do not end in
-  bool probability = false;  // a Sigmoid or Softmax on the way
-  bool arithmetic = false;   // products and sums of several predictions, as in box decoding
-  size_t joined = 0;         // branches of the widest Concat on the way
+  // convolutions or linear maps on which the value depends, or the last nodes of its features
+  std::vector<int> roots;
+  // some root is of a kind that features end in and predictions do not, such as a normalization
+  bool features = false;
+  bool probability = false;  // a Sigmoid or Softmax follows a root
+  bool arithmetic = false;   // several predictions are multiplied or added, as in box decoding
+  size_t joined = 0;         // number of inputs of the widest Concat after the roots
 };
 
 class EndingFinder {

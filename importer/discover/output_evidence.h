@@ -16,11 +16,14 @@ struct OutputEvidence {
   explicit operator bool() const { return !output.empty(); }
 };
 
-// dims: the shape of each value for a small batch, empty where unknown. Only models that read images (an input of rank
-// 4) are examined. Features that a new head may pool end in a normalization, an activation, a residual sum or a
-// recurrent layer. Predictions end in a convolution or a linear map, followed at most by a sigmoid, softmax or box
-// arithmetic. Names of outputs are used as well. pooled: true for a task with one answer per image. If false, only
-// outputs that fit no default loss are reported; a map [B, C, H, W] is accepted.
+// Returns the evidence that an output is not a classifier's, or an empty OutputEvidence. Only models that read images
+// (an input of rank 4) are examined. Features that a new head may pool end in a normalization, an activation, a
+// residual sum or a recurrent layer. Predictions end in a convolution or a linear map, followed at most by a sigmoid,
+// softmax or box arithmetic. Names of outputs are evidence as well.
+//
+// dims: the shape of each value for a small batch, empty where unknown.
+// pooled: true for a task with one answer per image. If it is false, a map [B, C, H, W] is accepted, and only outputs
+//     that fit no default loss are reported.
 OutputEvidence inspect_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled);
 
 }  // namespace amp

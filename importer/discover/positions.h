@@ -1,6 +1,6 @@
-// Finds the positions of a tensor in the nodes that use it. Views are followed (Identity, Transpose, Reshape, Cast,
-// Squeeze, Unsqueeze, Flatten, Expand, Slice, Split, Concat, Tile, Pad, Quantize/DequantizeLinear, an unfused quantizer
-// (importer/quantized/fake_quant.h)), and so are the graphs of If, Loop and Scan.
+// Finds which nodes use a tensor, and as which input. A use is also found behind views (Identity, Transpose, Reshape,
+// Cast, Squeeze, Unsqueeze, Flatten, Expand, Slice, Split, Concat, Tile, Pad, Quantize/DequantizeLinear, an unfused
+// quantizer (importer/quantized/fake_quant.h)) and in the graphs of If, Loop and Scan.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Use {
   int input = -1;
   bool through_concat = false;
   std::string views;   // "Transpose, Cast"
-  std::string around;  // operator of the node that holds the nested graph
-  // The place of the use itself: the same node, or a node of a nested graph.
+  std::string around;  // operator of the node that holds the nested graph; empty if there is none
+  // The node that computes with the tensor: the same node, or a node of a nested graph.
   const SourceGraph* graph = nullptr;
   int site = -1, site_input = -1;
 
@@ -29,8 +29,8 @@ std::vector<Use> uses_through_views(const SourceGraph& g, const std::vector<std:
 
 bool is_view(const SourceNode& n, int input);  // the node passes this input on, possibly rearranged
 
-// The role of a weight in this position ("weight", "bias", "table", ...), or null if the position does not hold
-// weights. Inputs by operator: MatMul 0/1, Gemm 0/1/2, Conv 0/1/2, ConvTranspose 1/2, DeformConv 1/3,
+// Returns the role of a weight that the node reads as this input ("weight", "bias", "table", ...), or null if a weight
+// is not expected there. Inputs by operator: MatMul 0/1, Gemm 0/1/2, Conv 0/1/2, ConvTranspose 1/2, DeformConv 1/3,
 // Layer/RMS/Instance/Group/BatchNormalization 1/2 (LayerNormalization 0), PRelu 1, Gather* 0, Add/Sub/Mul/Sum,
 // LSTM/GRU/RNN 1/2/3 (LSTM 7), Einsum, and the corresponding inputs of com.microsoft's fused operators.
 const char* weight_role(const SourceNode& n, int input);

@@ -2,9 +2,9 @@
 // necessary.
 //
 // Exporters merge equal tensors: in an untrained network all running means are one zero vector, which may also be a
-// bias. A statistic keeps its tensor only if no other node reads it, or if all readers are one module. Nodes are one
-// module if they have the same scale, bias, mean and variance; each of its applications updates the statistics.
-// Otherwise it becomes a copy, which export writes as a new initializer if training changed it.
+// bias. A statistic keeps its tensor if no other node reads it, or if all readers are one module. Nodes are one module
+// if they have the same scale, bias, mean and variance; each of these nodes updates the statistics. Otherwise the
+// statistic becomes a copy, which export writes as a new initializer if training changed it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The elements of a floating-point tensor as doubles, for detectors that examine values. Tables may be large: a test of
-// all elements stops at the first that decides it, other tests use a sample.
+// TensorValues: the elements of a floating-point tensor as doubles, for functions that examine values. Tensors may be
+// large. A test of all elements stops at the first that decides it; other tests use a sample.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class TensorValues {
   const Dims& wide() const { return wide_; }  // without dims of 1
   bool matrix() const { return wide_.size() == 2; }
 
-  // All distinct values in order; empty when there are more than `most`.
+  // Returns all distinct values, sorted; empty if there are more than `most`.
   std::vector<double> distinct(size_t most) const {
     std::vector<double> found;
     for (int64_t i = 0; i < size(); ++i) {
@@ -50,8 +50,9 @@ class TensorValues {
     return found;
   }
 
-  // True if all elements are equal, or if there are only two values: newly initialized scales, biases and statistics.
-  // Below 8 elements two values are not accepted, since short learned vectors have them as well.
+  // True if all elements are equal, or if there are only two distinct values. Newly initialized scales, biases and
+  // statistics are of this kind. Below 8 elements two distinct values are not accepted, since short learned vectors
+  // have them as well.
   bool constant_valued() const { return !distinct(size() < 8 ? 1 : 2).empty(); }
 
   bool sampled(const std::function<bool(double)>& holds) const {

@@ -1,4 +1,4 @@
-// The modules of a TorchScript export, from the paths in node names: "/block/fc/MatMul".
+// Finds the modules of a TorchScript export in the paths of node names: "/block/fc/MatMul".
 #pragma once
 
 #include <map>

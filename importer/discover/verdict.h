@@ -1,4 +1,4 @@
-// The verdict on a floating-point tensor, weight or constant: a list of evidence, each with a weight.
+// Verdict: the decision whether a floating-point tensor is a weight or a constant, with the evidence for it.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ struct Evidence {
 };
 
 struct Verdict {
-  std::vector<Evidence> evidence;  // empty if not considered (other types, tensors that no output needs)
+  std::vector<Evidence> evidence;  // empty if the tensor was not considered: it has another type, or no output needs it
 
   double log_odds() const;
   bool weight() const { return log_odds() > 0; }
   double confidence() const;  // 0.5 .. 1: the probability of the verdict given its evidence
-  bool unsure() const;        // below 90 %
+  bool unsure() const;        // confidence() is below 90 %
   std::string text() const;   // "name of a module's parameter (+4), ...", strongest first
 };
 

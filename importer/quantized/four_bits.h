@@ -1,6 +1,6 @@
-// Tensors of type INT4 and UINT4: quantized weights, two per byte. They are unpacked to int8 and uint8 when the model
-// is read, the types that DequantizeLinear and GatherBlockQuantized compute with. The file's bytes are kept and written
-// back.
+// Tensors of type INT4 and UINT4 hold quantized weights, two per byte. They are unpacked to int8 and uint8 when the
+// model is read, because DequantizeLinear and GatherBlockQuantized compute with these types. Export writes the file's
+// packed bytes.
 #pragma once
 
 #include <set>
@@ -11,13 +11,14 @@
 namespace amp {
 
 bool has_four_bits(int onnx_type);
-// Bytes of a tensor's payload: two elements per byte, low halves first.
+// Returns the number of bytes of the tensor's payload. A byte holds two elements, the first in its low half.
 int64_t packed_bytes(const onnx::TensorProto& t);
-// `external`: the payload, if it is not in the file itself. Errors as in decode().
+// Returns the elements as int8 or uint8. `external` is the payload if the tensor is stored outside the .onnx file.
+// Throws the errors of decode() (importer/read/tensor.h).
 HostTensor unpack(const onnx::TensorProto& t, const HostTensor& external = {});
 
-// Fails with Exit::unsupported E_TYPE if a node other than a dequantizing one reads one of `payloads` (addresses of
-// unpacked elements). A quantizer, for example, would clip to 8 bits instead of 4.
+// Throws E_TYPE (Exit::unsupported) if a node that does not dequantize reads one of `payloads` (addresses of unpacked
+// elements). A quantizer, for example, would clip to 8 bits instead of 4.
 void require_dequantized(const SourceGraph& g, const std::set<const void*>& payloads);
 
 }  // namespace amp

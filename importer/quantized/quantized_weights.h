@@ -11,12 +11,12 @@
 
 namespace amp {
 
-// Adds the masters as constants; importer/discover/discover.h decides which are weights. Not changed, but counted in
-// the notes: tensors of types that QuantizeLinear does not produce (int32 biases), 4-bit tensors, and tensors with
-// several DequantizeLinear nodes of different scales.
+// Adds the masters as constants; importer/discover/discover.h decides which of them are weights. Three kinds of tensors
+// are not changed, and a note reports their number: tensors of types that QuantizeLinear does not produce (int32
+// biases), 4-bit tensors, and tensors with several DequantizeLinear nodes of different scales.
 void add_float_masters(Built& built);
 
-// Replaces every master in `values` (SourceValue -> its fp32 value) by the integer tensor of the file.
+// Replaces every master's fp32 value in `values` (keyed by SourceValue) by the integer tensor of the file.
 void quantize_masters(const SourceGraph& graph, std::map<int, HostTensor>& values);
 
 }  // namespace amp

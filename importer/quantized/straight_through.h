@@ -18,13 +18,13 @@
 
 namespace amp {
 
-// Marks the forms (graph/quantizer.h: kDetached) and names them in the notes.
+// Marks each occurrence of these forms with kDetached (graph/quantizer.h) and names it in the notes.
 void find_straight_through(Built&);
-// Marks the products with scales of dynamically quantized tensors (kQuantizerData).
+// Marks each Mul by the scales of dynamically quantized tensors with kQuantizerData (graph/quantizer.h).
 void find_dynamic_scales(SourceGraph&);
 
-// Messages for the user, one per node at which gradients stop, with the weights that get no gradient because of it.
-// Requires that parameters are known.
+// Returns messages for the user, one per node at which gradients stop. Each message lists the weights that get no
+// gradient because of that node. Parameters must have been discovered before.
 std::vector<std::string> gradient_stops(const SourceGraph&);
 
 }  // namespace amp

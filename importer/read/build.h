@@ -1,7 +1,7 @@
 // Converts an onnx::ModelProto to a SourceGraph. Names are resolved and nodes sorted. Model-local functions and Ifs
 // with a constant condition are inlined. So are operators that ops/ does not lower but that the ONNX standard defines
-// by a function. Constant nodes become values; Identity aliases of constants are removed. Every constant value is still
-// a constant: importer/discover/discover.h decides which are parameters.
+// by a function. Constant nodes become values; Identity aliases of constants are removed. No value is a parameter yet:
+// importer/discover/discover.h decides which constants become parameters.
 //
 // If, Loop and Scan that remain hold their graphs as attributes of kind SourceGraph. In such a graph a captured value
 // is a temp without producer that is not among the graph's inputs; it has the outer value's name. The outer values are
@@ -9,9 +9,9 @@
 // that the file stores inside such a graph become values of the top-level graph and are captured like others, so that
 // they can be trained.
 //
-// Errors: Exit::model E_SSA, E_DUP_INIT, E_DANGLING, E_GRAPH_CYCLE, E_NAME, E_UTF8, E_ATTR, E_FUNC_CYCLE, E_FUNC_LIMIT,
-// E_NODES, E_SUBGRAPH_DEPTH and the tensor errors of importer/read/tensor.h; Exit::unsupported E_TYPE, one error that
-// lists all unsupported values.
+// Throws E_SSA, E_DUP_INIT, E_DANGLING, E_GRAPH_CYCLE, E_NAME, E_UTF8, E_ATTR, E_FUNC_CYCLE, E_FUNC_LIMIT, E_NODES,
+// E_SUBGRAPH_DEPTH (Exit::model) and the tensor errors of importer/read/tensor.h. Throws one E_TYPE (Exit::unsupported)
+// that lists all values of unsupported types.
 #pragma once
 
 #include <map>
@@ -36,11 +36,11 @@ struct Built {
   std::map<int, int> copies;
 };
 
-// With keep_aliases, an Identity of a constant-valued floating-point tensor becomes a separate constant, listed in
-// `copies`.
+// Converts the file. With keep_aliases, an Identity of a constant-valued floating-point tensor becomes a separate
+// constant, listed in `copies`.
 Built build_source(const ModelDoc& doc, bool keep_aliases = false);
 
-// Names of the outer values that the graph attributes of a node read.
+// Returns the names of the outer values that the graph attributes of a node read.
 std::vector<std::string> captures(const SourceNode& node);
 
 }  // namespace amp

@@ -48,7 +48,7 @@ class SourceBuilder {
   void top_level();
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
   void add_initializers(Scope& scope, const onnx::GraphProto& graph);
-  void refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const;  // E_SSA
+  void refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const;  // throws E_SSA
   void add_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void add_node(Scope& scope, const onnx::NodeProto& node);
   void add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
@@ -65,7 +65,7 @@ class SourceBuilder {
   void finish_inlined(Scope& inner, const std::string& node_name);
 
   int lookup(Scope& scope, const std::string& name);
-  int need(Scope& scope, const std::string& name);  // E_DANGLING
+  int need(Scope& scope, const std::string& name);  // lookup() that throws E_DANGLING if the name is unknown
   int declare(Scope& scope, const std::string& name);
   int add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place);
   // Adds a floating-point tensor of a branch or loop body to the top-level graph, where it can be trained, and captures
@@ -87,7 +87,7 @@ class SourceBuilder {
   Scope top_;
   Opsets opsets_;
   std::map<std::tuple<std::string, std::string, std::string>, const onnx::FunctionProto*> functions_;
-  std::vector<const onnx::FunctionProto*> calls_;                  // being inlined
+  std::vector<const onnx::FunctionProto*> calls_;                  // functions whose calls are being inlined
   std::unordered_map<const void*, int> slots_;                     // TensorProto or AttributeProto -> slot
   std::unordered_map<int, int> by_slot_;                           // slot -> value of the top SourceGraph
   std::unordered_map<std::string, const onnx::TypeProto*> hints_;  // value_info

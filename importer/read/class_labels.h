@@ -9,7 +9,8 @@ namespace amp {
 
 struct ModelDoc;
 
-// Labels in the order of class ids; numbers as text. Empty if the graph has none, or several lists that differ.
+// Returns the labels in the order of class ids, numbers as text. Empty if the graph has no list of labels, or several
+// lists that differ.
 std::vector<std::string> class_labels(const ModelDoc& doc);
 
 }  // namespace amp

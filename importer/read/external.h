@@ -2,8 +2,8 @@
 // in the folder of the given path, then in the folder of each file that this path links to. A Hugging Face cache, for
 // example, stores snapshots/<commit>/model.onnx and model.onnx_data as symbolic links into blobs/. Only regular files
 // inside one of these folders are opened. A symbolic link is resolved first, and its target must be inside one of them
-// too. The target is opened component by component with O_NOFOLLOW, so that a file replaced between check and use is
-// not followed.
+// too. The target is opened component by component with O_NOFOLLOW. So a file that is replaced by a link between the
+// check and the use is not followed.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -23,8 +23,8 @@ class ExternalData {
   ExternalData(const ExternalData&) = delete;
   ExternalData& operator=(const ExternalData&) = delete;
 
-  // Reads one tensor; its type must be one that dtype_of() or has_four_bits() accepts.
-  // Errors: Exit::model E_EXT_PATH, E_EXT_KIND, E_EXT_MISSING, E_EXT_RANGE, E_EXT_KEY, E_EXT_CHANGED, E_EXT_FILES.
+  // Reads one tensor of a type that dtype_of() or has_four_bits() accepts. Throws Exit::model errors: E_EXT_PATH,
+  // E_EXT_KIND, E_EXT_MISSING, E_EXT_RANGE, E_EXT_KEY, E_EXT_CHANGED, E_EXT_FILES.
   HostTensor read(const onnx::TensorProto& t);
 
   const std::vector<std::string>& notes() const { return notes_; }

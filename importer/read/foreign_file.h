@@ -15,8 +15,8 @@ struct ForeignFile {
   bool is_model = false;  // true for a model of another framework, false for data or text
 };
 
-// path: the name used in the advice. head: the file's first bytes (64 KiB suffice). entries: names in the file, if it
-// is a zip archive.
+// Recognizes a file by its content; nullopt if it is of no known kind. path: the name used in the advice. head: the
+// file's first bytes (64 KiB suffice). entries: names in the file, if it is a zip archive.
 std::optional<ForeignFile> recognize(const std::string& path, std::string_view head,
                                      const std::vector<std::string>& entries = {});
 
@@ -24,7 +24,7 @@ std::optional<ForeignFile> recognize(const std::string& path, std::string_view h
 std::optional<ForeignFile> recognize_file(const std::string& path, int fd, int64_t size);
 std::optional<ForeignFile> recognize_file(const std::string& path);
 
-// Names of a zip archive's entries, from its central directory. Empty if it cannot be read.
+// Returns the names of a zip archive's entries, from its central directory; empty if it cannot be read.
 std::vector<std::string> zip_entries(int fd, int64_t size);
 
 }  // namespace amp

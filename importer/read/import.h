@@ -49,11 +49,11 @@ Imported import_model(const std::string& path, const ImportOptions& options = {}
 // the SourceGraph keep only type and dims. export_model() then requires all of these values in `trained`.
 void release_parameters(Imported& model);
 
-// A metadata_props entry of the file; empty when there is none.
+// Returns a metadata_props entry of the file; empty if there is none.
 std::string model_metadata(const ModelDoc& doc, const std::string& key);
 
-bool model_output(const ModelDoc& doc, const std::string& name);  // is it an output of the file?
+bool model_output(const ModelDoc& doc, const std::string& name);  // true if the file has an output of this name
 
-std::string model_sha256(const std::string& path);  // of the .onnx file itself, without external data
+std::string model_sha256(const std::string& path);  // hash of the .onnx file itself, without external data
 
 }  // namespace amp

@@ -11,10 +11,11 @@ namespace amp {
 
 constexpr int64_t kOldestOpset = 7;
 
-// Errors: Exit::usage E_MODEL_OPEN; Exit::model E_ONNX_EMPTY, E_ONNX_LFS, E_ONNX_NOT_PROTO, E_ONNX_TRUNCATED,
-// E_ONNX_WIRE, E_ONNX_DEPTH, E_ONNX_2GB, E_ONNX_GRAPH; Exit::unsupported E_IR_VERSION, E_OPSET.
+// Reads and checks the file. Throws E_MODEL_OPEN (Exit::usage); E_ONNX_EMPTY, E_ONNX_LFS, E_ONNX_NOT_PROTO,
+// E_ONNX_TRUNCATED, E_ONNX_WIRE, E_ONNX_DEPTH, E_ONNX_2GB, E_ONNX_GRAPH (Exit::model); E_IR_VERSION, E_OPSET
+// (Exit::unsupported).
 std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path);
 
-int64_t newest_opset();  // of the ai.onnx domain, in the linked ONNX library
+int64_t newest_opset();  // newest version of the ai.onnx domain in the linked ONNX library
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Names in model files: validation, and the module path that exporters write into node names and metadata.
+// Validates names in model files and reads the module path that exporters write into node names and metadata.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -7,11 +7,12 @@
 
 namespace amp {
 
-// Errors: Exit::model E_NAME (empty, control characters, more than 4096 bytes), E_UTF8.
+// Throws E_NAME (empty, control characters, more than 4096 bytes) or E_UTF8, both Exit::model.
 void check_name(const std::string& name, const char* what);
 
-// The module that a node was exported from: "encoder.layer.0.attention.self.query" from the name
-// "/encoder/layer.0/attention/self/query/MatMul" or from the metadata of PyTorch's newer exporter; "" when unknown.
+// Returns the module that a node was exported from, or "" if it is unknown. It is
+// "encoder.layer.0.attention.self.query" for the name "/encoder/layer.0/attention/self/query/MatMul". PyTorch's newer
+// exporter writes it into the metadata.
 std::string module_path(const onnx::NodeProto& node);
 
 }  // namespace amp

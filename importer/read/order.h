@@ -11,11 +11,11 @@ namespace amp {
 
 using NodeProtos = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-// Node indices, producers before consumers, ties in file order.
-// Errors: Exit::model E_SSA (two producers of a name), E_GRAPH_CYCLE (with the path), E_SUBGRAPH_DEPTH.
+// Returns node indices, producers before consumers, ties in file order. Throws Exit::model errors: E_SSA (two producers
+// of a name), E_GRAPH_CYCLE (with the path), E_SUBGRAPH_DEPTH.
 std::vector<int> topological_order(const NodeProtos& nodes, bool* was_sorted = nullptr);
 
-// Names that the graph attributes of a node read from the enclosing graphs.
+// Returns the names that the graph attributes of a node read from the enclosing graphs.
 std::set<std::string> captured_names(const onnx::NodeProto& node);
 
 std::string describe(const onnx::NodeProto& node, int index);  // "node '/a/MatMul' (MatMul, #3)"

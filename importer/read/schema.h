@@ -7,9 +7,9 @@
 
 namespace amp {
 
-// attrs: the node's attributes, with references to the calling function's attributes resolved. Fails with Exit::model
-// E_ATTR. Operators without a schema are not checked. Types and ranks are checked when shapes are bound
-// (graph/signature.h).
+// Throws E_ATTR (Exit::model) if the node does not fit its schema. Operators without a schema are not checked. attrs:
+// the node's attributes, with references to the calling function's attributes resolved. Types and ranks are checked
+// later, when shapes are bound (graph/signature.h).
 void check_schema(const onnx::NodeProto& node, const AttrTable& attrs, const Opsets& opsets);
 
 }  // namespace amp

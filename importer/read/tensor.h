@@ -16,18 +16,18 @@ std::optional<DType> dtype_of(int onnx_type);  // nullopt if the type is invalid
 int onnx_type_of(DType t);
 std::string onnx_type_name(int onnx_type);  // "FLOAT8E4M3FN", or the number
 
-// Dims of a tensor. Errors: Exit::model E_DIM_NEG, E_DIM_OVERFLOW, E_RANK.
+// Returns the dims of a tensor. Throws E_DIM_NEG, E_DIM_OVERFLOW, E_RANK (Exit::model).
 Dims checked_dims(const onnx::TensorProto& t, DType dtype);
 
-// The value of a tensor stored in the file itself (data_location DEFAULT), of a type that dtype_of() accepts. The
-// result may be a view that shares ownership of `owner`. Errors: Exit::model E_TENSOR_FIELDS, E_TENSOR_SIZE and those
-// of checked_dims().
+// Returns the value of a tensor that the file itself stores (data_location DEFAULT), of a type that dtype_of() accepts.
+// The result may be a view that shares ownership of `owner`. Throws E_TENSOR_FIELDS, E_TENSOR_SIZE (Exit::model) and
+// the errors of checked_dims().
 HostTensor decode(const onnx::TensorProto& t, std::shared_ptr<const void> owner);
 
-// Replaces the payload by v and keeps its field style (raw or typed). v must have t's type and dims.
+// Replaces the payload of t by v. A raw tensor stays raw, a typed one stays typed. v must have t's type and dims.
 void store(const HostTensor& v, onnx::TensorProto& t);
 
-// A new raw tensor.
+// Returns a new tensor whose payload is raw_data.
 onnx::TensorProto encode(const HostTensor& v, const std::string& name);
 
 }  // namespace amp

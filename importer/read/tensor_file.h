@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Errors: Exit::usage E_TENSOR_FILE (cannot be opened); Exit::model E_TENSOR_FILE (not a TensorProto);
-// Exit::unsupported E_TENSOR_TYPE (element type not supported).
+// Reads the tensor. Throws E_TENSOR_FILE if the file cannot be opened (Exit::usage) or is not a TensorProto
+// (Exit::model), and E_TENSOR_TYPE (Exit::unsupported) for an unsupported element type.
 HostTensor read_tensor_file(const std::string& path);
 
 }  // namespace amp

@@ -1,4 +1,5 @@
-// Finds where and why bytes are not a well-formed ONNX protobuf, after the parser has rejected them.
+// Explains why bytes are not a well-formed ONNX protobuf, and at which offset. Called after the parser has rejected
+// them.
 #pragma once
 
 #include <string>

@@ -18,12 +18,13 @@ struct Classifier {
   bool image = false;  // Conv: classes are axis 1 of its output; otherwise the last axis
 };
 
-// Finds the classifier of an output, backward through Softmax, LogSoftmax, Sigmoid, Relu, poolings, Resize, Dropout and
-// views. Returns nullopt if another kind of node computes the output, or if weight or bias have other readers.
+// Finds the classifier of an output. The search goes backward through Softmax, LogSoftmax, Sigmoid, Relu, poolings,
+// Resize, Dropout and views. Returns nullopt if another kind of node computes the output, or if other nodes read the
+// weight or bias.
 std::optional<Classifier> find_classifier(const SourceGraph& g, int output);
 
-// Initializes the weight with Normal(0, 0.02) from the seed and the bias with 0, and adjusts the shapes of dependent
-// values. Returns messages for the user.
+// Replaces the classifier's weight and bias by new ones for `labels` classes, and adjusts the shapes of dependent
+// values. The weight is drawn from Normal(0, 0.02) with the seed; the bias is 0. Returns messages for the user.
 std::vector<std::string> resize_classifier(SourceGraph& g, const Classifier& c, int64_t labels, uint64_t seed);
 
 }  // namespace amp

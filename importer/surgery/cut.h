@@ -8,9 +8,10 @@
 
 namespace amp {
 
-// `name`: a value, or a node (its first output). The value becomes a graph output. Outputs that depend on it are
-// removed, with the nodes that only they need; the weights of these nodes are no longer parameters. Adds messages for
-// the user; returns the value. Errors: Exit::usage E_CUT: no such name (with the nearest), or no node computes it.
+// Makes the value `name` a graph output; the name of a node means its first output. Outputs that depend on the value
+// are removed, together with the nodes that only they need. The weights of these nodes are no longer parameters. Adds
+// messages for the user to `lines` and returns the value. Throws E_CUT (Exit::usage) if the name does not exist (with
+// the nearest name) or if no node computes the value.
 int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>& lines);
 
 }  // namespace amp

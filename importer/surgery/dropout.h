@@ -1,6 +1,6 @@
-// Restores the dropout of the architecture. Inference exports removed it. Its places are recognized in the SourceGraph,
-// and a Dropout node of Place::training is inserted (attribute `site`: it is active during training and is not
-// exported).
+// Restores the dropout of the architecture, which inference exports removed. The positions of dropout are recognized in
+// the SourceGraph, and a Dropout node of Place::training is inserted at each. It is active during training and is not
+// exported. Its attribute `site` identifies its random stream. The positions are:
 //
 //    attention  probabilities: after a Softmax over a product of two activations (NaN guards and views are skipped),
 //               before the product with V; Attention operators get it as an attribute
@@ -32,7 +32,8 @@ struct DropoutSpot {
   double ratio = 0;
 };
 
-// Sorted by kind, then in graph order. notes: messages for the user.
+// Inserts the nodes and returns their positions, sorted by kind, then in graph order. notes: receives messages for the
+// user.
 std::vector<DropoutSpot> insert_dropout(SourceGraph& g, const DropoutOptions& options, std::vector<std::string>& notes);
 
 // "dropout 0.1 on attention: 3 ('/a/Softmax', ...)", one line per kind and ratio.

@@ -23,12 +23,13 @@ class GraphEditor {
   int node(const std::string& op, const std::string& name, std::vector<int> in, Attrs attrs = {}, DType t = DType::f32);
 
   int cast(const std::string& name, int x, DType to);
-  // Operators whose axes are an attribute in old versions and an input in new ones.
+  // The next functions write axes as an attribute or as an input, depending on the operator's version.
   int unsqueeze(const std::string& name, int x, int64_t axis, DType t = DType::f32);
   int reduce_sum(const std::string& name, int x, int64_t axis);                       // without keepdims
   int reduce_mean(const std::string& name, int x, const std::vector<int64_t>& axes);  // without keepdims
 
-  // `to` takes the place of `from`: in all readers except node `except`, among the graph outputs, and in its name.
+  // Lets all readers of `from`, except node `except`, read `to` instead. `to` also replaces `from` among the graph
+  // outputs and takes its name.
   void replace(int from, int to, int except);
 
  private:
@@ -43,12 +44,13 @@ void sort_nodes(SourceGraph& g);
 // `transposes`.
 bool is_plain_view(const SourceNode& n, bool transposes);
 
-// Per value: 1 if it depends on one of `from`.
+// Returns per value: 1 if it depends on one of `from`.
 std::vector<char> downstream_of(const SourceGraph& g, const std::vector<int>& from);
-// Per value: 1 if one of `to` depends on it.
+// Returns per value: 1 if one of `to` depends on it.
 std::vector<char> upstream_of(const SourceGraph& g, const std::vector<int>& to);
 
-// Normal(0, deviation) by Box-Muller, and Uniform(-bound, bound), from Philox with the given stream.
+// Both functions draw from Philox with the given stream: Normal(0, deviation) by Box-Muller, and Uniform(-bound,
+// bound).
 HostTensor normal_tensor(Dims dims, double deviation, uint64_t seed, uint64_t stream);
 HostTensor uniform_tensor(Dims dims, double bound, uint64_t seed, uint64_t stream);
 

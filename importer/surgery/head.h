@@ -1,5 +1,5 @@
-// Task heads for models that have none. The choice is made by rule, is reported, and can be overridden (--head,
-// --head_from, --pooling).
+// Adds task heads to models that have none. Rules choose the value that the head reads; the choice is reported, and
+// flags can override it (--head, --head_from, --pooling).
 #pragma once
 
 #include <string>
@@ -10,10 +10,12 @@
 namespace amp {
 
 struct HeadOptions {
-  // classification, regression, multilabel: linear on [B, H] (pooled from [B, S, H] or [B, C, ...]) -> logits [B, N];
-  // token: linear on [B, S, H] -> logits [B, S, N]; span: linear to 2 -> start_logits, end_logits [B, S]; segmentation:
-  // 1x1 convolution on [B, C, H, W] -> logits [B, N, H, W]; embedding: [B, S, H] pooled, without weights ->
-  // sentence_embedding [B, H], unless the model has one.
+  // One of:
+  //   classification, regression, multilabel   linear on [B, H] (pooled from [B, S, H] or [B, C, ...]) -> logits [B, N]
+  //   token         linear on [B, S, H] -> logits [B, S, N]
+  //   span          linear to 2 -> start_logits, end_logits [B, S]
+  //   segmentation  1x1 convolution on [B, C, H, W] -> logits [B, N, H, W]
+  //   embedding     [B, S, H] pooled, without weights -> sentence_embedding [B, H], unless the model has one
   std::string kind = "classification";
   bool always = false;  // --head: add a new head even if an output already fits
   std::string from;     // --head_from: the name of a value; empty: by rule
@@ -38,13 +40,13 @@ struct HeadChoice {
   std::string reason;       // message for the user
 };
 
-// Rule: an output with one value per class, at the position that the task needs, is the head. Otherwise the head reads
-// the last suitable floating-point output that depends on parameters. Pooled heads read [B, H], else [B, S, H], else
-// [B, C, H, W]; token and span heads [B, S, H]; segmentation heads [B, C, H, W]. Fails with Exit::unsupported E_HEAD if
-// there is none.
+// Chooses the output that is the head, or the value that a new head reads. An output with one value per class, at the
+// position that the task needs, is the head. Otherwise the new head reads the last suitable floating-point output that
+// depends on parameters. Pooled heads read [B, H], else [B, S, H], else [B, C, H, W]; token and span heads read [B, S,
+// H]; segmentation heads read [B, C, H, W]. Throws E_HEAD (Exit::unsupported) if there is no such value.
 HeadChoice choose_head(const SourceGraph& graph, const HeadOptions& options);
 
-// Appends the head: its weights classifier.weight and classifier.bias, and its graph outputs, whose names it returns.
+// Appends the head with the weights classifier.weight and classifier.bias. Returns the names of its graph outputs.
 std::vector<std::string> attach_head(SourceGraph& graph, const HeadChoice& choice, const HeadOptions& options);
 
 }  // namespace amp

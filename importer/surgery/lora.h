@@ -22,7 +22,7 @@ struct LoraOptions {
   std::vector<std::string> trainable;  // globs of base weights that are trained in addition
 };
 
-// "r=8,alpha=16,targets=GLOB[,targets=GLOB][,dropout=P]". Exit::usage E_LORA.
+// Parses "r=8,alpha=16,targets=GLOB[,targets=GLOB][,dropout=P]". Throws E_LORA (Exit::usage) for other texts.
 LoraOptions parse_lora(const std::string& text);
 
 struct LoraAdapter {
@@ -31,13 +31,14 @@ struct LoraAdapter {
   double scale = 1;                 // alpha / r
 };
 
-// Adds an adapter to every MatMul and Gemm whose weight matches, and freezes all parameters except adapters, new heads
-// and `trainable`. A weight that several nodes use has one adapter. A weight that other kinds of nodes read as well (a
-// tied embedding), or that is also used transposed, has none. Adds messages for the user. Errors: Exit::usage E_LORA if
-// nothing matches.
+// Adds an adapter to every MatMul and Gemm whose weight matches `targets`. Freezes all parameters except adapters, new
+// heads and `trainable`. A weight that several nodes use has one adapter. A weight gets no adapter if other kinds of
+// nodes read it as well (a tied embedding) or if it is also used transposed. Adds messages for the user to `lines`.
+// Throws E_LORA (Exit::usage) if nothing matches.
 std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& options, std::vector<std::string>& lines);
 
-// W + scale A B for every adapter, for export with `keep` false. trained: all parameters of the session.
+// Returns `trained` with W + scale A B as the value of each adapted weight, for export with `keep` false. trained: all
+// parameters of the session.
 std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<LoraAdapter>& adapters,
                                       std::vector<TrainedTensor> trained);
 

@@ -7,11 +7,11 @@
 
 namespace amp {
 
-// modes: one of cls, mean, max, mean_sqrt_len, weighted_mean, last; or several, "cls+mean", which are concatenated.
-// attention_mask (or input_mask) marks padding; without such an input all positions count. Returns a value
-// [B, H * modes].
+// Adds nodes that pool `hidden` and returns their output [B, H * modes]. modes: cls, mean, max, mean_sqrt_len,
+// weighted_mean or last; several ("cls+mean") are concatenated. Positions that the input attention_mask (or input_mask)
+// marks as padding do not count; without such an input all positions count.
 int pool_hidden_states(GraphEditor& e, int hidden, const std::string& modes);
 
-int normalize_rows(GraphEditor& e, int x);  // each row to length 1
+int normalize_rows(GraphEditor& e, int x);  // adds nodes that scale each row to length 1
 
 }  // namespace amp

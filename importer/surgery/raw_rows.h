@@ -1,6 +1,6 @@
-// Preprocessing and postprocessing of tables as ONNX nodes, so that an inference engine takes raw rows. Each column
-// becomes an input (N, 1): text for categories (LabelEncoder of ai.onnx.ml), doubles for numbers, NaN for missing
-// values. After an output, nodes transform a scaled target back to its units.
+// Describes preprocessing and postprocessing of tables as ONNX nodes, so that an inference engine takes raw rows. Each
+// column becomes an input (N, 1): text for categories (LabelEncoder of ai.onnx.ml), doubles for numbers, NaN for
+// missing values. Nodes after an output transform a scaled target back to its units.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace amp {
 struct RawColumn {
   std::string name;
   bool category = false;
-  std::vector<std::string> values = {};  // of codes 1, 2, ...; all other values have code 0
-  double fill = 0, mean = 0, scale = 1;  // of numbers
+  std::vector<std::string> values = {};  // categories: the values of codes 1, 2, ...; all other values have code 0
+  double fill = 0, mean = 0, scale = 1;  // for numbers
 };
 
 struct RawInput {
@@ -22,7 +22,7 @@ struct RawInput {
     size_t column = 0;
     bool indicator = false;  // 1 if the number is missing
   };
-  std::string name;  // of the model's input
+  std::string name;  // name of the model's input
   std::vector<Feature> features;
 };
 
@@ -33,7 +33,7 @@ struct RawRows {
   std::vector<RawInput> inputs;
   std::string output;  // the output that is transformed back
   RawOutput form = RawOutput::plain;
-  double mean = 0, scale = 1;  // of affine
+  double mean = 0, scale = 1;  // for RawOutput::affine
 };
 
 }  // namespace amp

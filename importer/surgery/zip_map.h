@@ -1,5 +1,5 @@
-// ZipMap: skl2onnx ends a classifier with a node that converts a tensor of probabilities to a list of dictionaries,
-// {class: probability}. The tensor replaces the list among the graph's outputs, because a list has no gradient. The
+// Handles ZipMap, with which skl2onnx ends a classifier: the node converts a tensor of probabilities to a list of
+// dictionaries, {class: probability}. A list has no gradient, so the tensor replaces it among the graph's outputs. The
 // file keeps the node.
 #pragma once
 

@@ -21,8 +21,8 @@ struct TrainedTensor {
 };
 
 struct ExportOptions {
-  // file: the file's types; fp32: without 16-bit types (importer/write/widen.h); fp16: all nodes
-  // (importer/write/half.h); mixed: nodes whose `compute` is a 16-bit type.
+  // One of: "file" keeps the file's types; "fp32" removes 16-bit types (importer/write/widen.h); "fp16" computes all
+  // nodes in 16 bits (importer/write/half.h); "mixed" computes the nodes whose `compute` is a 16-bit type in 16 bits.
   std::string precision = "file";
   std::vector<DType> compute;                   // per node of the SourceGraph; for mixed
   std::vector<char> wide;                       // per node of the SourceGraph; for fp16: the node stays float32
@@ -37,11 +37,14 @@ struct ExportReport {
   std::vector<std::string> notes;
 };
 
-// The file is written completely or not at all: to a temporary path, checked by the ONNX checker with shape inference,
-// then renamed. Tensors that the imported file stores externally are written to "<path>.data", regardless of the names
-// in the file. Errors: Exit::storage E_WRITE; Exit::numerical E_EXPORT_RANGE: a weight beyond fp16's range;
-// Exit::unsupported E_EXPORT_INNER: the head reads a value inside a local function or branch; E_EXPORT_FP16.
-// E_EXPORT_CHECK is Exit::model if a classifier was resized, else Exit::internal.
+// Exports to `path`. The file is written completely or not at all: to a temporary path, checked by the ONNX checker
+// with shape inference, then renamed. Tensors that the imported file stores externally are written to "<path>.data",
+// regardless of the names in the file. Throws:
+//   E_WRITE (Exit::storage)
+//   E_EXPORT_RANGE (Exit::numerical) if a weight is beyond fp16's range
+//   E_EXPORT_INNER (Exit::unsupported) if the head reads a value inside a local function or branch
+//   E_EXPORT_FP16 (Exit::unsupported), see importer/write/half.h
+//   E_EXPORT_CHECK if the checker rejects the file; Exit::model if a classifier was resized, else Exit::internal
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path);
 

@@ -18,7 +18,8 @@ namespace amp {
 
 struct HalfOptions {
   HalfType type;
-  // Tensors that must fit, else E_EXPORT_RANGE; for other constants see importer/write/half_constants.h.
+  // Weights that must fit into the type; otherwise E_EXPORT_RANGE is thrown. For other constants see
+  // importer/write/half_constants.h.
   std::set<std::string> weights;
   // Nodes of the main graph that compute in 16 bits, by their first output; absent: all nodes. If present, nodes of
   // branches and loop bodies stay float32.
@@ -27,8 +28,9 @@ struct HalfOptions {
   std::set<std::string> wide;
 };
 
-// All payloads must be in the proto. Changed constants are reported in the notes. Errors: Exit::unsupported
-// E_EXPORT_FP16: operators without a definition (when every node is to be converted), or types that cannot be inferred.
+// Converts the model in place. The proto must hold all payloads. A note reports changed constants. Throws E_EXPORT_FP16
+// (Exit::unsupported) if an operator has no 16-bit definition (when every node is to be converted), or if types cannot
+// be inferred.
 void convert_to_half(onnx::ModelProto& model, const HalfOptions& options, std::vector<std::string>& notes);
 
 }  // namespace amp

@@ -24,7 +24,7 @@ struct HalfType {
 };
 
 struct ConstantUse {
-  bool weight = false;     // must fit, else E_EXPORT_RANGE
+  bool weight = false;     // a weight: must fit into the type, else E_EXPORT_RANGE
   bool bound = false;      // read only as a bound
   bool nan_guard = false;  // the model contains an IsNaN
 };
@@ -36,8 +36,8 @@ struct Narrowed {
   bool raised = false;   // one element too small for the type (an epsilon) became its smallest number
 };
 
-// Updates attributes that determine the type of a node's output. `narrow` converts a float32 tensor in such an
-// attribute.
+// Sets attributes that determine the type of a node's output to the 16-bit type. `narrow` converts a float32 tensor in
+// such an attribute.
 void retype_attributes(onnx::NodeProto& n, const HalfType& half, const std::function<void(onnx::TensorProto&)>& narrow);
 
 Narrowed narrow_constant(const HostTensor& wide, const HalfType& type, const ConstantUse& use, const std::string& name);

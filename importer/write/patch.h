@@ -16,13 +16,13 @@ struct Patched {
   std::map<const onnx::TensorProto*, HostTensor> external;
 };
 
-// Copies the doc's proto and replaces changed payloads. values: SourceValue -> its fp32 value, ties included. float32:
-// a changed tensor of a 16-bit type is stored as float32; the caller converts the others.
+// Returns a copy of the doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties
+// included. float32: store a changed tensor of a 16-bit type as float32; the caller then converts the other tensors.
 Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values,
                        bool float32 = false);
 
 // Removes outputs that `graph` no longer has, with the nodes and initializers that only they need. Removes shapes that
-// depend on a resized weight and declares its graph outputs again. Does nothing if the graph was not cut or resized.
+// depend on a resized weight and declares the graph outputs again. Does nothing if the graph was not cut or resized.
 void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph);
 
 // Adds the nodes, initializers and outputs that surgery added to `graph`, and tensors that training separated from a
@@ -30,10 +30,11 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
 void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                   const std::map<int, HostTensor>& values);
 
-// Every trained value under its own index and under the indices tied to it, each in its own layout.
+// Returns every trained value under its own index and under the indices tied to it, each in the layout of its
+// parameter.
 std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained);
 
-// Converts fp32 to `to`. Fails with E_EXPORT_RANGE for finite values that become infinite in 16 bits.
+// Converts fp32 to `to`. Throws E_EXPORT_RANGE for finite values that become infinite in 16 bits.
 HostTensor narrow(const HostTensor& value, DType to, const std::string& name);
 
 }  // namespace amp

@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Errors: Exit::unsupported E_RAW_ROWS for an opset without the operators.
+// Throws E_RAW_ROWS (Exit::unsupported) if the opset lacks the operators.
 void prepend_raw_rows(onnx::ModelProto& model, const RawRows& rows);
 
 }  // namespace amp

@@ -9,10 +9,10 @@ namespace amp {
 
 bool has_16_bit_floats(onnx::ModelProto& model);
 
-// All payloads must be in the proto.
+// Converts the model in place. The proto must hold all payloads.
 void convert_to_float(onnx::ModelProto& model);
 
-// A Cast of `from` to an ONNX element type, named after its output.
+// Returns a Cast of `from` to an ONNX element type. The node is named after its output `to`.
 onnx::NodeProto cast_node(const std::string& from, const std::string& to, int type);
 
 }  // namespace amp
