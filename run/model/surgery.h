@@ -33,7 +33,6 @@ SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64
 
 // Finds the output that holds an embedding of texts, or adds one as apply_surgery() does for the head "embedding". Logs
 // the choice.
-// choice.
 SurgeryResult apply_embedding_surgery(const RunSpec& spec, Job job, Imported& model, const Log& log);
 // Adds the output sentence_embedding as modules.json of a sentence-transformers folder describes it. Returns lines for
 // the log. Does nothing and returns no lines if there is no modules.json, or if the graph has an embedding already.
