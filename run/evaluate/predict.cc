@@ -194,9 +194,8 @@ LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head
   const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
-  if (own)
-    // The model computes this loss itself, and predictions need its other outputs.
-    spec.objective.loss = RunSpec::Texts{};
+  // If the model computes this loss itself, predictions need its other outputs.
+  if (own) spec.objective.loss = RunSpec::Texts{};
   const Log quiet([&log](Level level, const std::string& text) {
     if (level >= Level::note) log.say(level, text);
   });

@@ -1,3 +1,5 @@
+// Writes a model record as the entries of metadata_props, and reads it back. An entry that is not in the form of this
+// program is ignored, because another program may have written it.
 #include "trainer/tasks/model_record.h"
 
 #include <nlohmann/json.hpp>
