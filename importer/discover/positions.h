@@ -1,6 +1,7 @@
-// Finds which nodes use a tensor, and as which input. A use is also found behind views (Identity, Transpose, Reshape,
-// Cast, Squeeze, Unsqueeze, Flatten, Expand, Slice, Split, Concat, Tile, Pad, Quantize/DequantizeLinear, an unfused
-// quantizer (importer/quantized/fake_quant.h)) and in the graphs of If, Loop and Scan.
+// Finds the nodes that use a tensor, and the input by which each reads it. The search follows the tensor through
+// Identity, Transpose, Reshape, Cast, Squeeze, Unsqueeze, Flatten, Expand, Slice, Split, Concat, Tile, Pad,
+// QuantizeLinear, DequantizeLinear and an unfused quantizer (importer/quantized/fake_quant.h). It enters the graphs of
+// If, Loop and Scan.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ std::vector<NamedTensor> gradient_tensors(const Session& session, double scale) 
   std::vector<NamedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {
     const SourceValue& v = g.values[i];
-    if (v.kind != SourceKind::parameter || v.tied_axis >= 0) continue;  // a tied row has no gradient of its own
+    if (v.kind != SourceKind::parameter || v.tied_axis >= 0) continue;  // tied rows share one gradient
     const int slot = session.table().slot_of[i];
     if (!session.has_grad(slot)) continue;
     const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), scale);

@@ -71,7 +71,7 @@ bool takes(const LossSpec& spec, const std::string& ending) {
   return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
 }
 
-// Applies `label_smoothing` to each loss that supports it and has no smoothing of its own.
+// Copies `label_smoothing` to each loss that supports it and whose smoothing is 0.
 void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
   const double p = objective.label_smoothing;
   bool taken = p == 0;

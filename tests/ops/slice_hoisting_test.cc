@@ -52,7 +52,7 @@ void check_same_numbers(const Graph& a, const Graph& b) {
 
 }  // namespace
 
-TEST_CASE("what is read at one token is computed at one token, dropout's bits included", "[slice_hoisting]") {
+TEST_CASE("values read at one token are computed at that token only, with the same dropout bits", "[slice_hoisting]") {
   const CoreText t(layer(first(0)) + loss_of("o"));
   const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(t.graph) == std::vector<int64_t>{12, 12, 12});

@@ -108,7 +108,7 @@ TEST_CASE("a process that fails is quoted, after time for those that fail likewi
   CHECK_THAT(told[0].fact, Catch::Matchers::ContainsSubstring("failed at step 0, starting"));
   CHECK_THAT(told[0].fact, Catch::Matchers::EndsWith("its last error: E_CSV: a quote that is not closed"));
   CHECK(told[0].after >= 0.4);
-  CHECK(told[1].fact.empty());  // it ends with its own error
+  CHECK(told[1].fact.empty());  // rank 1 reports its error itself
   CHECK(told[2].fact.empty());
 }
 

@@ -49,7 +49,7 @@ FlatLayout layout_of_many() {
   return layout;
 }
 
-// Reports the first `told` trained parameters in the given order.
+// Reports the gradients of the first `told` parameters of `order` as complete.
 void run_backward(GradientReducer& sums, const std::vector<int>& order, size_t told) {
   for (size_t i = 0; i < told; ++i) sums.done(order[i], nullptr);
 }

@@ -1,17 +1,16 @@
 #include "tools/cli/flag_text.h"
 
-#include <algorithm>
+#include <optional>
 
 #include "base/cat.h"
 #include "tools/cli/flags.h"
 
 namespace amp::cli {
 
+// A name may be that of a flag and of a verb: `train` is the flag.
 static bool names_flag(std::string_view name) {
-  for (const Flag& f : flags()) {
-    if (f.name == name) return true;
-  }
-  return !find_verb(name) && find_flag(name).has_value();  // another spelling
+  const std::optional<Found> found = find_flag(name);
+  return found && (found->flag->name == name || !find_verb(name));
 }
 
 std::string with_flags(std::string_view text) {
@@ -26,7 +25,7 @@ std::string with_flags(std::string_view text) {
     out += names_flag(name) ? cat("--", name) : cat("`", name, "`");
     at = close + 1;
   }
-  return out + std::string(text.substr(std::min(at, text.size())));
+  return out.append(text.substr(at));
 }
 
 Error with_flags(const Error& e) {

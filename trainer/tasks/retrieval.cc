@@ -1,5 +1,6 @@
-// Retrieval: embeddings of anchors and candidates, without labels. An anchor's own candidate should be the nearest of
-// all. The error of a sample is the rank of its own candidate, which WorstSamples::finish() reads from the metrics.
+// Retrieval: embeddings of anchors and candidates, without labels. Each anchor has one correct candidate, which should
+// be the nearest of all. A sample's error is the rank of that candidate. WorstSamples::finish() reads it from the
+// metrics.
 #include "base/error.h"
 #include "trainer/tasks/nearest.h"
 #include "trainer/tasks/task_rule.h"
