@@ -3,6 +3,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "run/train/stop.h"
 #include "tools/cli/flag_text.h"
 
 namespace amp {
@@ -35,7 +36,7 @@ Host Console::host() const {
   if (least_ < Level::note) {
     h.progress = [this](const ProgressState& s) { s.over ? progress_.done() : progress_.update(s); };
   }
-  h.stop_signals = {SIGINT, SIGTERM, SIGHUP};
+  h.stop_signals = {kStopSignals.begin(), kStopSignals.end()};
   return h;
 }
 

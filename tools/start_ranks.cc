@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "run/spec/spec.h"
 #include "run/train/process_ranks.h"
+#include "run/train/stop.h"
 
 namespace amp {
 
@@ -43,7 +44,8 @@ std::vector<std::string> own_arguments() {
 class Ranks {
  public:
   Ranks(int count, double connect_timeout) : connect_timeout_(connect_timeout) {
-    for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&waited_, s);
+    ::sigaddset(&waited_, SIGCHLD);
+    for (const int s : kStopSignals) ::sigaddset(&waited_, s);
     ::sigprocmask(SIG_BLOCK, &waited_, &before_);
     const int free = free_port();
     if (free == 0) cannot("no free port");

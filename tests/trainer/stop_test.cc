@@ -1,12 +1,15 @@
 // Stop signals, in child processes that report through their exit status.
 #include "trainer/loop/stop.h"
 
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 
 using namespace amp;
 
@@ -14,25 +17,23 @@ namespace {
 int in_child(const std::function<int()>& f) {
   const pid_t child = ::fork();
   if (child == 0) {
-    for (const int s : {SIGINT, SIGTERM}) ::signal(s, SIG_DFL);  // the test runner has its own handlers
+    for (const int s : kStopSignals) ::signal(s, SIG_DFL);  // the test runner has its own handlers
     ::_exit(f());
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
+std::string name_of(int signal) { return ::sigabbrev_np(signal); }
 }  // namespace
 
 TEST_CASE("the first signal is noted and the work goes on") {
-  for (const int s : {SIGINT, SIGTERM}) {
+  for (const int s : kStopSignals) {
     CHECK(in_child([&] {
             const StopSignals stop;
             if (stop.requested() || !signal_name(stop.signal()).empty()) return 1;
             ::raise(s);
-            return stop.requested() && stop.signal() == s &&
-                           signal_name(stop.signal()) == (s == SIGINT ? "SIGINT" : "SIGTERM")
-                       ? 75
-                       : 2;
+            return stop.requested() && stop.signal() == s && signal_name(stop.signal()) == "SIG" + name_of(s) ? 75 : 2;
           }) == 75);
   }
 }
@@ -51,7 +52,9 @@ TEST_CASE("a second signal ends the process at once with 128 and its number") {
   CHECK(twice(SIGINT, SIGINT, later) == 130);
   CHECK(twice(SIGTERM, SIGTERM, later) == 143);
   CHECK(twice(SIGINT, SIGTERM, later) == 143);
-  CHECK(twice(SIGTERM, SIGTERM, 0) == 75);  // the copy that timeout(1) sends to the process group
+  CHECK(twice(SIGUSR1, SIGTERM, later) == 143);  // the batch system's warning, then its time limit
+  CHECK(twice(SIGXCPU, SIGXCPU, later) == 75);   // the kernel repeats it every second
+  CHECK(twice(SIGTERM, SIGTERM, 0) == 75);       // the copy that timeout(1) sends to the process group
 }
 
 TEST_CASE("without the object, and after it, signals do what they did") {
@@ -82,13 +85,12 @@ TEST_CASE("without the object, and after it, signals do what they did") {
 }
 
 TEST_CASE("before there is anything to finish the first signal ends the process, and says so on the last line") {
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int s : kStopSignals) {
     for (const bool durable : {false, true}) {
       int err[2];
       REQUIRE(::pipe(err) == 0);
       const int code = in_child([&] {
         ::dup2(err[1], STDERR_FILENO);
-        ::signal(SIGHUP, SIG_DFL);
         const ImmediateStop stop;
         if (durable) ImmediateStop::durable();
         ::raise(s);
@@ -105,6 +107,7 @@ TEST_CASE("before there is anything to finish the first signal ends the process,
       const auto j = nlohmann::json::parse(said.substr(line));
       CHECK(j["id"] == "E_STOPPED");
       CHECK(j["exit"] == code);
+      CHECK_THAT(j["error"].get<std::string>(), Catch::Matchers::StartsWith("stopped by SIG" + name_of(s)));
       CHECK((j["hint"].get<std::string>().find("`resume` auto") != std::string::npos) == durable);
     }
   }
@@ -127,4 +130,20 @@ TEST_CASE("inside, a loop that polls; a signal that is ignored stays so") {
           ::raise(SIGHUP);
           return stop.requested() ? 1 : 5;
         }) == 5);
+}
+
+TEST_CASE("equal limits of CPU time leave seconds between SIGXCPU and SIGKILL") {
+  // `soft` after the start, for limits as `ulimit -t` and `ulimit -S -t` set them
+  const auto soft_after = [](rlim_t soft, rlim_t hard) {
+    return in_child([&] {
+      const struct rlimit r = {soft, hard};
+      if (::setrlimit(RLIMIT_CPU, &r) != 0) return 254;
+      const ImmediateStop stop;
+      struct rlimit now;
+      return ::getrlimit(RLIMIT_CPU, &now) == 0 && now.rlim_max == hard ? static_cast<int>(now.rlim_cur) : 255;
+    });
+  };
+  CHECK(soft_after(200, 200) == 180);
+  CHECK(soft_after(90, 100) == 90);
+  CHECK(soft_after(250, RLIM_INFINITY) == 250);
 }

@@ -4,6 +4,7 @@
 #include "trainer/loop/stop.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ extern "C" void amp_on_stop_signal(int number) {
   int none = 0;
   if (first_signal.compare_exchange_strong(none, number)) {
     first_time = milliseconds();
-  } else if (milliseconds() - first_time >= StopSignals::kEchoMilliseconds) {
+  } else if (number != SIGXCPU && milliseconds() - first_time >= StopSignals::kEchoMilliseconds) {
     remove_temporaries();
     log_stopped(number, false);
     ::_exit(128 + number);
@@ -79,12 +80,22 @@ struct Line {
   }
 };
 
-const char* signal_word(int number) {
-  return number == 0         ? "`max_minutes`"
-         : number == SIGINT  ? "SIGINT"
-         : number == SIGTERM ? "SIGTERM"
-         : number == SIGHUP  ? "SIGHUP"
-                             : "a signal";
+// Adds a signal's name. sigabbrev_np() only indexes a table (glibc documents it as async-signal-safe).
+void add_signal(Line& line, int number) {
+  if (number == 0) return line.add("`max_minutes`");
+  const char* const abbreviation = ::sigabbrev_np(number);
+  line.add(abbreviation ? "SIG" : "a signal");
+  if (abbreviation) line.add(abbreviation);
+}
+
+// The kernel checks the hard limit of CPU time first, so SIGXCPU is only sent if the soft limit is lower. The distance
+// is the time for the current step and its checkpoint.
+void separate_cpu_limits() {
+  constexpr rlim_t kMost = 60;
+  struct rlimit r;
+  if (::getrlimit(RLIMIT_CPU, &r) != 0 || r.rlim_cur != r.rlim_max || r.rlim_max == RLIM_INFINITY) return;
+  r.rlim_cur -= std::min(kMost, r.rlim_max / 10);
+  ::setrlimit(RLIMIT_CPU, &r);
 }
 }  // namespace
 
@@ -98,7 +109,7 @@ void log_stopped(int signal, bool durable) {
                                    : "start again; what was written before, earlier checkpoints too, is untouched";
   Line line;
   line.add("\nerror: stopped by ");
-  line.add(signal_word(signal));
+  add_signal(line, signal);
   line.add(fact);
   line.add("\n  hint: ");
   line.add(hint);
@@ -107,7 +118,7 @@ void log_stopped(int signal, bool durable) {
   line.add("{\"id\":\"E_STOPPED\",\"exit\":");
   line.add(stopped_exit(signal, durable));
   line.add(",\"error\":\"stopped by ");
-  line.add(signal_word(signal));
+  add_signal(line, signal);
   line.add(fact);
   line.add("\",\"where\":\"\",\"hint\":\"");
   line.add(hint);
@@ -120,12 +131,13 @@ void log_stopped(int signal, bool durable) {
 ImmediateStop::ImmediateStop() {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  separate_cpu_limits();
   struct sigaction action = {};
   action.sa_handler = amp_on_immediate_stop;
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&action.sa_mask, s);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int s : kStopSignals) ::sigaddset(&action.sa_mask, s);
+  for (const int s : kStopSignals) {
     if (!ignored(s)) ::sigaction(s, &action, nullptr);
   }
 }

@@ -1,25 +1,32 @@
-// Stop requests: SIGINT, SIGTERM, SIGHUP. During training (StopSignals) the first signal sets a flag that the loop
+// Stop requests: the signals of kStopSignals. During training (StopSignals) the first signal sets a flag that the loop
 // polls, so that it can finish the step and write a checkpoint; a second signal ends the process at once. At any other
-// time (ImmediateStop) the
-// first signal ends the process: it removes temporary files and writes the JSON object of an error as the last line of
-// stderr. The exit code is 128 + the signal's number, or 75 if a checkpoint contains all completed work.
+// time (ImmediateStop) the first signal ends the process: it removes temporary files and writes the JSON object of an
+// error as the last line of stderr. The exit code is 128 + the signal's number, or 75 if a checkpoint contains all
+// completed work.
 //
 // Copies of the first signal do not count as a second one: timeout(1), mpirun and terminals signal the process and then
-// its group, microseconds apart. A signal that is ignored when the program starts (nohup) stays ignored.
+// its group, microseconds apart. SIGXCPU never counts as a second one, because the kernel repeats it every second. A
+// signal that is ignored when the program starts (nohup) stays ignored.
 #pragma once
 
 #include <signal.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
 namespace amp {
 
+// Sent by Ctrl-C, kill, a closed terminal, "Ctrl-\", batch systems ahead of their time limit (SIGUSR1, SIGUSR2), and
+// the kernel at the soft limit of CPU time (SIGXCPU).
+inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU};
+
 class StopSignals {
  public:
   static constexpr long kEchoMilliseconds = 50;  // a further signal within this time is a copy of the first
 
-  explicit StopSignals(std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP});  // only one object at a time
+  // Only one object may exist at a time.
+  explicit StopSignals(std::vector<int> signals = {kStopSignals.begin(), kStopSignals.end()});
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();  // restores the previous handlers
@@ -33,7 +40,8 @@ class StopSignals {
 };
 
 // Constructed by main() before anything else. A StopSignals replaces its handlers while it exists. Also turns SIGPIPE
-// and SIGXFSZ (closed pipe, file size limit) into error codes of write().
+// and SIGXFSZ (closed pipe, file size limit) into error codes of write(), and separates equal limits of CPU time
+// (`ulimit -t` sets both): the soft one is lowered, because at the hard one the kernel kills without SIGXCPU.
 class ImmediateStop {
  public:
   ImmediateStop();
