@@ -129,6 +129,7 @@ TEST_CASE("environment variables", "[cli]") {
 
   CHECK(mentions(train_refusal({}, {"ONNX_AMP_LR=fast"}), {"--lr fast", "environment variable ONNX_AMP_LR"}));
   CHECK(mentions(train_refusal({}, {"ONNX_AMP_NO_CUDA=x"}), {"--no_cuda x", "ONNX_AMP_NO_CUDA"}));
+  CHECK(mentions(train_refusal({}, {"ONNX_AMP_OVERWRITE=1"}), {"ONNX_AMP_OVERWRITE", "command line"}));
   CHECK(mentions(train_refusal({}, {"ONNX_AMP_LR=1", "ONNX_AMP_LEARNING_RATE=2"}), {"the same flag"}));
   const Options typo = train({}, {"ONNX_AMP_USE_FP61=1", "ONNX_AMP_CI_PIPELINE_WORKSPACE=7"});
   REQUIRE(typo.warnings.size() == 1);

@@ -184,6 +184,10 @@ std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std
       continue;
     }
     if (text.empty() || !has(found->flag->verbs, verb)) continue;
+    if (!found->flag->recorded && found->flag->name != "config") {
+      fail(Exit::usage, "E_USAGE", cat("environment variable ", name, ": this flag has no place in the environment"),
+           cat("unset it, and give --", found->flag->name, " on the command line"));
+    }
     Assignment a{found->flag, std::string(name), {}, Source::environment, cat("environment variable ", name)};
     try {
       const bool array = found->flag->type() == SettingType::list && text.starts_with('[');
