@@ -1,6 +1,7 @@
 // CRC-32C with the SSE4.2 instruction, or by table on CPUs without it. Both must give the same value.
 #include "base/checksum.h"
 
+#include <fcntl.h>
 #include <nmmintrin.h>
 
 #include <algorithm>
@@ -9,8 +10,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <vector>
+
+#include "base/io.h"
+#include "base/text.h"
 
 namespace amp {
 
@@ -63,20 +66,31 @@ std::string crc32c(const void* bytes, int64_t size) {
 
 FileSum sum_of_file(const std::string& path) {
   FileSum out;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(path.c_str(), "rbe"), std::fclose);
-  if (!in) {
+  const int fd = open_file(path.c_str(), O_RDONLY);
+  if (fd < 0) {
     out.error = errno;
     return out;
   }
   std::vector<char> piece(size_t{1} << 20);
   Crc32c crc;
-  while (const size_t n = std::fread(piece.data(), 1, piece.size(), in.get())) {
-    crc.update(piece.data(), static_cast<int64_t>(n));
-    out.size += static_cast<int64_t>(n);
+  int64_t n = 0;
+  while ((n = read_fully(fd, piece.data(), static_cast<int64_t>(piece.size()))) > 0) {
+    crc.update(piece.data(), n);
+    out.size += n;
   }
-  if (std::ferror(in.get())) out.error = errno;
+  if (n < 0) out.error = errno;
+  close_file(fd);
   out.crc32c = crc.hex();
   return out;
+}
+
+std::string fingerprint(const std::string& path, Exit exit) {
+  std::error_code ignored;  // sum_of_file() reports it
+  const FileSum sum = std::filesystem::is_directory(path, ignored) ? sum_of_folder(path) : sum_of_file(path);
+  if (sum.error)
+    fail(exit, "E_FILE_READ", cat("cannot read '", printable(path), "': ", std::strerror(sum.error)),
+         "its checksum is recorded, by which a resumed run recognizes the file");
+  return cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
 }
 
 FileSum sum_of_folder(const std::string& path) {

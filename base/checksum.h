@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
+
 namespace amp {
 
 class Crc32c {
@@ -29,5 +31,7 @@ FileSum sum_of_file(const std::string& path);
 // Returns the checksum over the names and sizes of all files below a folder, and their total size. Contents are not
 // read.
 FileSum sum_of_folder(const std::string& path);
+// Returns the sum of a file or folder as fingerprint: "N bytes of CRC-32C X". Fails with E_FILE_READ and `exit`.
+std::string fingerprint(const std::string& path, Exit exit);
 
 }  // namespace amp

@@ -13,6 +13,7 @@
 #include <limits>
 #include <new>
 
+#include "base/io.h"
 #include "base/near_path.h"
 
 namespace amp {
@@ -22,22 +23,16 @@ namespace {
 struct Descriptor {
   int fd = -1;
   ~Descriptor() {
-    if (fd >= 0) ::close(fd);
+    if (fd >= 0) close_file(fd);
   }
 };
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 }  // namespace
 
 namespace {
 FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
   Descriptor d;
-  d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  d.fd = open_file(path.c_str(), O_RDONLY);
   if (d.fd < 0)
     fail(exit, "E_FILE_MISSING", cat("cannot open '", path, "': ", std::strerror(errno)), near_path_hint(path));
   struct stat s;
@@ -59,9 +54,7 @@ FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
       out.bytes = larger;
       capacity *= 2;
     }
-    const ssize_t n =
-        ::read(d.fd, out.bytes.get() + out.size, static_cast<size_t>(std::min(capacity, at_most) - out.size));
-    if (n < 0 && errno == EINTR) continue;
+    const int64_t n = read_fully(d.fd, out.bytes.get() + out.size, std::min(capacity, at_most) - out.size);
     if (n < 0) fail(exit, "E_FILE_READ", cat("cannot read '", path, "': ", std::strerror(errno)));
     if (n == 0) break;
     out.size += n;
@@ -103,9 +96,7 @@ void FileWriter::commit() {
   file_.finish();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) storage_error("cannot put into place", path_, errno);
   committed_ = true;
-  Descriptor folder;
-  folder.fd = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder.fd >= 0 && ::fsync(folder.fd) != 0 && errno != EINVAL) storage_error("cannot make durable", path_, errno);
+  sync_dir(parent_of(path_));
 }
 
 }  // namespace amp

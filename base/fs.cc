@@ -1,4 +1,4 @@
-// POSIX file operations with error reports. rename_dir() uses renameat2(RENAME_EXCHANGE), with a three-step fallback.
+// POSIX file operations with error reports. replace_dir() uses renameat2(RENAME_EXCHANGE) where it exists.
 // DirLock relies on flock, which the kernel releases when the holder ends.
 #include "base/fs.h"
 
@@ -15,19 +15,18 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/io.h"
 #include "base/sysinfo.h"
 #include "base/temporary.h"
 #include "base/text.h"
 
 namespace amp {
 
-namespace {
 std::string parent_of(const std::string& path) {
   const std::filesystem::path p = std::filesystem::path(path).lexically_normal();
   const std::filesystem::path parent = p.has_filename() ? p.parent_path() : p.parent_path().parent_path();
   return parent.empty() ? "." : parent.string();
 }
-}  // namespace
 
 void storage_error(const std::string& what, const std::string& path, int code, int64_t needed) {
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
@@ -57,7 +56,7 @@ void ensure_dir(const std::string& path) {
   if (is_dir(path)) return;
   const std::string parent = parent_of(path);
   if (parent != path && parent != "." && !is_dir(parent)) ensure_dir(parent);
-  if (::mkdir(path.c_str(), 0777) == 0) return;
+  if (::mkdir(path.c_str(), 0777) == 0) return sync_dir(parent_of(path));
   const int code = errno;
   if (code == EEXIST && is_dir(path)) return;  // another process created it first
   storage_error("cannot create folder", path, code == EEXIST ? ENOTDIR : code);
@@ -75,15 +74,17 @@ std::vector<std::string> list_dir(const std::string& path) {
 
 void remove_tree(const std::string& path) {
   std::error_code e;
-  std::filesystem::remove_all(path, e);
+  const auto removed = std::filesystem::remove_all(path, e);
   if (e) storage_error("cannot remove", path, e.value());
+  if (removed > 0) sync_dir(parent_of(path));
 }
 
 void sync_dir(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = open_file(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (fd < 0 && errno == EACCES) return;
   if (fd < 0) storage_error("cannot open folder", path, errno);
-  const int code = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
+  const int code = sync_file(fd) == 0 ? 0 : errno;
+  close_file(fd);
   if (code != 0 && code != EINVAL) storage_error("cannot make folder durable", path, code);  // EINVAL: not supported
 }
 
@@ -93,22 +94,59 @@ int64_t free_bytes(const std::string& path) {
   return static_cast<int64_t>(s.f_bavail) * static_cast<int64_t>(s.f_frsize);
 }
 
+namespace {
+void copy_file(const std::string& from, const std::string& to) {
+  const int in = open_file(from.c_str(), O_RDONLY | O_NOFOLLOW);
+  if (in < 0) storage_error("cannot copy", from, errno);
+  NewFile out(to);
+  std::vector<char> piece(size_t{1} << 20);
+  int64_t n = 0;
+  while ((n = read_fully(in, piece.data(), static_cast<int64_t>(piece.size()))) > 0) out.write(piece.data(), n);
+  const int code = n < 0 ? errno : 0;
+  close_file(in);
+  if (code != 0) storage_error("cannot copy", from, code);
+  out.finish();
+}
+
+void copy_tree(const std::string& from, const std::string& to) {
+  if (!is_dir(from)) return copy_file(from, to);
+  ensure_dir(to);
+  for (const std::string& name : list_dir(from)) copy_tree(from + "/" + name, to + "/" + name);
+  sync_dir(to);
+}
+}  // namespace
+
 void move_path(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) storage_error("cannot put into place", to, errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    const int code = errno;
+    if (code != EXDEV || !is_dir(from)) storage_error("cannot put into place", to, code);
+    const std::string copy = cat(to, ".tmp-", ::getpid());
+    remove_tree(copy);
+    copy_tree(from, copy);
+    if (::rename(copy.c_str(), to.c_str()) != 0) storage_error("cannot put into place", to, errno);
+    sync_dir(parent_of(to));
+    remove_tree(from);
+  }
   sync_dir(parent_of(to));
 }
 
-void rename_dir(const std::string& from, const std::string& to) {
-  int code = 0;
-  if (::rename(from.c_str(), to.c_str()) != 0) code = errno;
+void replace_dir(const std::string& from, const std::string& to) {
+  const auto renamed = [](const std::string& a, const std::string& b) {
+    return ::rename(a.c_str(), b.c_str()) == 0 ? 0 : errno;
+  };
+  int code = renamed(from, to);
   if (code == ENOTEMPTY || code == EEXIST) {
     code = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
-    if (code == EINVAL || code == ENOSYS) {  // a file system without exchange: three steps, with `to` briefly absent
+    if (code == EINVAL || code == ENOSYS || code == EXDEV) {  // no exchange here, or `to` is of a lower overlay layer
       const std::string aside = from + "-old";
-      code = ::rename(to.c_str(), aside.c_str()) == 0 && ::rename(from.c_str(), to.c_str()) == 0 &&
-                     ::rename(aside.c_str(), from.c_str()) == 0
-                 ? 0
-                 : errno;
+      code = renamed(to, aside);
+      if (code == EXDEV) {
+        remove_tree(to);
+        code = renamed(from, to);
+      } else if (code == 0) {
+        code = renamed(from, to);
+        renamed(aside, code == 0 ? from : to);
+      }
     }
   }
   if (code != 0) storage_error("cannot rename into place", to, code);
@@ -119,15 +157,15 @@ void probe_storage(const std::string& dir, int64_t bytes) {
   const std::string probe = cat(dir, "/.probe-", ::getpid()), renamed = probe + "-renamed";
   ::unlink(probe.c_str());
   const TemporaryPath first(probe), second(renamed);
-  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int fd = open_file(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   if (fd < 0) storage_error("cannot write in folder", dir, errno, bytes);
-  int code = bytes > 0 && ::fallocate(fd, 0, 0, bytes) != 0 ? errno : 0;
+  int code = bytes > 0 && retried([&] { return ::fallocate(fd, 0, 0, bytes); }) != 0 ? errno : 0;
   if (code == EOPNOTSUPP || code == ENOSYS) {
     const int64_t left = free_bytes(dir);
     code = left >= 0 && left < bytes ? ENOSPC : 0;
   }
-  if (code == 0 && (::write(fd, "probe", 5) != 5 || ::fsync(fd) != 0)) code = errno;
-  if (::close(fd) != 0 && code == 0) code = errno;
+  if (code == 0 && (write_fully(fd, "probe", 5) != 5 || sync_file(fd) != 0)) code = errno;
+  if (close_file(fd) != 0 && code == 0) code = errno;
   if (code == 0 && ::rename(probe.c_str(), renamed.c_str()) != 0) code = errno;
   ::unlink(probe.c_str());
   ::unlink(renamed.c_str());
@@ -136,7 +174,7 @@ void probe_storage(const std::string& dir, int64_t bytes) {
 
 NewFile::NewFile(const std::string& path, int64_t needed, const std::string& shown)
     : shown_(shown.empty() ? path : shown), needed_(needed) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  fd_ = open_file(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   if (fd_ < 0) storage_error("cannot create", shown_, errno, needed_);
 }
 
@@ -145,22 +183,15 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(const void* bytes, int64_t size) {
-  const char* p = static_cast<const char*>(bytes);
-  while (size > 0) {
-    // Linux writes at most 2 GiB - 4 KiB per call.
-    const ssize_t n = ::write(fd_, p, static_cast<size_t>(std::min<int64_t>(size, int64_t{1} << 30)));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("cannot write", shown_, errno, needed_);
-    p += n;
-    size -= n;
-    size_ += n;
-  }
+  const int64_t n = write_fully(fd_, bytes, size);
+  if (n < size) storage_error("cannot write", shown_, errno, needed_);
+  size_ += n;
 }
 
 void NewFile::finish() {
-  if (::fsync(fd_) != 0) storage_error("cannot make durable", shown_, errno, needed_);
+  if (sync_file(fd_) != 0) storage_error("cannot make durable", shown_, errno, needed_);
   const int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0) storage_error("cannot close", shown_, errno, needed_);
+  if (close_file(fd) != 0) storage_error("cannot close", shown_, errno, needed_);
 }
 
 namespace {
@@ -168,7 +199,7 @@ namespace {
 std::string holder(int fd) {
   char text[512] = {};
   for (int tries = 0; tries < 20; ++tries) {
-    if (::pread(fd, text, sizeof text - 1, 0) > 0) break;
+    if (read_fully_at(fd, text, sizeof text - 1, 0) > 0) break;
     ::usleep(5000);
   }
   std::string name = text;
@@ -177,16 +208,16 @@ std::string holder(int fd) {
 }
 }  // namespace
 
-DirLock::DirLock(const std::string& dir) {
+DirLock::DirLock(const std::string& dir) : dir_(dir) {
   const std::string path = dir + "/.lock";
   const auto give_up = [&](const char* what, int code) {
     ::close(std::exchange(fd_, -1));
     storage_error(what, path, code);
   };
   for (int tries = 0;; ++tries) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    fd_ = open_file(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
     if (fd_ < 0) storage_error("cannot create", path, errno);
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (retried([&] { return ::flock(fd_, LOCK_EX | LOCK_NB); }) != 0) {
       const int code = errno;
       if (code != EWOULDBLOCK) give_up("cannot lock", code);
       const std::string name = holder(fd_);
@@ -204,11 +235,19 @@ DirLock::DirLock(const std::string& dir) {
     ::close(std::exchange(fd_, -1));
   }
   const std::string me = cat("pid ", ::getpid(), " on host ", host_name(), " since ", utc_timestamp(), "\n");
-  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, me.data(), me.size(), 0) != static_cast<ssize_t>(me.size())) {
-    const int code = errno;
-    ::close(std::exchange(fd_, -1));
-    storage_error("cannot write", path, code);
-  }
+  const auto size = static_cast<int64_t>(me.size());
+  if (retried([&] { return ::ftruncate(fd_, 0); }) != 0 || write_fully(fd_, me.data(), size) != size)
+    give_up("cannot write", errno);
+}
+
+void DirLock::require_present() const {
+  struct stat mine, there;
+  if (::fstat(fd_, &mine) == 0 && ::stat((dir_ + "/.lock").c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
+      mine.st_dev == there.st_dev)
+    return;
+  fail(Exit::storage, "E_WRITE",
+       cat("the output folder '", printable(dir_), "' was removed, renamed or replaced while a run wrote to it"),
+       "checkpoints that are left can be continued with `resume` auto; keep cleaners of temporary files away from it");
 }
 
 DirLock::~DirLock() {

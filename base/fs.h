@@ -19,19 +19,24 @@ namespace amp {
 
 bool is_dir(const std::string& path);
 bool path_exists(const std::string& path);  // of any kind, including dangling links
-void ensure_dir(const std::string& path);   // including parents
+void ensure_dir(const std::string& path);   // including parents; durable
 // sorted names without . and ..; empty if the folder is missing
 std::vector<std::string> list_dir(const std::string& path);
-// links are removed, not followed; a missing path is not an error
+// Links are removed, not followed; a missing path is not an error. Durable.
 void remove_tree(const std::string& path);
-void sync_dir(const std::string& path);       // makes renames in the folder durable
-int64_t free_bytes(const std::string& path);  // available to this user; -1 if unknown
+// Makes new, renamed and removed entries of the folder durable. A folder that this user may not list is left out.
+void sync_dir(const std::string& path);
+std::string parent_of(const std::string& path);  // "." for a name without a folder
+int64_t free_bytes(const std::string& path);     // available to this user; -1 if unknown
 
-void move_path(const std::string& from, const std::string& to);  // rename(2), made durable; replaces a file `to`
+// Renames a file or folder durably; replaces a file `to`. A folder that cannot be renamed (EXDEV: one of a lower layer
+// of overlayfs, or on another file system) is copied to "<to>.tmp-<pid>", renamed to `to`, and then removed.
+void move_path(const std::string& from, const std::string& to);
 
-// Renames folder `from` to `to` atomically and durably; both must have the same parent. If `to` exists, the two are
-// exchanged: afterwards the old folder is named `from`.
-void rename_dir(const std::string& from, const std::string& to);
+// Renames folder `from` to `to` durably; both must have the same parent. If `to` exists, the two are exchanged: the old
+// folder is then named `from`. This is atomic where the file system can exchange names. Elsewhere `from` is complete
+// while `to` is absent or incomplete, and an old folder that cannot be renamed is removed.
+void replace_dir(const std::string& from, const std::string& to);
 
 // Writes, syncs, renames and removes a file of that many bytes in `dir`. This finds a full disk, a read-only folder or
 // a file system without rename before work depends on it.
@@ -56,7 +61,7 @@ class NewFile {
 };
 
 // Exclusive use of a folder by one process: flock on "<dir>/.lock", which the system releases when the holder ends for
-// any reason. The file names the holder. It is not removed, and code that clears the folder must keep it.
+// any reason. The file contains the holder's name. Code that clears the folder must keep it.
 class DirLock {
  public:
   // The folder must exist. Fails with E_LOCKED (exit code 11), naming pid, host and start time, if another process
@@ -65,8 +70,11 @@ class DirLock {
   DirLock(const DirLock&) = delete;
   DirLock& operator=(const DirLock&) = delete;
   ~DirLock();
+  // Fails with E_WRITE if the folder is no longer the locked one: it was removed, renamed or replaced.
+  void require_present() const;
 
  private:
+  std::string dir_;
   int fd_ = -1;
 };
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/io.h"
 
 namespace amp {
 
@@ -39,14 +39,15 @@ std::string sha256(const void* data, size_t bytes) {
 }
 
 std::string file_sha256(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_file(path.c_str(), O_RDONLY);
   if (fd < 0) fail(Exit::usage, "E_FILE_OPEN", cat("cannot open '", path, "': ", std::strerror(errno)));
   Sha256 s;
   std::vector<char> buffer(1 << 20);
-  ssize_t n = 0;
-  while ((n = ::read(fd, buffer.data(), buffer.size())) > 0) s.update(buffer.data(), static_cast<size_t>(n));
+  int64_t n = 0;
+  while ((n = read_fully(fd, buffer.data(), static_cast<int64_t>(buffer.size()))) > 0)
+    s.update(buffer.data(), static_cast<size_t>(n));
   const int error = errno;
-  ::close(fd);
+  close_file(fd);
   if (n < 0) fail(Exit::usage, "E_FILE_OPEN", cat("cannot read '", path, "': ", std::strerror(error)));
   return s.hex();
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/io.h"
 #include "base/text.h"
 #include "importer/quantized/four_bits.h"
 #include "importer/read/tensor.h"
@@ -90,12 +91,12 @@ ExternalData::~ExternalData() {
 }
 
 int ExternalData::open_beneath(Root& root, const std::vector<std::string>& parts) const {
-  if (root.fd < 0) root.fd = ::open(root.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root.fd < 0) root.fd = open_file(root.folder.c_str(), O_PATH | O_DIRECTORY);
   int at = root.fd;
   for (size_t i = 0; i < parts.size() && at >= 0; ++i) {
     const bool last = i + 1 == parts.size();
     const int flags = O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
-    const int next = ::openat(at, parts[i].c_str(), flags);
+    const int next = retried([&] { return ::openat(at, parts[i].c_str(), flags); });
     const int why = errno;
     if (at != root.fd) ::close(at);
     errno = why;
@@ -186,15 +187,11 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
              ", length ", length, " in '", printable(open_location_), "' of ", size_, " bytes"));
   }
   HostTensor out = HostTensor::empty(d, dims);
-  for (int64_t have = 0; have < want;) {
-    const ssize_t n =
-        ::pread(fd_, static_cast<char*>(out.mutable_data()) + have, static_cast<size_t>(want - have), offset + have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      fail(Exit::model, "E_EXT_CHANGED",
-           cat("external data file '", printable(open_location_), "' shrank while being read"));
-    }
-    have += n;
+  const int64_t have = read_fully_at(fd_, out.mutable_data(), want, offset);
+  if (have != want) {
+    fail(Exit::model, "E_EXT_CHANGED",
+         cat("external data file '", printable(open_location_), "' ",
+             have < 0 ? cat("cannot be read: ", std::strerror(errno)) : std::string("shrank while being read")));
   }
   if (d == DType::boolean) {
     auto* p = static_cast<uint8_t*>(out.mutable_data());

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/cat.h"
+#include "base/io.h"
 #include "base/text.h"
 
 namespace amp {
@@ -24,13 +25,7 @@ const char* const kGiveOnnx = "give the .onnx file itself; other formats must be
 
 std::string read_at(int fd, int64_t offset, int64_t size) {
   std::string out(static_cast<size_t>(std::max<int64_t>(size, 0)), '\0');
-  size_t have = 0;
-  while (have < out.size()) {
-    const ssize_t n = ::pread(fd, out.data() + have, out.size() - have, offset + static_cast<int64_t>(have));
-    if (n <= 0) break;
-    have += static_cast<size_t>(n);
-  }
-  out.resize(have);
+  out.resize(static_cast<size_t>(std::max<int64_t>(0, read_fully_at(fd, out.data(), size, offset))));
   return out;
 }
 
@@ -312,7 +307,7 @@ std::optional<ForeignFile> recognize_file(const std::string& path, int fd, int64
 }
 
 std::optional<ForeignFile> recognize_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   struct stat st;
   std::optional<ForeignFile> out;

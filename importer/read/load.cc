@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
 #include "base/error.h"
+#include "base/io.h"
 #include "base/near_path.h"
 #include "base/text.h"
 #include "importer/read/foreign_file.h"
@@ -39,13 +41,7 @@ void refuse_foreign(const std::string& path, int fd, int64_t size) {
 [[noreturn]] void explain(const std::string& path, int fd, int64_t size) {
   refuse_foreign(path, fd, size);
   std::string bytes(static_cast<size_t>(size), '\0');
-  int64_t have = 0;
-  while (have < size) {
-    const ssize_t n = ::pread(fd, bytes.data() + have, static_cast<size_t>(size - have), have);
-    if (n <= 0) break;
-    have += n;
-  }
-  bytes.resize(static_cast<size_t>(have));
+  bytes.resize(static_cast<size_t>(std::max<int64_t>(0, read_fully_at(fd, bytes.data(), size, 0))));
   const WireFault fault = scan_wire(bytes);
   const std::string place = cat("at byte ", fault.offset, " of ", size, fault.path.empty() ? "" : ", in ", fault.path,
                                 fault.detail.empty() ? "" : ": ", fault.detail);
@@ -100,7 +96,7 @@ std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
     fail(Exit::usage, "E_MODEL_OPEN", cat("cannot open model '", path, "': ", std::strerror(error)),
          near_path_hint(path));
   };
-  File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  File file{open_file(path.c_str(), O_RDONLY | O_NONBLOCK)};
   if (file.fd < 0) cannot_open(errno);
   struct stat st;
   if (::fstat(file.fd, &st) != 0) cannot_open(errno);

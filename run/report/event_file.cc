@@ -3,7 +3,6 @@
 #include "run/report/event_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/io.h"
 #include "base/wire_format.h"
 #include "run/folder/run_files.h"
 
@@ -139,13 +139,13 @@ EventFile::EventFile(const std::string& folder, int64_t first_step, double wall_
     earlier.write(kept_records(read_file(path, Exit::storage).text(), first_step));
     earlier.commit();
   }
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  fd_ = open_file(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
   if (fd_ < 0) storage_error("cannot open", path_, errno);
   append(tf_record(version_event(wall_time)) + tf_record(start_event(first_step, wall_time)));
 }
 
 EventFile::~EventFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) close_file(fd_);
 }
 
 void EventFile::write(int64_t step, double wall_time, std::span<const Scalar> scalars) {
@@ -153,12 +153,8 @@ void EventFile::write(int64_t step, double wall_time, std::span<const Scalar> sc
 }
 
 void EventFile::append(std::string_view records) const {
-  while (!records.empty()) {
-    const ssize_t n = ::write(fd_, records.data(), records.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("cannot write", path_, errno, static_cast<int64_t>(records.size()));
-    records.remove_prefix(static_cast<size_t>(n));
-  }
+  const auto size = static_cast<int64_t>(records.size());
+  if (write_fully(fd_, records.data(), size) != size) storage_error("cannot write", path_, errno, size);
 }
 
 }  // namespace amp

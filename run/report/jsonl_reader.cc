@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 
+#include "base/io.h"
+
 namespace amp {
 
 void JsonlReader::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_file(path_.c_str(), O_RDONLY);
   if (fd < 0) return;  // does not exist yet
   struct stat s {};
   if (::fstat(fd, &s) == 0 && (s.st_ino != inode_ || s.st_size < offset_)) {
@@ -21,7 +23,7 @@ void JsonlReader::read(const std::function<void()>& begin, const std::function<v
   std::string rest;
   std::array<char, 65536> block;
   while (true) {
-    const ssize_t n = ::pread(fd, block.data(), block.size(), offset_ + static_cast<int64_t>(rest.size()));
+    const int64_t n = read_fully_at(fd, block.data(), block.size(), offset_ + static_cast<int64_t>(rest.size()));
     if (n <= 0) break;
     rest.append(block.data(), static_cast<size_t>(n));
     size_t from = 0;
@@ -33,7 +35,7 @@ void JsonlReader::read(const std::function<void()>& begin, const std::function<v
     rest.erase(0, from);
     offset_ += static_cast<int64_t>(from);
   }
-  ::close(fd);
+  close_file(fd);
 }
 
 void Thinned::add(nlohmann::json line, bool keep) {

@@ -88,12 +88,12 @@ TEST_CASE("a folder takes a name at once, exchanging with one that bears it") {
   const TempDir t;
   ensure_dir(t / "new");
   put(t / "new/x", "new");
-  rename_dir(t / "new", t / "name");
+  replace_dir(t / "new", t / "name");
   CHECK(get(t / "name/x") == "new");
   CHECK_FALSE(path_exists(t / "new"));
   ensure_dir(t / "newer");
   put(t / "newer/x", "newer");
-  rename_dir(t / "newer", t / "name");
+  replace_dir(t / "newer", t / "name");
   CHECK(get(t / "name/x") == "newer");
   CHECK(get(t / "newer/x") == "new");
 }

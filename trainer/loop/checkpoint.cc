@@ -24,6 +24,7 @@ namespace amp {
 namespace {
 constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kAside = ".tmp-";
+constexpr const char* kPruned = "-pruned";
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kManifest = "manifest.json";
 
@@ -74,29 +75,33 @@ void write_folder(const std::string& folder, const Checkpoint& c) {
   sync_dir(folder);
 }
 
-void prune(const std::string& dir, int64_t saved, const SaveOptions& o) {
-  if (o.save_total_limit <= 0) return;
-  std::vector<int64_t> present = list_checkpoints(dir), removable;
-  for (const int64_t s : present) {
-    if (s != saved && s != o.best_step) removable.push_back(s);
+// Renamed first, so that a crash during the removal leaves no partial checkpoint visible. A folder of a lower layer of
+// overlayfs cannot be renamed: there the manifest is removed first, without which it is no checkpoint.
+void discard(const std::string& dir, int64_t step) {
+  const std::string path = checkpoint_path(dir, step), aside = aside_path(dir, step) + kPruned;
+  remove_tree(aside);
+  if (::rename(path.c_str(), aside.c_str()) != 0) {
+    if (errno != EXDEV) storage_error("cannot remove", path, errno);
+    remove_tree(path + "/" + kManifest);
+    return remove_tree(path);
   }
-  std::stable_partition(removable.begin(), removable.end(), [&](int64_t s) { return s > saved; });
-  const int64_t excess = static_cast<int64_t>(present.size()) - o.save_total_limit;
-  removable.resize(static_cast<size_t>(std::clamp<int64_t>(excess, 0, static_cast<int64_t>(removable.size()))));
-  if (removable.empty()) return;
+  sync_dir(dir);
+  remove_tree(aside);
+}
+
+bool verifies(const std::string& path) {
   try {
-    verify_checkpoint(checkpoint_path(dir, saved));
-  } catch (const Error& e) {
-    fail(Exit::storage, "E_WRITE", cat("the checkpoint just written does not read back: ", e.fact()),
-         "earlier checkpoints are kept; suspect the disk or the network file system");
+    verify_checkpoint(path);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
-  for (const int64_t s : removable) {
-    // Renamed first, so that a crash during the removal leaves no partial checkpoint visible.
-    const std::string aside = aside_path(dir, s);
-    remove_tree(aside);
-    rename_dir(checkpoint_path(dir, s), aside);
-    remove_tree(aside);
-  }
+}
+
+// "checkpoint-120.tmp-7" -> 120; anything else: none.
+std::optional<int64_t> temporary_of(const std::string& name) {
+  const size_t at = name.find(kAside);
+  return at == std::string::npos ? std::nullopt : step_of(name.substr(0, at));
 }
 
 Manifest read_manifest(const std::string& path) {
@@ -141,10 +146,52 @@ std::vector<int64_t> list_checkpoints(const std::string& dir) {
   return steps;
 }
 
+bool has_temporary_checkpoints(const std::string& dir) {
+  const std::vector<std::string> names = list_dir(dir);
+  return std::any_of(names.begin(), names.end(), [](const std::string& n) { return temporary_of(n).has_value(); });
+}
+
+std::vector<std::string> recover_checkpoints(const std::string& dir) {
+  std::vector<std::string> recovered;
+  for (const std::string& name : list_dir(dir)) {  // sorted: new folders before the "-old" ones that they replace
+    const std::optional<int64_t> step = temporary_of(name);
+    if (!step || name.ends_with(kPruned)) continue;
+    const std::string path = checkpoint_path(dir, *step), temporary = dir + "/" + name;
+    if (verifies(path) || !verifies(temporary)) continue;
+    replace_dir(temporary, path);
+    recovered.push_back(path);
+  }
+  return recovered;
+}
+
 void clean_checkpoints(const std::string& dir) {
   for (const std::string& name : list_dir(dir)) {
-    const size_t at = name.find(kAside);
-    if (at != std::string::npos && step_of(name.substr(0, at))) remove_tree(dir + "/" + name);
+    if (temporary_of(name)) remove_tree(dir + "/" + name);
+  }
+}
+
+void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions& o) {
+  if (o.save_total_limit <= 0) return;
+  std::vector<int64_t> present = list_checkpoints(dir), removable;
+  for (const int64_t s : present) {
+    if (s != newest && s != o.best_step) removable.push_back(s);
+  }
+  std::stable_partition(removable.begin(), removable.end(), [&](int64_t s) { return s > newest; });
+  const int64_t excess = static_cast<int64_t>(present.size()) - o.save_total_limit;
+  removable.resize(static_cast<size_t>(std::clamp<int64_t>(excess, 0, static_cast<int64_t>(removable.size()))));
+  if (removable.empty()) return;
+  try {
+    verify_checkpoint(checkpoint_path(dir, newest));
+  } catch (const Error& e) {
+    fail(Exit::storage, "E_WRITE", cat("the checkpoint just written does not read back: ", e.fact()),
+         "earlier checkpoints are kept; suspect the disk or the network file system");
+  }
+  for (const int64_t s : removable) {
+    try {
+      discard(dir, s);
+    } catch (const Error& e) {  // the newest one is safe, so training need not end
+      if (o.warn) o.warn(e.fact());
+    }
   }
 }
 
@@ -153,19 +200,26 @@ std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const S
   try {
     ensure_dir(dir);
     remove_tree(aside);
-    const TemporaryPath folder(aside), state(aside + "/" + kState), manifest(aside + "/" + kManifest);
+    const bool replaces = path_exists(path);
     try {
-      write_folder(aside, c);
-      rename_dir(aside, path);
+      {
+        const TemporaryPath folder(aside), state(aside + "/" + kState), manifest(aside + "/" + kManifest);
+        write_folder(aside, c);
+      }
+      replace_dir(aside, path);
     } catch (...) {
       try {
-        remove_tree(aside);
+        if (!replaces || !verifies(aside) || verifies(path)) remove_tree(aside);
       } catch (const Error&) {  // report the first failure
       }
       throw;
     }
-    remove_tree(aside);  // the checkpoint of the same step that this one replaced
-    prune(dir, c.step, options);
+    try {
+      remove_tree(aside);  // the checkpoint of the same step that this one replaced
+    } catch (const Error& e) {
+      if (options.warn) options.warn(e.fact());
+    }
+    prune_checkpoints(dir, c.step, options);
   } catch (Error& e) {
     throw e.at(cat("while saving checkpoint ", c.step, " in '", printable(dir), "'"));
   }
@@ -200,6 +254,15 @@ void verify_checkpoint(const std::string& path) {
     for (const Manifest::File& f : read_manifest(path).files) verify_file(path, f);
   } catch (Error& e) {
     throw e.at(cat("in checkpoint '", printable(path), "'"));
+  }
+}
+
+bool is_checkpoint(const std::string& path) {
+  try {
+    read_manifest(path);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 

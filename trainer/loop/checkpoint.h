@@ -5,12 +5,14 @@
 // After a crash, kill or full disk at any point, earlier checkpoints are usable and no partial one is visible:
 //   "checkpoint-N.tmp-<pid>/" -> state, fsync -> manifest last, fsync -> fsync of the folder -> rename to
 //   "checkpoint-N" -> fsync of the parent -> read back and verified -> only then old ones are pruned.
+// Where names cannot be exchanged, replacing "checkpoint-N" leaves a moment with complete temporary folders only.
+// recover_checkpoints() renames such a folder back. Pruned checkpoints have another suffix and are not recovered.
 // The latest checkpoint is found by listing the folder; there is no pointer file that could be stale. Only one process
-// writes: the one that
-// holds the DirLock.
+// writes: the one that holds the DirLock.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,17 +31,21 @@ struct Checkpoint {
 struct SaveOptions {
   int64_t save_total_limit = 2;  // number of checkpoints to keep; 0: all. The best one is kept even beyond the limit
   int64_t best_step = -1;        // step of the best checkpoint; -1: none
+  std::function<void(const std::string&)> warn = nullptr;  // called with the reason if a checkpoint cannot be removed
 };
 
 // Writes a checkpoint and returns its folder. Fails with Exit::storage and then leaves `dir` unchanged. Replaces a
 // checkpoint of the same step. Prunes checkpoints of later steps first: they are from before the run was resumed at an
 // earlier step.
 std::string save_checkpoint(const std::string& dir, const Checkpoint& checkpoint, const SaveOptions& options = {});
+// Removes checkpoints beyond the limit, as save_checkpoint() does; `newest` is verified first and kept.
+void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions& options);
 
 // Verifies all files before it returns. Exit::checkpoint: E_CKPT_MISSING, E_CKPT_MANIFEST (damaged), E_CKPT_VERSION
 // (from a newer program), E_CKPT_TORN (a file is missing or has another size), E_CKPT_CHECKSUM.
 Checkpoint load_checkpoint(const std::string& path);
 void verify_checkpoint(const std::string& path);  // the checks of load_checkpoint() without loading tensors
+bool is_checkpoint(const std::string& path);      // true if its manifest is valid; files are not read
 
 struct Latest {
   std::string path;  // empty: there is no usable checkpoint
@@ -50,8 +56,11 @@ Latest find_latest(const std::string& dir);  // the newest one that loads
 
 std::vector<int64_t> list_checkpoints(const std::string& dir);  // steps, ascending; includes damaged checkpoints
 std::string checkpoint_path(const std::string& dir, int64_t step);
-// Removes temporary folders of processes that ended while writing. Requires the DirLock; called when a run starts.
+// Both are for a start and require the DirLock. The first renames temporary folders that verify to the checkpoints that
+// they replace, unless those verify too, and returns the new paths. The second removes temporary folders.
+std::vector<std::string> recover_checkpoints(const std::string& dir);
 void clean_checkpoints(const std::string& dir);
+bool has_temporary_checkpoints(const std::string& dir);
 
 // Fails with E_CKPT_MISMATCH, naming every entry that differs between a checkpoint's hashes and this run's.
 void require_same(const std::map<std::string, std::string>& saved, const std::map<std::string, std::string>& now);

@@ -4,7 +4,6 @@
 #include "trainer/loop/metrics_log.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -13,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/io.h"
 
 namespace amp {
 
@@ -77,27 +77,22 @@ MetricsLog::MetricsLog(std::string path, int64_t steps_done) : path_(std::move(p
   FileWriter fresh(path_);
   fresh.write(kept);
   fresh.commit();
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  fd_ = open_file(path_.c_str(), O_WRONLY | O_APPEND);
   if (fd_ < 0) storage_error("cannot open", path_, errno);
 }
 
 MetricsLog::~MetricsLog() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) close_file(fd_);
 }
 
 void MetricsLog::write_line(std::string json) {
   json += '\n';
-  std::string_view rest = json;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(fd_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("cannot write", path_, errno, static_cast<int64_t>(json.size()));
-    rest.remove_prefix(static_cast<size_t>(n));
-  }
+  const auto size = static_cast<int64_t>(json.size());
+  if (write_fully(fd_, json.data(), size) != size) storage_error("cannot write", path_, errno, size);
 }
 
 void MetricsLog::sync() {
-  if (::fsync(fd_) != 0) storage_error("cannot make durable", path_, errno);
+  if (sync_file(fd_) != 0) storage_error("cannot make durable", path_, errno);
 }
 
 }  // namespace amp

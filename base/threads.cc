@@ -1,0 +1,22 @@
+#include "base/threads.h"
+
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace amp {
+
+int startable_threads(int wanted) {
+  std::atomic<bool> over{false};
+  std::vector<std::jthread> started;  // joined by its destructor
+  try {
+    for (int i = 0; i < wanted; ++i) started.emplace_back([&over] { over.wait(false); });
+  } catch (const std::system_error&) {  // EAGAIN: a limit
+  }
+  over = true;
+  over.notify_all();
+  return static_cast<int>(started.size());
+}
+
+}  // namespace amp

@@ -1,0 +1,10 @@
+// How many threads may be started. A limit of processes or memory makes the start of a thread fail, and OpenMP's
+// runtime then ends the process. So the number is tried beforehand.
+#pragma once
+
+namespace amp {
+
+// Starts up to `wanted` threads that exist at the same time, ends them, and returns how many could be started.
+int startable_threads(int wanted);
+
+}  // namespace amp

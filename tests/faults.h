@@ -1,0 +1,30 @@
+// Faults of the file system: calls of this test program to rename, renameat2, read, pread, write and fsync pass through
+// a hook, which can let them fail, shorten them or end the process. Linked into the programs that name test_faults.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace amp::test {
+
+struct FileCall {
+  std::string name;  // "rename", "renameat2", "read", "pread", "write", "fsync"
+  std::string path;  // the old name, or the file of the descriptor
+  std::string to;    // the new name
+};
+inline constexpr int kPass = 0;
+inline constexpr int kShort = -1;  // read or write at most 3 bytes
+inline constexpr int kKill = -2;   // end the process as SIGKILL would, with exit status 137
+
+// Calls `fault` for each of these calls; its result is one of the above or an errno. One object at a time.
+class Faults {
+ public:
+  explicit Faults(std::function<int(const FileCall&)> fault);
+  Faults(const Faults&) = delete;
+  Faults& operator=(const Faults&) = delete;
+  ~Faults();
+  static bool available();  // false under sanitizers, which replace the same functions
+};
+
+}  // namespace amp::test

@@ -1,0 +1,137 @@
+// Checkpoints on file systems that cannot exchange two names (NFS, FUSE, overlayfs), and removals that fail.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch_all.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/fs.h"
+#include "tests/faults.h"
+#include "tests/support.h"
+#include "trainer/loop/checkpoint.h"
+
+using namespace amp;
+using namespace amp::test;
+namespace stdfs = std::filesystem;
+
+namespace {
+using Names = std::vector<std::string>;
+
+Checkpoint sample(int64_t step, float value) {
+  Checkpoint c;
+  c.step = step;
+  c.tensors["param/w"] = HostTensor::of<float>({2}, {value, 1});
+  return c;
+}
+
+float value_of(const Checkpoint& c) { return c.tensors.at("param/w").as<float>()[0]; }
+
+// Runs f in a child process and returns its exit status.
+int in_child(const std::function<void()>& f) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    f();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+}  // namespace
+
+TEST_CASE("no kill loses the only checkpoint where names cannot be exchanged") {
+  if (!Faults::available()) SKIP("sanitizers replace the same functions");
+  SaveOptions one;
+  one.save_total_limit = 1;
+  // EXDEV: the old checkpoint is of a lower layer of overlayfs and cannot be renamed at all.
+  for (const int code : {EINVAL, EXDEV}) {
+    int killed = 0, recovered = 0;
+    for (int k = 1;; ++k) {
+      const TempDir t;
+      const std::string dir = t / "checkpoints", old = checkpoint_path(dir, 4);
+      save_checkpoint(dir, sample(4, 1), one);
+      const int status = in_child([&] {
+        int calls = 0;
+        const Faults faults([&](const FileCall& c) {  // writes, syncs and renames; each is a point to be killed at
+          if (c.name.ends_with("read")) return kPass;
+          if (++calls == k) return kKill;
+          return c.name == "renameat2" || (code == EXDEV && c.path == old) ? code : kPass;
+        });
+        save_checkpoint(dir, sample(4, 2), one);
+      });
+      recovered += !recover_checkpoints(dir).empty();
+      clean_checkpoints(dir);
+      const Latest latest = find_latest(dir);
+      INFO(k);
+      REQUIRE(latest.checkpoint.step == 4);
+      CHECK(latest.skipped.empty());
+      CHECK(list_dir(dir) == Names{"checkpoint-4"});
+      if (status == 0) {
+        CHECK(value_of(latest.checkpoint) == 2);
+        break;
+      }
+      REQUIRE(status == 137);
+      ++killed;
+    }
+    CHECK(killed >= 10);
+    CHECK(recovered >= 1);
+  }
+}
+
+TEST_CASE("a temporary checkpoint is recovered if it is complete and none of its step verifies") {
+  const TempDir t;
+  const std::string dir = t.path.string();
+  const auto make = [&](int64_t step, const std::string& name) {
+    save_checkpoint(dir, sample(step, 1));
+    if (!name.empty()) stdfs::rename(checkpoint_path(dir, step), t / name);
+  };
+  make(1, "checkpoint-1.tmp-7");         // its save was complete
+  make(2, "checkpoint-2.tmp-7");         // torn
+  make(3, "checkpoint-3.tmp-7-pruned");  // being removed
+  make(4, "checkpoint-4.tmp-7");         // beside a damaged one
+  make(4, "");
+  make(5, "checkpoint-5.tmp-7-old");  // beside a good one
+  make(5, "");
+  stdfs::resize_file(t / "checkpoint-2.tmp-7/state.safetensors", 50);
+  stdfs::remove(t / "checkpoint-4/manifest.json");
+  CHECK(has_temporary_checkpoints(dir));
+  CHECK(recover_checkpoints(dir) == Names{checkpoint_path(dir, 1), checkpoint_path(dir, 4)});
+  clean_checkpoints(dir);
+  CHECK_FALSE(has_temporary_checkpoints(dir));
+  CHECK(list_dir(dir) == Names{"checkpoint-1", "checkpoint-4", "checkpoint-5"});
+  for (const int64_t step : {1, 4, 5}) CHECK_NOTHROW(verify_checkpoint(checkpoint_path(dir, step)));
+}
+
+TEST_CASE("an old checkpoint that cannot be removed is a warning") {
+  if (!Faults::available()) SKIP("sanitizers replace the same functions");
+  const TempDir t;
+  const std::string dir = t.path.string();
+  std::vector<std::string> warnings;
+  SaveOptions one{1, -1, [&](const std::string& why) { warnings.push_back(why); }};
+  save_checkpoint(dir, sample(1, 1), one);
+  {
+    const Faults faults([&](const FileCall& c) { return c.name == "rename" && c.path.ends_with("-1") ? EIO : kPass; });
+    save_checkpoint(dir, sample(2, 2), one);
+  }
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Matchers::ContainsSubstring("checkpoint-1': Input/output error"));
+  CHECK(list_checkpoints(dir) == std::vector<int64_t>{1, 2});
+  prune_checkpoints(dir, 2, one);  // as at the end of a run
+  CHECK(list_checkpoints(dir) == std::vector<int64_t>{2});
+}
+
+TEST_CASE("an old checkpoint that cannot be renamed is removed") {
+  if (!Faults::available()) SKIP("sanitizers replace the same functions");
+  const TempDir t;
+  const std::string dir = t.path.string();
+  SaveOptions one;
+  one.save_total_limit = 1;
+  save_checkpoint(dir, sample(1, 1), one);
+  const Faults faults([&](const FileCall& c) { return c.name == "rename" && c.path.ends_with("-1") ? EXDEV : kPass; });
+  save_checkpoint(dir, sample(2, 2), one);
+  CHECK(list_dir(dir) == Names{"checkpoint-2"});
+}
