@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,7 +35,10 @@ void for_each_on(int threads, int64_t n, const F& f) {
   };
   {
     std::vector<std::jthread> team;
-    for (int64_t t = 1; t < std::min<int64_t>(threads, n); ++t) team.emplace_back(work);
+    try {
+      for (int64_t t = 1; t < std::min<int64_t>(threads, n); ++t) team.emplace_back(work);
+    } catch (const std::system_error&) {  // a limit of threads: those that were started do the work
+    }
     work();
   }
   if (error) std::rethrow_exception(error);

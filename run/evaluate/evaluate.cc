@@ -88,7 +88,7 @@ ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, con
 }  // namespace
 
 Metrics evaluate_model(const RunSpec& given, const Log& log) {
-  set_threads(given.device);
+  set_threads(given.device, log);
   requested_losses(given.objective);
   const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::evaluate, log);

@@ -155,7 +155,7 @@ int32_t choose_token(std::span<const float> logits, const Sampling& how, uint64_
 
 std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std::string>& prompts,
                                     int64_t max_new_tokens, const Sampling& how, const Log& log) {
-  set_threads(given.device);
+  set_threads(given.device, log);
   const RunSpec asked = with_run(given, log);
   Imported model = open_model(asked, Job::generate, log);
   const SourceGraph& g = model.graph;

@@ -63,7 +63,7 @@ void require_finite(Session& session, const Losses& losses, const Tensors& batch
 
 GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
                                 const std::string& dump_graph, const Log& log) {
-  set_threads(spec.device);
+  set_threads(spec.device, log);
   require_tensor_file(out);
   requested_losses(spec.objective);
   Imported model = open_model(spec, Job::gradients, log);

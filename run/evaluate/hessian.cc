@@ -124,7 +124,7 @@ void require_finite_product(const Session& session) {
 
 HessianReport write_hessian_product(const RunSpec& spec, const std::string& inputs, const std::string& direction,
                                     const std::string& out, const std::string& dump_graph, const Log& log) {
-  set_threads(spec.device);
+  set_threads(spec.device, log);
   require_tensor_file(out);
   require_wide(spec.precision);
   requested_losses(spec.objective);

@@ -387,7 +387,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
 }  // namespace
 
 PredictReport predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
-  set_threads(spec.device);
+  set_threads(spec.device, log);
   return data_kind(spec.data, inputs) == DataKind::tensors ? predict_tensors(with_run(spec, log), inputs, out, log)
                                                            : predict_rows(spec, inputs, out, log);
 }

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/npz.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "importer/discover/describe.h"
 #include "importer/surgery/edit.h"
 #include "models/architecture.h"
@@ -154,8 +155,15 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   return o;
 }
 
-void set_threads(const DeviceSpec& device) {
+void set_threads(const DeviceSpec& device, const Log& log) {
+  constexpr int kOthers = 3;  // threads beside OpenMP's: loading data, serving the report, watching ranks
   if (device.threads > 0) omp_set_num_threads(static_cast<int>(device.threads));
+  const int wanted = omp_get_max_threads(), needed = wanted - 1 + kOthers, possible = startable_threads(needed);
+  const int used = possible == needed ? wanted : std::max(1, possible - kOthers + 1);
+  if (used == wanted) return;
+  omp_set_num_threads(used);
+  log.note(cat("a limit of processes or memory permits ", possible, " further threads: `threads` is ", used,
+               " instead of ", wanted));
 }
 
 }  // namespace amp

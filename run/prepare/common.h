@@ -33,6 +33,7 @@ PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const Sou
 bool synchronizes(const DistributionSpec& distribution, const ModelSpec& model);
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
 
-void set_threads(const DeviceSpec& device);
+// Sets the number of threads: as given, or fewer with a note if a limit prevents their start.
+void set_threads(const DeviceSpec& device, const Log& log);
 
 }  // namespace amp

@@ -266,7 +266,7 @@ static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mode mode) {
   RunSpec spec = with_start_token(
       with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
-  set_threads(spec.device);
+  set_threads(spec.device, host.log);
   requested_losses(spec.objective);
   requested_groups(spec.optimization);
   require_one_kind(spec);

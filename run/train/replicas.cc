@@ -101,14 +101,14 @@ TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::un
   ThreadGroup group(size);
   FirstFailure failure(group);
   std::vector<std::thread> threads;
-  for (int r = 1; r < size; ++r) {
-    threads.emplace_back([&, r] {
-      share.take();
-      failure.guard(r, [&] { follow(group.rank(r), batch); });
-    });
-  }
   TrainResult result;
   failure.guard(0, [&] {
+    for (int r = 1; r < size; ++r) {
+      threads.emplace_back([&, r] {
+        share.take();
+        failure.guard(r, [&] { follow(group.rank(r), batch); });
+      });
+    }
     TrainerConfig config = run_.config;
     config.ranks = &group.rank(0);
     result = keep(trainer(first, std::move(config))).run();

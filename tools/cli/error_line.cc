@@ -6,6 +6,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <system_error>
 
 #include "base/text.h"
 #include "tools/cli/flag_text.h"
@@ -37,6 +38,12 @@ int guarded(std::ostream& err, const std::function<int()>& body) {
   } catch (const std::bad_alloc&) {
     return report(Error(Exit::memory, "E_OOM", "out of memory",
                         "a smaller `batch_size` with more `gradient_accumulation_steps`"));
+  } catch (const std::system_error& e) {
+    const bool limit = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's, if it cannot start
+    return report(
+        limit ? Error(Exit::memory, "E_THREADS", cat("a thread cannot be started: ", e.what()),
+                      "raise the limit of processes (ulimit -u, pids.max of the control group) or of memory")
+              : Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
   } catch (const std::exception& e) {
     return report(
         Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
