@@ -18,9 +18,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec) {
 std::string tokenizer_sum(const RunSpec& spec) {
   std::string path = tokenizer_path(spec);
   if (is_dir(path)) path = find_tokenizer(path);
-  if (path.empty()) return {};
-  const FileSum sum = sum_of_file(path);
-  return sum.error ? std::string() : cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
+  return path.empty() ? std::string() : fingerprint(path, Exit::data);
 }
 
 }  // namespace amp

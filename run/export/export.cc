@@ -4,7 +4,6 @@
 #include "run/export/export.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/fs.h"
 #include "base/text.h"
@@ -37,14 +36,9 @@ PrecisionPlan trained_plan(const std::string& folder, const SourceGraph& g, cons
 Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& weights, const Log& log) {
   Checkpoint newest = newest_checkpoint(checkpoints, log);
   if (weights != "best") return newest;
-  int64_t best = -1;
-  try {
-    best = nlohmann::json::parse(newest.state).at("best").at("step").get<int64_t>();
-  } catch (const nlohmann::json::exception& e) {
-    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
-  }
+  const int64_t best = best_step_of(newest);
   if (best < 0) no_weights("best weights: it was not evaluated", "train with `val`, or export `export_weights` last");
-  return best == newest.step ? newest : load_checkpoint(checkpoint_path(checkpoints, best));
+  return best == newest.step ? newest : best_checkpoint(checkpoints, best);
 }
 
 // Checks that the run's model file exists and is unchanged. Checkpoints hold only the tensors that training changed.
@@ -107,7 +101,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
 
 ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
                        const std::string& out, const Log& log) {
-  finish_interrupted_move(folder);
+  finish_interrupted(folder);
   try {
     ExportRecord record = read_export_record(folder);
     if (precision == "file") {

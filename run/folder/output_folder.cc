@@ -23,7 +23,6 @@ using nlohmann::json;
 constexpr const char* kNewRun = "/.new-run";
 constexpr const char* kFinish = "/.finish";
 const std::string kMove = std::string("/") + kMoveFile;
-constexpr const char* kOld = "/old-";  // prefix of a replaced checkpoint
 
 std::string canonical(const std::string& path) {
   std::error_code e;
@@ -46,12 +45,8 @@ void require_creatable(const std::string& dir) {
 
 void move_entry(const std::string& staged, const std::string& dir, const std::string& name) {
   const std::string from = staged + "/" + name, to = dir + "/" + name;
-  if (!path_exists(from)) return;  // already moved before a crash
-  if (is_dir(from) && path_exists(to)) {
-    const std::string old = staged + kOld + std::filesystem::path(name).filename().string();
-    remove_tree(old);
-    move_path(to, old);
-  }
+  if (!path_exists(from)) return;     // already moved before a crash
+  if (is_dir(from)) remove_tree(to);  // of the replaced run; the recorded move makes this repeatable
   move_path(from, to);
 }
 
@@ -72,9 +67,6 @@ void finish_move(const std::string& staged, const std::string& dir) {
     if (path_exists(staged + "/checkpoints")) ensure_dir(dir + "/checkpoints");
     for (const std::string& name : names) move_entry(staged, dir, name);
     for (const std::string& name : listed(j, "remove")) remove_tree(dir + "/" + name);
-    for (const std::string& name : list_dir(staged)) {
-      if (("/" + name).rfind(kOld, 0) == 0) remove_tree(staged + "/" + name);
-    }
     ::rmdir((staged + "/checkpoints").c_str());
     ::unlink((staged + kMove).c_str());  // the move is complete; the remaining files are leftovers
     remove_aside(staged);
@@ -110,6 +102,13 @@ std::vector<std::string> movable(const std::string& staged) {
        "start afresh with `overwrite`: they stay until the new run is complete");
 }
 
+[[noreturn]] void best_unusable(const Error& e) {
+  Error out(e.exit(), e.id(), cat("the best checkpoint cannot be exported: ", e.fact()),
+            "`export_weights` last exports the last weights, which are not affected; suspect the disk");
+  for (const std::string& where : e.where()) out.at(where);
+  throw out;
+}
+
 Latest usable(const std::string& checkpoints, const Log& log) {
   Latest latest = find_latest(checkpoints);
   if (latest.path.empty() && !latest.skipped.empty()) none_usable(checkpoints, latest.skipped);
@@ -127,11 +126,44 @@ Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log) {
   return std::move(latest.checkpoint);
 }
 
-void finish_interrupted_move(const std::string& dir) {
-  if (!path_exists(dir + kNewRun + kMove) && !path_exists(dir + kFinish + kMove)) return;
-  const DirLock lock(dir);
-  finish_move(dir + kNewRun, dir);
-  finish_move(dir + kFinish, dir);
+Checkpoint best_checkpoint(const std::string& checkpoints, int64_t step) {
+  try {
+    return load_checkpoint(checkpoint_path(checkpoints, step));
+  } catch (const Error& e) {
+    best_unusable(e);
+  }
+}
+
+void verify_best(const std::string& checkpoints, const Checkpoint& newest) {
+  const int64_t step = best_step_of(newest);
+  if (step < 0 || step == newest.step) return;
+  try {
+    verify_checkpoint(checkpoint_path(checkpoints, step));
+  } catch (const Error& e) {
+    best_unusable(e);
+  }
+}
+
+int64_t best_step_of(const Checkpoint& checkpoint) {
+  try {
+    return json::parse(checkpoint.state).at("best").at("step").get<int64_t>();
+  } catch (const json::exception& e) {
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  }
+}
+
+void finish_interrupted(const std::string& dir) {
+  if (path_exists(dir + kNewRun + kMove) || path_exists(dir + kFinish + kMove)) {
+    const DirLock lock(dir);
+    finish_move(dir + kNewRun, dir);
+    finish_move(dir + kFinish, dir);
+  }
+  if (!has_temporary_checkpoints(dir + "/checkpoints")) return;
+  try {
+    const DirLock lock(dir);
+    recover_checkpoints(dir + "/checkpoints");
+  } catch (const Error&) {  // a running process is saving, or the folder is read-only: the other checkpoints count
+  }
 }
 
 OutputFolder::OutputFolder(OutputRequest request, Log log)
@@ -171,6 +203,10 @@ void OutputFolder::examine() {
   finish_move(request_.dir + kNewRun, request_.dir);
   finish_move(request_.dir + kFinish, request_.dir);
   refuse_foreign();
+  for (const std::string& folder : {request_.dir, request_.dir + kNewRun}) {
+    for (const std::string& path : recover_checkpoints(folder + "/checkpoints"))
+      log_.note(cat("recovered ", path, ", which was complete when a save was interrupted"));
+  }
 }
 
 void OutputFolder::refuse_inputs() const {
@@ -241,9 +277,8 @@ void OutputFolder::begin() {
            "continue it with `resume` auto, or replace it with `overwrite`");
   }
   try {
-    for (const std::string& name : list_dir(dir)) {
-      if (name.rfind(".probe-", 0) == 0) remove_tree(dir + "/" + name);  // left by a killed start
-    }
+    remove_stale(dir);
+    if (work_ != dir) remove_stale(work_);
     probe_storage(dir, 1 << 20);
     remove_aside(dir + kFinish);
     if (request_.resume == "none") {
@@ -253,7 +288,7 @@ void OutputFolder::begin() {
       clean_checkpoints(work_ + "/checkpoints");
     }
     ensure_dir(work_);
-    if (!read_record(work_)) write_record(work_, {});
+    if (!has_record(work_) || !read_record(work_)) write_record(work_, {});
   } catch (const Error&) {
     if (!existed_) {
       ::unlink((dir + "/.lock").c_str());
@@ -265,6 +300,7 @@ void OutputFolder::begin() {
 }
 
 std::string OutputFolder::finish_path() {
+  require_present();
   if (replaces_) return work_;
   const std::string path = request_.dir + kFinish;
   finish_begun_ = true;
@@ -278,10 +314,14 @@ std::string OutputFolder::finish_path() {
 
 void OutputFolder::publish() {
   const std::string &dir = request_.dir, staged = replaces_ ? work_ : dir + kFinish;
+  require_present();
   refuse_foreign();  // files may have been added meanwhile
   RunRecord record;
   for (const std::string name : kModelFiles) {
-    if (path_exists(staged + "/" + name)) record.files[name] = sum_of_file(staged + "/" + name);
+    const std::string path = staged + "/" + name;
+    if (!path_exists(path)) continue;
+    record.files[name] = sum_of_file(path);
+    if (const int code = record.files[name].error) storage_error("cannot read", path, code);
   }
   write_record(staged, record);
   const std::vector<std::string> move = movable(staged);

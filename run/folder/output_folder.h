@@ -7,7 +7,8 @@
 // end; until then the old run is intact. If it is stopped or killed, --resume auto continues it, --overwrite starts it
 // again, and removing .new-run discards it.
 // A move is recorded in ".move.json" of the staging folder before it begins. The next start completes a move that a
-// crash interrupted.
+// crash interrupted, renames complete temporary checkpoints back (trainer/loop/checkpoint.h) and removes the temporary
+// files of ended processes.
 #pragma once
 
 #include <memory>
@@ -33,7 +34,7 @@ struct OutputRequest {
 class OutputFolder {
  public:
   // Inspects and locks the folder, and loads the checkpoint to resume from. Changes nothing, except that it completes
-  // an interrupted move.
+  // an interrupted move and recovers checkpoints.
   // Exit::usage: E_OUTPUT_INPUT (an input is stored where the run would write), E_OUTPUT_FOREIGN (a file that no run
   // wrote), E_OUTPUT_EXISTS (a run's results, without resume or overwrite). Exit::locked. Exit::checkpoint:
   // E_CKPT_MISSING, E_CKPT_DAMAGED (no checkpoint is usable). Exit::storage.
@@ -50,6 +51,8 @@ class OutputFolder {
   void begin();  // call after the inputs are checked: creates the folder, removes leftovers of earlier starts
   std::string finish_path();  // creates and returns the staging folder of model.onnx and run.json
   void publish();             // moves the staged files, or the whole new run, to their places
+  // Fails with E_WRITE if the folder was removed or replaced after begin(). Called before each save.
+  void require_present() const { lock_->require_present(); }
 
  private:
   void examine();
@@ -67,10 +70,15 @@ class OutputFolder {
   std::vector<std::unique_ptr<TemporaryPath>> finishing_;
 };
 
-// Completes an interrupted move, if there is one and no other process holds the folder. Call it before reading a run.
-void finish_interrupted_move(const std::string& dir);
+// Completes an interrupted move, if there is one and no other process holds the folder; recovers checkpoints if nothing
+// prevents it. Call it before reading a run.
+void finish_interrupted(const std::string& dir);
 
 // Returns the newest usable checkpoint of a folder of checkpoints. E_CKPT_MISSING, E_CKPT_DAMAGED.
 Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log = {});
+int64_t best_step_of(const Checkpoint& checkpoint);  // step of the best evaluation so far; -1: none. E_CKPT_MANIFEST
+// Loads the best checkpoint for an export. If it is damaged, the hint says how to export other weights.
+Checkpoint best_checkpoint(const std::string& checkpoints, int64_t step);
+void verify_best(const std::string& checkpoints, const Checkpoint& newest);  // the same errors without loading
 
 }  // namespace amp

@@ -2,15 +2,18 @@
 // and CRC-32C in .run-files.json, all others by name. A file without proof of its origin is reported as foreign.
 #include "run/folder/run_files.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "trainer/loop/checkpoint.h"
 
@@ -51,8 +54,12 @@ std::vector<std::string> checkpoint_names(const std::string& folder) {
   return out;
 }
 
-// Recognizes runs of versions without a record by their run.json. Their model.onnx is not covered.
+// Recognizes runs without a record by a checkpoint (a cleaner may have removed the record), or by the run.json of
+// earlier versions. Their model.onnx is not covered.
 std::optional<RunRecord> earlier_record(const std::string& folder) {
+  for (const std::string& name : checkpoint_names(folder)) {
+    if (is_checkpoint(folder + "/" + name)) return RunRecord{};
+  }
   const std::string path = folder + "/run.json";
   if (!path_exists(path) || is_dir(path)) return std::nullopt;
   const json j = json::parse(read_file(path, Exit::storage).text(), nullptr, false);
@@ -97,6 +104,8 @@ std::optional<RunRecord> read_record(const std::string& folder) {
     return std::nullopt;
   }
 }
+
+bool has_record(const std::string& folder) { return path_exists(folder + "/" + kRecordFile); }
 
 void write_record(const std::string& folder, const RunRecord& record) {
   json files = json::object();
@@ -155,6 +164,39 @@ bool holds_results(const std::string& folder) {
 void remove_run(const std::string& folder) {
   for (const std::string& path : own_paths(folder)) remove_tree(folder + "/" + path);
   remove_tree(folder + "/" + kRecordFile);
+}
+
+namespace {
+// The process that a temporary name contains: "report.html.tmp-12", "model.onnx.tmp-trial-12", ".probe-12-renamed". 0:
+// the name is not a run's.
+int64_t process_of(const std::string& name) {
+  constexpr std::string_view probe = ".probe-", temporary = ".tmp-", trial = "trial-";
+  std::string_view rest = name;
+  if (rest.starts_with(probe)) {
+    rest.remove_prefix(probe.size());
+  } else {
+    const size_t at = name.find(temporary);
+    if (at == std::string::npos) return 0;
+    const std::string of = name.substr(0, at);
+    if (!is_own_name(of) && of != kMoveFile) return 0;
+    rest.remove_prefix(at + temporary.size());
+    if (rest.starts_with(trial)) rest.remove_prefix(trial.size());
+  }
+  return parse_integer(std::string(rest.substr(0, rest.find('-')))).value_or(0);
+}
+
+// A process that got the number of an ended one counts as running, so that no file in use is removed.
+bool is_running(int64_t process) {
+  return process != ::getpid() && (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH);
+}
+}  // namespace
+
+void remove_stale(const std::string& folder) {
+  if (is_link(folder) || !is_dir(folder)) return;
+  for (const std::string& name : list_dir(folder)) {
+    const int64_t process = process_of(name);
+    if (process > 0 && !is_running(process)) remove_tree(folder + "/" + name);
+  }
 }
 
 void remove_aside(const std::string& folder) {

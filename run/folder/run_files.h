@@ -19,7 +19,10 @@ struct RunRecord {
   std::map<std::string, FileSum> files;  // checksums of model.onnx and model.onnx.data as the run wrote them
 };
 
-std::optional<RunRecord> read_record(const std::string& folder);  // nullopt if it is missing or damaged
+// nullopt if it is missing or damaged. A folder without a record that holds a checkpoint, or a run.json as earlier
+// versions wrote it, has an empty one: its logs and checkpoints are a run's, a model.onnx is not.
+std::optional<RunRecord> read_record(const std::string& folder);
+bool has_record(const std::string& folder);  // whether the file exists
 void write_record(const std::string& folder, const RunRecord& record);
 
 inline constexpr const char* kExportRecord = "export.safetensors";  // run/prepare/export_record.h
@@ -49,6 +52,9 @@ bool is_run_folder(const std::string& path);
 bool holds_results(const std::string& folder);
 
 void remove_run(const std::string& folder);  // removes own_paths() and the record
+// Removes temporary files of a run's names that processes left which have ended (names contain a pid). Requires the
+// DirLock. Temporary checkpoints are left: see recover_checkpoints().
+void remove_stale(const std::string& folder);
 // Clears a staging folder: all of kRunFiles and leftovers of killed writers, then the folder itself if it is empty.
 // Must not be called while a move out of it has begun.
 void remove_aside(const std::string& folder);

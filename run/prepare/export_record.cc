@@ -81,8 +81,9 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
   const DataFacts& f = run.facts;
-  const json facts = {{"text", f.text},   {"images", f.images},      {"features", f.features},
-                      {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes.names}};
+  const json facts = {
+      {"text", f.text},          {"images", f.images},         {"features", f.features},        {"sides", f.sides},
+      {"task", name_of(f.task)}, {"classes", f.classes.names}, {"class_source", f.class_source}};
   const json record = {{"settings", json::parse(settings_json(spec))},
                        {"asked", asked_settings(spec)},
                        {"data", facts},
@@ -114,7 +115,7 @@ ExportRecord read_export_record(const std::string& folder) {
                  data.at("sides").get<bool>(),
                  task_from_name(data.at("task").get<std::string>()),
                  data.at("classes").get<std::vector<std::string>>(),
-                 {}};
+                 data.value("class_source", "")};
     out.metadata = j.at("metadata").get<std::map<std::string, std::string>>();
     out.trained = j.at("trained").get<std::vector<std::string>>();
   } catch (const json::exception& e) {

@@ -43,9 +43,8 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
       out[name] = model_sha256(path);
       continue;
     }
-    const FileSum sum = is_dir(path) ? sum_of_folder(path) : sum_of_file(path);
     std::string& text = out[name];  // the checksums of several files are concatenated
-    text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
+    text += (text.empty() ? "" : "; ") + fingerprint(path, Exit::data);
   }
   return out;
 }

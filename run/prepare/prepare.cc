@@ -79,9 +79,9 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
 
 // Returns the classes of the run that is resumed. Its weights were trained in that order, even if the rules for class
 // order have changed.
-std::vector<std::string> resumed_classes(const PreparedRun& run) {
+DataFacts resumed_facts(const PreparedRun& run) {
   if (!run.folder || !run.folder->checkpoint() || !path_exists(run.folder->work() + "/" + kExportRecord)) return {};
-  return read_export_record(run.folder->work()).facts.classes.names;
+  return read_export_record(run.folder->work()).facts;
 }
 
 void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
@@ -171,6 +171,10 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
 // Checks the checkpoint against the settings and restores its schedule. Called before anything is written.
 void restore(PreparedRun& run, const Checkpoint& checkpoint) {
   require_same(checkpoint.hashes, run.config.fixed);
+  const OutputSpec& output = run.spec.output;
+  // A run that continues in another folder may not have the best checkpoint.
+  if (run.folder && output.export_weights == "best" && output.resume == "auto")
+    verify_best(run.folder->work() + "/checkpoints", checkpoint);
   run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
                                          resume_schedule_from_name(run.spec.output.resume_schedule), run.host.log);
 }
@@ -288,10 +292,11 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
   for (const std::string& what : suspicious_labels(labels.texts)) host.log.warning(what);
   require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
   if (run->facts.kind() != DataKind::tensors && has_named_classes(run->facts.task)) {
+    const DataFacts before = resumed_facts(*run);
     ClassOrder order =
-        training_classes(run->spec, model, run->facts.task, run->facts.kind(), labels, resumed_classes(*run), host.log);
+        training_classes(run->spec, model, run->facts.task, run->facts.kind(), labels, before.classes.names, host.log);
     run->facts.classes = std::move(order.classes);
-    run->facts.class_source = order.source;
+    run->facts.class_source = before.class_source.empty() ? order.source : before.class_source;
   }
   run->ready = prepare_model(run->spec, run->job(), std::move(model), run->facts, host.log);
   for (RunSpec* s : {&spec, &run->spec})

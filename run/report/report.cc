@@ -53,9 +53,9 @@ nlohmann::json reported_metrics(const EvaluationSpec& evaluation, const std::opt
 }
 
 // Returns warnings that make the result doubtful.
-nlohmann::json warnings_of(const TrainResult& r, const RunFacts& facts) {
+nlohmann::json warnings_of(const TrainResult& r) {
   nlohmann::json out = nlohmann::json::array();
-  if (const std::string text = not_finite_losses_text(facts, r.steps); !text.empty()) out.push_back(text);
+  if (const std::string text = not_finite_losses_text(r); !text.empty()) out.push_back(text);
   const std::string text = r.last ? r.last->not_finite_text() : "";
   if (!text.empty()) out.push_back(text);
   return out;
@@ -113,10 +113,9 @@ void describe_negatives(const TrainerConfig& config) {
 
 }  // namespace
 
-std::string not_finite_losses_text(const RunFacts& facts, int64_t steps) {
-  if (facts.losses_not_finite == 0) return "";
-  return cat("W_NOT_FINITE: the training loss of ", facts.losses_not_finite, " of ", steps,
-             " steps is NaN or infinite");
+std::string not_finite_losses_text(const TrainResult& r) {
+  if (r.losses_not_finite == 0) return "";
+  return cat("W_NOT_FINITE: the training loss of ", r.losses_not_finite, " of ", r.steps, " steps is NaN or infinite");
 }
 
 std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
@@ -203,7 +202,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                     {"warnings", plan.warnings}};
   j["initial_metrics"] = metrics_json(r.initial);
   j["final_metrics"] = metrics_json(r.last);  // metrics of model.onnx
-  j["warnings"] = warnings_of(r, facts);
+  j["warnings"] = warnings_of(r);
   j["told_metrics"] = reported_metrics(spec.evaluation, r.last);
   j["metrics_as_trained"] = metrics_json(facts.as_trained);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};

@@ -37,11 +37,10 @@ struct RunFacts {
   std::optional<PluginMemory> device_memory;  // of a GPU, at the end of training
   std::optional<UpdateProfile> update;        // `profile` on a GPU
   std::string groups = "{}";                  // groups_json()
-  int64_t losses_not_finite = 0;              // training steps whose loss was NaN or infinite
 };
 
 // Returns a warning if losses were not finite, else "".
-std::string not_finite_losses_text(const RunFacts& facts, int64_t steps);
+std::string not_finite_losses_text(const TrainResult& result);
 
 // Writes run.json: effective configuration, hashes, metrics before and after training, timing, versions.
 void write_run(const RunSpec& spec, const std::string& dir, const Imported& model, const PrecisionPlan& plan,

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -40,7 +42,8 @@ struct Training {
   std::unique_ptr<Trainer> trainer;
   TrainReport report;
   std::unique_ptr<RunWatch> watch = nullptr;
-  bool export_agreed = false;  // try_export's
+  std::map<std::string, std::string> metadata = {};  // of the model file; made at the start, when all inputs are read
+  bool export_agreed = false;                        // try_export's
 
   const std::string& work() const { return run.folder->work(); }
 };
@@ -84,8 +87,10 @@ void begin(Training& t) {
     if (d) check_labels(*t.session, losses, *d);
   }
   run.folder->begin();
+  run.config.before_save = [&folder = *run.folder] { folder.require_present(); };
   write_plan(t.work(), run.graph(), run.plan,
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
+  t.metadata = model_record(run);
   write_export_record(t.work(), run, trained_names(*t.session), export_batch(run));
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
   // replicas are threads (run/train/replicas.cc)
@@ -112,7 +117,8 @@ bool run_steps(Training& t) {
       return *t.trainer;
     });
   });
-  t.report.facts.device_memory = memory_of(*t.options.device);  // before export and check allocate memory
+  if (t.report.lr_range) t.report.result.losses_not_finite = 0;  // it ends at the first one
+  t.report.facts.device_memory = memory_of(*t.options.device);   // before export and check allocate memory
   t.report.saved = t.report.result.saved;
   if (!t.report.result.stopped && !stop.requested()) return true;
   t.report.stopped = true;
@@ -154,7 +160,7 @@ void choose_weights(Training& t) {
   TrainResult& result = t.report.result;
   HostTensor params = t.session->host_params();
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
-    const Checkpoint best = load_checkpoint(checkpoint_path(t.work() + "/checkpoints", result.best_step));
+    const Checkpoint best = best_checkpoint(t.work() + "/checkpoints", result.best_step);
     copy_views(t.session->moving(), "param", best.tensors, params.as_mutable<float>());
   } else if (averaged) {
     const HostTensor ema = t.trainer->average(average_named(t.run.spec.optimization, which));
@@ -179,10 +185,9 @@ void choose_weights(Training& t) {
 // file that the ONNX checker rejects is kept. So no model is lost.
 void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const PreparedRun& run = t.run;
-  const bool stepped = t.report.result.steps > 0;
-  std::map<std::string, std::string> metadata;
-  if (stepped || run.facts.kind() != DataKind::tensors)
-    metadata = model_record(run);  // an untrained file of tensors keeps its metadata
+  // An untrained file of tensors keeps its metadata.
+  const bool keeps = t.report.result.steps == 0 && run.facts.kind() == DataKind::tensors;
+  const std::map<std::string, std::string> metadata = keeps ? std::map<std::string, std::string>() : t.metadata;
   try {
     export_weights(run.spec.output, run.ready, run.plan, weights, metadata, path, run.host.log);
   } catch (const Error& e) {
@@ -248,7 +253,7 @@ void finish(Training& t) {
         });
     t.watch->evaluated(report.result.steps);
   }
-  for (const std::string& text : {not_finite_losses_text(report.facts, report.result.steps),
+  for (const std::string& text : {not_finite_losses_text(report.result),
                                   report.result.last ? report.result.last->not_finite_text() : std::string()}) {
     if (!text.empty()) run.host.log.warning(text);
   }
@@ -299,9 +304,10 @@ TrainReport train(PreparedRun& run) {
     run.config.enough = [&t] { return t.report.lr_range->over(); };
   }
   SumTrace sums;
+  bool warned = false;
   run.config.on_step = [&](const StepResult& s) {
     if (!run.spec.distribution.grad_reduce_trace.empty()) sums.observe(s);
-    if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
+    if (!std::isfinite(s.loss) && !t.report.lr_range && !std::exchange(warned, true))
       run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step + 1, " is ", s.loss, " (said once)"));
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
     // A non-finite loss skips its step and ends the test. Steps that the loss scale skips carry no information.
@@ -317,6 +323,7 @@ TrainReport train(PreparedRun& run) {
   if (!run.spec.distribution.grad_reduce_trace.empty()) sums.write(run.spec.distribution.grad_reduce_trace);
   run.config.on_step = nullptr;
   run.config.enough = nullptr;
+  run.config.before_save = nullptr;
   return std::move(t.report);
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("a move that was cut short after any step is finished by the next star
       stdfs::rename(aside + "/" + names[i], dir + "/" + names[i]);
     }
     INFO(done);
-    finish_interrupted_move(dir);
+    finish_interrupted(dir);
     CHECK(complete(dir));
     CHECK(stdfs::exists(f / "other/model.onnx"));  // no list reaches out of the folder
   }

@@ -1,7 +1,6 @@
 // Saving and resuming of a Trainer. The JSON state contains counters, loss scaler, sampler position, schedule and best
 // metric; the tensors are parameters and optimizer state. resume() reads the same keys, so change both together. The
 // best checkpoint may be held in memory until the budget permits writing it (SaveBudget).
-#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -10,15 +9,13 @@
 #include "base/sysinfo.h"
 #include "trainer/compile/first_nonfinite.h"
 #include "trainer/compile/flat_views.h"
+#include "trainer/loop/metrics_state.h"
 #include "trainer/loop/resumed_schedule.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {
 
 namespace {
-// Non-finite numbers are written as null, because JSON cannot represent them.
-double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
-
 HostTensor copy_of(const HostTensor& t) {
   HostTensor copy = HostTensor::empty(t.dtype(), t.dims());
   std::memcpy(copy.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
@@ -57,9 +54,9 @@ Checkpoint Trainer::checkpoint(const SamplerState& next) const {
     state["plateau"] = {
         {"best", p.best}, {"seen", p.seen}, {"bad", p.bad}, {"cooldown", p.cooldown}, {"scale", p.scale}};
   }
-  if (initial_) {
-    state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
-  }
+  if (initial_) state["initial"] = to_state(*initial_);
+  if (last_) state["last"] = to_state(*last_);
+  if (losses_not_finite_ > 0) state["losses_not_finite"] = losses_not_finite_;
   c.state = state.dump();
   return c;
 }
@@ -77,9 +74,24 @@ void Trainer::save(const SamplerState& next) {
   saved_step_ = step_;
 }
 
+SaveOptions Trainer::save_options() const {
+  return {config_.save_total_limit, best_.step, [this](const std::string& why) {
+            config_.log.warning(cat("W_CKPT_REMOVE: an old checkpoint is kept: ", why));
+          }};
+}
+
+void Trainer::settle(std::optional<MetricsLog>& log) {
+  if (log) log->sync();
+  write_held();
+  // A kill between a save and the removal of older checkpoints leaves one too many, which no later save may remove.
+  if (ranks_.is_root() && config_.saves && saved_step_ >= 0)
+    prune_checkpoints(config_.output_dir + "/checkpoints", saved_step_, save_options());
+}
+
 void Trainer::write(const Checkpoint& c) {
   const double began = steady_seconds();
-  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_.step});
+  if (config_.before_save) config_.before_save();
+  save_checkpoint(config_.output_dir + "/checkpoints", c, save_options());
   budget_.spend(steady_seconds() - began);
 }
 
@@ -142,13 +154,9 @@ void Trainer::resume(const Checkpoint& c) {
                          p.at("cooldown").get<int64_t>(), p.at("scale").get<double>()});
       engine_.set_lr_scale(plateau_->scale());
     }
-    if (const auto it = state.find("initial"); it != state.end()) {
-      Metrics m;
-      m.loss = number(it->at("loss"));
-      m.samples = it->at("samples").get<int64_t>();
-      for (const auto& v : it->at("values")) m.values.emplace_back(v.at(0).get<std::string>(), number(v.at(1)));
-      initial_ = m;
-    }
+    if (const auto it = state.find("initial"); it != state.end()) initial_ = metrics_of_state(*it);
+    if (const auto it = state.find("last"); it != state.end()) last_ = metrics_of_state(*it);
+    losses_not_finite_ = state.value("losses_not_finite", int64_t{0});
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
   }

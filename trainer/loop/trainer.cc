@@ -103,6 +103,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   result.tokens += window.tokens;
   result.applied = s.applied_steps;
   result.skipped += s.skipped();
+  losses_not_finite_ += !std::isfinite(s.loss);
   const double t = steady_seconds(), dt = std::max(t - clock.last, 1e-9);
 
   StepLine line;
@@ -215,7 +216,7 @@ TrainResult Trainer::run_steps() {
     }
     bool better = false;
     if (eval_due) {
-      better = evaluate_timed(result, clock);
+      better = evaluate_timed(clock);
       asked_to_stop |= evaluation_due_;
       stop = ended_early();
     }
@@ -227,16 +228,16 @@ TrainResult Trainer::run_steps() {
       break;
     }
   }
-  write_held();
+  settle(log);
   result.seconds = steady_seconds() - clock.started - clock.evaluating;
   if (config_.optimizer.averages() > 0) engine_.gather();  // the export reads the averages
   finish(result);
   return result;
 }
 
-bool Trainer::evaluate_timed(TrainResult& result, Clock& clock) {
+bool Trainer::evaluate_timed(Clock& clock) {
   const double before = steady_seconds();
-  const bool better = evaluate_now(result);
+  const bool better = evaluate_now();
   clock.last = steady_seconds();
   clock.evaluating += clock.last - before;
   return better;
@@ -266,6 +267,8 @@ void Trainer::finish(TrainResult& result) const {
   result.best_value = at.best_value;
   result.saved = at.saved;
   result.initial = at.initial;
+  result.last = at.last;
+  result.losses_not_finite = at.losses_not_finite;
 }
 
 bool Trainer::out_of_patience() const {
@@ -296,15 +299,17 @@ TrainResult Trainer::reached() const {
   r.best_value = best_.value;
   r.saved = saved_step_ == step_;
   r.initial = initial_;
+  r.last = last_;
+  r.losses_not_finite = losses_not_finite_;
   return r;
 }
 
-bool Trainer::evaluate_now(TrainResult& result) {
+bool Trainer::evaluate_now() {
   const std::optional<Metrics> found = evaluate();
   evaluation_due_ = !found;
   if (!found) return false;
   const Metrics& m = *found;
-  result.last = m;
+  last_ = m;
   const double v = m.value(config_.best_metric);
   const bool better = best_.observe(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
   if (better) held_.reset();
@@ -319,7 +324,11 @@ bool Trainer::evaluate_now(TrainResult& result) {
     if (i < m.brief || name == config_.best_metric) text += cat(", ", name, " ", value);
   }
   line.add("samples", m.samples).add("best", better);
-  if (ranks_.is_root()) MetricsLog(config_.output_dir + "/eval.jsonl", step_ - 1).write_line(line.str());
+  if (ranks_.is_root()) {
+    MetricsLog log(config_.output_dir + "/eval.jsonl", step_ - 1);
+    log.write_line(line.str());
+    log.sync();
+  }
   config_.log.info(text);
   if (ranks_.is_root() && config_.on_eval) config_.on_eval(step_, m);
   watch_plateau(v);

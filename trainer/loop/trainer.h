@@ -60,6 +60,7 @@ struct TrainerConfig {
       on_eval;  // called with step and metrics of an evaluation; root rank only
   std::function<void(const ProgressState&)> on_progress;  // called after each attempted step and at the end
   std::function<void(int64_t, const char*)> doing;  // called with the next step and the current phase ("training")
+  std::function<void()> before_save;                // called before a checkpoint is written; may fail. Root rank only
   Log log;
   bool initial_eval = true;
   bool saves = true;         // whether checkpoints are written
@@ -77,8 +78,9 @@ struct TrainResult {
   int64_t best_step = -1;  // step of the best evaluation; -1: there was none
   double best_value = 0;   // of config.best_metric at that step
   std::optional<Metrics> initial, last;
-  double seconds = 0;  // training time without evaluations
-  double waited = 0;   // time in it spent waiting for data
+  int64_t losses_not_finite = 0;  // steps whose loss was NaN or infinite
+  double seconds = 0;             // training time without evaluations
+  double waited = 0;              // time in it spent waiting for data
   // Seconds of the gradient all-reduce, and of waiting for it.
   double sum_seconds = 0, sum_waited = 0;
   int64_t samples = 0, tokens = 0;
@@ -112,9 +114,9 @@ class Trainer {
   void stopped(TrainResult& result);  // collective
   // Collective: whether `wish` is true on any rank. If one rank has disabled padding removal, all disable it.
   bool on_any(bool wish);
-  std::optional<Metrics> evaluate();       // evaluates the current weights on val; empty: stopped before the end
-  bool evaluate_now(TrainResult& result);  // true: the best so far
-  bool evaluate_timed(TrainResult& result, Clock& clock);
+  std::optional<Metrics> evaluate();  // evaluates the current weights on val; empty: stopped before the end
+  bool evaluate_now();                // true: the best so far
+  bool evaluate_timed(Clock& clock);
   // Saves if a checkpoint is due, the evaluation was the best, or the run ends early.
   void save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock);
   void watch_plateau(double metric);
@@ -128,6 +130,8 @@ class Trainer {
   bool hold_best(const SamplerState& next);
   void write_held();  // writes the best checkpoint if it is still held
   void write(const Checkpoint& checkpoint);
+  void settle(std::optional<MetricsLog>& log);  // at the end: syncs the log, writes the held checkpoint, prunes
+  SaveOptions save_options() const;
   TrainResult run_steps();
   bool out_of_patience() const;  // early stopping
   bool ended_early() const;      // as out_of_patience(); logs a note if steps remain
@@ -154,7 +158,8 @@ class Trainer {
   bool warned_empty_ = false, warned_not_finite_ = false;
   SamplerState next_;
   BestMetric best_;
-  std::optional<Metrics> initial_;
+  std::optional<Metrics> initial_, last_;  // the first and the last evaluation, also before a resume
+  int64_t losses_not_finite_ = 0;
 };
 
 }  // namespace amp

@@ -1,0 +1,15 @@
+// Metrics as part of a checkpoint's JSON state. All members are kept, so that run.json of a resumed run equals that of an
+// uninterrupted one.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "trainer/loop/evaluate.h"
+
+namespace amp {
+
+nlohmann::json to_state(const Metrics& metrics);
+// Accepts states of versions that kept only loss, samples and values. Throws nlohmann::json::exception.
+Metrics metrics_of_state(const nlohmann::json& state);
+
+}  // namespace amp
