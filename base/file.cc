@@ -27,9 +27,12 @@ struct Descriptor {
   }
 };
 
-}  // namespace
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
 
-namespace {
 FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
   Descriptor d;
   d.fd = open_file(path.c_str(), O_RDONLY);
@@ -96,7 +99,7 @@ void FileWriter::commit() {
   file_.finish();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) storage_error("cannot put into place", path_, errno);
   committed_ = true;
-  sync_dir(parent_of(path_));
+  sync_dir(folder_of(path_));
 }
 
 }  // namespace amp

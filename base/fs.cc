@@ -22,11 +22,13 @@
 
 namespace amp {
 
+namespace {
 std::string parent_of(const std::string& path) {
   const std::filesystem::path p = std::filesystem::path(path).lexically_normal();
   const std::filesystem::path parent = p.has_filename() ? p.parent_path() : p.parent_path().parent_path();
   return parent.empty() ? "." : parent.string();
 }
+}  // namespace
 
 void storage_error(const std::string& what, const std::string& path, int code, int64_t needed) {
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;

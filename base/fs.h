@@ -26,8 +26,7 @@ std::vector<std::string> list_dir(const std::string& path);
 void remove_tree(const std::string& path);
 // Makes new, renamed and removed entries of the folder durable. A folder that this user may not list is left out.
 void sync_dir(const std::string& path);
-std::string parent_of(const std::string& path);  // "." for a name without a folder
-int64_t free_bytes(const std::string& path);     // available to this user; -1 if unknown
+int64_t free_bytes(const std::string& path);  // available to this user; -1 if unknown
 
 // Renames a file or folder durably; replaces a file `to`. A folder that cannot be renamed (EXDEV: one of a lower layer
 // of overlayfs, or on another file system) is copied to "<to>.tmp-<pid>", renamed to `to`, and then removed.

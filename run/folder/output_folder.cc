@@ -45,8 +45,13 @@ void require_creatable(const std::string& dir) {
 
 void move_entry(const std::string& staged, const std::string& dir, const std::string& name) {
   const std::string from = staged + "/" + name, to = dir + "/" + name;
-  if (!path_exists(from)) return;     // already moved before a crash
-  if (is_dir(from)) remove_tree(to);  // of the replaced run; the recorded move makes this repeatable
+  if (!path_exists(from)) return;  // already moved before a crash
+  if (is_dir(from) && path_exists(to)) {
+    // If `from` is incomplete, its copy in `to` is complete: the process ended while move_path() removed `from`. Else
+    // `to` is of the replaced run.
+    if (!verifies(from)) return remove_tree(from);
+    remove_tree(to);
+  }
   move_path(from, to);
 }
 

@@ -57,7 +57,8 @@ std::vector<std::string> checkpoint_names(const std::string& folder) {
 // Recognizes runs without a record by a checkpoint (a cleaner may have removed the record), or by the run.json of
 // earlier versions. Their model.onnx is not covered.
 std::optional<RunRecord> earlier_record(const std::string& folder) {
-  for (const std::string& name : checkpoint_names(folder)) {
+  const std::string checkpoints = folder + "/" + kCheckpoints;
+  for (const std::string& name : is_dir(checkpoints) ? checkpoint_names(folder) : std::vector<std::string>()) {
     if (is_checkpoint(folder + "/" + name)) return RunRecord{};
   }
   const std::string path = folder + "/run.json";
@@ -182,7 +183,8 @@ int64_t process_of(const std::string& name) {
     rest.remove_prefix(at + temporary.size());
     if (rest.starts_with(trial)) rest.remove_prefix(trial.size());
   }
-  return parse_integer(std::string(rest.substr(0, rest.find('-')))).value_or(0);
+  rest = rest.substr(0, rest.find('-'));
+  return all_digits(rest) ? parse_integer(rest).value_or(0) : 0;
 }
 
 // A process that got the number of an ended one counts as running, so that no file in use is removed.

@@ -131,6 +131,7 @@ bool run_steps(Training& t) {
   }
   t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "`max_minutes`";
   if (t.report.saved) {
+    ImmediateStop::durable();
     write_report(t, t.work(), false);
     t.watch->stopped();
   }

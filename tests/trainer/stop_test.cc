@@ -144,6 +144,7 @@ TEST_CASE("equal limits of CPU time leave seconds between SIGXCPU and SIGKILL") 
     });
   };
   CHECK(soft_after(200, 200) == 180);
+  CHECK(soft_after(5, 5) == 4);
   CHECK(soft_after(90, 100) == 90);
   CHECK(soft_after(250, RLIM_INFINITY) == 250);
 }

@@ -89,15 +89,6 @@ void discard(const std::string& dir, int64_t step) {
   remove_tree(aside);
 }
 
-bool verifies(const std::string& path) {
-  try {
-    verify_checkpoint(path);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 // "checkpoint-120.tmp-7" -> 120; anything else: none.
 std::optional<int64_t> temporary_of(const std::string& name) {
   const size_t at = name.find(kAside);
@@ -254,6 +245,15 @@ void verify_checkpoint(const std::string& path) {
     for (const Manifest::File& f : read_manifest(path).files) verify_file(path, f);
   } catch (Error& e) {
     throw e.at(cat("in checkpoint '", printable(path), "'"));
+  }
+}
+
+bool verifies(const std::string& path) {
+  try {
+    verify_checkpoint(path);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 

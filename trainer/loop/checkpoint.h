@@ -45,6 +45,7 @@ void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions
 // (from a newer program), E_CKPT_TORN (a file is missing or has another size), E_CKPT_CHECKSUM.
 Checkpoint load_checkpoint(const std::string& path);
 void verify_checkpoint(const std::string& path);  // the checks of load_checkpoint() without loading tensors
+bool verifies(const std::string& path);           // false where verify_checkpoint() fails
 bool is_checkpoint(const std::string& path);      // true if its manifest is valid; files are not read
 
 struct Latest {

@@ -93,8 +93,9 @@ void add_signal(Line& line, int number) {
 void separate_cpu_limits() {
   constexpr rlim_t kMost = 60;
   struct rlimit r;
-  if (::getrlimit(RLIMIT_CPU, &r) != 0 || r.rlim_cur != r.rlim_max || r.rlim_max == RLIM_INFINITY) return;
-  r.rlim_cur -= std::min(kMost, r.rlim_max / 10);
+  if (::getrlimit(RLIMIT_CPU, &r) != 0 || r.rlim_cur != r.rlim_max) return;
+  if (r.rlim_max == RLIM_INFINITY || r.rlim_max < 2) return;
+  r.rlim_cur -= std::clamp<rlim_t>(r.rlim_max / 10, 1, kMost);
   ::setrlimit(RLIMIT_CPU, &r);
 }
 }  // namespace
