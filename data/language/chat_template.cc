@@ -1,11 +1,7 @@
-// Renders chat templates with llama.cpp's Jinja engine, which reads the templates that Hugging Face publishes. {%
-// generation %} blocks are replaced by marks that are found again in the output, so that answers can be located.
-// Templates come from files, so their size, nesting and ranges are limited.
+// Chat templates come from files that others wrote, and the engine that renders them has no bounds of its own. So the
+// engine runs in helper processes with limits, one per thread that renders. A request has a whole conversation, for
+// which the template is rendered several times (conversation.cc): this keeps the cost of processes small.
 #include "data/language/chat_template.h"
-
-#include <jinja/lexer.h>
-#include <jinja/parser.h>
-#include <jinja/runtime.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/limited_process.h"
 #include "base/text.h"
 #include "data/utf8.h"
 
@@ -24,149 +21,124 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr size_t kMaxTemplate = 256 << 10;  // bytes; published templates have up to 20 KiB
-constexpr int kMaxNesting = 200;
-constexpr int64_t kMaxRange = 100000;  // limit of range(), as in Jinja's sandbox
-// Marks that {% generation %} and {% endgeneration %} write. They are removed from the output.
-constexpr std::string_view kBegin =
-                               "\x01"
-                               "generation\x02",
-                           kEnd =
-                               "\x01"
-                               "endgeneration\x02";
 
-[[noreturn]] void refuse_template(const std::string& name, const std::string& why) {
-  fail(Exit::data, "E_CHAT_TEMPLATE", cat("the chat template of '", printable(name), "': ", printable(why)),
-       "give another one with `chat_template` FILE");
-}
+// The function of a helper process. A request is CBOR: a list of the arguments of render() or conversation(), which
+// begins with the name of the function. An empty request parses the template only. So does a reply: text and answers,
+// or the parts of an Error.
+class TemplateServer {
+ public:
+  TemplateServer(std::string source, std::string name, std::map<std::string, std::string> specials)
+      : source_(std::move(source)), name_(std::move(name)), specials_(std::move(specials)) {}
 
-// The engine recurses once per bracket.
-void check_nesting(const std::string& source, const std::string& name) {
-  int depth = 0;
-  for (const char c : source) {
-    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
-    if (depth > kMaxNesting) refuse_template(name, cat("brackets are nested deeper than ", kMaxNesting));
-  }
-}
-
-// Adds an expression that writes the mark after each tag of a generation block. Jinja drops a newline after a tag, but
-// not after an expression. So an empty block follows unless the tag strips what follows.
-std::string with_marks(const std::string& source, bool& any) {
-  std::string out;
-  size_t at = 0;
-  for (size_t open = source.find("{%"); open != std::string::npos; open = source.find("{%", open + 2)) {
-    const size_t close = source.find("%}", open);
-    if (close == std::string::npos) break;
-    const size_t word = source.find_first_not_of(" \t\r\n-+", open + 2);
-    const size_t end = source.find_first_of(" \t\r\n-+%", word);
-    const std::string tag = source.substr(word, end - word);
-    if (tag != "generation" && tag != "endgeneration") continue;
-    any = true;
-    const std::string mark = cat("{{ \"", tag == "generation" ? kBegin : kEnd, "\" ");
-    out += source.substr(at, close + 2 - at);
-    out += source[close - 1] == '-' ? mark + "-}}" : mark + "}}{% if false %}{% endif %}";
-    at = close + 2;
-  }
-  return out + source.substr(at);
-}
-
-// Removes the marks; the text between them are answers.
-RenderedChat without_marks(const std::string& text) {
-  RenderedChat out;
-  size_t at = 0, begun = std::string::npos;
-  while (at < text.size()) {
-    const size_t mark = text.find('\x01', at);
-    out.text += text.substr(at, mark - at);
-    if (mark == std::string::npos) break;
-    const std::string_view rest = std::string_view(text).substr(mark);
-    if (rest.starts_with(kBegin)) {
-      begun = out.text.size();
-      at = mark + kBegin.size();
-    } else if (rest.starts_with(kEnd)) {
-      if (begun < out.text.size()) out.answers.emplace_back(begun, out.text.size());
-      at = mark + kEnd.size();
-    } else {
-      out.text += '\x01';
-      at = mark + 1;
+  std::string operator()(std::string_view request) {
+    std::string out;
+    ordered_json reply;
+    try {
+      if (!engine_) engine_ = std::make_shared<ChatEngine>(source_, name_, specials_);
+      if (request.empty()) {
+        reply = ordered_json::array({"", ordered_json::array(), engine_->marks_answers()});
+      } else {
+        const RenderedChat chat = render(ordered_json::from_cbor(request));
+        reply = ordered_json::array({chat.text, chat.answers});
+      }
+    } catch (const Error& e) {
+      reply = {{"exit", e.exit()}, {"id", e.id()}, {"fact", e.fact()}, {"hint", e.hint()}};
     }
+    ordered_json::to_cbor(reply, nlohmann::detail::output_adapter<char>(out));
+    return out;
   }
-  return out;
-}
 
-jinja::value bounded_range(const jinja::func_args& args) {
-  const auto number = [&](size_t i, int64_t preset) { return args.count() > i ? args.get_pos(i)->as_int() : preset; };
-  args.ensure_count(1, 3);
-  const int64_t step = number(2, 1), start = args.count() > 1 ? number(0, 0) : 0, stop = number(args.count() > 1, 0);
-  if (step == 0) throw jinja::raised_exception("range() step argument must not be zero");
-  auto out = jinja::mk_val<jinja::value_array>();
-  int64_t count = 0;
-  for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) {
-    if (++count > kMaxRange) throw jinja::raised_exception(cat("range() of more than ", kMaxRange));
-    out->push_back(jinja::mk_val<jinja::value_int>(i));
+ private:
+  RenderedChat render(const ordered_json& r) const {
+    if (r.at(0) == "render") return engine_->render(r.at(1), r.at(3), r.at(2));
+    return render_conversation(*engine_, r.at(1), r.at(2), r.at(3).get<LossOn>(), r.at(4));
   }
-  return out;
-}
-
-}  // namespace
-
-// A program may run on one thread at a time, so there are as many parsed programs as threads that render.
-struct ChatTemplate::Programs {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<jinja::program>> idle;
+  std::string source_, name_;
+  std::map<std::string, std::string> specials_;
+  std::shared_ptr<const ChatEngine> engine_;
 };
 
-namespace {
-std::unique_ptr<jinja::program> parse(const std::string& source) {
-  jinja::lexer lexer;
-  return std::make_unique<jinja::program>(jinja::parse_from_tokens(lexer.tokenize(source)));
+std::string reason_of(const LimitedProcess::Reply& reply) {
+  switch (reply.outcome) {
+    case LimitedProcess::Outcome::time:
+      return "it takes too long: loops or recursion without end?";
+    case LimitedProcess::Outcome::memory:
+      return "it needs too much memory";
+    case LimitedProcess::Outcome::reply:
+      return "its text is too long";
+    case LimitedProcess::Outcome::crashed:
+      return "it is nested or calls itself too deeply";
+    default:
+      return reply.text;
+  }
 }
+
 }  // namespace
 
+// After a template has exceeded its limits it is not rendered again, because each further row would take as long.
+struct ChatTemplate::Processes {
+  TemplateServer server;
+  std::string name;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<LimitedProcess>> idle;
+  std::string refused;
+
+  std::unique_ptr<LimitedProcess> take() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!refused.empty()) refuse_template(name, refused);
+      if (!idle.empty()) {
+        std::unique_ptr<LimitedProcess> process = std::move(idle.back());
+        idle.pop_back();
+        return process;
+      }
+    }
+    return std::make_unique<LimitedProcess>(server);
+  }
+
+  ordered_json ask(std::string_view request, int64_t renderings) {
+    std::unique_ptr<LimitedProcess> process = take();
+    const LimitedProcess::Reply reply = process->ask(request, renderings);
+    {
+      const std::lock_guard lock(mutex);
+      if (reply.outcome != LimitedProcess::Outcome::answered) {
+        refused = reason_of(reply);
+        refuse_template(name, refused);
+      }
+      idle.push_back(std::move(process));
+    }
+    ordered_json out = ordered_json::from_cbor(reply.text);
+    if (out.is_object()) fail(out["exit"].get<Exit>(), out["id"], out["fact"], out["hint"]);
+    return out;
+  }
+
+  RenderedChat render(const ordered_json& request, int64_t renderings) {
+    std::string bytes;
+    ordered_json::to_cbor(request, nlohmann::detail::output_adapter<char>(bytes));
+    ordered_json reply = ask(bytes, renderings);
+    return {std::move(reply[0].get_ref<std::string&>()), reply[1].get<decltype(RenderedChat::answers)>()};
+  }
+};
+
 ChatTemplate::ChatTemplate(std::string source, std::string name, std::map<std::string, std::string> specials)
-    : name_(std::move(name)), specials_(std::move(specials)), programs_(std::make_unique<Programs>()) {
+    : name_(name) {
   if (source.size() > kMaxTemplate)
     refuse_template(name_, cat("it has ", source.size(), " bytes, at most ", kMaxTemplate));
-  check_nesting(source, name_);
-  source_ = with_marks(source, marks_answers_);
-  try {
-    programs_->idle.push_back(parse(source_));
-  } catch (const std::exception& e) {
-    refuse_template(name_, e.what());
-  }
+  processes_.reset(new Processes{{std::move(source), name, std::move(specials)}, name, {}, {}, {}});
+  marks_answers_ = processes_->ask({}, 1)[2];
 }
 
 ChatTemplate::~ChatTemplate() = default;
 
-std::string ChatTemplate::special(const std::string& token) const {
-  const auto it = specials_.find(token);
-  return it == specials_.end() ? std::string() : it->second;
-}
-
 RenderedChat ChatTemplate::render(const ordered_json& messages, bool add_generation_prompt,
                                   const ordered_json& tools) const {
-  ordered_json variables = {{"messages", messages}, {"tools", tools}, {"documents", nullptr}};
-  variables["add_generation_prompt"] = add_generation_prompt;
-  for (const auto& [token, text] : specials_) variables[token] = text;
-  std::unique_ptr<jinja::program> program;
-  {
-    const std::lock_guard lock(programs_->mutex);
-    if (!programs_->idle.empty()) {
-      program = std::move(programs_->idle.back());
-      programs_->idle.pop_back();
-    }
-  }
-  try {
-    if (!program) program = parse(source_);
-    jinja::context context(source_);
-    jinja::global_from_json(context, variables, false);
-    context.set_val("range", jinja::mk_val<jinja::value_func>("range", bounded_range));
-    const jinja::value_array parts = jinja::runtime(context).execute(*program);
-    const std::string text = jinja::render_string_parts(jinja::runtime::gather_string_parts(parts));
-    const std::lock_guard lock(programs_->mutex);
-    programs_->idle.push_back(std::move(program));
-    return without_marks(text);
-  } catch (const std::exception& e) {
-    refuse_template(name_, e.what());
-  }
+  return processes_->render(ordered_json::array({"render", messages, tools, add_generation_prompt}), 1);
+}
+
+RenderedChat ChatTemplate::conversation(const ordered_json& messages, const ordered_json& tools, LossOn on,
+                                        size_t prompt) const {
+  return processes_->render(ordered_json::array({"conversation", messages, tools, on, prompt}),
+                            4 * static_cast<int64_t>(messages.size()));
 }
 
 namespace {

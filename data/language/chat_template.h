@@ -6,21 +6,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "data/language/conversation.h"
 #include "data/tokenizer.h"
 
 namespace amp {
 
-struct RenderedChat {
-  std::string text;
-  std::vector<std::pair<size_t, size_t>> answers;  // byte ranges of {% generation %} ... {% endgeneration %}
-};
-
 class ChatTemplate {
  public:
-  // specials: values of bos_token, eos_token, ... Throws E_CHAT_TEMPLATE (exit 5) with `name` for an invalid template.
+  // specials: values of bos_token, eos_token, ... Throws E_CHAT_TEMPLATE (exit 5) with `name` for an invalid template,
+  // and for one that exceeds the limits of its helper process (base/limited_process.h).
   ChatTemplate(std::string source, std::string name, std::map<std::string, std::string> specials);
   ~ChatTemplate();
 
@@ -28,16 +23,17 @@ class ChatTemplate {
   // alternate. Safe to call from several threads.
   RenderedChat render(const nlohmann::ordered_json& messages, bool add_generation_prompt,
                       const nlohmann::ordered_json& tools = nullptr) const;
+  // render_conversation() in a helper process.
+  RenderedChat conversation(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools, LossOn on,
+                            size_t prompt) const;
   bool marks_answers() const { return marks_answers_; }  // the template has {% generation %}
   const std::string& name() const { return name_; }
-  std::string special(const std::string& token) const;  // value of "eos_token"; empty: none
 
  private:
-  struct Programs;
-  std::string source_, name_;
-  std::map<std::string, std::string> specials_;
+  struct Processes;
+  std::string name_;
   bool marks_answers_ = false;
-  std::unique_ptr<Programs> programs_;
+  std::unique_ptr<Processes> processes_;
 };
 
 // Opens `file`, a template or a JSON file with "chat_template"; empty: chat_template.jinja or tokenizer_config.json in

@@ -29,7 +29,7 @@ size_t common_prefix(std::string_view a, std::string_view b) {
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-[[noreturn]] void no_place(const ChatTemplate& chat, size_t message) {
+[[noreturn]] void no_place(const ChatEngine& chat, size_t message) {
   fail(Exit::data, "E_CHAT_TEMPLATE",
        cat("the chat template of '", printable(chat.name()),
            "' writes earlier messages otherwise once others follow: message ", message + 1, " has no place of its own"),
@@ -40,7 +40,7 @@ size_t common_prefix(std::string_view a, std::string_view b) {
 // Returns the bytes of answer messages[i] in `full`. A template may write an answer differently when messages follow
 // (Qwen3 drops its thoughts). Then the answer ends where the next message begins, whose text does not depend on the
 // answer before it. An end-of-text token after the whole conversation (Phi-3.5) does not belong to a message.
-std::pair<size_t, size_t> place_of(const ChatTemplate& chat, const ordered_json& messages, size_t i,
+std::pair<size_t, size_t> place_of(const ChatEngine& chat, const ordered_json& messages, size_t i,
                                    const ordered_json& tools, const std::string& full) {
   const std::string eos = chat.special("eos_token");
   const auto text = [&](const ordered_json& part) {
@@ -90,7 +90,7 @@ ordered_json read_messages(std::string_view json, const std::string& where) {
   return messages;
 }
 
-RenderedChat render_conversation(const ChatTemplate& chat, const ordered_json& messages, const ordered_json& tools,
+RenderedChat render_conversation(const ChatEngine& chat, const ordered_json& messages, const ordered_json& tools,
                                  LossOn on, size_t prompt) {
   RenderedChat full = chat.render(messages, false, tools);
   if (on == LossOn::all) {

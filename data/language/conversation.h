@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/language/chat_template.h"
+#include "data/language/chat_engine.h"
 
 namespace amp {
 
@@ -20,7 +20,7 @@ nlohmann::ordered_json read_messages(std::string_view json, const std::string& w
 // endgeneration %} if the template has them; otherwise what the template writes for each assistant message after the
 // generation prompt. prompt: number of first messages without a loss, whatever their role. Throws E_CHAT_TEMPLATE if a
 // template rewrites earlier messages when others follow, so that answers cannot be found.
-RenderedChat render_conversation(const ChatTemplate& chat, const nlohmann::ordered_json& messages,
+RenderedChat render_conversation(const ChatEngine& chat, const nlohmann::ordered_json& messages,
                                  const nlohmann::ordered_json& tools, LossOn on, size_t prompt = 0);
 
 }  // namespace amp

@@ -125,7 +125,7 @@ LabeledText LanguageReader::conversation(int64_t row) const {
     tools = ordered_json::parse(table_.json(row, table_.column("tools")), nullptr, false);
   RenderedChat chat;
   try {
-    chat = render_conversation(*chat_, messages, tools, options_.loss_on, prompt);
+    chat = chat_->conversation(messages, tools, options_.loss_on, prompt);
   } catch (const Error& e) {
     fail(e.exit(), e.id(), cat(table_.where(row), ": ", e.fact()), e.hint());
   }

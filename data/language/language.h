@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/language/conversation.h"
+#include "data/language/chat_template.h"
 #include "data/language/packing.h"
 #include "data/table.h"
 #include "data/text_dataset.h"

@@ -179,6 +179,53 @@ TEST_CASE("templates that are none, or ask for too much, are refused") {
   CHECK(parse("{% generation %}").first == "none");
 }
 
+TEST_CASE("a hostile template ends its helper process only, within the limits of time and memory") {
+  const auto times = [](std::string_view part, int n) {
+    std::string out;
+    while (n-- > 0) out += part;
+    return out;
+  };
+  const auto chain = [&](std::string_view head, std::string_view part) {
+    return cat("{{ ", head, times(part, 8000), " }}");
+  };
+  const std::string loops = times("{% for i in range(2) %}", 8000) + times("{% endfor %}", 8000);
+  const std::string templates[] = {
+      "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}",
+      "{% macro f(x) %}{% if x %}{{ f(x - 1) }}{{ f(x - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+      "{% set x = [] %}{{ x.append(x) }}{{ x }}",
+      "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns|tojson }}",
+      "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+      "{% set ns = namespace(x='a') %}{% for i in range(40) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+      "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+      "{{ 'a' * 4000000000 }}",
+      "{{ 'a'|indent(1000000000) }}",
+      chain("", "not ") + "a",
+      chain("'a'", " + 'a'"),
+      chain("a", ".a"),
+      chain("a", "|upper"),
+      chain("", "1 if false else "),
+      chain("", "("),
+      loops,
+  };
+  for (const std::string& source : templates) {
+    CAPTURE(source.substr(0, 60));
+    const ordered_json messages = ordered_json::parse(R"([{"role": "user", "content": "a"}])");
+    const auto [id, fact] = refusal([&] { ChatTemplate(source, "t.jinja", {}).render(messages, false); });
+    // A chain that fits into the stack may be rendered.
+    if (id == "none") continue;
+    CHECK(id == "E_CHAT_TEMPLATE");
+    CHECK(fact.starts_with("the chat template of 't.jinja': "));
+  }
+}
+
+TEST_CASE("a template that exceeded its limits is not rendered again") {
+  const ChatTemplate t("{% macro f() %}{{ f() }}{% endmacro %}{% if messages %}{{ f() }}{% endif %}", "t", {});
+  const ordered_json messages = ordered_json::parse(R"([{"role": "user", "content": "a"}])");
+  const auto first = refusal([&] { t.render(messages, false); });
+  CHECK(first.first == "E_CHAT_TEMPLATE");
+  CHECK(refusal([&] { t.render(ordered_json::array(), false); }) == first);
+}
+
 TEST_CASE("sequences are run_clm's windows and TRL's packed ones") {
   const ordered_json golden = read_golden("packing.json");
   for (const auto& [stride, windows] : golden["windows"].items()) {

@@ -1,0 +1,60 @@
+// A forked child process that computes one function under limits of processor time, memory and reply length. It is for
+// third-party code that an untrusted file controls: neither a stack overflow nor an endless loop there affects this
+// process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace amp {
+
+// The allowance of a process: a fixed part, and parts that grow with its requests.
+struct ProcessLimits {
+  double seconds = 0.5;                                     // processor time
+  double seconds_per_step = 0.02, seconds_per_byte = 2e-6;  // per step of a request; see ask()
+  int64_t bytes = int64_t{64} << 20;                        // memory beyond that at the fork
+  int64_t bytes_per_byte = 32;                              // more memory for each byte of the largest request
+  int64_t reply = int64_t{4} << 20;                         // length of a reply
+  int64_t reply_per_byte = 4;
+};
+
+class LimitedProcess {
+ public:
+  using Function = std::function<std::string(std::string_view request)>;
+  enum class Outcome {
+    answered,
+    refused,  // the function threw; the process can be used again
+    time,
+    memory,
+    reply,    // the reply is too long
+    crashed,  // ended by a signal, for example at a stack overflow
+  };
+  struct Reply {
+    Outcome outcome = Outcome::crashed;
+    std::string text;  // the reply, or the message of the function's exception
+  };
+
+  // Forks. Only `function` runs in the child, on its copy of this process's memory; it must start no threads. Throws
+  // E_OOM if no process can be started.
+  explicit LimitedProcess(Function function, ProcessLimits limits = {});
+  LimitedProcess(const LimitedProcess&) = delete;
+  LimitedProcess& operator=(const LimitedProcess&) = delete;
+  ~LimitedProcess();  // ends the child
+
+  // Sends a request and waits for the reply. steps: how often the function works through the request. After any outcome
+  // but `answered` and `refused` the child has ended, and further calls return `crashed`.
+  Reply ask(std::string_view request, int64_t steps = 1);
+
+ private:
+  Reply ended();
+  ProcessLimits limits_;
+  pid_t child_ = -1;
+  int socket_ = -1;
+  double seconds_ = 0;  // allowance so far
+};
+
+}  // namespace amp

@@ -1,0 +1,111 @@
+#include "base/limited_process.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <catch2/catch_all.hpp>
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tests/support.h"
+
+using namespace amp;
+using Outcome = LimitedProcess::Outcome;
+
+namespace {
+
+// Recurses 2^30 levels.
+int deeper(int level) {
+  volatile char here[4096];
+  here[0] = 'a';
+  return level == 0 ? 0 : deeper(level - 1) + here[0];
+}
+
+}  // namespace
+
+TEST_CASE("a limited process answers requests in order, and errors with their message") {
+  int calls = 0;
+  LimitedProcess p([&](std::string_view request) {
+    if (request == "no") throw std::runtime_error("not so");
+    return std::to_string(++calls) + " " + std::string(request);
+  });
+  CHECK(p.ask("a").text == "1 a");
+  const LimitedProcess::Reply refused = p.ask("no");
+  CHECK(refused.outcome == Outcome::refused);
+  CHECK(refused.text == "not so");
+  CHECK(p.ask("").text == "2 ");
+  const std::string large(3 << 20, 'x');  // more than a socket buffers
+  CHECK(p.ask(large).text == "3 " + large);
+  CHECK(calls == 0);  // only the child's copy counts
+}
+
+TEST_CASE("a limited process ends for what exceeds its limits, and says why") {
+  ProcessLimits limits;
+  limits.seconds = 0.1;
+  const auto outcome = [&](const LimitedProcess::Function& f) {
+    LimitedProcess p(f, limits);
+    const Outcome first = p.ask("a").outcome;
+    CHECK(p.ask("a").outcome == Outcome::crashed);
+    return first;
+  };
+  CHECK(outcome([](std::string_view) -> std::string {
+          for (std::string s = "a";; s.back() = s.back() == 'a' ? 'b' : 'a') {
+          }
+        }) == Outcome::time);
+  CHECK(outcome([](std::string_view) { return std::string(5 << 20, 'x'); }) == Outcome::reply);
+  CHECK(outcome([](std::string_view) { return std::to_string(deeper(1 << 30)); }) == Outcome::crashed);
+  CHECK(outcome([](std::string_view) -> std::string { std::abort(); }) == Outcome::crashed);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // Sanitizers reserve their address space beforehand, so RLIMIT_AS does not bound memory there.
+  limits.seconds = 5;
+  CHECK(outcome([](std::string_view) { return std::string(size_t{1} << 33, 'x').substr(0, 1); }) == Outcome::memory);
+#endif
+}
+
+TEST_CASE("the allowance of a limited process grows with its requests") {
+  ProcessLimits limits;
+  limits.seconds = 0;
+  limits.seconds_per_step = 0.1;
+  LimitedProcess p(
+      [](std::string_view) {
+        const auto end = std::clock() + CLOCKS_PER_SEC / 20;
+        while (std::clock() < end) {
+        }
+        return std::string("done");
+      },
+      limits);
+  for (int i = 0; i < 4; ++i) CHECK(p.ask("a", 2).text == "done");  // 0.2 s in all
+}
+
+TEST_CASE("a limited process holds no file or lock of its parent, and ignores requests to stop") {
+  const test::TempDir dir;
+  const std::string path = dir / "lock";
+  const int held = ::open(path.c_str(), O_CREAT | O_RDWR, 0600);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  LimitedProcess p([](std::string_view) {
+    ::raise(SIGINT);
+    ::raise(SIGTERM);
+    return std::to_string(::getppid());
+  });
+  CHECK(p.ask("a").text == std::to_string(::getpid()));
+  ::close(held);
+  const int again = ::open(path.c_str(), O_RDWR);
+  CHECK(::flock(again, LOCK_EX | LOCK_NB) == 0);
+  ::close(again);
+}
+
+TEST_CASE("limited processes may be started by several threads") {
+  std::vector<std::thread> threads;
+  std::vector<std::string> replies(4);
+  for (size_t t = 0; t < replies.size(); ++t) {
+    threads.emplace_back([&replies, t] {
+      LimitedProcess p([](std::string_view request) { return std::string(request) + "!"; });
+      for (int i = 0; i < 50; ++i) replies[t] = p.ask(std::to_string(t)).text;
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (size_t t = 0; t < replies.size(); ++t) CHECK(replies[t] == std::to_string(t) + "!");
+}
