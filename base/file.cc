@@ -15,6 +15,7 @@
 
 #include "base/io.h"
 #include "base/near_path.h"
+#include "base/text.h"
 
 namespace amp {
 
@@ -33,40 +34,34 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
+  const std::string shown = printable(path);
   Descriptor d;
-  d.fd = open_file(path.c_str(), O_RDONLY);
+  d.fd = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);  // a pipe without a writer must not block
   if (d.fd < 0)
-    fail(exit, "E_FILE_MISSING", cat("cannot open '", path, "': ", std::strerror(errno)), near_path_hint(path));
+    fail(exit, "E_FILE_MISSING", cat("cannot open '", shown, "': ", std::strerror(errno)), near_path_hint(path));
   struct stat s;
-  if (::fstat(d.fd, &s) != 0) fail(exit, "E_FILE_READ", cat("cannot examine '", path, "': ", std::strerror(errno)));
-  if (S_ISDIR(s.st_mode)) fail(exit, "E_FILE_READ", cat("'", path, "' is a folder, a file is needed"));
-  // A pipe or device has no known size: the buffer grows.
-  const bool sized = S_ISREG(s.st_mode);
-  int64_t capacity = std::min(at_most, sized ? static_cast<int64_t>(s.st_size) : int64_t{1} << 20);
-  const auto allocate = [](int64_t n) {
-    void* p = std::aligned_alloc(64, static_cast<size_t>((n + 127) / 64 * 64));
-    if (!p) throw std::bad_alloc();
-    return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
-  };
-  FileBytes out{allocate(capacity), 0};
-  while (out.size < (sized ? capacity : at_most)) {
-    if (out.size == capacity) {
-      const std::shared_ptr<uint8_t> larger = allocate(capacity * 2);
-      std::memcpy(larger.get(), out.bytes.get(), static_cast<size_t>(out.size));
-      out.bytes = larger;
-      capacity *= 2;
-    }
-    const int64_t n = read_fully(d.fd, out.bytes.get() + out.size, std::min(capacity, at_most) - out.size);
-    if (n < 0) fail(exit, "E_FILE_READ", cat("cannot read '", path, "': ", std::strerror(errno)));
-    if (n == 0) break;
-    out.size += n;
-  }
-  if (sized && out.size != capacity) {
-    fail(exit, "E_FILE_READ", cat("'", path, "' shrank while it was read: ", out.size, " of ", capacity, " bytes"));
-  }
+  if (::fstat(d.fd, &s) != 0) fail(exit, "E_FILE_READ", cat("cannot examine '", shown, "': ", std::strerror(errno)));
+  if (!S_ISREG(s.st_mode))
+    fail(exit, "E_FILE_READ", cat("'", shown, "' is ", kind_of(s.st_mode), ", a file is needed"),
+         S_ISFIFO(s.st_mode) ? "write it to a file first: files are read more than once" : "");
+  const int64_t size = std::min(at_most, static_cast<int64_t>(s.st_size));
+  void* p = std::aligned_alloc(64, static_cast<size_t>((size + 127) / 64 * 64));
+  if (!p) throw std::bad_alloc();
+  FileBytes out{std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); }), 0};
+  out.size = read_fully(d.fd, out.bytes.get(), size);
+  if (out.size < 0) fail(exit, "E_FILE_READ", cat("cannot read '", shown, "': ", std::strerror(errno)));
+  if (out.size < size)
+    fail(exit, "E_FILE_READ", cat("'", shown, "' shrank while it was read: ", out.size, " of ", size, " bytes"));
   return out;
 }
+
 }  // namespace
 
 FileBytes read_file(const std::string& path, Exit exit) {

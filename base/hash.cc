@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/text.h"
 
 namespace amp {
 
@@ -40,7 +41,7 @@ std::string sha256(const void* data, size_t bytes) {
 
 std::string file_sha256(const std::string& path) {
   const int fd = open_file(path.c_str(), O_RDONLY);
-  if (fd < 0) fail(Exit::usage, "E_FILE_OPEN", cat("cannot open '", path, "': ", std::strerror(errno)));
+  if (fd < 0) fail(Exit::usage, "E_FILE_OPEN", cat("cannot open '", printable(path), "': ", std::strerror(errno)));
   Sha256 s;
   std::vector<char> buffer(1 << 20);
   int64_t n = 0;
@@ -48,7 +49,7 @@ std::string file_sha256(const std::string& path) {
     s.update(buffer.data(), static_cast<size_t>(n));
   const int error = errno;
   close_file(fd);
-  if (n < 0) fail(Exit::usage, "E_FILE_OPEN", cat("cannot read '", path, "': ", std::strerror(error)));
+  if (n < 0) fail(Exit::usage, "E_FILE_OPEN", cat("cannot read '", printable(path), "': ", std::strerror(error)));
   return s.hex();
 }
 
