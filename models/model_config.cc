@@ -6,19 +6,20 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 
 namespace amp {
 
 ModelConfig::ModelConfig(const std::string& text, std::string where)
-    : json_(std::make_unique<nlohmann::json>(nlohmann::json::parse(text, nullptr, false))), where_(std::move(where)) {
+    : json_(std::make_unique<nlohmann::json>(parse_json(text))), where_(std::move(where)) {
   if (!json_->is_object()) fail(Exit::data, "E_CONFIG", cat(where_, " is no JSON object"));
 }
 ModelConfig::~ModelConfig() = default;
 ModelConfig::ModelConfig(ModelConfig&&) noexcept = default;
 
 void ModelConfig::override_with(const std::string& text) {
-  const nlohmann::json other = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json other = parse_json(text);
   if (!other.is_object())
     fail(Exit::usage, "E_CONFIG_KEY", "the model's configuration is no JSON object", R"(as in {"hidden_size": 128})");
   for (const auto& [key, value] : other.items()) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "importer/surgery/edit.h"
 
@@ -53,7 +54,7 @@ HostTensor drawn_tensor(const Dims& dims, const Init& init, uint64_t seed, const
 
 nlohmann::json parse_index(const std::string& path) {
   const FileBytes file = read_file(path, Exit::data);
-  const nlohmann::json j = nlohmann::json::parse(file.text(), nullptr, false);
+  const nlohmann::json j = parse_json(file.text());
   if (j.is_discarded() || !j.contains("weight_map") || !j["weight_map"].is_object())
     fail(Exit::data, "E_CHECKPOINT", cat(path, " has no object weight_map"));
   return j["weight_map"];

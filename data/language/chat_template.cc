@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 #include "base/limited_process.h"
 #include "base/text.h"
 #include "data/utf8.h"
@@ -146,7 +147,7 @@ namespace {
 ordered_json read_json(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return nullptr;
-  return ordered_json::parse(read_file(path).text(), nullptr, false);
+  return parse_json<ordered_json>(read_file(path).text());
 }
 
 std::map<std::string, std::string> special_tokens(const std::string& folder, const Tokenizer& tokenizer) {
@@ -192,7 +193,7 @@ std::shared_ptr<const ChatTemplate> open_chat_template(const std::string& file, 
     if (file.empty() && !fs::is_regular_file(path, error)) continue;
     const FileBytes bytes = read_file(path);
     const bool json = path.ends_with(".json");
-    const std::string source = json ? template_in(ordered_json::parse(bytes.text(), nullptr, false))
+    const std::string source = json ? template_in(parse_json<ordered_json>(bytes.text()))
                                     : std::string(without_byte_order_mark(bytes.text()));
     if (!source.empty()) return std::make_shared<ChatTemplate>(source, path, special_tokens(folder, tokenizer));
     if (!file.empty()) refuse_template(file, "there is none in it");

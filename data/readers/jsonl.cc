@@ -4,8 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "data/reader.h"
 
@@ -41,8 +43,13 @@ ordered_json parse_object(const Part& part, const TableBuilder& out) {
     refuse(out, part, 1, cat("the object has ", part.text.size(), " bytes, at most ", kMaxField));
   std::set<std::string> keys;
   std::string problem;
+  std::vector<int64_t> count(kMaxDepth + 2);  // keys of the object that is open at each depth
   const auto watch = [&](int depth, ordered_json::parse_event_t event, ordered_json& value) {
     if (depth > kMaxDepth) problem = cat("nested deeper than ", kMaxDepth);
+    if (problem.empty() && event == ordered_json::parse_event_t::object_start) count[static_cast<size_t>(depth) + 1] = 0;
+    if (problem.empty() && event == ordered_json::parse_event_t::key &&
+        ++count[static_cast<size_t>(depth)] > kMostJsonKeys)
+      problem = cat("an object has more than ", kMostJsonKeys, " keys");
     if (problem.empty() && event == ordered_json::parse_event_t::key && depth == 1 &&
         !keys.insert(value.get<std::string>()).second) {
       problem = cat("key '", printable(value.get<std::string>()), "' is repeated");

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 
 namespace amp {
 
@@ -32,7 +33,7 @@ constexpr Role kRoles[] = {
 std::optional<std::string> text_in(const std::string& path, const std::string& key) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
-  const auto j = nlohmann::json::parse(read_file(path).text(), nullptr, false);
+  const auto j = parse_json(read_file(path).text());
   if (!j.is_object() || !j.contains(key)) return std::nullopt;
   const auto& v = j[key];
   if (v.is_string()) return v.get<std::string>();

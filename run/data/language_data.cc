@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/language/masking.h"
@@ -50,7 +51,7 @@ int64_t configured_start(const RunSpec& spec) {
     const std::string path = (folder / "config.json").string();
     if (!path_exists(path)) continue;
     const FileBytes bytes = read_file(path);
-    const nlohmann::json config = nlohmann::json::parse(bytes.text(), nullptr, false);
+    const nlohmann::json config = parse_json(bytes.text());
     if (!config.is_object()) continue;
     const auto id = config.find("decoder_start_token_id");
     if (id != config.end() && id->is_number_integer()) return id->get<int64_t>();

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "run/data/model_folders.h"
 
@@ -187,7 +188,7 @@ std::optional<ImageProcessing> image_processing_of(const std::string& model, boo
   for (const std::string& path : paths) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) continue;
-    const nlohmann::json config = nlohmann::json::parse(read_file(path).text(), nullptr, false);
+    const nlohmann::json config = parse_json(read_file(path).text());
     std::string why;
     const auto found = read_image_processing(config, masks, why);
     if (!why.empty()) log.note(cat("'", printable(path), "' is not taken for images: ", why, " is not understood"));

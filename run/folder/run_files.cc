@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "trainer/loop/checkpoint.h"
@@ -63,7 +64,7 @@ std::optional<RunRecord> earlier_record(const std::string& folder) {
   }
   const std::string path = folder + "/run.json";
   if (!path_exists(path) || is_dir(path)) return std::nullopt;
-  const json j = json::parse(read_file(path, Exit::storage).text(), nullptr, false);
+  const json j = parse_json(read_file(path, Exit::storage).text());
   const bool ours = j.is_object() && j.contains("model_sha256") && j.contains("finished") && j.contains("version") &&
                     j.contains("config");
   return ours ? std::optional(RunRecord{}) : std::nullopt;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "data/label_list.h"
 #include "importer/read/class_labels.h"
@@ -92,10 +93,10 @@ std::vector<KnownClasses> known_classes(const ModelSpec& spec, const Imported& m
   }
   add(out, "class labels in the graph", class_labels(*model.doc));
   const std::string kept = model_metadata(*model.doc, "huggingface_config");
-  add_config(out, json::parse(kept, nullptr, false), "the checkpoint that was converted");
+  add_config(out, parse_json(kept), "the checkpoint that was converted");
   const std::string path = config_path(spec.model);
   if (!path.empty())
-    add_config(out, json::parse(read_file(path).text(), nullptr, false), cat("'", printable(path), "'"));
+    add_config(out, parse_json(read_file(path).text()), cat("'", printable(path), "'"));
   return out;
 }
 
@@ -159,7 +160,7 @@ RunSpec with_problem_type(RunSpec spec, const Log& log) {
   if (path.empty() || task_from_name(*spec.objective.task) != Task::none ||
       !requested_losses(spec.objective).parts.empty())
     return spec;
-  const json config = json::parse(read_file(path).text(), nullptr, false);
+  const json config = parse_json(read_file(path).text());
   if (!config.is_object() || !config.contains("problem_type") || !config["problem_type"].is_string()) return spec;
   const auto type = config["problem_type"].get<std::string>();
   const char* const task = type == "multi_label_classification" ? "multilabel"

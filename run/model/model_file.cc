@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "importer/read/foreign_file.h"
 #include "models/architecture.h"
@@ -62,7 +63,7 @@ std::string cached_snapshot(const std::string& folder) {
 std::string model_type_of(const std::string& folder) {
   const std::string path = in(folder, "config.json");
   if (!is_file(path)) return {};
-  const nlohmann::json config = nlohmann::json::parse(read_file(path).text(), nullptr, false);
+  const nlohmann::json config = parse_json(read_file(path).text());
   if (!config.is_object()) return {};
   for (const char* key : {"model_type", "architecture"}) {  // the second one: timm's
     const auto it = config.find(key);

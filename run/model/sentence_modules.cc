@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 
 namespace amp {
@@ -26,7 +27,7 @@ using nlohmann::json;
 }
 
 json read_sentence_file(const std::string& path) {
-  json j = json::parse(read_file(path, Exit::data).text(), nullptr, false);
+  json j = parse_json(read_file(path, Exit::data).text());
   if (j.is_discarded()) fail(Exit::data, "E_POOLING", cat("'", printable(path), "' is no JSON"), "fetch it again");
   return j;
 }

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/io.h"
+#include "base/json_nesting.h"
 
 namespace amp {
 
@@ -28,8 +29,7 @@ void JsonlReader::read(const std::function<void()>& begin, const std::function<v
     rest.append(block.data(), static_cast<size_t>(n));
     size_t from = 0;
     for (size_t end; (end = rest.find('\n', from)) != std::string::npos; from = end + 1) {
-      const nlohmann::json j = nlohmann::json::parse(rest.begin() + static_cast<std::ptrdiff_t>(from),
-                                                     rest.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+      const nlohmann::json j = parse_json(std::string_view(rest).substr(from, end - from));
       if (j.is_object()) line(j);
     }
     rest.erase(0, from);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "base/json_nesting.h"
 #include "run/folder/run_files.h"
 
 namespace amp {
@@ -31,7 +32,7 @@ json small_file(const std::string& path, int64_t most = kFile) {
   std::error_code none;
   if (const auto size = std::filesystem::file_size(path, none); none || size > static_cast<uint64_t>(most))
     return nullptr;
-  json j = json::parse(read_file(path).text(), nullptr, false);
+  json j = parse_json(read_file(path).text());
   return j.is_object() ? j : json(nullptr);
 }
 
@@ -96,7 +97,7 @@ json run_record(const std::string& run_folder) {
     fail(Exit::usage, "E_RUN", cat(run_folder, " holds no run: it has no run.json"),
          "name the `output_dir` of a training run");
   }
-  json run = json::parse(read_file(path).text(), nullptr, false);
+  json run = parse_json(read_file(path).text());
   if (!run.is_object()) fail(Exit::usage, "E_RUN", cat(path, " is no JSON object"));
   return run;
 }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "tools/cli/other_trainers.h"
@@ -40,7 +41,11 @@ Json parse_file(std::string_view text, const std::string& path) {
   }
   std::set<std::string> keys;
   std::string repeated;
+  int64_t all_keys = 0;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kMostJsonLevels) refuse(path, cat("it nests deeper than ", kMostJsonLevels));
+    if (event == Json::parse_event_t::key && ++all_keys > kMostJsonKeys)
+      refuse(path, cat("it has more than ", kMostJsonKeys, " keys"));
     if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second) {
       repeated = parsed.get<std::string>();
     }

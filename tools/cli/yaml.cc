@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "tools/cli/other_trainers.h"
@@ -17,6 +18,7 @@ constexpr int kMostValues = 100'000, kDeepest = 50;  // limits, because aliases 
 
 struct Budget {
   int values = kMostValues;
+  int64_t keys = kMostJsonKeys;
 };
 
 // Converts plain scalars by YAML 1.1's rules, as PyYAML writes them; quoted scalars stay text.
@@ -41,6 +43,7 @@ Json convert(const YAML::Node& node, int depth, Budget& budget) {
   if (node.IsMap()) {
     Json out = Json::object();
     for (const auto& pair : node) {
+      if (--budget.keys < 0) throw std::length_error(cat("more than ", kMostJsonKeys, " keys"));
       const std::string key = pair.first.as<std::string>();
       if (out.contains(key)) throw std::invalid_argument(cat("key '", key, "' stands there twice"));
       out[key] = convert(pair.second, depth + 1, budget);
