@@ -78,7 +78,7 @@ std::string reason_of(const LimitedProcess::Reply& reply) {
 
 // After a template has exceeded its limits it is not rendered again, because each further row would take as long.
 struct ChatTemplate::Processes {
-  TemplateServer server;
+  LimitedProcess::Function server;  // a TemplateServer
   std::string name;
   std::mutex mutex;
   std::vector<std::unique_ptr<LimitedProcess>> idle;
@@ -125,7 +125,7 @@ ChatTemplate::ChatTemplate(std::string source, std::string name, std::map<std::s
     : name_(name) {
   if (source.size() > kMaxTemplate)
     refuse_template(name_, cat("it has ", source.size(), " bytes, at most ", kMaxTemplate));
-  processes_.reset(new Processes{{std::move(source), name, std::move(specials)}, name, {}, {}, {}});
+  processes_.reset(new Processes{TemplateServer(std::move(source), name, std::move(specials)), name, {}, {}, {}});
   marks_answers_ = processes_->ask({}, 1)[2];
 }
 
