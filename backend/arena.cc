@@ -38,7 +38,7 @@ void HostArena::grow(int64_t bytes) {
   const int64_t machine = memory_limit_bytes();
   if (bytes > machine)
     fail(Exit::memory, "E_OOM", cat("a step needs ", bytes, " bytes, this process may use ", machine), hint);
-  // Doubling bounds the waste: the blocks of growing Programs add up to little more than the last one.
+  // Doubling bounds the waste: all earlier blocks together are smaller than the new block.
   if (!reserve(std::min(2 * bytes, machine)) && !reserve(bytes)) {
     fail(Exit::memory, "E_OOM",
          cat("a step needs ", bytes, " bytes, and the system gives no address space for them (ulimit -v?)"), hint);

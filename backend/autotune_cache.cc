@@ -33,7 +33,7 @@ void AutotuneCache::keep(const std::string& key, const std::string& choice) {
   if (!known_.emplace(key, choice).second || path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  // One short write per line, so that processes do not interleave.
+  // Each line is one short write, so that lines of several processes do not interleave.
   std::ofstream(path_, std::ios::app) << cat(choice, '\t', key, '\n');
 }
 

@@ -1,5 +1,5 @@
-// The base class of devices and the CPU device: memory from the heap, kernels from the CPU table, immediate copies.
-// Large allocations ask for huge pages before any of their pages is touched.
+// Implements the base class of devices and the CPU device. The CPU device takes memory from the heap and kernels from
+// the CPU table, and copies immediately. Large allocations ask for huge pages before any of their pages is touched.
 
 #include "backend/device.h"
 
@@ -13,7 +13,7 @@
 namespace amp {
 
 Kernel Device::check_indices(const Tensor&, const IndexBound&, const std::string&) {
-  return [] {};  // either its kernels check indices themselves, or nothing runs
+  return [] {};  // the device's kernels check indices themselves, or it runs no kernels
 }
 
 HostTensor Device::read(const Tensor& t) {
@@ -38,7 +38,7 @@ class CpuDevice final : public Device {
     return n.op->workspace ? n.op->workspace(g, n) : 0;
   }
 
-  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes; such allocations are fresh, untouched pages
+  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes; the pages of larger allocations are not yet touched
   DeviceMemory allocate(int64_t bytes) override {
     const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {bytes}));
     if (bytes >= kLarge) prefer_huge_pages(t->mutable_data(), bytes);

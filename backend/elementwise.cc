@@ -1,12 +1,12 @@
-// The part of elementwise kernels that does not depend on the functor: broadcasting, storage types, threads.
+// Implements the part of elementwise kernels that does not depend on the functor: broadcasting, storage types, threads.
 #include "backend/elementwise.h"
 
 namespace amp::elementwise_detail {
 
 namespace {
 
-// Returns n elements as `type`, from offset in t: in place if they have that type, otherwise converted into
-// scratch.
+// Returns the n elements of t from `offset` on, as `type`. Returns a pointer into t if t has that type; otherwise
+// converts the elements into scratch.
 const void* load_as(const Tensor& t, DType type, int64_t offset, int64_t n, void* scratch) {
   const char* from = static_cast<const char*>(t.data) + offset * size_of(t.dtype);
   if (t.dtype == type) return from;
@@ -20,10 +20,10 @@ struct Rows {
   std::array<Tensor, N> in;
   Tensor out;
   Space<N> space;
-  unsigned mask = 0;    // operands that advance along the inner run
+  unsigned mask = 0;    // bit k is set if operand k advances along the inner run
   bool direct = false;  // operands and result are stored in the type that the functor computes in
 
-  // Elements [begin, end) of one outer row.
+  // Computes elements [begin, end) of one outer row.
   void run(int64_t outer, int64_t begin, int64_t end) const {
     const std::array<int64_t, N> offset = space.offsets(outer);
     const int64_t first = outer * space.inner;

@@ -12,7 +12,8 @@ static std::map<std::string, FunctorInfo, std::less<>>& table() {
 
 RegisterFunctor::RegisterFunctor(std::string_view op, const FunctorInfo& info) {
   FunctorInfo& entry = table()[std::string(op)];
-  // A program may contain both the CPU and the CUDA units, and both register.
+  // A program may contain the CPU and the CUDA unit of an operator, and both register. The CPU unit's entry, which has
+  // `run`, is kept.
   if (info.run || !entry.arity) entry = info;
 }
 

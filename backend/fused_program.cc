@@ -1,5 +1,5 @@
-// Text form of fused programs. Numbers are hexadecimal floats, so that parsing returns the same bits.
-// Attributes are stored as name=TVALUE with T in {i, f, s}.
+// Writes and parses the text form of fused programs. Floating-point numbers are hexadecimal, so that parsing returns
+// the same bits. Attributes are stored as name=TVALUE with T in {i, f, s}.
 
 #include "backend/fused_program.h"
 

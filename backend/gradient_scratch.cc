@@ -1,5 +1,6 @@
-// Places activations in the gradient arena. Works greedily: takes the step with the most live bytes, moves the
-// buffers that are alive there into spans, the longest-lived first, and repeats with the new busiest step.
+// place_in_gradients() places activations in the gradient arena with a greedy algorithm. It takes the step with the
+// most live bytes, moves the buffers that are alive at this step into spans, those with the latest last use first, and
+// repeats with the new step of most live bytes.
 
 #include "backend/gradient_scratch.h"
 
@@ -9,7 +10,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kWorthwhile = 100;  // a round must have freed at least 1/100 of the peak, otherwise the search ends
+constexpr int64_t kWorthwhile = 100;  // the search ends after a round that frees less than 1/100 of the peak
 
 class Scratch {
  public:
@@ -34,7 +35,8 @@ class Scratch {
   }
 
  private:
-  // Buffers outside of the spans that are alive at the busiest step, except those that were tried before.
+  // Returns the buffers outside of the spans that are alive at the step with the most live bytes, except those that
+  // were tried before. Sets `most` to the live bytes of this step.
   std::vector<size_t> untried_at_peak(int64_t& most) const {
     int32_t steps = 0;
     for (const BufferLife& b : buffers_) steps = std::max(steps, b.last + 1);
@@ -63,10 +65,11 @@ class Scratch {
     return out;
   }
 
-  // Places the buffer in the spans that are written earliest, because buffers that die later have fewer places.
+  // Places the buffer in the free spans that are written earliest, because the other spans are needed for buffers that
+  // live longer. Returns false if no free spans fit.
   bool place(BufferLife& b) {
     std::vector<const BufferLife*> others;  // sorted by address
-    std::vector<char*> end;                 // running maximum of their ends
+    std::vector<char*> end;                 // running maximum of the ends of `others`
     for (const BufferLife* o : placed_) {
       if (!o->meets(b)) continue;
       others.push_back(o);

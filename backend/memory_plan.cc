@@ -10,7 +10,7 @@ int64_t plan_memory(std::vector<BufferLife>& buffers) {
     if (!buffers[i].place) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // sorted by offset
   int64_t total = 0;
   for (const size_t i : order) {
     BufferLife& b = buffers[i];

@@ -1,5 +1,5 @@
-// Loads libonnx_amp_cuda.so with dlopen and checks its ABI version. Each failure becomes E_DEVICE_UNAVAILABLE with
-// its reason.
+// Loads libonnx_amp_cuda.so with dlopen and checks its ABI version. Each failure becomes E_DEVICE_UNAVAILABLE with a
+// reason.
 
 #include "backend/plugin.h"
 
@@ -32,7 +32,7 @@ static std::string find_plugin() {
 }
 
 bool has_cuda_driver() {
-  // An explicit plugin counts as present.
+  // A plugin that the environment names needs no driver.
   if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return true;
   static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   return driver != nullptr;
@@ -40,7 +40,7 @@ bool has_cuda_driver() {
 
 const PluginApi& load_plugin() {
   const std::string path = find_plugin();
-  // Stays loaded until the process ends, because kernels from it are kept.
+  // The library stays loaded until the process ends, because kernels from it are kept.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();

@@ -1,7 +1,7 @@
-// Program: builds the flat list of closures from a graph and its ProgramPlan, and runs it.
-// Order of construction: addresses of values, then for each node its kernel, checks of indices, moves of gradients,
-// and reports.
-// On a GPU the list is recorded once as a CUDA graph; on the CPU the number of threads is chosen by timing.
+// Program builds a flat list of closures (steps) from a graph and its ProgramPlan, and runs it. The constructor first
+// assigns the addresses of all values. Then it appends the steps of each node: checks of indices, the kernel, moves of
+// gradients into the gradient arena, and reports to the GradientWatch. On a GPU the list is recorded once as a CUDA
+// graph. On the CPU the number of threads is chosen by timing.
 
 #include "backend/program.h"
 
@@ -78,8 +78,8 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
 
 char* Program::place(const BufferLife& b) const { return b.place ? b.place : arena_ + b.offset; }
 
-// Places a parameter's cached copy, or that of several concatenated ones. Nodes that are read only for the latter
-// have no address.
+// Sets the output address of a cached Cast to the copy of its parameter, or of its concatenated parameters, in the
+// ParamCache. Other cached nodes (a Concat that only such a Cast reads) are never executed and get no address.
 void Program::place_copy(const Node& node, const ProgramOptions& o) {
   const Graph& g = *graph_;
   if (node.op->name != "Cast") return;
@@ -139,7 +139,7 @@ void Program::emit_gradient(size_t i, const ProgramOptions& o) {
   steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr, work});
 }
 
-// Appends a step after the current last step that reports these gradients to the GradientWatch.
+// Extends the last step, so that it then reports these gradients to the GradientWatch. Does nothing on a GPU.
 void Program::report_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
   if (gradients.empty() || steps_.empty() || !o.state || !device_->traits().host_memory) return;
   struct Finished {
@@ -155,7 +155,8 @@ void Program::report_finished(const std::vector<size_t>& gradients, const Progra
   };
 }
 
-// For a table's gradient that is written and not added to: the indices of its nonzero rows.
+// Returns the indices of the nonzero rows of an embedding table's gradient. Returns nullopt for other gradients, and if
+// gradients are accumulated.
 std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o) const {
   const Graph::ParamGrad& p = graph_->param_grads[gradient];
   const Value& v = graph_->value(p.value);
@@ -167,7 +168,7 @@ std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o)
   return tensor(node.in.at(lookup->indices));
 }
 
-// Fills buffers that die after the node with NaN.
+// Appends steps that fill each buffer with NaN whose last use is this node.
 void Program::emit_poison(NodeId id, const ProgramPlan& plan) {
   for (const BufferLife& b : plan.buffers) {
     if (b.last != id.index) continue;
@@ -181,9 +182,9 @@ static void refuse_outside(const IndexBound& bound, const std::vector<int64_t>& 
   }
 }
 
-// Adds bounds checks for the indices of a lookup. Inputs that reach the lookup directly, or through casts, views
-// and gathers, are checked by set_input(). Constants are checked here, once. Computed indices are checked on the
-// device, before the node. A gradient needs no check, because its node has checked the same indices.
+// Adds bounds checks if the node is a lookup. Indices that come from an input directly, or through casts, views and
+// gathers, are checked by set_input(). Constant indices are checked here, once. Computed indices are checked on the
+// device, before the node. A gradient needs no check, because the forward node has checked the same indices.
 void Program::check_indices(const Node& node) {
   const Graph& g = *graph_;
   const std::optional<Lookup> lookup = find_lookup(node.op->name);
@@ -269,7 +270,7 @@ void Program::launch(After&& after) {
   }
 }
 
-// Runs on the host with the number of threads that was fastest, or with one that is being timed.
+// Runs all steps. If kernels run on the host, uses the fastest number of threads, or a number that is being timed.
 void Program::run_on_host_threads() {
   using Clock = std::chrono::steady_clock;
   const auto all = [this] { launch([](const Step&) {}); };
@@ -281,7 +282,8 @@ void Program::run_on_host_threads() {
   if (threads_.deciding()) threads_.took(std::chrono::duration<double>(Clock::now() - start).count());
 }
 
-// The first runs may compile, tune, allocate and validate libraries. Later runs replay one recorded launch.
+// The first runs may compile, tune, allocate and validate libraries. Later runs replay the recording, if the device
+// made one.
 void Program::run() {
   upload_state();
   if (recording_) return recording_->replay();
@@ -291,12 +293,12 @@ void Program::run() {
   }
   const int64_t before = device_->unvalidated();
   run_on_host_threads();
-  // A recording would freeze each node's current implementation. Some nodes never receive anything but zeros and
-  // stay undecided, so the number of such runs is limited.
+  // A recording fixes each node's current implementation, so it is made only after a run that left no node unvalidated.
+  // Nodes that receive only zeros are never validated; kMostUndecided limits the number of runs to wait.
   ran_ = device_->unvalidated() == before || ++undecided_runs_ >= kMostUndecided;
 }
 
-// By value: true for the gradient of a parameter, or the value that it is a view of.
+// Returns a flag per value: true for the gradient of a parameter, and for a value that this gradient is a view of.
 std::vector<bool> Program::gradients_of_params() const {
   std::vector<bool> out(address_.size(), false);
   for (const auto& p : graph_->param_grads) {

@@ -1,7 +1,6 @@
-// Memory planning of a Program: merges values that share bytes, pins gradients in the gradient arena, computes
-// lifetimes, and assigns offsets (memory_plan.h, gradient_scratch.h).
-// A value's root is the value whose bytes it shares: a view's input, or an input that an elementwise node
-// overwrites.
+// plan_program() plans the memory of a Program. It merges values that share bytes, pins gradients in the gradient
+// arena, computes lifetimes, and assigns offsets (memory_plan.h, gradient_scratch.h). A value's root is the value whose
+// bytes it shares: a view's input, or an input that an elementwise node overwrites.
 
 #include "backend/program_plan.h"
 
@@ -39,7 +38,7 @@ std::vector<bool> cached_nodes(const Graph& g, const ProgramOptions& o) {
   return out;
 }
 
-// Determines which values share their bytes, and the lifetimes of these.
+// Determines which values share bytes, and the last node that uses them.
 class Sharing {
  public:
   Sharing(const Graph& g, const ProgramOptions& o, const std::vector<bool>& cached)
@@ -63,7 +62,7 @@ class Sharing {
   int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
-  // The node that computes gradient i; invalid if no node does.
+  // Returns the node that computes gradient i; invalid if no node does.
   NodeId finished(size_t i) const { return finished_[i]; }
   const std::vector<int32_t>& roots() const { return root_; }
   const std::vector<void*>& pinned() const { return pinned_; }
@@ -84,9 +83,9 @@ class Sharing {
     for (const auto& o : g_.outputs) last_[static_cast<size_t>(root(o.value))] = g_.n_nodes();
   }
 
-  // A gradient that is only written may be computed directly in the gradient arena. One that is to be added may
-  // too, if its operator can add to existing contents. All others are moved as soon as they are computed:
-  // finished().
+  // Pins the gradients that can be computed directly in the gradient arena. If gradients are accumulated, the operator
+  // must be able to add to existing contents (pin_sums()). Other gradients are moved into the arena after the node that
+  // computes them (finished()).
   void pin_gradients(const ProgramOptions& o) {
     grad_in_place_.assign(g_.param_grads.size(), false);
     finished_.assign(g_.param_grads.size(), NodeId{});
@@ -107,8 +106,8 @@ class Sharing {
     }
   }
 
-  // Pins nodes whose outputs (all, or all from kFirstSum on) are gradients without other readers, if there is a
-  // kernel that adds to them.
+  // Pins the outputs of nodes whose kernel can add to existing contents (NAME+=). All outputs, or all from kFirstSum
+  // on, must be gradients without other readers.
   void pin_sums(const ProgramOptions& o) {
     std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
     for (size_t i = 0; i < g_.param_grads.size(); ++i)
@@ -126,7 +125,7 @@ class Sharing {
       const auto first = node.out.begin() + node.attrs.i(kFirstSum, 0);
       const bool sums = std::all_of(first, node.out.end(), [&](ValueId v) {
         const auto& grads = grads_of[index(v)];
-        // an output without readers may contain anything
+        // an output that no one reads may contain anything
         if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
         const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
         return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
@@ -144,8 +143,8 @@ class Sharing {
   }
 
   void overwrite() {
-    // The values that share each root's bytes, as a linked list. Searching root_ for each node would take time
-    // quadratic in the length of a chain.
+    // next_view is a linked list of the values that share a root's bytes. Searching root_ for each node would take time
+    // quadratic in the number of values.
     std::vector<int32_t> next_view(root_.size(), -1);
     for (size_t v = 0; v < root_.size(); ++v) {
       const auto r = static_cast<size_t>(root_[v]);
@@ -164,7 +163,7 @@ class Sharing {
         const Value& xv = g_.value(x);
         const Value& rv = g_.value(ValueId{r});
         if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
-        if (cached_[index(rv.producer)]) continue;  // kept for the next run
+        if (cached_[index(rv.producer)]) continue;  // the ParamCache keeps x for the next run
         if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
         // No other input of the node may view the same bytes with other dims.
         const bool clash =
@@ -186,7 +185,7 @@ class Sharing {
   std::vector<NodeId> finished_;
 };
 
-// By value: true if it is not stored in the activation arena.
+// Returns a flag per value: true if the value is a parameter, a constant or cached, and so needs no buffer.
 std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
   std::vector<bool> out(static_cast<size_t>(g.n_values()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -198,15 +197,15 @@ std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
   return out;
 }
 
-// The node after which a gradient is finished, or computed before it is moved. n_nodes() if there is none: it is
-// moved at the end.
+// Returns the index of the node that computes the gradient, after which the gradient is moved. Returns n_nodes() if no
+// executed node computes it; it is then moved at the end.
 size_t finished_after(const Graph& g, const Sharing& sharing, const std::vector<bool>& cached, size_t gradient) {
   const NodeId from = sharing.finished(gradient);
   return from && !cached[index(from)] ? index(from) : static_cast<size_t>(g.n_nodes());
 }
 
-// Spans of the gradient arena that may hold activations. No node writes a gradient before the one that finishes it,
-// so nothing overwrites pinned values early.
+// Returns the spans of the gradient arena that may hold activations, each until the node that computes its gradient
+// runs. No earlier node writes to the span.
 std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, const ProgramOptions& o,
                                         const ProgramPlan& plan) {
   std::vector<ScratchSpan> out;
@@ -218,7 +217,7 @@ std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, 
   return out;
 }
 
-// Lifetimes of all other values, by root. Workspaces live for one step.
+// Plans the buffers of all roots that are neither at home nor pinned, and the workspaces, which live for one step.
 void plan_buffers(const Graph& g, const Sharing& sharing, const ProgramOptions& o, ProgramPlan& plan) {
   const std::vector<bool> home = at_home(g, plan.cached);
   plan.buffer.assign(home.size(), -1);

@@ -7,8 +7,8 @@ namespace amp {
 
 namespace {
 
-// bitsandbytes' create_dynamic_map: for each of seven exponents, the midpoints of evenly spaced fractions from 0.1
-// to 1.
+// Returns the map of bitsandbytes' create_dynamic_map(): 0, 1 and, for each of seven powers of 10, the midpoints of
+// evenly spaced fractions from 0.1 to 1. A signed map also contains the negative midpoints.
 std::array<float, 256> make_map(bool is_signed) {
   std::vector<float> data{0, 1};
   for (int i = 0; i < 7; ++i) {

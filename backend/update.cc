@@ -1,5 +1,5 @@
-// OptimizerConfig: names, settings and validation of the optimizers, the derived facts that others ask for, and the
-// bytes of their state. The rules themselves are in backend/rules/, the update loops in backend/cpu/update/ and
+// Implements OptimizerConfig: names, settings and validation of optimizers, properties that follow from the settings,
+// and the bytes of optimizer state. The update rules are in backend/rules/, the update loops in backend/cpu/update/ and
 // backend/cuda/.
 
 #include "backend/update.h"
@@ -47,7 +47,7 @@ ClipMode clip_mode_from_name(const std::string& name) {
 
 std::vector<RuleKey> rule_keys(std::string_view rule) {
   std::vector<RuleKey> keys;
-  // r.keys of a value r does not compile: clang 16 cannot determine its bound.
+  // Rule::keys is used, because clang 16 cannot determine the bound of r.keys for a value r.
   with_update_rule(rule, [&]<class Rule>(Rule) { keys.assign(std::begin(Rule::keys), std::end(Rule::keys)); });
   return keys;
 }

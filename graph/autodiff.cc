@@ -1,6 +1,6 @@
-// Reverse accumulation over the node order. Contributions to a value are kept in order of arrival and summed on demand,
-// so that sums do not depend on hashing or threads. Gradients of adjacent slices are concatenated instead of padded and
-// added.
+// Reverse-mode differentiation in reverse node order. The contributions to a gradient are kept in order of arrival and
+// summed on demand, so that sums do not depend on hashing or threads. Gradients of adjacent slices are concatenated
+// instead of padded and added.
 #include "graph/autodiff.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ ValueId Autodiff::grad(ValueId v) {
   if (!reached(v)) return {};
   auto& parts = parts_[static_cast<size_t>(v.index)];
   const Origin before = b_.origin;
-  if (!*before.role) b_.origin.role = "gradient of";  // called after run()
+  if (!*before.role) b_.origin.role = "gradient of";  // grad() is called after run()
   if (parts.size() > 1) {
     if (const ValueId joined = join_slices(b_, parts)) parts = {joined};
   }
@@ -92,7 +92,7 @@ ValueId Autodiff::grad(ValueId v) {
 
 void Autodiff::run(std::vector<std::pair<NodeId, Error>>* faults) {
   for (int32_t n = n_nodes_; n-- > 0;) {
-    const Node node = b_.graph().node(NodeId{n});  // a copy, because the arena grows below
+    const Node node = b_.graph().node(NodeId{n});  // a copy, because the graph grows below
     if (std::none_of(node.out.begin(), node.out.end(), [&](ValueId v) { return reached(v); })) continue;
     if (std::none_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && wanted(v); })) continue;
     b_.origin = Origin{node.origin.source_node, "gradient of", node.origin.compute};

@@ -113,7 +113,8 @@ ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
   return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
 }
 
-// An input with a known value (SourceValue::data): one value per row, or one for all rows.
+// Binds an input whose value is known (SourceValue::data) as a constant. A smaller value is repeated until it fills the
+// input's shape.
 ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b) {
   const HostTensor value = v.data.cast(working_type(v.dtype, o.float_type));
   const auto it = o.input_dims.find(v.name);
@@ -128,14 +129,14 @@ ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b)
   return b.constant(rows);
 }
 
-// Repeats parameter p for every row (SourceValue::tied_axis).
+// Returns parameter p repeated along v.tied_axis until it has the shape of v.
 ValueId repeated_param(Builder& b, ValueId p, const SourceValue& v) {
   const auto axis = static_cast<size_t>(v.tied_axis);
   const Dims& whole = v.data.dims();
   Dims one = whole;
   if (b.dims(p).size() == whole.size()) {
     one[axis] = b.dims(p)[axis];
-    p = b.expand(p, one);  // slices along other axes may be equal too
+    p = b.expand(p, one);  // p has extent 1 along other axes whose slices are all equal
   } else {
     one[axis] /= numel(whole) / numel(b.dims(p));
     p = b.reshape(p, one);
@@ -162,7 +163,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       const int master = params.source_value[static_cast<size_t>(slot)];
       const SourceValue& m = g.values[static_cast<size_t>(master)];
       ValueId p;
-      // One Value per slot: a tied copy must share its master's value, so that gradients accumulate.
+      // A slot has only one Value. A tied copy shares the Value of its master, so that their gradients accumulate.
       for (int32_t i = 0; i < b.graph().n_values() && !p; ++i) {
         const Value& x = b.graph().value(ValueId{i});
         if (x.kind == ValueKind::param && x.slot == slot) p = ValueId{i};
@@ -170,7 +171,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       if (!p) p = b.mutable_graph().add_param(slot, m.name, o.float_type, m.data.dims());
       if (index == master) return p;
       if (v.tied_axis >= 0) return repeated_param(b, p, v);
-      if (!v.tied_transposed) {  // the same elements in the same order, possibly in other dims
+      if (!v.tied_transposed) {  // v has the elements of its master in the same order, possibly in other dims
         const Dims &want = v.data.dims(), &have = m.data.dims();
         return want != have && numel(want) == numel(have) ? b.reshape(p, want) : p;
       }
@@ -189,7 +190,8 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
 }  // namespace
 
 namespace {
-// Limits what lowering adds to a graph, before it is computed: values [from, ..), including folded constants.
+// Limits the nodes and bytes that lowering adds to a graph. check() throws if the values from index `from` on exceed a
+// limit; folded constants count too.
 class Budget {
  public:
   Budget(const SourceGraph& g, const BindOptions& o) : limit_(activation_limit(g, o.input_dims)) {
@@ -217,7 +219,8 @@ class Budget {
   }
 
  private:
-  // Counts nodes and bodies of the outermost bind() of this thread, because nested loops may leave no nodes.
+  // Counts the nodes and loop bodies that this thread has lowered since its outermost bind() began. The graph's size is
+  // not enough, because nested loops may leave no nodes.
   static void count() {
     if (++lowered_ > limits().graph_nodes) refuse_nodes("loops are unrolled");
   }
@@ -225,8 +228,8 @@ class Budget {
   int64_t limit_, constants_ = 0;
 };
 
-// True if the file fixes all extents except the batch. An extent that does not match is then a fault of the file, not
-// of the data.
+// Returns true if the file fixes all input extents except the first (the batch). A size that does not match is then an
+// error in the file, not in the data.
 bool fixed_sizes(const SourceGraph& g) {
   return std::all_of(g.inputs.begin(), g.inputs.end(), [&](int i) {
     const SourceValue& v = g.values[static_cast<size_t>(i)];
@@ -249,8 +252,9 @@ const OnnxOp& op_of(const SourceNode& node) {
        "name tensors as outputs with `output`");
 }
 
-// Binds the live nodes of a graph in order. own_origin: nodes get their own index as origin; otherwise the builder's
-// origin is kept. faults: receives errors; without it the first one is thrown.
+// Binds the live nodes of a graph in order. If own_origin is true, core nodes get the index of their source node as
+// origin; otherwise they get the builder's current origin. If `faults` is given, it receives the errors; otherwise the
+// first error is thrown.
 Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b,
                  const Leaf& bind_leaf, bool own_origin, std::map<int, Error>* faults) {
   Bound bound;

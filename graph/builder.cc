@@ -1,5 +1,5 @@
-// Builder: validation, simplification, common subexpression elimination and constant folding, in this order. Nodes with
-// an effect (random, communication) are neither merged nor folded.
+// Builder::ops() validates a node, simplifies it, eliminates common subexpressions and folds constants, in this order.
+// Nodes with an effect (random, communication) are neither merged nor folded.
 #include "graph/builder.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Decomposes nodes level by level, until no node has a decomposition. Types and shapes of the results must equal those
-// of the replaced node, including storage types that a precision plan has changed.
+// decompose_operators() replaces nodes level by level, until no node has a decomposition. The results must have the
+// types and shapes of the values that they replace, including storage types that a precision plan has changed.
 #include "graph/decompositions.h"
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace amp {
 
 namespace {
 
-// A kernel computes 16-bit values in fp32, so its decomposition must too.
+// Returns the inputs with 16-bit values cast to fp32: kernels compute in fp32, so their decompositions must too.
 std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
   for (ValueId& v : in) {
     if (v && is_low(b.dtype(v))) v = b.cast(v, DType::f32);
@@ -21,7 +21,7 @@ std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
   return in;
 }
 
-// Expands one level; nothing if no node has a decomposition.
+// Returns the graph with one level of decompositions expanded; nullopt if no node has a decomposition.
 std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
   Graph out;
   Builder b(out, evaluator);
@@ -40,9 +40,9 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
     const bool fresh = kept && out.n_nodes() > before;
     check(made.size() == node.out.size(), cat("the definition of ", node.op->name, " has ", made.size(), " outputs"));
     for (size_t i = 0; i < made.size(); ++i) {
-      if (!made[i]) continue;  // without readers
+      if (!made[i]) continue;  // the decomposition omits outputs that have no readers
       const Value& want = g.value(node.out[i]);
-      // the pass stored it in another type than inference gives
+      // a pass may have changed the storage type that inference gives
       if (out.value(made[i]).dtype != want.dtype && is_float(want.dtype)) {
         if (fresh && out.value(made[i]).kind == ValueKind::temp)
           out.set_dtype(made[i], want.dtype);

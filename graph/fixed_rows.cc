@@ -1,5 +1,6 @@
-// Fixed rows are stored in the SourceGraph itself: the first dim of each batch input gets the symbol kMark. RowPadding
-// uses copies of real rows as padding, because zeros may be invalid inputs (a fully masked row, a norm of zero).
+// The number of fixed rows is stored in the SourceGraph: the first dim of each batch input has the symbol kMark.
+// RowPadding uses copies of real rows as padding, because zeros may be invalid inputs (a fully masked row, a norm of
+// zero).
 #include "graph/fixed_rows.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ ValueId first_rows(Builder& b, ValueId x, int64_t rows, size_t axis = 0) {
       {{"starts", std::vector<int64_t>(d.size(), 0)}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}});
 }
 
-// Repeats the rows of x cyclically up to `rows`. Copies are valid inputs; zeros may not be (a mask, a norm).
+// Returns x with its rows repeated cyclically up to `rows`.
 ValueId repeated_rows(Builder& b, ValueId x, int64_t rows) {
   const int64_t own = b.dims(x)[0];
   std::vector<ValueId> parts(static_cast<size_t>(rows / own), x);
@@ -62,7 +63,7 @@ void set_fixed_length(SourceGraph& g, int64_t length) {
 
 int set_free_rows(SourceGraph& g, const std::vector<int>& outputs, bool free) {
   const std::vector<bool> live = live_nodes(g, outputs);
-  std::vector<bool> fed(g.values.size(), false);  // depends on an input
+  std::vector<bool> fed(g.values.size(), false);  // per value: depends on an input
   for (const int v : fed_inputs(g, g.inputs)) fed[static_cast<size_t>(v)] = true;
   int set = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n) {

@@ -1,7 +1,8 @@
-// find_fixed_shapes(): binds the graph, without executing it, for 2 and for 3 rows. If the outputs' rows follow the
-// inputs' rows, any number is possible: the usual case, and no further size is tried. Otherwise candidates are bound
-// one by one. Candidates whose outputs have as many rows as the inputs are preferred over those with a multiple: a
-// graph that always outputs 8 rows also binds for 4. Limits on time and tries keep large models fast.
+// find_fixed_shapes() binds the graph, without executing it, for 2 and for 3 rows. Usually the outputs' rows grow with
+// the inputs' rows; then any number of rows is possible, and no candidates are tried. Otherwise candidates are bound
+// one by one. A candidate whose outputs have as many rows as the inputs is preferred over a candidate whose outputs
+// have a multiple, because a graph that always outputs 8 rows also binds for 4. Limits on time and tries keep large
+// models fast.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,12 +16,12 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kLargest = 4096;      // rows or length
-constexpr size_t kMostTries = 400;      // limit of graphs bound
-constexpr double kMostSeconds = 5;      // time limit
+constexpr int64_t kLargest = 4096;      // maximum number of rows and maximum length
+constexpr size_t kMostTries = 400;      // maximum number of bindings
+constexpr double kMostSeconds = 5;      // time limit of all bindings
 constexpr int64_t kShortConstant = 64;  // maximum elements of a shape or index list
 
-using OutputDims = std::vector<Dims>;  // of the outputs that depend on an input
+using OutputDims = std::vector<Dims>;  // shapes of the outputs that depend on an input
 
 class Prober {
  public:
@@ -40,7 +41,7 @@ class Prober {
     }
   }
 
-  bool known() const { return known_ && !dependent_.empty(); }  // all ranks of inputs are known
+  bool known() const { return known_ && !dependent_.empty(); }  // all input ranks are known
   bool open() const { return open_; }                           // a dimension other than the first is dynamic
   bool pictures() const { return pictures_; }
   const std::vector<int>& inputs() const { return inputs_; }
@@ -99,7 +100,8 @@ void add(std::vector<int64_t>& to, int64_t n) {
 
 bool scalar(const Dims& d) { return d.size() < 2 && numel(d) == 1; }
 
-// True if a dimension of the output grows in proportion when rows grow from 2 to `rows`.
+// Returns true if a dimension of the output grows in proportion to the rows, from `two` (2 rows) to `many` (`rows`
+// rows). Also returns true for scalars.
 bool follows(const Dims& two, const Dims& many, int64_t rows) {
   if (scalar(two) && scalar(many)) return true;
   for (size_t k = 0; k < std::min(two.size(), many.size()); ++k) {
@@ -115,7 +117,7 @@ bool follow(const OutputDims& two, const OutputDims& three) {
   return true;
 }
 
-// The ends of Slices with constant bounds.
+// Returns the constant ends of the live Slices.
 std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outputs) {
   std::set<int64_t> out;
   const std::vector<bool> live = live_nodes(g, outputs);
@@ -132,7 +134,8 @@ std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outpu
   return out;
 }
 
-// The number of rows beyond which outputs stop growing, as after a Slice of the first 8 rows; 0 if there is none.
+// Returns the number of rows beyond which outputs stop growing, as after a Slice of the first 8 rows; 0 if they grow
+// without end.
 int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outputs, const OutputDims& two,
                   int64_t length) {
   const std::set<int64_t> ends = slice_ends(g, outputs);
@@ -140,7 +143,7 @@ int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outpu
   for (const int64_t end : {*ends.rbegin(), *ends.begin()}) {
     const int64_t rows = std::max<int64_t>(4, end + 1);
     const std::optional<OutputDims> many = p.bind(rows, length);
-    if (!many) continue;  // too large to be bound
+    if (!many) continue;  // `rows` is too large to be bound
     for (size_t i = 0; i < two.size(); ++i) {
       if (follows(two[i], (*many)[i], rows) || two[i].empty() || (*many)[i].empty() || two[i][0] < 2) continue;
       const int64_t most = (*many)[i][0] / (two[i][0] / 2);
@@ -159,9 +162,9 @@ std::vector<int64_t> declared_rows(const SourceGraph& g, const std::vector<int>&
   return out;
 }
 
-// Candidates for a graph that accepts 2 and 3 rows with outputs of equal size. The outputs may depend on the whole
-// batch (a covariance), or on its first rows (a constant index). The latter have an extent below which binding fails,
-// or an extent of 1 that differs from the file's declaration.
+// Returns candidates for a graph whose outputs have the same size for 2 and for 3 rows. An output may depend on the
+// whole batch (a covariance) or only on its first rows (a constant index). The output's extent is a candidate if
+// binding fails for fewer rows, or if it is 1 where the file declares a dynamic extent.
 std::vector<int64_t> first_rows_only(const SourceGraph& g, Prober& p, const OutputDims& two, int64_t length) {
   std::vector<int64_t> out = declared_rows(g, p.inputs());
   for (size_t i = 0; i < two.size(); ++i) {
@@ -173,7 +176,7 @@ std::vector<int64_t> first_rows_only(const SourceGraph& g, Prober& p, const Outp
   return out;
 }
 
-// The number of output rows per input row; nothing if a dimension of the outputs does not hold rows.
+// Returns the largest number of output rows per input row; nullopt if an output has no dimension that holds rows.
 std::optional<int64_t> rows_a_row(const OutputDims& outputs, int64_t rows) {
   int64_t most = 1;
   for (const Dims& d : outputs) {
@@ -188,7 +191,8 @@ std::optional<int64_t> rows_a_row(const OutputDims& outputs, int64_t rows) {
   return most;
 }
 
-// Numbers in the graph: short integer constants (shapes, indices, repeats) and the extents of constants.
+// Returns the numbers in the graph that may be a number of rows: elements of short integer constants (shapes, indices,
+// repeats) and extents of constants.
 std::vector<int64_t> numbers_of(const SourceGraph& g, const std::vector<int>& outputs) {
   std::vector<int64_t> out;
   std::set<int64_t> seen;
@@ -216,7 +220,7 @@ std::vector<int64_t> numbers_of(const SourceGraph& g, const std::vector<int>& ou
   return out;
 }
 
-// Order: declared extents, then the graph's numbers, then their divisors.
+// Returns candidates in this order: declared extents, 1, the graph's numbers, divisors of these numbers.
 std::vector<int64_t> candidates_of(const SourceGraph& g, const std::vector<int>& inputs,
                                    const std::vector<int64_t>& numbers) {
   std::vector<int64_t> out = declared_rows(g, inputs);
@@ -237,14 +241,14 @@ std::vector<int64_t> lengths_of(const Prober& p, const std::vector<int64_t>& num
   std::vector<int64_t> out = p.pictures() ? std::vector<int64_t>{224, 32, 64, 28, 96, 128, 256, 299, 384, 512}
                                           : std::vector<int64_t>{3, 8, 16, 32, 64, 128, 256, 512};
   for (const int64_t n : numbers) add(out, n);
-  for (const int64_t n : numbers) {  // an image's side: 768 patches of 16, a map of 49
+  for (const int64_t n : numbers) {  // a square may be the number of pixels of an image: 49 gives the side 7
     const auto root = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
     if (p.pictures() && root * root == n) add(out, root);
   }
   return out;
 }
 
-// Returns 0 if other lengths can be bound too.
+// Returns `length` if no other length can be bound; 0 if one can or if no dimension is dynamic.
 int64_t only_length(Prober& p, int64_t rows, int64_t length, const std::vector<int64_t>& lengths) {
   if (!p.open()) return 0;
   std::vector<int64_t> others = {length + 1, 2 * length, length + 32};

@@ -1,6 +1,7 @@
-// find_folded_rows() binds the graph for one row more than it was exported with. Candidates get that many slices. If a
-// node then fails to bind, the candidates that it reads are removed, until no node fails. A remaining candidate is a
-// folded one if the graph fails to bind with the file's number of slices.
+// find_folded_rows() binds the graph for one row more than it was exported with. Candidates are the tensors that
+// consist of as many equal slices as the graph has rows; each gets one slice more. Candidates that a failing node reads
+// are removed until the result is stable. A remaining candidate holds folded rows if the graph fails to bind when that
+// candidate keeps the number of slices in the file.
 #include "graph/folded_rows.h"
 
 #include <algorithm>
@@ -62,7 +63,8 @@ class FoldedRowSearch {
   }
   bool trained(int v) const { return g_.value(v).kind == SourceKind::parameter && g_.value(v).trainable; }
 
-  // Constants are candidates too: the zeros of an initial state have as many rows as the parameters used with it.
+  // Collects the tensors that consist of rows_ equal slices along axis 0 or 1. Constants are candidates too, because
+  // the zeros of an initial state have as many rows as the parameters used with it.
   void find_candidates() {
     constexpr int64_t kMostElements = int64_t{1} << 24;
     std::set<int> flipped;  // masters of transposed or reshaped copies
@@ -83,7 +85,7 @@ class FoldedRowSearch {
     }
   }
 
-  // Errors of binding with `rows` rows in the batch and in each of `followers`.
+  // Returns the errors of binding the graph with `rows` rows in the batch and in each of `followers`.
   Faults faults(int64_t rows, const std::map<int, FoldedRows>& followers, bool free_reshapes) const {
     SourceGraph g = g_;
     for (const int v : g.inputs) {
@@ -103,7 +105,7 @@ class FoldedRowSearch {
     return out;
   }
 
-  // Dynamic dimensions: the first becomes `rows`, others 3.
+  // Returns options in which a dynamic first dimension is `rows` and other dynamic dimensions are 3.
   BindOptions options_for(const SourceGraph& g, int64_t rows) const {
     BindOptions o;
     o.outputs = outputs_;
@@ -141,7 +143,8 @@ class FoldedRowSearch {
     }
     std::map<int, FoldedRows> followers;
     Faults left;
-    // Remove candidates that nodes reject until the set of accepted ones is stable.
+    // A candidate that a failing node reads moves to its next axis, or is removed after its last axis, until the result
+    // is stable.
     for (bool changed = true; changed;) {
       followers = found_;
       for (const auto& [v, k] : choice) followers.emplace(v, candidates_.at(v)[k]);
@@ -170,7 +173,7 @@ class FoldedRowSearch {
     }
   }
 
-  // v, and the candidates that a node which does not depend on the batch reads together with v.
+  // Returns v and the candidates that are read together with v by a node that does not depend on the batch.
   std::set<int> joined_with(int v) const {
     std::set<int> out = {v};
     for (const SourceNode& n : g_.nodes) {
@@ -181,9 +184,9 @@ class FoldedRowSearch {
     return out;
   }
 
-  // Binds parameters as constants, so that every value that does not depend on the batch is computed. Such a value may
-  // consist of as many copies as the graph has rows, and be combined with the batch along the row axis. Then the
-  // candidates that it is computed from are folded rows.
+  // Binds parameters as constants, so that every value that does not depend on the batch is folded. If a folded value
+  // consists of rows_ copies along an axis and a node combines it with the batch along that axis, accepts the
+  // candidates that the value is computed from.
   void accept_met() {
     if (std::none_of(candidates_.begin(), candidates_.end(), [&](const auto& c) { return open(c.first); })) return;
     SourceGraph g = g_;
@@ -251,7 +254,8 @@ class FoldedRowSearch {
   std::map<int, FoldedRows> found_;
 };
 
-// A trained parameter with the same elements; -1: none. A row whose elements are all equal is not evidence.
+// Returns a trained parameter that has the elements of `row`, or -1. A row of equal elements (an initialization) is not
+// compared, because its equality proves nothing.
 int equal_parameter(const SourceGraph& g, const HostTensor& row) {
   if (one_value(row)) return -1;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -289,7 +293,7 @@ std::vector<FoldedRows> find_folded_rows(const SourceGraph& g, const std::vector
 std::vector<std::string> tie_folded_rows(SourceGraph& g, const std::vector<FoldedRows>& folded) {
   std::vector<std::string> names;
   for (const FoldedRows& f : folded) {
-    if (g.value(f.value).tied_to >= 0) continue;  // its master is in the list
+    if (g.value(f.value).tied_to >= 0) continue;  // tied below, together with its master
     const HostTensor slice = repeated(g.value(f.value).data, f.axis, f.extent, 1), row = without_copies(slice, f.axis);
     const int equal = row.numel() == slice.numel() ? equal_parameter(g, row) : -1;
     const int master = equal < 0 ? add_row(g, f, row) : equal;
@@ -335,7 +339,7 @@ bool holds_copies(const HostTensor& t, int axis, int64_t repeats, double toleran
   const std::vector<double> x = tolerance > 0 ? t.to_doubles() : std::vector<double>();
   double largest = 0;
   for (const double v : x) largest = std::max(largest, std::abs(v));
-  for (int64_t at = 0; at < t.bytes(); at += whole) {  // each slice equals the next one
+  for (int64_t at = 0; at < t.bytes(); at += whole) {  // compare each slice with the next one
     if (tolerance == 0 && std::memcmp(p + at, p + at + copy, static_cast<size_t>(whole - copy)) != 0) return false;
     for (int64_t i = at / size; tolerance > 0 && i < (at + whole - copy) / size; ++i) {
       const double difference = x[static_cast<size_t>(i)] - x[static_cast<size_t>(i + copy / size)];

@@ -1,4 +1,5 @@
-// Binds with bind_tolerant(), seeds all floating-point outputs with ones and runs Autodiff with error collection.
+// probe() binds with bind_tolerant(), seeds all floating-point outputs with ones and runs Autodiff, which collects
+// errors.
 #include "graph/probe.h"
 
 #include "graph/autodiff.h"
@@ -7,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// The values of trainable parameters.
+// Returns the values of trainable parameters.
 std::vector<ValueId> trained(const Graph& g, const std::vector<bool>& trainable) {
   std::vector<ValueId> out;
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -39,8 +40,8 @@ void differentiate(const SourceGraph& g, const Bound& bound, Builder& b, const s
     for (const int v : g.nodes[n].outputs) {
       if (v < 0 || !bound.values[static_cast<size_t>(v)]) continue;
       ValueId bound_to = bound.values[static_cast<size_t>(v)];
-      // A quantized value is a floating-point value cast to an integer: its gradient bypasses the Cast
-      // (ops/composed/quantize.h).
+      // A quantized value is a floating-point value cast to an integer. The gradient bypasses this Cast
+      // (ops/composed/quantize.h), so the input of the Cast is examined.
       if (const NodeId by = b.value(bound_to).producer;
           by && b.graph().node(by).op->name == "Cast" && !is_float(b.dtype(bound_to)))
         bound_to = b.graph().node(by).in[0];
