@@ -1,4 +1,4 @@
-// Dropout masks from many Philox numbers at a time (defined in base/philox.h).
+// Computes dropout masks from many Philox numbers (base/philox.h) at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace amp::cpu {
 struct DropoutLanes {
   PhiloxBlock counter;  // of the first group of four elements; later groups increment its first word
   uint32_t key0, key1;
-  uint32_t threshold;  // words below it drop the element
+  uint32_t threshold;  // random words below this drop the element
   float keep;          // factor of kept elements
 
   static constexpr int64_t kGroups = 8;  // groups per call of a vector version
 
-  // factor[4 g + j]: 0 or keep, for g in [0, groups), a multiple of kGroups.
+  // Sets factor[4 g + j] to 0 or `keep` for g in [0, groups). `groups` must be a multiple of kGroups.
   void write(int64_t groups, float* factor) const;
 };
 

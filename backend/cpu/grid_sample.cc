@@ -1,5 +1,5 @@
-// GridSample and its gradients on the CPU for 1 to 3 spatial dimensions. The taps of each point
-// (backend/grid_taps.h) are computed per dimension; their products are the weights of the sources.
+// GridSample and its gradients on the CPU for 1 to 3 spatial dimensions. The taps of each point (backend/grid_taps.h)
+// are computed per dimension. The weight of a source pixel is the product of one tap's weight per dimension.
 
 #include "backend/cpu/grid_sample.h"
 
@@ -11,7 +11,7 @@ namespace amp {
 namespace {
 
 struct Shape {
-  int64_t batch, channels, in, out;  // spatial elements
+  int64_t batch, channels, in, out;  // in, out: spatial elements
   Dims size;
   SampleMode mode;
   SamplePadding padding;
@@ -29,7 +29,7 @@ struct Shape {
   }
 };
 
-// Calls f(source offset, taps used in each dimension) for every source of an output that is not padding.
+// Calls f(source offset, taps used in each dimension) for every source pixel of an output that is not padding.
 template <class T, class F>
 void sources(const Shape& s, const SampleTaps<T>* t, F f) {
   const size_t d = s.size.size();

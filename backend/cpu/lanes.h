@@ -38,12 +38,13 @@ AMP_INLINE inline void zip(const typename VectorOf<N>::type& even, const typenam
   pick<N, (N / 2 + J / 2 + J % 2 * N)...>(even, odd, b);
 }
 
-// Reduces all lanes to one number, in a fixed tree: x = op(x, x with lanes w apart exchanged), w = N / 2 .. 1.
+// to = x with lanes that are W apart exchanged.
 template <int N, int W, int... J>
 AMP_INLINE inline void exchange_lanes(const typename VectorOf<N>::type& x, typename VectorOf<N>::type& to,
                                       std::integer_sequence<int, J...>) {
   pick<N, (J ^ W)...>(x, x, to);
 }
+// Returns all lanes reduced to one number, in a fixed tree: op combines lanes that are N / 2, N / 4, ..., 1 apart.
 template <int N, int W = N / 2, class Op>
 AMP_INLINE inline float fold(const typename VectorOf<N>::type& x, const Op& op) {
   typename VectorOf<N>::type other;
@@ -56,7 +57,7 @@ AMP_INLINE inline float fold(const typename VectorOf<N>::type& x, const Op& op) 
   }
 }
 
-// parts[p] = from[p], from[p + Parts], from[p + 2 Parts] ...: N elements each.
+// parts[p] receives N elements: from[p], from[p + Parts], from[p + 2 Parts], ...
 template <int N, int Parts>
 AMP_INLINE inline void deinterleave(const float* from, typename VectorOf<N>::type (&parts)[Parts]) {
   static_assert(Parts == 2 || Parts == 4);

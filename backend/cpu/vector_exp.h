@@ -1,5 +1,6 @@
-// Vectorized 2^x for softmax. 2^x = 2^k 2^(i / n) 2^f: a table of n entries in a register, and |f| at most 1 / 2n,
-// so that a polynomial of degree 3 is sufficient (n = 16 and 8; SSE: n = 1 and degree 6).
+// Vectorized 2^x for softmax, computed as 2^k 2^(i / n) 2^f. A table in a register contains the n values of 2^(i / n).
+// |f| is at most 1 / 2n, so a polynomial of degree 3 is sufficient with n = 16 (AVX-512) and n = 8 (AVX2). SSE uses n =
+// 1 and degree 6.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ template <int Lanes>
 struct Exp2 {
   using V = typename VectorOf<Lanes>::type;
   using I = typename IndexOf<Lanes>::type;
-  static constexpr int kBits = Lanes == 16 ? 4 : Lanes == 8 ? 3 : 0;  // of the table's index
+  static constexpr int kBits = Lanes == 16 ? 4 : Lanes == 8 ? 3 : 0;  // number of bits of the table's index
 
   // 2^(i / n), minus the amount that i adds when k is added to the exponent.
   static constexpr std::array<int32_t, Lanes> kTable = [] {
@@ -30,12 +31,12 @@ struct Exp2 {
     return t;
   }();
 
-  // Relative error below 1.5e-7 (the polynomials': 3e-9, 4e-8 and 1e-8) from -126 on; 0 below -127; NaN stays NaN.
-  // Above 127 the result is 2^127; with Small no input may be above. Uses references, because vectors wider than
-  // the baseline's cannot be passed by value.
+  // to = 2^x with a relative error below 1.5e-7 for x from -126 on (the polynomials for n = 16, 8 and 1 contribute
+  // 3e-9, 4e-8 and 1e-8). The result is 0 below -127, 2^127 above 127, and NaN for NaN. With Small no input may be
+  // above 127. Uses references, because vectors wider than the baseline's cannot be passed by value.
   template <bool Small = false>
   AMP_INLINE static void run(const V& x, V& to) {
-    constexpr float low = -127.0f, high = 127.0f, magic = 12582912.0f / (1 << kBits);  // whose ulp is 1 / n
+    constexpr float low = -127.0f, high = 127.0f, magic = 12582912.0f / (1 << kBits);  // the ulp of magic is 1 / n
     V c = x < low ? V{} + low : x;
     if constexpr (!Small) c = c > high ? V{} + high : c;
     const V shifted = c + magic;

@@ -20,7 +20,7 @@ void at_level(const Fn& fn) {
   const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
   const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
   switch (cpu_isa()) {
-#ifdef __clang__  // the tiles of each level, with the compiler's own instructions (base/simd.h)
+#ifdef __clang__  // the vectors of each level, compiled for the baseline's instructions (base/simd.h)
     case Isa::v4:
       return v4();
     case Isa::v3:

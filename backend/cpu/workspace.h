@@ -1,8 +1,8 @@
 // Shared code of the larger CPU kernels: allocation within a node's workspace, and operands in the computing type.
 //
-// A kernel with workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure
-// (tensors have shapes but no usable addresses, and must not be accessed) and once to prepare, so both results
-// agree by construction.
+// A kernel with workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure (tensors
+// have shapes but no usable addresses, and must not be accessed) and once to prepare, so the measured size is always
+// the size that the kernel takes.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class Carver {
 
 using PrepareWithWorkspace = Kernel (*)(const KernelArgs&, Carver&);
 
-// The two registrations of such a function.
+// The kernel and the workspace function that are registered for `prepare`.
 template <PrepareWithWorkspace prepare>
 Kernel with_workspace(const KernelArgs& a) {
   char none[64];
@@ -50,7 +50,7 @@ int64_t measure_workspace(const Graph& g, const Node& n) {
   return c.bytes();
 }
 
-// OpDef of an operator whose CPU kernel is such a function.
+// Returns the OpDef of an operator whose CPU kernel is `prepare`.
 template <PrepareWithWorkspace prepare>
 OpDef op_with_workspace(const char* name, decltype(OpDef::infer) infer, decltype(OpDef::gradient) gradient) {
   OpDef d;

@@ -12,11 +12,11 @@ namespace amp::amx {
 namespace {
 
 constexpr int64_t kRowBytes = 4 * kTile;
-constexpr int64_t kGroups = 16;  // of the depth at a time; gathered rows of 32 pixels stay in the first-level cache
+constexpr int64_t kGroups = 16;  // groups of the depth at a time; 32 gathered rows stay in the first-level cache
 
 const char* bytes(const float* x) { return reinterpret_cast<const char*>(x); }
 
-// The distance between 16 pixels if they are equally spaced, otherwise 0.
+// Returns the distance between 16 pixels if they are equally spaced, otherwise 0.
 int64_t distance(const int64_t* base) {
   const int64_t step = base[1] - base[0];
   for (int64_t i = 2; i < kTile; ++i) {
@@ -34,7 +34,7 @@ int64_t distance(const int64_t* base) {
   }
 }
 
-// Tiles at arbitrary addresses, for two neighbors: at[neighbor][group].
+// Two adjacent tiles of 16 pixels, whose groups of the depth may be at any address: first[tile][group].
 struct Pixels {
   const char* first[2][kGroups];
   int64_t row[2];
@@ -42,7 +42,7 @@ struct Pixels {
   const char* at(int64_t t, int64_t g) const { return first[t][g]; }
   int64_t row_bytes(int64_t t, int64_t) const { return row[t]; }
 };
-// Rows of weights; the last group may be a zero-padded copy.
+// Rows of weights. The last group may be a zero-padded copy.
 struct Weights {
   const char* first;
   int64_t row, last;  // last: the group that is the copy, or -1

@@ -1,5 +1,5 @@
-// Convolution sums over pairs of bf16 (bf16_pairs.h) with AMX tiles, inside an amx::TileScope (amx_tiles.h). Pixels
-// may be at any address: 16 equally spaced ones are read in place, others are copied.
+// Convolution sums over pairs of bf16 (bf16_pairs.h) with AMX tiles, inside an amx::TileScope (amx_tiles.h). Pixels may
+// be at any address: 16 equally spaced pixels are read in place, other pixels are copied.
 #pragma once
 
 #include <cstdint>

@@ -45,32 +45,33 @@ Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const 
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };
 }
 
-// True if bf16 is faster without conversion, vectorized over channels. An avx512_bf16 instruction does the work of
-// two fp32 ones, so Winograd must save more than that. AMX is faster than Winograd in all cases.
+// Returns true if kernels over channels that multiply bf16 directly are faster than Winograd. An avx512_bf16
+// instruction does the work of two fp32 instructions, so Winograd must save more than that (kSaved). AMX is faster than
+// Winograd in all cases.
 bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
   constexpr double kSaved = 3;
   return a.dtype == DType::bf16 && conv_channels_takes(a.dtype, b.dtype) && conv_channels_gain(s) &&
          (cpu_has_amx() || winograd_tile(s, kSaved) == Winograd::none);
 }
-// For the gradient to the weight also if there are many channels: the transformed sums of Winograd's algorithm grow
-// with the product of input and output channels.
+// Like bf16_channels_gain(), for the gradient to the weight. Also returns true if there are many channels, because the
+// transformed sums of Winograd's algorithm grow with the product of input and output channels.
 bool bf16_channels_gain_w(const ConvShape& s, const Stored& x, const Stored& dy) {
   constexpr int64_t kMany = 128;
   return s.groups == 1 && s.n > 1 && conv_channels_takes(x.dtype, dy.dtype) &&
          (bf16_channels_gain(s, x, dy) || (x.dtype == DType::bf16 && std::min(s.c, s.m) >= kMany));
 }
 
-// A tensor of n elements in fp32: in place, or a copy.
+// Returns n elements in fp32: the stored elements if they are fp32, otherwise a staged copy.
 template <class Of>
 Staged<float> in_float(Carver& carve, const Of& of, int64_t n) {
   return stage<float>(carve, Tensor{const_cast<void*>(static_cast<const void*>(of.data)), of.dtype, {n}});
 }
 
-// True if one of them is stored in fp16, which no kernel reads directly.
+// Returns true if a or b is stored in fp16, which only pointwise kernels read directly.
 bool is_half(const Stored& a, const Stored& b) { return a.dtype == DType::f16 || b.dtype == DType::f16; }
 
-// Loads the staged inputs, runs the body, and stores the staged output. body: prepared after staging has taken its
-// workspace.
+// Returns a kernel that loads the staged inputs, runs `body`, and stores the staged output. Prepare `body` after the
+// staged operands, because they take their workspace first.
 template <class T, class... In>
 Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
   if (!out.copied && (!in.copied && ...)) return body;
@@ -81,7 +82,7 @@ Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
   };
 }
 
-// Numbers of elements.
+// Numbers of elements of x, y and w.
 int64_t size_x(const ConvShape& s) { return s.n * s.groups * s.c * s.in_size(); }
 int64_t size_y(const ConvShape& s) { return s.n * s.groups * s.m * s.out_size(); }
 int64_t size_w(const ConvShape& s) { return s.groups * s.m * s.c * s.taps(); }

@@ -17,7 +17,7 @@ namespace {
 using namespace conv_tiles;
 using conv_batch_lanes::by_sixteen, conv_batch_lanes::Lanes, conv_batch_lanes::lanes_of;
 
-// Register tiles: channels by vectors of images.
+// Number of vectors of images in a register tile.
 template <int Level>
 constexpr int kVectors = Level == 16 ? 4 : 2;
 
@@ -33,7 +33,7 @@ struct BatchCorrelation {
   int64_t row_stride, inner_stride;  // weight of (row, inner, tap): w[row * row_stride + inner * inner_stride + tap]
   std::vector<int32_t> first;        // index of each pixel's first term
   std::vector<Term> terms;
-  int64_t chunks;  // of the pixels
+  int64_t chunks;  // number of chunks of the pixels
 
   const float *from, *w, *bias;
   float *to, *packed, *packed_w, *packed_bias, *result;
@@ -96,7 +96,7 @@ AMP_INLINE inline void BatchCorrelation::tile(const float* in, const float* weig
   }
 }
 
-// Sums of Rows channels for pixels [begin, end): (channel, pixel, lane).
+// Computes the sums of Rows channels for pixels [begin, end), stored as (channel, pixel, lane).
 template <int Level, int Rows>
 AMP_INLINE inline void BatchCorrelation::panel(const float* in, const float* weight, const float* bias_of,
                                                int64_t begin, int64_t end, float* sums) const {
@@ -174,7 +174,7 @@ Kernel correlate(BatchCorrelation c, Carver& carve) {
 
 using AxisTerms = std::vector<std::vector<Term>>;  // by target
 
-// source_of(target, tap) returns the source, or -1.
+// Returns the terms of each target along an axis. source_of(target, tap) returns the source, or -1.
 template <class F>
 AxisTerms axis_terms(int64_t targets, int64_t kernel, const F& source_of) {
   AxisTerms all(static_cast<size_t>(targets));

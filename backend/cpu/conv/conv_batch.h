@@ -10,7 +10,7 @@
 namespace amp {
 
 bool conv_batch_fits(const ConvShape&);
-// True if it is faster than conv_direct, by a count of operations. Depends on the shape only.
+// Return true if the kernel is faster than conv_direct by a count of operations, which depends on the shape only.
 bool conv_batch_gains(const ConvShape&);
 bool conv_batch_grad_x_gains(const ConvShape&);
 bool conv_batch_grad_w_gains(const ConvShape&);

@@ -8,12 +8,12 @@
 
 namespace amp::conv_batch_lanes {
 
-constexpr int64_t kImages = 16;  // the number of lanes is a multiple of the widest vectors
+constexpr int64_t kImages = 16;  // the number of lanes is a multiple of the widest vector's 16
 
 inline int64_t lanes_of(const ConvShape& s) { return (s.n + kImages - 1) / kImages * kImages; }
 
-// (image, group, channel, pixel) -> (group, pixel, channel, lane). A lane is an image; lanes after the last image
-// are zero.
+// Packs an operand (image, group, channel, pixel) as (group, pixel, channel, lane). A lane is an image; lanes after the
+// last image are zero.
 struct Lanes {
   int64_t images, groups, channels, pixels, lanes;
 
@@ -23,7 +23,7 @@ struct Lanes {
   void pack(const float* from, float* to) const;
 };
 
-// Calls f(first column, columns) for blocks of 16. The last one may overlap the one before.
+// Calls f(first column, columns) for blocks of 16. The last block may overlap the block before it.
 template <class F>
 AMP_INLINE inline void by_sixteen(int64_t n, const F& f) {
   if (n < 16) return f(int64_t{0}, n);

@@ -1,6 +1,5 @@
-// Decides when convolutions are vectorized over images, and packs their operands.
-// The decision compares estimated costs: multiply-adds inside the image plus the transposes, against those of
-// conv_direct.
+// Decides when convolutions are vectorized over images, and packs their operands. The decision compares estimated
+// costs: multiply-adds inside the image plus the transposes, compared with the cost of conv_direct.
 #include "backend/cpu/conv/conv_batch.h"
 #include "backend/cpu/conv/conv_batch_lanes.h"
 #include "backend/cpu/conv/conv_direct.h"
@@ -34,7 +33,7 @@ namespace {
 
 // ---- cost in multiply-adds of one lane
 
-// Number of pairs of an output pixel and a tap inside the image.
+// Returns the number of pairs of an output pixel and a tap inside the image.
 int64_t pairs_inside(const ConvShape& s) {
   int64_t pairs = 1;
   for (const WindowAxis& a : s.window) {
@@ -59,13 +58,13 @@ double direct_cost(const ConvShape& s, const ShiftPlan& plan) {
 
 }  // namespace
 
-// Terms are stored individually, so this is for small images. At most a quarter of the lanes may be empty.
+// Images must be small, because terms are stored individually. At most a quarter of the lanes may be empty.
 bool conv_batch_fits(const ConvShape& s) {
   return s.n > 0 && 4 * s.n >= 3 * lanes_of(s) && std::max(s.in_size(), s.out_size()) * s.taps() <= int64_t{1} << 18;
 }
 
-// Each panel of channels reads all images. If they exceed the second-level cache, that is only fast if each element
-// is used often enough: about 11 times per float at 20 GB/s.
+// Returns true if the images fit into the second-level cache, or if each loaded element is used at least kTimes times.
+// Each panel of channels reads all images, so the memory's bandwidth would limit the speed otherwise.
 static bool reuses(const ConvShape& s) {
   constexpr int64_t kCached = (int64_t{512} << 10) / 4, kPanel = 6, kTimes = 30;
   const int64_t pixels = std::max(s.in_size(), s.out_size());
@@ -79,7 +78,7 @@ bool conv_batch_grad_x_gains(const ConvShape& s) {
   return conv_batch_fits(s) && reuses(s) && batch_cost(s) < 1.2 * direct_cost(s, grad_x_plan(s.window));
 }
 
-// With few input channels a tile loads about as much as it multiplies.
+// At least 4 input channels are required: with fewer, a tile loads about as much as it multiplies.
 bool conv_batch_grad_w_gains(const ConvShape& s) {
   return conv_batch_fits(s) && reuses(s) && s.c >= 4 && batch_cost(s) < 1.8 * direct_cost(s, forward_plan(s.window));
 }

@@ -23,7 +23,7 @@ using namespace conv_tiles;
 constexpr int64_t kPixels = 192;      // per task; a multiple of the tiles of 6, 8, 12 and 32
 constexpr int64_t kMostPixels = 768;  // per task that packs its own weights
 constexpr int64_t kChunk = 144;       // rows of weights at a time; 64 columns of them stay in the first-level cache
-constexpr int64_t kMostRows = 160;    // of a chunk that a task packs itself
+constexpr int64_t kMostRows = 160;    // maximum rows of a chunk that a task packs itself
 
 // Multiplies Rows pixels (base: start of each) by Columns vectors: sums += image * weights over taps and
 // `channels`. Products are summed separately before they are added, so that rounding errors grow with a chunk's
@@ -64,8 +64,8 @@ struct ChannelCorrelation {
   ChannelWeights w;
   std::array<int64_t, 3> out;  // spatial extents written
   struct Part {
-    int64_t channels = 0;  // per chunk; the last one may have fewer
-    int64_t at = 0;        // start of its packed weights
+    int64_t channels = 0;  // per chunk; the last chunk may have fewer
+    int64_t at = 0;        // start of the part's packed weights
   };
   std::vector<Part> parts = {};
   int64_t together = 1;  // images packed at a time
@@ -222,7 +222,7 @@ Kernel correlate(ChannelCorrelation c, Carver& carve) {
   return [s = std::make_shared<const ChannelCorrelation>(std::move(c))] { s->run_all(); };
 }
 
-// The shape with pairs of the summed channels, if operands are bf16.
+// Returns the shape. For bf16 operands, the summed channels are counted in pairs.
 ConvShape summed_over(ConvShape s, int64_t ConvShape::*channels, const Stored& w) {
   if (w.dtype == DType::bf16) s.*channels = (s.*channels + 1) / 2;
   return s;

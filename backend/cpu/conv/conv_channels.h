@@ -3,9 +3,9 @@
 // input channel. Pixels may be at any address, so no results are discarded, for any stride and image size. Pixels
 // of several images share a tile.
 //
-// Operands are fp32, or bf16 with AMX or avx512_bf16 (conv_channels_takes). bf16 elements form pairs of channels;
-// in the gradient to the weight, which sums over pixels, pairs of images. So one instruction sums both for any
-// kernel and stride.
+// Operands are fp32, or bf16 with AMX or avx512_bf16 (conv_channels_takes). bf16 elements form pairs of channels. In
+// the gradient to the weight, which sums over pixels, they form pairs of images. One instruction sums both elements of
+// a pair, for any kernel and stride.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ChannelPlan {
 
     int64_t pixels() const { return count[0] * count[1] * count[2]; }
   };
-  int64_t channels = 0, pitch = 0;  // of an image: floats read and floats stored per position
+  int64_t channels = 0, pitch = 0;  // floats per position of an image that are read and stored
   std::array<Axis, 3> axis;
   std::vector<Part> parts;
 
@@ -39,16 +39,16 @@ struct ChannelPlan {
 ChannelPlan forward_channels(const ConvShape&);
 ChannelPlan grad_x_channels(const ConvShape&);
 
-// True for operands that are multiplied directly: both fp32, or both bf16 if the CPU supports it.
+// Returns true for operands that are multiplied directly: both fp32, or both bf16 if the CPU supports bf16.
 bool conv_channels_takes(DType, DType);
 
-// y and dx: fp32 or bf16. The gradient to a bf16 weight requires one group.
+// Return kernels; y and dx are fp32 or bf16. conv_channels_grad_w() requires one group if its operands are bf16.
 Kernel conv_channels(const ConvShape&, Carver&, const Stored& x, const Stored& w, const float* bias,
                      const StoredOut& y);
 Kernel conv_channels_grad_x(const ConvShape&, Carver&, const Stored& dy, const Stored& w, const StoredOut& dx);
 Kernel conv_channels_grad_w(const ConvShape&, Carver&, const Stored& x, const Stored& dy, float* dw);
 
-// True if vectorizing over output channels, of either side, is faster.
+// Returns true if there are enough input and output channels for these kernels to be faster.
 bool conv_channels_gain(const ConvShape&);
 
 }  // namespace amp

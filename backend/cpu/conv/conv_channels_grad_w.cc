@@ -1,7 +1,6 @@
-// Gradient to the weight, vectorized over output channels: rows of (tap, input channel) times blocks of 64 output
-// channels, summed over all pixels.
-// Shards divide taps, input channels and output channels. bf16 operands are packed as pairs of images; AMX computes
-// the transposed product.
+// Gradient to the weight, vectorized over output channels. It is a matrix product over all pixels, whose result has a
+// row for each (tap, input channel) and blocks of 64 output channels as columns. Shards divide taps, input channels and
+// output channels. bf16 operands are packed as pairs of images; AMX computes the transposed product.
 #include <memory>
 
 #include "backend/cpu/conv/amx_convolution.h"
@@ -20,8 +19,8 @@ constexpr int64_t kPixelChunk = 128;  // gradients of this many pixels stay in t
 constexpr int64_t kRange = 48;        // input channels per shard; a multiple of the tiles of 6, 8 and 12
 constexpr int64_t kTaps = 9;          // maximal taps per shard
 
-// sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors; products are summed
-// separately first.
+// sums[row][column] += sum over pixels of x[base[pixel] + row] * dy[pixel][column], for Rows rows by Columns vectors.
+// Products are summed in registers first.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t pixels, const float* dy, int64_t width,
                                     float* sums) {
@@ -47,7 +46,7 @@ struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
   int64_t images;    // or pairs of images
-  int64_t together;  // packed at a time
+  int64_t together;  // images (or pairs) packed at a time
   int64_t pieces;    // shards into which the taps of a block and range are divided
   ImageSource x;
   Stored dy;
@@ -103,7 +102,7 @@ void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t 
   });
 }
 
-// AMX version: groups of 16 pixels, counted over the images, each as [channel][16].
+// AMX version of pack_grads(): packs groups of 16 pixels, counted over the images, each as [channel][16].
 void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
   const int64_t size = s.out_size(), width = block_width(s.m, block), all = round_up(n_images * size, kLane);
   float* const to = grads + block * kBlock * all;
@@ -269,7 +268,7 @@ Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const Stored& x, 
   g.x = {x, pairs ? Elements::image_pairs : Elements::floats, s.c}, g.dy = dy, g.dw = dw;
   g.images = pairs ? (s.n + 1) / 2 : s.n * s.groups;
   g.together = images_together(g.plan, g.images, s.groups);
-  // At least about twenty tiles per shard, otherwise reading dy dominates; at most kTaps taps.
+  // A shard has at least about twenty tiles, because otherwise reading dy dominates, and at most kTaps taps.
   const int64_t shards = g.blocks() * g.ranges(), most = std::max<int64_t>(1, s.taps() * std::min(s.c, kRange) / 108);
   g.pieces = std::clamp<int64_t>((8 + shards - 1) / shards, (s.taps() + kTaps - 1) / kTaps,
                                  std::max(most, (s.taps() + kTaps - 1) / kTaps));

@@ -1,7 +1,6 @@
-// Plans of convolutions over channels (which taps and positions each output reads) and packing of images, channels
-// last.
-// A stride is handled by the plan: forward reads strided positions, the gradient to x has one part per phase of the
-// stride.
+// Builds the plans of convolutions over channels (which taps and positions each output reads), and packs images
+// channels last. A stride is handled by the plan: forward reads strided positions, the gradient to x has one part per
+// phase of the stride.
 
 #include "backend/cpu/conv/conv_channels_pack.h"
 
@@ -11,7 +10,8 @@ namespace {
 
 using namespace conv_tiles;
 
-// Pitch of a position. Addresses that are multiples of 1 KiB apart map to few sets of the first-level cache.
+// Returns the pitch of a position. It is not a multiple of 1 KiB, because addresses that are multiples of 1 KiB apart
+// map to few sets of the first-level cache.
 int64_t pitch_of(int64_t channels) { return channels % 256 == 0 ? channels + kLane : channels; }
 
 // Iterates over the positions of a box in row-major order.
@@ -85,8 +85,8 @@ struct FloatRows {
   int64_t size;
 
   FloatRows from(int64_t element) const { return {at + element, size}; }
-  // Transposes elements [j, j + n), at most 16, of `rows` channels from c on into to(i)[0 ..], the channels of n
-  // pixels.
+  // Transposes elements [j, j + n), at most 16, of `rows` channels from c on. to(i) receives the channels of pixel j +
+  // i.
   template <int Lanes, class To>
   AMP_INLINE inline void transpose(int64_t c, int64_t rows, int64_t j, int64_t n, const To& to) const {
     if (rows == 16) return transpose_block<Lanes>(at + c * size + j, size, 16, n, to);

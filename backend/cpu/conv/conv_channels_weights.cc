@@ -13,7 +13,7 @@ namespace amp::conv_tiles {
 
 namespace {
 
-constexpr int64_t kMostTaps = 144;  // that are transposed at a time
+constexpr int64_t kMostTaps = 144;  // maximum number of taps that are transposed at a time
 
 const float* floats(const Stored& s, int64_t at) { return static_cast<const float*>(s.at(at)); }
 const BFloat16* halves(const Stored& s, int64_t at) { return static_cast<const BFloat16*>(s.at(at)); }
@@ -27,7 +27,7 @@ struct Words {
 
 }  // namespace
 
-// Layout where channels and taps of a column are contiguous.
+// Packs the layout in which the channels and taps of a column are contiguous.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::columns_apart(int64_t at, int64_t columns, int64_t width, int64_t first,
                                                      int64_t n, float* to) const {
@@ -41,8 +41,8 @@ AMP_INLINE inline void ChannelWeights::columns_apart(int64_t at, int64_t columns
   }
 }
 
-// Same layout for bf16 with complete, aligned pairs: adjacent elements are transposed as pairs, then channels 2 i
-// and 2 i + 1 are combined.
+// Packs the layout of columns_apart() for bf16 with an even number of channels. Adjacent elements are transposed in
+// pairs, then channels 2 i and 2 i + 1 are combined.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::pair_columns_apart(int64_t at, int64_t columns, int64_t width, int64_t first,
                                                           int64_t n, float* to) const {
@@ -96,11 +96,11 @@ AMP_INLINE inline void ChannelWeights::load_columns(int64_t at, int64_t count, i
   bf16_pairs::zip<Lanes>(low, high, count * taps, to);
 }
 
-// Layout where the columns and taps of a channel are contiguous.
+// Packs the layout in which the columns and taps of a channel are contiguous.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns,
                                                       int64_t width, int64_t first, int64_t n, float* to) const {
-  std::array<int64_t, kMostTaps> row_of;  // by tap, or -1
+  std::array<int64_t, kMostTaps> row_of;  // by tap: its row, or -1
   row_of.fill(-1);
   for (size_t t = 0; t < of_taps.size(); ++t) row_of[static_cast<size_t>(of_taps[t])] = static_cast<int64_t>(t);
   alignas(64) float block[16 * kMostTaps + 32];

@@ -12,11 +12,11 @@ namespace amp::conv_tiles {
 struct ChannelWeights {
   Stored data;
   int64_t taps = 1, column_stride = 0, channel_stride = 0;
-  int64_t channels = 0;  // in memory
+  int64_t channels = 0;  // in memory, not counted in pairs
 
   bool pairs() const { return data.dtype == DType::bf16; }
-  // Packs rows (one of the taps, channel) of channels [first, first + n) with `width` columns, a multiple of 16;
-  // zeros after the first `columns` ones. at: the first column's element of channel 0.
+  // Packs one row for each (tap of of_taps, channel of [first, first + n)). A row has `width` columns, a multiple of
+  // 16; columns from `columns` on are zero. at: index of the first column's element of channel 0.
   void pack(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns, int64_t width, int64_t first, int64_t n,
             float* to) const;
 

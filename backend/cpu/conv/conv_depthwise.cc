@@ -16,10 +16,10 @@ namespace {
 using namespace conv_tiles;
 
 constexpr int64_t kPixelsAtOnce = 192;  // a multiple of the tiles
-constexpr int kTilePixels = 8;          // in the correlation
-constexpr int kTileTaps = 10;           // in the gradient to the weight: nine and a spare one, or five rows of ten
+constexpr int kTilePixels = 8;          // pixels of a tile in the correlation
+constexpr int kTileTaps = 10;           // taps of a tile in the gradient to the weight: fits 3x3 and, five times, 7x7
 
-// The shape with 16 channels per image, so that a tap is one vector of 16.
+// Returns the shape with 16 channels per image, so that a tap is one vector of 16.
 ConvShape sixteen(const ConvShape& s) {
   ConvShape t = s;
   t.c = t.m = kLane;
@@ -115,7 +115,7 @@ Kernel correlate_depthwise(Depthwise c, const ConvShape& s, Carver& carve) {
 struct DepthwiseWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  int64_t groups, pieces;       // groups in units of 16; pieces of the images
+  int64_t groups, pieces;       // groups: in units of 16; pieces: parts of the batch
   std::vector<int64_t> offset;  // of every tap, padded to whole tiles
   const float *x, *dy;
   float *dw, *packed, *grads, *sums;  // sums: (groups, pieces, taps, 16)

@@ -17,10 +17,10 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kWide = 8;     // lanes: two unaligned loads per cycle
+constexpr int64_t kWide = 8;     // lanes; a CPU can load two unaligned vectors of 8 per cycle
 constexpr int64_t kVectors = 8;  // output vectors at a time, because an addition has a latency of four cycles
 constexpr int64_t kTapsAtOnce = 10;
-constexpr int64_t kPositions = 4096;  // in an fp32 sum, before it is added in fp64
+constexpr int64_t kPositions = 4096;  // in an fp32 sum, before the sum is added in fp64
 constexpr int64_t kAtOnce = kWide * kVectors;
 using Vector = VectorOf<kWide>::type;
 using Sum = VectorOf<kWide>::local;
@@ -37,7 +37,7 @@ AMP_INLINE inline void copy_row(const float* from, int64_t n, float* to) {
   }
 }
 
-// Splits a row into even and odd elements. A null pointer discards them.
+// Splits a row into even and odd elements. Elements with a null destination are dropped.
 AMP_INLINE inline void split_row(const float* from, int64_t n, float* even, float* odd) {
   constexpr auto lanes = std::make_integer_sequence<int, kWide>();
   float trash[kWide];
@@ -83,7 +83,7 @@ class PlanePacker {
   static constexpr int64_t kNone = -1;
   struct Rows {
     int64_t d, h;
-    std::vector<int64_t> to;  // by the phase of the width: start of its plane
+    std::vector<int64_t> to;  // by the phase of the width: start of the phase's plane
   };
   // Source element i is stored at position p of phase s, where p * phases + s = i + origin.
   AMP_INLINE void pack_row(const Rows& r, const float* source, float* row) const {
@@ -131,7 +131,7 @@ struct Planes {
   AMP_INLINE inline void place(const ShiftPlan::Part& part, int64_t depth, const float* row, float* to) const;
 };
 
-// to[i] = start + sum over taps of weight * image[offset + i], i < n; writes up to a whole block.
+// to[i] = start + sum over taps of weight * image[offset + i], for i < n rounded up to a multiple of kAtOnce.
 AMP_INLINE inline void Planes::correlate(const ShiftPlan::Part& part, const float* image, const float* weights,
                                          float start, int64_t n, float* to) const {
   for (int64_t i = 0; i < n; i += kAtOnce) {
@@ -176,7 +176,7 @@ void Planes::run_plane(const PlanePacker& packer, int64_t plane, float* image, f
   });
 }
 
-// extent: of the planes that are written.
+// Returns the kernel of forward or the gradient to x. extent: selects the extents of the planes that are written.
 Kernel correlate_planes(ShiftPlan plan, const ConvShape& s, int64_t WindowAxis::*extent, Carver& carve,
                         const float* source, const float* w, const float* bias, float* target) {
   Planes c{};
@@ -247,7 +247,7 @@ AMP_INLINE inline void PlanesWeightGradient::add(const float* image, const float
   }
 }
 
-// Processes planes in the order in which they are stored.
+// Computes dw of groups [begin, end). Processes planes in the order in which they are stored.
 void PlanesWeightGradient::run_groups(int64_t begin, int64_t end, float* image, float* row) const {
   const PlanePacker packer(plan);
   const auto padded_taps = static_cast<int64_t>(offset.size());

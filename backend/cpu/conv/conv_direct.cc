@@ -1,5 +1,5 @@
-// Direct convolution vectorized over pixels (conv_direct.h): forward and the gradient to x. A shard packs the
-// planes of one image and group, then computes panels of up to 6 output channels over chunks of positions.
+// Direct convolution vectorized over pixels (conv_direct.h): forward and the gradient to x. A shard packs the planes of
+// one image and group at a time, then computes panels of up to 6 output channels over chunks of positions.
 
 #include "backend/cpu/conv/conv_direct.h"
 
@@ -37,7 +37,7 @@ AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, co
   }
 }
 
-// n positions, a multiple of Lanes.
+// Computes n positions, a multiple of Lanes, of Rows output channels.
 template <int Lanes, int Rows>
 AMP_INLINE inline void tiles(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias,
                              float* out, int64_t n, int64_t ld) {
@@ -64,11 +64,11 @@ AMP_INLINE inline void panel(int64_t rows, const float* x, const int32_t* offset
 // A correlation of packed planes with packed weights, used by forward and by the gradient to x.
 struct Correlation {
   ShiftPlan plan;
-  int64_t images, groups, inner, rows;  // channels read and written, per group
+  int64_t images, groups, inner, rows;  // inner: channels read, rows: channels written, per group
   // The weight of (row, inner, tap) is w[row * row_stride + inner * inner_stride + tap].
   int64_t taps, row_stride, inner_stride;
   std::array<int64_t, 3> out;                // spatial extents written
-  std::vector<std::vector<int32_t>> offset;  // by part: of every (inner, tap)
+  std::vector<std::vector<int32_t>> offset;  // by part: offset of every (inner, tap)
   int64_t shards, ld, weights;
 
   const float *source, *w, *bias;

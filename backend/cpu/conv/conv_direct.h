@@ -15,13 +15,13 @@
 
 namespace amp {
 
-// One group of one image as padded planes, and the taps as offsets into them.
+// Layout of one group of an image as padded planes, with the taps as offsets into these planes.
 struct ShiftPlan {
   struct Axis {
     int64_t source = 1, phases = 1, origin = 0, length = 1;  // element p of phase s is source[p * phases + s - origin]
   };
-  // Outputs start, start + step, ... (count of them) per axis. Tap i adds weight[tap[i]] * plane[offset[i] +
-  // position].
+  // A part contains the outputs start, start + step, ... (`count` of them) along each axis. Tap i adds weight[tap[i]]
+  // * plane[offset[i] + position] to an output.
   struct Part {
     std::array<int64_t, 3> start{}, count{}, step{};
     std::vector<int64_t> tap;
@@ -33,13 +33,13 @@ struct ShiftPlan {
 
   int64_t plane_size() const { return axis[0].length * axis[1].length * axis[2].length; }
   int64_t channel_size() const { return plane_size() * static_cast<int64_t>(planes.size()); }
-  // Positions of one depth of a part's output, including gaps.
+  // Returns the number of positions of one depth index of a part's output, including the gaps between rows.
   int64_t flat(const Part& p) const { return (p.count[1] - 1) * axis[2].length + p.count[2]; }
 };
 ShiftPlan forward_plan(const SlidingWindow&);
 ShiftPlan grad_x_plan(const SlidingWindow&);
 
-// True if offsets into the planes of a group's channels fit.
+// Returns true if offsets into the planes of a group's channels fit into int32_t.
 bool conv_direct_fits(const ConvShape&);
 
 Kernel conv_direct(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);

@@ -1,6 +1,6 @@
-// Gradient to the weight of conv_direct.h, in two forms:
-//  * few output channels: vectorized over pixels; sums of shards of the batch are added;
-//  * at least 16 output channels: vectorized over the channels of a transposed dy; shards are ranges of taps.
+// Gradient to the weight of conv_direct.h, in two forms. The first form is vectorized over pixels; its shards are parts
+// of the batch, whose sums are added. The second form needs at least 16 output channels: it is vectorized over the
+// channels of a transposed dy, and its shards are ranges of taps.
 #include <memory>
 
 #include "backend/cpu/conv/conv_tiles.h"
@@ -17,7 +17,7 @@ struct WeightGradient {
   ShiftPlan plan;
   ConvShape s;
   std::vector<int32_t> offset;  // of every (c, tap), padded to whole tiles
-  int64_t shards, together;     // images per step
+  int64_t shards, together;     // together: images packed at a time
   int64_t flat;                 // positions of one depth of dy, padded to whole vectors
   const float *x, *dy;
   float *dw, *planes, *grads, *partial;
@@ -34,7 +34,7 @@ struct WeightGradient {
   AMP_INLINE inline void all_rows(int64_t images, const float* planes_of, const float* grads_of, float* out) const;
 };
 
-// Packs dy with the pitch of the planes; zeros between rows.
+// Packs dy with the row pitch of the planes, and zeros between the rows.
 void WeightGradient::pack_grads(const float* from, float* to) const {
   const auto& [d, h, w] = s.window;
   const int64_t pitch = plan.axis[2].length;
@@ -136,7 +136,8 @@ struct WeightGradientByChannel {
   const float *x, *dy;
   float *dw, *planes, *grads, *sums;  // grads: (item, pixel, lane), sums: (group, tap, lane)
 
-  static constexpr int64_t kTaps = 60;  // shards are multiples of it; a multiple of the tiles of 6, 12 and 20
+  // A shard has a multiple of kTaps taps. kTaps is a multiple of the tiles of 6, 12 and 20 taps.
+  static constexpr int64_t kTaps = 60;
   int64_t k() const { return s.c * s.taps(); }
   int64_t padded_k() const { return round_up(k(), kTaps); }
   int64_t planes_size() const { return round_up(s.c * plan.channel_size() + kSlack, kLane); }
@@ -214,7 +215,7 @@ AMP_INLINE inline void WeightGradientByChannel::blocks(int64_t g, int64_t begin,
 void WeightGradientByChannel::run_shard(int64_t g, int64_t begin, int64_t end) const {
   float* out = sums + g * padded_k() * lanes;
   std::fill(out + begin * lanes, out + end * lanes, 0.0f);
-  // As many rows at a time as keep their dy in the second-level cache.
+  // dy of the rows that are processed at a time fits into the second-level cache.
   const int64_t rows = s.n * s.window[0].out * s.window[1].out;
   const int64_t step = std::max<int64_t>(1, (int64_t{192} << 10) / (4 * lanes * s.window[2].out));
   for (int64_t row = 0; row < rows; row += step) {
@@ -290,7 +291,7 @@ Kernel by_pixel(const ConvShape& s, Carver& carve, const float* x, const float* 
 Kernel conv_direct_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   const int64_t weights = s.groups * s.m * s.c * s.taps();
   if (s.n == 0) return [dw, weights] { std::fill_n(dw, weights, 0.0f); };
-  // Transposing dy is faster if few lanes could be used over pixels, or the sums of shards are large.
+  // The form with a transposed dy is faster if a plane has few pixels, or if the sums of shards are large.
   const ShiftPlan plan = forward_plan(s.window);
   const bool channels = s.m >= 16 && (plan.flat(plan.parts[0]) < 512 || weights > 65536);
   return channels ? by_channel(s, carve, x, dy, dw) : by_pixel(s, carve, x, dy, dw);

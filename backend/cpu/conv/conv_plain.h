@@ -7,7 +7,7 @@
 namespace amp {
 
 namespace conv_detail {
-// Calls fn(tap, first output row offset, first input row offset, outputs in the row) for every row of outputs that
+// Calls fn(tap, offset of the first output, offset of the first input, number of outputs) for each row of outputs that
 // a tap reaches.
 template <class Fn>
 void each_row(const ConvShape& s, Fn&& fn) {
@@ -29,7 +29,7 @@ void each_row(const ConvShape& s, Fn&& fn) {
 }
 }  // namespace conv_detail
 
-// bias may be null.
+// y = Conv(x, w) + bias; bias may be null.
 template <class T>
 void conv_plain(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const int64_t step = s.window[2].stride;

@@ -1,5 +1,5 @@
-// Shift plans of conv_direct.h: for each axis the phases of the stride and the taps that read them, then the
-// product of all axes. The gradient to x has one part per residue of the stride.
+// Builds the shift plans of conv_direct.h. Each axis is planned first: the phases of the stride and the taps that read
+// them. Then the plans of the three axes are combined. The gradient to x has one part per residue of the stride.
 
 #include <map>
 

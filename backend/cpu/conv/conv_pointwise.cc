@@ -1,5 +1,5 @@
-// Pointwise convolution as matrix products of the stored operands (conv_pointwise.h). Few large products are
-// parallel inside; many small ones run one per thread.
+// Pointwise convolution as matrix products of the stored operands (conv_pointwise.h). The threads share each product if
+// there are few; otherwise each thread computes whole products.
 
 #include "backend/cpu/conv/conv_pointwise.h"
 
@@ -13,7 +13,8 @@ namespace {
 
 using cpu::PackedGemm;
 
-// One product per image and group. With several products, each thread uses its own scratch memory.
+// Returns a kernel that computes one product per image and group. With at least four products, each thread computes
+// whole products and uses its own scratch memory.
 template <class Product>
 Kernel each_image(const ConvShape& s, Carver& carve, const Product& product) {
   const int64_t items = s.n * s.groups;

@@ -11,8 +11,8 @@ namespace amp::conv_tiles {
 using cpu::at_level;
 using cpu::VectorOf;
 
-// Register tiles: panels of 6, 4, 2 or 1 output channels, times as many vectors as fit into the registers (32
-// registers of 16 floats; 16 of 8; 16 of 4).
+// Number of vectors per row of a register tile. A tile has 6, 4, 2 or 1 rows (output channels) and as many vectors of
+// Lanes floats as fit into the registers (32 registers of 16 floats, 16 registers of 8 or 4 floats).
 template <int Lanes, int Rows>
 constexpr int kColumns = Lanes == 16 ? (Rows == 6   ? 4
                                         : Rows == 4 ? 6
@@ -28,7 +28,7 @@ inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
 inline int64_t panel_rows(int64_t left) { return left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
 
 inline void pack_row(const ShiftPlan::Axis& a, int64_t phase, const float* source, float* to) {
-  // Source positions are p * phases + phase - origin; zeros before and after the source.
+  // Element p is source[p * phases + phase - origin], or zero if that index is outside of the source.
   const int64_t shift = phase - a.origin;
   const int64_t begin = shift >= 0 ? 0 : std::min(a.length, (-shift + a.phases - 1) / a.phases);
   const int64_t room = a.source - shift;

@@ -19,21 +19,21 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRowBlock = 48;  // rows of weights stored together; a multiple of the tiles
-constexpr int64_t kInner = 64;     // products that are summed separately before they are added
+constexpr int64_t kRowBlock = 48;  // rows of weights stored together; a multiple of the register tiles
+constexpr int64_t kInner = 64;     // products that are summed in registers before they are added to the sums
 
 // A correlation of images with weights, used by forward and by the gradient to x.
 //   weights  U[place][block of rows][inner][row of the block]
 //   v        V[place][inner][tile]      of a block of tiles
 //   sums     M[place][row][tile]
-// With many blocks of tiles: shards of blocks with their own memory for v and sums, and weights that are
-// transformed up front. With few blocks: shards of rows that transform a chunk of their weights just before its
-// use, with v of all blocks.
+// With many blocks of tiles, all weights are transformed up front, and each shard processes some of the blocks with its
+// own memory for v and sums. With few blocks, v of all blocks is computed up front, and each shard processes some of
+// the rows: it transforms a chunk of weights just before the chunk is used.
 template <class F>
 struct Correlation {
   Tiling tiling;
   Planes planes;
-  int64_t inner, rows;  // channels read and written
+  int64_t inner, rows;  // inner: channels read, rows: channels written
   // The weight of (row, channel, tap) is w[row * row_stride + channel * inner_stride + tap]. The gradient to x
   // reverses the taps.
   int64_t row_stride, inner_stride, weights_size;
@@ -64,8 +64,8 @@ struct Correlation {
   void run_by_rows() const;
 };
 
-// Transforms rows [row, row + 16) of channels [begin, end), at most 16 of them. to: place 0 of the first row and
-// channel.
+// Transforms the weights of rows [row, row + 16) and channels [begin, end), at most 16 channels. to: place 0 of the
+// first row and channel.
 template <class F>
 void Correlation<F>::pack_weights(int64_t row, int64_t begin, int64_t end, float* to, int64_t stride,
                                   int64_t place) const {
@@ -150,7 +150,8 @@ void Correlation<F>::multiply_block(const float* v_of, float* sums_of) const {
   });
 }
 
-// Computes n rows from `first` on, for all blocks of tiles. chunk: memory for kInner channels of their weights.
+// Computes n rows from `first` on, for all blocks of tiles. chunk: memory for the transformed weights of kInner
+// channels.
 template <class F>
 void Correlation<F>::multiply_rows(int64_t first, int64_t n, float* chunk, float* sums_of) const {
   const int64_t width = tiling.width;
@@ -174,7 +175,7 @@ void Correlation<F>::multiply_rows(int64_t first, int64_t n, float* chunk, float
   }
 }
 
-// Transforms back n rows from `first` on; their sums begin at sums_of.
+// Applies the inverse transform to n rows from `first` on, whose sums begin at sums_of.
 template <class F>
 void Correlation<F>::inverse_block(int64_t block, const float* sums_of, int64_t first, int64_t n) const {
   const Tiling::Block of = tiling.block(block);
@@ -240,7 +241,7 @@ Kernel correlate(Correlation<F> c, Carver& carve) {
   return [s = std::make_shared<const Correlation<F>>(std::move(c))] { s->run_by_blocks(); };
 }
 
-// Number of tiles such that the inputs and outputs of a block stay in cache.
+// Returns the number of tiles per block for which the inputs and outputs of a block stay in cache.
 template <class F>
 int64_t block_tiles(int64_t channels) {
   constexpr int64_t kNear = 700 << 10;  // bytes
@@ -295,9 +296,9 @@ bool conv_winograd_fits(const ConvShape& s) {
 
 Winograd winograd_tile(const ConvShape& s, double saved) {
   if (!conv_winograd_fits(s) || s.c < kLane || s.m < kLane) return Winograd::none;
-  // Estimated time, in products per input and output channel, measured on a Zen 4 (bench/conv_speed.cc): products
-  // of tiles in whole vectors, transforms of tiles, which are shared by the channels of the other side, and
-  // transforms of the weight.
+  // The estimate counts products per input and output channel, with factors measured on a Zen 4 (bench/conv_speed.cc).
+  // It adds the products of tiles in whole vectors, the transforms of the weight, and the transforms of tiles. An input
+  // tile is transformed once for all output channels, and an output tile once for all input channels (shared).
   const int64_t height = s.window[1].out, width = s.window[2].out;
   const double shared = 20.0 / static_cast<double>(s.c) + 20.0 / static_cast<double>(s.m);
   const auto products = [&](int64_t tile) {

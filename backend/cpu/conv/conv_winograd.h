@@ -5,8 +5,8 @@
 //   y  = A' [sum_c (G w G') * (B' x B)] A           F(2x2, 3x3), F(4x4, 3x3)
 //   dw = G' [sum_tiles (B' x B) * (A dy A')] G      the transpose in w;  dx: forward with reversed taps
 //
-// Vectorized over tiles; images stay (N, C, H, W). The products are packed matrix products, one for each place of a
-// tile. Rounding: conv_winograd_tiles.h.
+// Vectorized over tiles; images stay (N, C, H, W). The products are packed matrix products, one for each place
+// (element) of a transformed tile. Rounding: conv_winograd_tiles.h.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"
@@ -15,10 +15,11 @@
 
 namespace amp {
 
-enum class Winograd { none, f2, f4 };  // outputs of a tile along an axis
-// Returns the fastest tile size. none: the direct computation is faster; it takes at most `saved` times the work.
+enum class Winograd { none, f2, f4 };  // f2, f4: a tile has 2 or 4 outputs along each axis
+// Returns the fastest tile size. Returns none unless the direct computation takes at least `saved` times the work of
+// Winograd's algorithm.
 Winograd winograd_tile(const ConvShape&, double saved = 1);
-bool conv_winograd_fits(const ConvShape&);  // true if the shape meets the conditions above
+bool conv_winograd_fits(const ConvShape&);  // true for 2-D, 3x3 kernels, stride 1, one group
 
 // Images and results are fp32 or bf16. Transforms convert bf16 and round results; arithmetic is fp32. (Rounding the
 // transformed tiles to bf16 would cause errors several times those of rounding the operands.)

@@ -23,11 +23,12 @@ using cpu::at_level;
 
 constexpr int64_t kRange = 48;  // input channels per task; a multiple of the tiles of sums
 
-// Processes a group of blocks of tiles at a time. If there is only one group, the sums of a range of input channels
-// and a block of output channels become dw immediately and need only the task's own memory.
+// Processes a group of blocks of tiles at a time. If there is only one group, the sums of a task (a range of input
+// channels and a block of output channels) are transformed to dw immediately, so each shard needs sums of one task
+// only.
 //   v      V[block of the group][place][input channel][tile]
 //   d      D[block of the group][place][tile][output channel]
-//   sums   U[place][input channel][output channel], over all groups; or for each shard those of a range and block
+//   sums   U[place][input channel][output channel], over all groups; with one group, the sums of one task per shard
 template <class F>
 struct WeightGradient {
   Tiling tiling;
@@ -45,7 +46,7 @@ struct WeightGradient {
 
   int64_t columns() const { return round_up(m, kLane); }
   int64_t ranges() const { return (c + kRange - 1) / kRange; }
-  int64_t v_place() const { return (c + kRows) * tiling.pitch(); }  // a tile of sums may begin near the last row
+  int64_t v_place() const { return (c + kRows) * tiling.pitch(); }  // a tile of sums may extend past the last row
   int64_t d_place() const { return tiling.pitch() * columns(); }
   bool at_once() const { return group == tiling.blocks(); }
   int64_t sums_size() const { return at_once() ? F::kPlaces * kRange * kBlock : F::kPlaces * (c + kRows) * columns(); }
@@ -72,7 +73,7 @@ void WeightGradient<F>::transform_input(int64_t item, int64_t block, int64_t cha
   });
 }
 
-// Transforms the gradient for 16 output channels: lanes over tiles become lanes over channels.
+// Transforms the gradient for 16 output channels, and transposes the result from [channel][tile] to [tile][channel].
 template <class F>
 void WeightGradient<F>::transform_grad(int64_t item, int64_t block, int64_t channel) const {
   const Tiling::Block of = tiling.block(block);
@@ -111,7 +112,8 @@ void WeightGradient<F>::multiply_place(int64_t place, int64_t first, int64_t cou
   });
 }
 
-// Writes up to 16 input channels by up to 16 output channels to dw. from: their first sum.
+// Transforms the sums of up to 16 input channels by up to 16 output channels, and writes them to dw. from: the first
+// sum.
 template <class F>
 void WeightGradient<F>::store(const Sums& from, int64_t channel, int64_t row) const {
   alignas(64) float taps[kLane * 9][kLane];  // [channel * 9 + tap][row]
@@ -210,7 +212,7 @@ Kernel grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& 
                       .dy = dy,
                       .dw = dw};
   const int64_t of_block = F::kPlaces * (g.v_place() + g.d_place()), blocks = g.tiling.blocks();
-  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // floats per group; of all tiles, if they form one group
+  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // most floats per group; of a single group
   g.group = blocks * of_block <= kAll ? blocks : std::min(blocks, std::max<int64_t>(2, kNear / of_block));
   g.shards = g.at_once() ? std::min<int64_t>(16, g.ranges() * block_count(s.m)) : 1;
   g.v = carve.take<float>(g.group * F::kPlaces * g.v_place() + kLane);

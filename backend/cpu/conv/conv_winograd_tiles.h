@@ -42,9 +42,9 @@ struct F2 {
   }
 };
 
-// F(4, 3): points 0, a, -a, b, -b and infinity with a = 1 / sqrt(2), b = sqrt(2) (a^2 = 1/2, b^2 = 2). The error is
-// half of that with the usual points 1 and 2: about 3 to 5 times that of plain sums in blocks, or that of one long
-// fp32 sum over taps and 64 to 256 channels.
+// F(4, 3): points 0, a, -a, b, -b and infinity with a = 1 / sqrt(2), b = sqrt(2) (a^2 = 1/2, b^2 = 2). The rounding
+// error is half of the error with the usual points 1 and 2. It is about 3 to 5 times the error of plain sums in blocks,
+// and about the error of one long fp32 sum over taps and 64 to 256 channels.
 struct F4 {
   static constexpr int kOut = 4, kIn = 6, kPlaces = 36;
   static constexpr float a = 0.70710678118654752f, b = 1.41421356237309505f;
@@ -94,7 +94,7 @@ using cpu::multiply;
 constexpr int64_t kMostTiles = 64;  // per block
 constexpr int64_t kLine = 16;       // floats per cache line
 
-// Calls fn(pointer to the stored elements from `element` on) with the type: fp32 or bf16.
+// Calls fn with a pointer to the stored elements from `element` on, whose type is fp32 or bf16.
 template <class Of, class Fn>
 AMP_INLINE inline void with_stored(const Of& of, int64_t element, const Fn& fn) {
   constexpr bool kConst = std::is_same_v<Of, Stored>;
@@ -104,8 +104,8 @@ AMP_INLINE inline void with_stored(const Of& of, int64_t element, const Fn& fn) 
     fn(static_cast<std::conditional_t<kConst, const float, float>*>(of.at(element)));
 }
 
-// Division of the outputs of all images into tiles, and of tiles into blocks. A block is several rows of tiles
-// (rows are counted over the images), or a part of one row. Its tiles are contiguous in memory, with a capacity of
+// Division of the outputs of all images into tiles, and of tiles into blocks. A block is several rows of tiles (rows
+// are counted over the images), or a part of one row. The tiles of a block are contiguous in memory, with a capacity of
 // `width` tiles, a multiple of 16.
 struct Tiling {
   int64_t images, out_h, out_w;
@@ -126,7 +126,7 @@ struct Tiling {
   int64_t column_blocks() const { return (columns + block_columns - 1) / block_columns; }
   int64_t blocks() const { return (images * rows + block_rows - 1) / block_rows * column_blocks(); }
   int64_t tiles() const { return images * rows * columns; }
-  int64_t pitch() const { return width + conv_tiles::kLane; }  // the last vector of a row may extend past it
+  int64_t pitch() const { return width + conv_tiles::kLane; }  // the last vector of a row may extend past `width`
 
   struct Block {
     int64_t row, rows, column, columns;
@@ -138,7 +138,7 @@ struct Tiling {
   }
 };
 
-// A channel's planes from which tiles are read: extents, and zeros before the first row and column.
+// The planes of a channel from which tiles are read. pad_h, pad_w: zeros before the first row and column.
 struct Planes {
   int64_t height, width, pad_h, pad_w;
   int64_t image;  // floats between the planes of consecutive images
@@ -167,7 +167,7 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
   constexpr int64_t kPhase = kMostTiles + 2 * Lanes;
   static const S zeros[kLength] = {};
   float rows[kIn][kLength];         // transformed along the columns
-  float phases[kIn][kOut][kPhase];  // every kOut-th element of them
+  float phases[kIn][kOut][kPhase];  // every kOut-th element of `rows`
 
   const int64_t x0 = block.column * kOut - p.pad_w, length = block.columns * kOut + kOverlap;
   const int64_t begin = std::clamp<int64_t>(-x0, 0, length), end = std::clamp(p.width - x0, begin, length);
@@ -211,8 +211,8 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
   }
 }
 
-// The inverse: sums m[(i * kIn + k) * place + tile] of one channel to outputs, plus bias. to: the channel's plane
-// in the first image.
+// Applies the inverse transform to the sums m[(i * kIn + k) * place + tile] of one channel, and writes the outputs plus
+// bias. to: the channel's plane in the first image.
 template <class F, int Lanes, class S>
 AMP_INLINE inline void inverse(const Tiling& t, const Tiling::Block& block, const float* m, int64_t place, float bias,
                                S* to, int64_t image_size) {

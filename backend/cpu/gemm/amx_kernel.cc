@@ -13,7 +13,7 @@ using amx::kTile;
 
 constexpr int kRows = 32, kWidth = 32;
 
-// R rows. A last tile that is not full is copied into scratch first.
+// Computes a block of R rows and V tiles of columns. A last tile that is not full is copied into scratch first.
 template <int R, int V>
 void block(int64_t steps, const void* a, int64_t /*lda*/, const void* b, int64_t /*ldb*/, float* c, int64_t ldc,
            bool add) {

@@ -1,6 +1,6 @@
-// Products of bf16 in AMX tiles: 16 rows of 64 bytes, two of which an instruction multiplies (Intel 64 and IA-32
-// Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows and a group of 16 pairs along the
-// depth; a tile of B has 16 pairs and 16 columns. The products of a group are summed in fp32 before they are added
+// Products of bf16 in AMX tiles. A tile has 16 rows of 64 bytes; an instruction multiplies two tiles (Intel 64 and
+// IA-32 Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows and a group of 16 pairs along
+// the depth; a tile of B has 16 pairs and 16 columns. The products of a group are summed in fp32 before they are added
 // to C, even and odd ones separately. Subnormal numbers count as zeros. Requires cpu_has_amx() (base/amx.h).
 #pragma once
 
@@ -48,15 +48,15 @@ struct Regular {
   int64_t row_bytes(int64_t, int64_t) const { return row; }
 };
 
-// C[16 T, 16 V] = or += A B over `groups`; T and V are 1 or 2. c_row: bytes between C's rows. Tiles 0 to 3 hold C,
-// 4 and 5 hold A, 6 and 7 hold B.
+// Computes C[16 T, 16 V] = A B, or C += A B if `add`, over `groups` groups of the depth; T and V are 1 or 2. c_row:
+// bytes between C's rows. Tiles 0 to 3 hold C, 4 and 5 hold A, 6 and 7 hold B.
 template <int T, int V, class A, class B>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply(int64_t groups, const A& a, const B& b, float* c, int64_t c_row,
                                                    bool add) {
   char* const right = reinterpret_cast<char*>(c + kTile);
   char* const below = reinterpret_cast<char*>(c) + kTile * c_row;
   char* const across = below + sizeof(float) * kTile;
-  asm volatile("" ::: "memory");  // the compiler cannot see that tiles are loaded from memory
+  asm volatile("" ::: "memory");  // the compiler does not track that tiles are loaded from memory
   if (add) {
     _tile_loadd(0, c, c_row);
     if constexpr (V > 1) _tile_loadd(1, right, c_row);

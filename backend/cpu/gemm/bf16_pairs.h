@@ -35,7 +35,8 @@ AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n,
   }
 }
 
-// Loads storage of either type as a vector of N floats (also N = 1). `to` is a reference, as in lanes.h.
+// Loads N elements that are stored as fp32 or bf16 as a vector of floats (also N = 1). `to` is a reference, as in
+// lanes.h.
 template <int N, class V>
 AMP_INLINE inline void load(const float* from, V& to) {
   to = *reinterpret_cast<const typename cpu::VectorOf<N>::type*>(from);
@@ -46,7 +47,7 @@ AMP_INLINE inline void load(const BFloat16* from, V& to) {
   to = (V)(__builtin_convertvector(*reinterpret_cast<const typename IntegersOf<N>::half*>(from), Word) << 16);
 }
 
-// Rounds a vector, or n numbers, as BFloat16::encode does.
+// Rounds a vector, or n numbers, to bf16 as BFloat16::encode does.
 template <int N, class V>
 AMP_INLINE inline void store(const V& v, BFloat16* to) {
   using Word = typename IntegersOf<N>::word;
@@ -77,8 +78,8 @@ void round(const float* x, int64_t n, BFloat16* to);
 // Interleaves the rounded elements of two rows. high may be null: zeros.
 void round_pairs(const float* low, const float* high, int64_t n, float* to);
 
-// The tiles of conv_tiles.h: tile_rows(width) rows of `width` floats, 16 to 64. `sums` and the right factors have
-// rows of `width`.
+// The following functions process one register tile: tile_rows(width) rows (conv_channels_pack.h) of `width` floats, 16
+// to 64. `sums`, w and dy have rows of `width` floats.
 
 // sums[pixel] += sum over taps and `channels` of image[base[pixel] + offset[tap] + channel] * w[tap, channel]
 void correlate(int64_t width, const float* image, const int64_t* base, const int64_t* offset, int64_t taps,

@@ -42,8 +42,8 @@ AMP_INLINE inline void transpose(const float* from, int64_t ld, int64_t n, const
 #endif
 }
 
-// rows x columns (at most 16 each): to(j)[i] = from[i * ld + j] for j < columns and all 16 i; zeros after the last
-// row.
+// Transposes rows x columns floats (at most 16 each): to(j)[i] = from[i * ld + j] for j < columns and all 16 i. Rows of
+// `from` from `rows` on count as zeros.
 template <int Lanes, class To>
 AMP_INLINE inline void transpose_block(const float* from, int64_t ld, int64_t rows, int64_t columns, const To& to) {
   if (columns < 16) {

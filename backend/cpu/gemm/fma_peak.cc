@@ -54,7 +54,7 @@ template <bool bf16>
   const __m512 x = _mm512_set1_ps(factor), y = _mm512_set1_ps(1 - factor);
   __m512 acc[kWide];
 #pragma GCC unroll 16
-  // Different values, otherwise the compiler merges the chains.
+  // Chains start with different values, because the compiler would merge equal chains.
   for (int c = 0; c < kWide; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 16
@@ -76,7 +76,7 @@ template <bool bf16>
   *flops = 2.0 * (bf16 ? 32 : 16) * kWide * static_cast<double>(rounds);
 }
 
-// AMX version: independent products of two tiles into four.
+// AMX version of wide_chains(): independent products of pairs of tiles, added to four tiles.
 [[gnu::target("amx-tile,amx-bf16")]] void tile_chains(int64_t rounds, double* flops) {
   // One iteration counts as kTileRounds rounds, because a tile product takes at least as long as 16 instructions.
   constexpr int64_t kTiles = 4, kTileRounds = 32;

@@ -51,7 +51,7 @@ void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double al
 template <class T>
 void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
                    const T* b, int64_t ldb, T beta, T* c, int64_t ldc, const T* bias) {
-  const auto add_bias = [&](int64_t rows, int64_t cols, const T* v, T* to) {  // while the shard is in cache
+  const auto add_bias = [&](int64_t rows, int64_t cols, const T* v, T* to) {  // called while the shard is in cache
     if (!bias) return;
     simd([=]() AMP_INLINE {
       for (int64_t i = 0; i < rows; ++i) {

@@ -11,22 +11,23 @@ namespace {
 
 constexpr int64_t kDepth = 512, kTileDepth = 256;  // maximal steps of a block
 constexpr int64_t kBlockBytes = 512 << 10;         // B panels of a block, which should stay in the second-level cache
-constexpr int64_t kPackedBytes = 16 << 20;         // panels that are packed up front, at a time
-constexpr int64_t kTasks = 2;                      // at least, per thread, if the shape allows
-constexpr int64_t kBlockColumns = 512;             // maximum of a block
-constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum of a task: the larger of the two
+constexpr int64_t kPackedBytes = 16 << 20;         // panels that are packed up front at a time
+constexpr int64_t kTasks = 2;                      // minimum of tasks per thread, if the shape allows
+constexpr int64_t kBlockColumns = 512;             // maximum columns of a block
+constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum rows of a task: the larger of both
 constexpr int64_t kDeep = 256;                          // minimal depth for which packing A up front is faster
-constexpr int64_t kTaskColumns = 192;                   // maximum of a task that packs B's panels
+constexpr int64_t kTaskColumns = 192;                   // maximum columns of a task that packs B's panels
 
-// True if A's rows can be used unpacked: they have the kernel's type and whole steps.
+// Returns true if the kernel can read A's rows unpacked: they have the kernel's type and whole steps, and do not evict
+// each other from the cache.
 bool readable_in_place(const PackedGemm& g, const MicroKernel& kernel) {
   if (!kernel.row_table || g.a.trans) return false;
   if (kernel.pairs ? g.a.ld % 2 != 0 || g.k % 2 != 0 : g.a.dtype != DType::f32) return false;
   return std::min<int64_t>(kernel.rows, g.m) <= most_stored_rows(kernel.pairs ? g.a.ld / 2 : g.a.ld);
 }
 
-// Number of panels per task, at most `full`. Each thread gets the same number of tasks, which are as large as
-// possible, because each task reads the other operand from memory once.
+// Returns the number of tasks for these panels; a task has at most `full` panels. Each thread gets the same number of
+// tasks, which are as large as possible, because each task reads the other operand from memory once.
 int64_t equal_tasks(int64_t panels, int64_t full, int64_t wanted, int64_t threads) {
   const int64_t most = ceil_div(panels, full) < wanted ? std::max<int64_t>(1, full / 2) : full;
   return std::min(panels, round_up(ceil_div(panels, most), threads));
@@ -55,7 +56,7 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
   }
   const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kBlockColumns * kBlockColumns;
   chunk = std::min(round_up(g.n, kernel.width), std::max(kBlockColumns, fit));
-  // C itself keeps the sums, so B can be packed in parts of the depth.
+  // If C itself keeps the sums, B can be packed in parts of the depth.
   if (fit == 0 && sums_in_c(g) && g.n % kernel.width == 0) {
     chunk = std::min(g.n, 2 * kBlockColumns);
     packed_steps = std::min(steps, std::max<int64_t>(1, kPackedBytes / 4 / chunk / depth) * depth);

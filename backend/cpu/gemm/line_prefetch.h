@@ -9,7 +9,7 @@ namespace amp::cpu {
 
 class LinePrefetch {
  public:
-  // Adds `rows` rows of `bytes` bytes, `stride` bytes apart; at most kMost matrices.
+  // Adds `rows` rows of `bytes` bytes, `stride` bytes apart. Calls after the first kMost have no effect.
   void add(const void* data, int64_t stride, int64_t rows, int64_t bytes) {
     if (count_ == kMost || rows <= 0 || bytes <= 0) return;
     const auto first = reinterpret_cast<uintptr_t>(data) / kLine,

@@ -1,6 +1,6 @@
 // Packing of matrix operands into panels (pack.h), with conversion to fp32 or bf16 pairs. Depth-major sources are
-// transposed in blocks of eight lanes, the others are distributed row by row to the panels. Both paths give the
-// same panels.
+// transposed in blocks of eight lanes, other sources are distributed row by row to the panels. Both paths give the same
+// panels.
 
 #include "backend/cpu/gemm/pack.h"
 
@@ -47,7 +47,7 @@ const float* as_float(const S* x, int64_t n, float* scratch) {
   }
 }
 
-// Packs lanes with contiguous elements (row(l): n of them) into a panel.
+// Packs lanes into a panel. row(l) returns the n contiguous elements of lane l.
 template <class Row>
 void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& row) {
   const int64_t whole = cpu_isa() >= Isa::v3 && lanes >= 8 ? n / 8 * 8 : 0;
@@ -63,14 +63,14 @@ void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& r
   }
 }
 
-// Distributes rows of lanes, consecutive in depth, to the panels. Several rows at a time, so that whole cache lines
-// of each panel are written.
+// Number of rows, consecutive in depth, that deal() distributes to the panels at a time, so that whole cache lines of
+// each panel are written.
 constexpr int64_t kDealtRows = 8;
 struct Rows {
   const float* data;
   int64_t ld, count, lanes;
 };
-// The common widths, for which a copy is a few vector moves.
+// deal() for a common panel width, for which a copy is a few vector moves.
 template <int kWidth>
 void deal_fixed(const Rows& x, float* to, int64_t panel) {
   for (int64_t q = 0; q < x.lanes / kWidth; ++q) {
@@ -107,8 +107,8 @@ void deal(const Rows& x, int64_t depth_at, int64_t depth, const PanelLayout& o, 
   }
 }
 
-// Like deal() for rows that are computed first: make(depth, lane, n, to) writes n lanes. `used` of the `depth` rows
-// exist.
+// Like deal() for rows that are computed first: make(depth, lane, n, to) writes n lanes. Only `used` of the `depth`
+// rows exist.
 template <class Make>
 void deal_made(int64_t lanes, int64_t used, int64_t depth, const PanelLayout& o, float* panels, const Make& make) {
   alignas(64) float made[kDealtRows * kStrip];
@@ -130,7 +130,7 @@ void zero_padding(int64_t lanes, int64_t depth, const PanelLayout& o, float* pan
   for (int64_t p = 0; p < depth; ++p) std::fill(last + p * o.width + rest, last + (p + 1) * o.width, 0.0f);
 }
 
-// Calls fn(first lane, lanes, width of its rows, panel) for each panel.
+// Calls fn(first lane, lanes, width of the panel's rows, panel) for each panel.
 template <class Fn>
 void each_panel(int64_t lanes, int64_t depth, const PanelLayout& o, float* panels, const Fn& fn) {
   for (int64_t l = 0; l < lanes; l += o.width) {
@@ -139,7 +139,7 @@ void each_panel(int64_t lanes, int64_t depth, const PanelLayout& o, float* panel
   }
 }
 
-// Packs n lanes, ld apart, with `depth` contiguous elements each.
+// Packs n lanes, which are ld apart and have `depth` contiguous elements each, as fp32.
 void interleave_as_float(const float* x, int64_t ld, int64_t n, int64_t depth, float* panel, int64_t width) {
   interleave(n, depth, panel, width, [&](int64_t i) { return x + i * ld; });
 }
@@ -225,11 +225,11 @@ void pack_row_groups(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0,
   constexpr int64_t kGroup = amx::kTile, kElements = 2 * kGroup;
   const BFloat16* src = static_cast<const BFloat16*>(x.data);
   const int64_t steps = o.steps(depth), panel_size = steps * o.width;
-  // The address of lane l in a group; depth at the group's start.
+  // Returns the address of lane l in a group.
   const auto row = [&](int64_t l, int64_t group) {
     return panels + l / o.width * panel_size + (group * o.width + l % o.width) * kGroup;
   };
-  const int64_t padded = (lanes + 15) / 16 * 16;  // tiles are always full, panels need not be
+  const int64_t padded = (lanes + 15) / 16 * 16;  // tiles are always full, although panels need not be
   for (int64_t l = lanes; l < padded; ++l) {
     for (int64_t c = 0; c * kElements < depth; ++c) std::fill_n(row(l, c), kGroup, 0.0f);
   }

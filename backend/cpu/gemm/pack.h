@@ -12,7 +12,7 @@ namespace amp::cpu {
 struct PackSource {
   const void* data;
   DType dtype;       // f32, f16, bf16
-  int64_t ld;        // distance of neighbors in the other direction, in elements
+  int64_t ld;        // elements between neighbors in the other direction
   bool depth_major;  // unit stride along the depth
 };
 
@@ -21,8 +21,9 @@ struct PanelLayout {
   int width;   // lanes per panel
   bool pad;    // pad a narrower last panel with zeros; otherwise its width is its number of lanes
   bool pairs;  // elements are pairs of bf16 along the depth (an odd last one is paired with zero); otherwise fp32
-  int64_t group = 1;     // the number of steps is padded with zeros to a multiple of it
-  bool by_rows = false;  // within a group lane after lane, otherwise step after step; such panels always have all lanes
+  int64_t group = 1;  // the number of steps is padded with zeros to a multiple of this
+  // A group is stored lane after lane instead of step after step. Panels of this kind always have `width` lanes.
+  bool by_rows = false;
 
   int64_t steps(int64_t depth) const {
     const int64_t used = pairs ? (depth + 1) / 2 : depth;

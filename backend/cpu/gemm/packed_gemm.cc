@@ -17,7 +17,7 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kMostColumns = 512;  // maximum of a block
+constexpr int64_t kMostColumns = 512;  // maximum columns of a block
 constexpr int kMostPanelRows = 32;
 
 // Panel memory that a thread keeps. The first allocation is large enough for nearly all products.
@@ -68,7 +68,8 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
     }
     return;
   }
-  // The rounded value that a separate step would have stored, so that the result equals that of two steps.
+  // Adds the sums after they have been rounded to fp32, so that the result equals that of a product and a separate
+  // addition.
   if (g.accumulate) {
     simd([=, out = static_cast<float*>(g.c) + i0 * g.ldc + j0, ld = g.ldc]() AMP_INLINE {
       for (int64_t i = 0; i < rows; ++i) {
@@ -138,7 +139,7 @@ class Task {
 
  private:
   template <class F>
-  void each_depth(const F& f) const {  // once if the depth is 0
+  void each_depth(const F& f) const {  // calls f once if the depth is 0
     const int64_t end = packed_.p0 + packed_.steps;
     for (int64_t p = packed_.p0; p == packed_.p0 || p < end; p += std::max<int64_t>(cut_.depth, 1)) f(p);
   }
@@ -146,20 +147,20 @@ class Task {
   // The depth is one block, so sums outside C are needed only for the rows of one panel.
   bool one_block() const { return cut_.depth == cut_.steps; }
 
-  // The panel of rows from i on.
+  // Returns the panel of rows from i on.
   const void* left(int64_t i, int64_t p) const {
     if (cut_.a == Panels::stored) return static_cast<const float*>(g_.a.data) + (i0_ + i) * lda_ + p;
     if (cut_.a == Panels::task) return own_ + i * steps(p);
     const int64_t width = cut_.kernel.tiles() ? cut_.kernel.rows : std::min<int64_t>(cut_.kernel.rows, rows_ - i);
     return packed_.a + (i0_ + i) * cut_.steps + p * width;
   }
-  // The panel of columns from j on, in the block from jb on.
+  // Returns the panel of columns from j on, in the block of columns from jb on.
   const float* right(int64_t j, int64_t jb, int64_t p) const {
     if (cut_.b == Panels::task) return own_ + (j - jb) * steps(p);
     return packed_.b + (j - packed_.n0) * packed_.steps + (p - packed_.p0) * cut_.kernel.width;
   }
 
-  // Multiplies steps from p on for the columns from jb on. After the last steps its sums are finished.
+  // Multiplies the block of steps from p on by the block of columns from jb on. Finishes the sums after the last steps.
   void block(int64_t jb, int64_t p) {
     const int64_t w = cut_.kernel.width, r = cut_.kernel.rows, end = std::min(j1_, jb + cut_.columns), deep = steps(p);
     const bool last = p + deep == cut_.steps;
@@ -170,7 +171,7 @@ class Task {
     column_bias_ = last ? load_bias(g_, g_.bias, jb, end - jb, of_columns) : nullptr;
     for (int64_t i = 0; i < rows_; i += r) {
       const int used = static_cast<int>(std::min(r, rows_ - i));
-      float* const out = static_cast<float*>(g_.c) + (i0_ + i) * g_.ldc;  // fp32 only
+      float* const out = static_cast<float*>(g_.c) + (i0_ + i) * g_.ldc;  // used only if C is fp32
       float* const sums = one_block() ? tile : tile + i * stride_;
       const void* const a = left(i, p);
       for (int64_t j = jb; j < end; j += w) {
@@ -210,7 +211,7 @@ class Task {
   const float* column_bias_ = nullptr;
 };
 
-// Runs one of cut.tasks().
+// Runs task t of cut.tasks().
 void run_task(const PackedGemm& g, const GemmCut& cut, const Packed& packed, int64_t t) {
   const int64_t i = t / cut.column_tasks, j = t % cut.column_tasks, width = packed.n1 - packed.n0;
   Task(g, cut, packed, cut.row(g, i), cut.row(g, i + 1), packed.n0 + cut.column(width, j),
@@ -245,7 +246,7 @@ void multiply(const PackedGemm& g, const GemmCut& cut, float* workspace, const E
   }
 }
 
-// Computes only the sums of lanes, for an empty C.
+// Computes only a_sums and b_sums, for an empty C.
 void sum_lanes(const PackedGemm& g) {
   if (g.a_sums) add_lanes(a_source(g), 0, g.m, 0, g.k, g.a_sums);
   if (g.b_sums) add_lanes(b_source(g), 0, g.n, 0, g.k, g.b_sums);

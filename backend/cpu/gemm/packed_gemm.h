@@ -9,8 +9,9 @@
 
 namespace amp::cpu {
 
-// Row-major C[m, n] = alpha op(A) op(B) + bias[n] or row_bias[m], added to C if `accumulate`. op(A) is m x k:
-// stored m x k, or k x m if transposed. op(B) is k x n, likewise.
+// Computes the row-major C[m, n] = alpha op(A) op(B) + bias[n] or row_bias[m], or adds it to C if `accumulate`. op(A)
+// is m x k: A is stored as m x k, or as k x m if transposed. op(B) is k x n: B is stored as k x n, or as n x k if
+// transposed.
 struct PackedGemm {
   struct Operand {
     const void* data = nullptr;
@@ -26,11 +27,11 @@ struct PackedGemm {
   DType c_dtype = DType::f32;
   int64_t ldc = 0;
   const void* bias = nullptr;      // one per column, or null
-  const void* row_bias = nullptr;  // or one per row instead
+  const void* row_bias = nullptr;  // one per row, or null; requires bias to be null
   DType bias_dtype = DType::f32;
   bool accumulate = false;  // C must be fp32 then
   float* a_sums = nullptr;  // (m): sums of op(A) along k, in order; requires A stored as k x m
-  float* b_sums = nullptr;  // (n): sums of op(B); requires B stored as k x n
+  float* b_sums = nullptr;  // (n): sums of op(B) along k, in order; requires B stored as k x n
 
   int64_t workspace() const;        // bytes for run(), from shape and types only
   void run(void* workspace) const;  // on all threads; the same bits for any number of them

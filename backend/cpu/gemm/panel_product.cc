@@ -20,7 +20,7 @@ void pack_left(const PanelProduct::Left& a, int64_t first, int64_t rows, int64_t
                float* to) {
   if (a.by_rows) return pack_panels({a.data, DType::bf16, 2 * a.ld, true}, first, rows, 0, 2 * steps, layout, to);
   const float* const from = static_cast<const float*>(a.data) + first;
-  const auto at = [&](int64_t r, int64_t s) { return to + s * layout.width + r * kTile; };  // s: the first of a group
+  const auto at = [&](int64_t r, int64_t s) { return to + s * layout.width + r * kTile; };  // s: first of a group
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t s = 0; s < steps; s += kTile) {
       for (int64_t r = 0; r < rows; r += kTile) {

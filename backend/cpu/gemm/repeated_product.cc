@@ -31,13 +31,14 @@ void RepeatedProduct<T>::pack(const void* b) const {
   }
 }
 
-// Number of threads that get at least ten microseconds of work each; waking one takes a few microseconds.
+// Returns the number of threads that get at least ten microseconds of work each. Waking a thread takes a few
+// microseconds.
 template <class T>
 int64_t RepeatedProduct<T>::most_threads(int64_t rows) const {
   return std::clamp<int64_t>(rows * parts_ * n_ * (k_ + 64) / 500'000, 1, omp_get_max_threads());
 }
 
-// Rows [begin, end) in the form that multiply() takes; fp64 rows are used in place.
+// Returns rows [begin, end) in the form that multiply() takes. fp64 rows are used in place.
 template <class T>
 PanelProduct::Left RepeatedProduct<T>::ready(const Stored& a, int64_t lda, int64_t begin, int64_t end) const {
   if (!a || !std::is_same_v<T, float>) return {a.at(begin * lda), lda * static_cast<int64_t>(sizeof(T) / 4), true};

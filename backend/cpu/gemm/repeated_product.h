@@ -1,6 +1,6 @@
 // Repeated products of few rows with the same right-hand side: the state of a recurrent layer times its weights, at
-// every step. The right-hand side is packed once. Weights in bf16 are multiplied as bf16 if the CPU supports it
-// (sums are fp32). Same bits for any number of threads.
+// every step. The right-hand side is packed once. Weights in bf16 are multiplied as bf16 if the CPU supports it (sums
+// are fp32). Results have the same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -25,15 +25,16 @@ class RepeatedProduct {
  public:
   static constexpr int64_t kColumns = 64;  // columns per piece; the last piece has fewer
 
-  // b: `parts` consecutive matrices (k, n), or transposed ones (n, k), of type `stored`.
+  // b: `parts` consecutive matrices (k, n), or (n, k) if transposed, of type `stored`.
   RepeatedProduct(Carver& carve, DType stored, int64_t parts, int64_t n, int64_t k, bool transposed);
   DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // the type in which rows are multiplied
   void pack(const void* b) const;                                           // on all threads
 
-  // a (rows, k), `lda` apart, in T or in left(); null: no product. done(piece) is called for each piece, by the
-  // thread that computed it. reverse: processes pieces in the opposite order; if every other call sets it, the data
-  // used last is still in cache. all_rows: a thread gets all rows of its columns, in order. ask(piece, ahead) adds
-  // the data of `done` to the prefetches that run during the multiplication.
+  // Multiplies a (rows, k), whose rows are `lda` apart and stored in T or in left(). If a is null, nothing is
+  // multiplied. Calls done(piece) for each piece, on the thread that computed it. reverse: processes pieces in the
+  // opposite order; if every other call sets it, the data used last is still in cache. all_rows: a thread gets all rows
+  // of its columns, in order. ask(piece, ahead) adds the data of `done` to the prefetches that run during the
+  // multiplication.
   template <class F, class Ask>
   void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done,
            const Ask& ask) const {

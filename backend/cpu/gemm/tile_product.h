@@ -5,8 +5,8 @@
 
 namespace amp::cpu {
 
-// to += or = a b over k: Rows rows of a times Columns vectors of b. Element (r, i) of a is at a[r * a_row + i *
-// a_step].
+// Computes to = a b, or to += a b if `add`, over k steps: Rows rows of a times Columns vectors of b. Element (r, i) of
+// a is at a[r * a_row + i * a_step].
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step,
                                      int64_t k, float* to, int64_t to_row, bool add) {
@@ -33,11 +33,11 @@ AMP_INLINE inline void multiply_tile(const float* a, int64_t a_row, int64_t a_st
   }
 }
 
-// Rows of a register tile. With four vectors per row it uses three quarters of the AVX-512 registers.
+// Number of rows of a register tile. A tile of four vectors per row uses three quarters of the AVX-512 registers.
 constexpr int64_t kRows = 6;
 
-// Like multiply_tile for any number of rows and for `width` columns, a multiple of 16 up to 64. Exact: computes no
-// additional rows. Otherwise whole tiles of rows are computed, for which the buffers must be large enough.
+// Like multiply_tile for any number of rows and for `width` columns, a multiple of 16 up to 64. If Exact, computes no
+// additional rows. Otherwise computes whole tiles of rows, for which the buffers must be large enough.
 template <int Lanes, bool Exact = false>
 AMP_INLINE inline void multiply(const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step,
                                 int64_t k, float* to, int64_t to_row, bool add, int64_t rows, int64_t width) {

@@ -26,7 +26,8 @@ T rstd(T var, double epsilon) {
   return static_cast<T>(1.0 / std::sqrt(static_cast<double>(var) + epsilon));
 }
 
-// A kernel's operands. Tensors with all elements are read and written as type S of the functions below.
+// The operands of a kernel. x, dy and out have the storage type S of the functions below; the other tensors have one T
+// per channel.
 template <class T>
 struct NormOperands {
   explicit NormOperands(const Dims& x) : l(x) {}
@@ -41,8 +42,8 @@ struct NormOperands {
   T *mean = nullptr, *var = nullptr, *dscale = nullptr, *dbias = nullptr;
 };
 
-// The activation after y and its gradient, with NaN handled as in the functors of Relu and Clip. Works on an
-// element or a vector. activation: kAny if it is read at run time.
+// Applies the activation to y, or its gradient to dy, with NaN handled as in the functors of Relu and Clip. Works on an
+// element or a vector. activation: a NormActivation, or kAny to read it at run time.
 constexpr int kAny = -1;
 template <int activation, class T>
 struct Cut {
@@ -57,7 +58,7 @@ struct Cut {
     choose(y < least, least, y);
     if (kind == NormActivation::clip) choose(y > most, most, y);
   }
-  // dy, or 0 for a clipped y.
+  // Sets dy to 0 where the activation clipped y.
   template <class V>
   AMP_INLINE void gradient(const V& y, V& dy) const {
     if (kind == NormActivation::none) return;
@@ -86,8 +87,8 @@ struct Cut {
   T low, high;
 };
 
-// The greatest number that is at most `limit` after rounding to bf16. Rounding is monotonic, so this is a binary
-// search over floats in order.
+// Returns the greatest number that is at most `limit` after rounding to bf16. Rounding is monotonic, so this is a
+// binary search over floats in order.
 float most_rounded_to(float limit) {
   const auto number = [](int64_t order) {
     return std::bit_cast<float>(static_cast<uint32_t>(order >= 0 ? order : 0x80000000 - order));
@@ -164,8 +165,8 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
   });
 }
 
-// Computes dscale and dbias of channels from their sums of dy and of dy (x - mean). one: scale rstd. With `two`,
-// also the factors p and q of dx = a dy - p - q (x - mean).
+// Computes dscale and dbias of channels from their sums of dy and of dy (x - mean). `one` contains scale rstd and
+// receives p; `two` receives q. p and q are the factors of dx = a dy - p - q (x - mean).
 template <class T, bool columns>
 AMP_INLINE inline void store_sums(const NormOperands<T>& k, const Block<columns>& block, const double (*sum)[2], T* one,
                                   T* two) {
@@ -241,9 +242,9 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
 template <class T>
 using OfChannels = void (*)(const NormOperands<T>&, const Channels&);
 
-// Prepares a kernel. If all tensors with all elements are bf16, they are used in place; otherwise they are
-// converted to fp32 or fp64. Columns are always converted: their sums are contracted differently for bf16, and a
-// bit may change.
+// Prepares a kernel. whole: the tensors that have more than one value per channel. If all of them are bf16, they are
+// used in place; otherwise they are converted to fp32 or fp64. Columns (channel_blocks.h) are always converted: the
+// compiler contracts their sums differently for bf16, and a bit may change.
 template <class T>
 class Prepared {
  public:
@@ -287,7 +288,7 @@ class Prepared {
     }
   }
 
-  // Runs `first` (or null), then `second`, on each thread's channels.
+  // Returns a kernel that runs `first` (may be null), then `second`, on each thread's channels.
   Kernel kernel(OfChannels<T> first, OfChannels<T> second) {
     return [k = k, reads = std::move(reads_), writes = std::move(writes_), first, second] {
       for (const Staged<T>& t : reads) t.load();

@@ -7,9 +7,10 @@
 
 namespace amp {
 
-// Attribute `activation` of all three: applied to y = (x - mean) rstd scale + bias before it is stored
-// (ops/passes/batch_norm_fusion.h). `min` and `max` belong to a clip; `cut_rounded`: the gradient's clip applies to
-// y rounded to bf16. With an activation, the gradient takes the bias as its last input.
+// Attribute `activation` of all three operators: the function that is applied to y = (x - mean) rstd scale + bias
+// before y is stored (ops/passes/batch_norm_fusion.h). Attributes `min` and `max` are the bounds of clip. With
+// `cut_rounded` the gradient of clip compares these bounds with y rounded to bf16. With an activation, the gradient
+// operator takes the bias as its last input.
 enum class NormActivation : uint8_t { none, relu, clip };
 
 Kernel batch_norm(const KernelArgs&, Carver&);        // (x, scale, bias, mean, var) -> y

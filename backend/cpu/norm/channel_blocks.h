@@ -25,14 +25,14 @@ struct Layout {
 
 constexpr int64_t kMostColumns = 256, kSmallestPlane = 128;
 
-// Channels that a thread processes at a time: one channel with a large plane, or adjacent channels, whose elements
-// in an image are contiguous: columns.
+// Channels that a thread processes at a time: one channel with a large plane, or several adjacent channels. The
+// elements of adjacent channels in an image are contiguous; they are called columns.
 struct Channels {
   int64_t first, count;
 };
 inline bool in_columns(const Layout& l) { return l.inner < kSmallestPlane; }
 
-// Channels with the layout as a template parameter.
+// Channels with the kind (columns, or one channel) as a template parameter.
 template <bool columns>
 struct Block {
   static constexpr int64_t kMost = columns ? kMostColumns : 1;
@@ -87,7 +87,7 @@ AMP_INLINE inline void store(const V& v, T* to) {
     *reinterpret_cast<typename cpu::VectorOf<8>::type*>(to) = v;
   }
 }
-// fp32 elements that are stored as bf16.
+// Load and store fp32 elements that are stored as bf16.
 template <class V>
 AMP_INLINE inline void load(const BFloat16* from, V& to) {
   if constexpr (std::is_same_v<V, float>) {
@@ -113,7 +113,7 @@ AMP_INLINE inline double total(const V& v) {
   }
 }
 
-// Channel values for an element or a vector: one number for a plane, one per column otherwise.
+// Loads channel values for an element or a vector. `of` has one value for a plane, and one per column otherwise.
 template <bool columns>
 struct Channel {
   int64_t column;
@@ -127,8 +127,8 @@ struct Channel {
   }
 };
 
-// Sums per column run over the images; sums of a plane use four accumulators, because additions depend on each
-// other. fp32 sums have at most this many terms.
+// Maximum number of terms of an fp32 sum. Sums per column run over the images. Sums of a plane use four accumulators,
+// because additions depend on each other.
 constexpr int64_t kTogether = 256;
 
 template <class T, int K, class F>
@@ -205,7 +205,7 @@ AMP_INLINE inline void channel_sums(const Layout& l, const Block<columns>& block
   }
 }
 
-// Calls f(channel values, position, a value of the type) for every element of a block.
+// Calls f(channel values, position, v) for every element or vector of a block; v is a zero element or vector.
 template <class T, bool columns, class F>
 AMP_INLINE inline void each_element(const Layout& l, const Block<columns>& block, F&& f) {
   constexpr int64_t kLanes = Wide<T>::lanes;

@@ -47,7 +47,7 @@ void each_plane(int64_t planes, int64_t work, Fn&& fn) {
   });
 }
 
-// The first tap of output o that is inside the input; 0 if none is.
+// Returns the first tap of output o that is inside the input; 0 if no tap is.
 int64_t first_tap(const WindowAxis& a, int64_t o) {
   const int64_t lack = a.pad - o * a.stride;
   const int64_t k = lack <= 0 ? 0 : (lack + a.dilation - 1) / a.dilation;
@@ -198,7 +198,8 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Number of taps that count for output o: those inside the input, or inside its padding too.
+// Returns for each output the number of taps that count: taps inside the input and, with include_pad, inside its
+// padding.
 std::vector<double> tap_counts(const WindowAxis& a, bool include_pad) {
   std::vector<double> v;
   for (int64_t o = 0; o < a.out; ++o) {
@@ -218,7 +219,7 @@ bool is_global(const SlidingWindow& w) {
   });
 }
 
-// Calls fn(first output of the row, first input, outputs) for each row of outputs that a tap reaches.
+// Calls fn(first output of the row, first input, number of outputs) for each row of outputs that a tap reaches.
 template <class Fn>
 AMP_INLINE inline void each_tap_row(const SlidingWindow& win, const Reach& reach, int64_t od, int64_t oh, Fn&& fn) {
   const auto& [d, h, w] = win;

@@ -1,5 +1,5 @@
-// Pooling on the CPU. Operators and attributes as in ops/pool.cc. fp64, or fp32 with any storage; one thread per
-// plane.
+// Pooling on the CPU. Operators and attributes as in ops/pool.cc. Computes in fp64, or in fp32 with any storage type.
+// One thread processes a plane.
 #pragma once
 
 #include "backend/cpu/workspace.h"

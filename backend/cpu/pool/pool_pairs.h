@@ -27,14 +27,14 @@ using Bits = cpu::IndexOf<kLanes>::type;
 
 AMP_INLINE inline void load(const float* from, Floats& to) { std::memcpy(&to, from, sizeof to); }
 AMP_INLINE inline void load(const int32_t* from, Bits& to) { std::memcpy(&to, from, sizeof to); }
-// to = yes if `where` is all ones, otherwise no.
+// For each lane, to = yes if `where` is all ones, otherwise no.
 template <class T>
 AMP_INLINE inline void choose(const Bits& where, const Bits& yes, const Bits& no, T* to) {
   const Bits chosen = (where & yes) | (~where & no);
   std::memcpy(to, &chosen, sizeof chosen);
 }
 
-// best[i] = the larger of from[2 i] and from[2 i + 1]; second[i] is 1 if it is the latter.
+// best[i] = the larger of from[2 i] and from[2 i + 1]; second[i] is 1 if from[2 i + 1] was chosen, otherwise 0.
 AMP_INLINE inline void best_of_pairs(const float* from, int64_t n, float* best, int32_t* second) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -53,7 +53,7 @@ AMP_INLINE inline void best_of_pairs(const float* from, int64_t n, float* best, 
   }
 }
 
-// Processes rows of `width` outputs that use their whole input rows: these form one long row of pairs. Vectors may
+// Processes rows of `width` outputs that use whole input rows, which therefore form one long row of pairs. Vectors may
 // write past the end of a row, which the next row overwrites; a tail loop would add branches that are often
 // mispredicted.
 template <class Tap>
@@ -85,7 +85,8 @@ AMP_INLINE inline void pool_rows(const float* x, int64_t rows, int64_t width, fl
   }
 }
 
-// Selects the first largest of the taps 0 1 / 2 3. NaN wins; the last of several NaNs counts.
+// Selects the largest of taps 0 and 1 (upper row) and 2 and 3 (lower row); the first of equal taps, but the last NaN if
+// there are NaNs.
 template <class T, class Tap>
 AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap* taps) {
   const int64_t in = w[2].in, n = w[2].out;
@@ -115,7 +116,8 @@ AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap*
 // True if rows are whole vectors. Otherwise the branches of their tails cost more than this code saves.
 inline bool grad_gains(const SlidingWindow& w) { return fits(w) && w[2].out % kLanes == 0; }
 
-// A gradient as the sum of overlapping windows would give it: -0 becomes 0. For bf16, works on its bits.
+// Returns the gradient that a sum over overlapping windows would give: -0 becomes 0. T is uint16_t for the bits of
+// bf16.
 template <class T>
 AMP_INLINE inline T summed(T g) {
   if constexpr (std::is_same_v<T, uint16_t>) {
@@ -125,8 +127,9 @@ AMP_INLINE inline T summed(T g) {
   }
 }
 
-// A window of two pairs: g at tap 0 1 / 2 3 (at 0 for any other), zeros elsewhere. A pair is one number and g is
-// shifted to its position, which avoids mispredicted branches.
+// Writes a window: g at `tap` (tap 0 for a number above 3), zeros at the other taps. Taps 0 and 1 are at `top`, taps 2
+// and 3 at `bottom`. A pair of taps is written as one integer, into which g is shifted; this avoids mispredicted
+// branches.
 template <class T>
 AMP_INLINE inline void place(T g, uint32_t tap, T* top, T* bottom) {
   tap = tap <= 3 ? tap : 0;

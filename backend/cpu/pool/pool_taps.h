@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// Bytes if a window has at most 256 taps, as in pool_pairs.h.
+// A tensor of taps. Taps are bytes if a window has at most 256 taps (as in pool_pairs.h), otherwise int32.
 struct Taps {
   explicit Taps(const Tensor& t) : bytes(t.dtype == DType::u8), data_(t.data) {}
   uint8_t* narrow() const { return static_cast<uint8_t*>(data_); }
@@ -28,7 +28,7 @@ struct Taps {
   void* data_;
 };
 
-// Offset of each tap from the first element of its window, in the input plane.
+// Returns the offset in the input plane of each tap from the first element of a window.
 inline std::vector<int64_t> tap_offsets(const SlidingWindow& w) {
   std::vector<int64_t> v;
   for (int64_t kd = 0; kd < w[0].kernel; ++kd) {

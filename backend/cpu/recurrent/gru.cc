@@ -8,8 +8,8 @@ namespace amp {
 
 namespace {
 
-// z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T) or, reset after, g(xn + r hn) with hn = h Rn^T + rb;
-// h' = (1 - z) n + z h
+// z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T), or with linear_before_reset n = g(xn + r hn), hn = h
+// Rn^T + rb; h' = (1 - z) n + z h
 template <class T>
 Kernel forward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
@@ -77,8 +77,8 @@ struct Cell {
   const T* gates;         // z, r, n, activated
   T* slopes;              // gradients before the activation; for r only if the reset is applied after the product
   const T *before, *hn;   // the state before the step; h Rn^T + rb
-  const T* above;         // the gradient of its output, or null
-  T* dh;                  // gradient of the state; afterwards, the part that bypasses the gates
+  const T* above;         // the gradient of the step's output, or null
+  T* dh;                  // in: gradient of the state; out: its part that bypasses the gates
   T *through_n, *into_n;  // left and right factors of the product with Rn
   int64_t H;
   bool after;
@@ -164,7 +164,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
         }
       });
       by_R.run({D, type}, 3 * H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
-        for (int64_t b = piece.begin; b < piece.end; ++b) {  // both are 0 for a sequence that has ended
+        for (int64_t b = piece.begin; b < piece.end; ++b) {  // both terms are 0 for a sequence that has ended
           for (int64_t k = piece.first; k < piece.last; ++k)
             dh[b * H + k] += reset[b * H + k] + piece.at(b, 0)[k - piece.first];
         }

@@ -36,7 +36,7 @@ Kernel rnn_grad(const KernelArgs& a, Carver& c);
 // x[i] = f(x[i])
 template <class T>
 void apply(const Activation& f, T* x, int64_t n) {
-  switch (f.kind) {  // the two common ones have separate loops
+  switch (f.kind) {  // the two common functions have separate loops
     case Activation::sigmoid:
       return simd([&]() AMP_INLINE {
         for (int64_t i = 0; i < n; ++i) x[i] = math::sigmoid(x[i]);
@@ -65,7 +65,7 @@ class RowPart {
   alignas(64) T copy_[Most];
 };
 
-// Prefetches a piece's part of a tensor with `parts` times as many columns as units. The step's rows begin at
+// Adds prefetches of a piece's part of x, which has `parts` columns per hidden unit. The rows of the step begin at
 // `first`.
 template <class T>
 void fetch_rows(cpu::LinePrefetch& ahead, const Tensor& x, int64_t first, const cpu::ProductPiece<T>& piece,
@@ -94,7 +94,7 @@ struct Steps {
     if (n < 0 || n > time) fail(Exit::data, "E_DATA_SHAPE", cat("sequence length ", n, " is outside 0..", time));
     return n;
   }
-  // Row of the state before step t of sequence b in the (T, B) rows of all states; -1: the initial state.
+  // Returns the row, of the (T, B) rows of all states, of the state before step t of sequence b; -1: the initial state.
   int64_t before(int64_t t, int64_t b) const {
     const int64_t p = reverse ? t + 1 : t - 1;
     return p < 0 || p >= length(b) ? -1 : p * batch + b;
@@ -123,7 +123,8 @@ struct Steps {
 class StateWeightsGrad {
  public:
   StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden, DType slopes, DType before);
-  // Both start at their first element; rows of slopes are `ld` apart. The result is written to dR from `row` on.
+  // `slopes` and `before` point to the first elements; rows of slopes are `ld` apart. The result is written to dR from
+  // `row` on.
   void run(const void* slopes, int64_t ld, const void* before, const Tensor& dR, int64_t row) const;
 
  private:

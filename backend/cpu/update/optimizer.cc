@@ -89,7 +89,7 @@ T* Optimizer<T>::span_of(DeviceUpdate::Moment which) {
   return t ? t.as_mutable<T>() : nullptr;
 }
 
-// float(1 / double(scale)), as in torch.amp.GradScaler.
+// Returns float(1 / double(scale)), as in torch.amp.GradScaler.
 template <class T>
 T Optimizer<T>::inverse(double scale) const {
   return static_cast<T>(1.0 / scale);
@@ -146,7 +146,7 @@ kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T*
           of(Moment::m),
           of(Moment::v),
           of(Moment::u),
-          looks() ? nullptr : of(Moment::ema),  // averages follow the weights at the end of the step
+          looks() ? nullptr : of(Moment::ema),  // on a Lookahead step, follow() updates the averages
           curvature ? curvature + s.begin : nullptr,
           s.count};
 }
@@ -358,7 +358,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   moments_fresh_ = false;
 }
 
-// Updates one tensor at a time; each is divided among the threads.
+// Updates one tensor at a time; each tensor is divided among the threads.
 template <class T>
 void Optimizer<T>::move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr) {
   for (size_t i = 0; i < spans_.size(); ++i) {

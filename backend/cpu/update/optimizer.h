@@ -36,10 +36,11 @@ class Optimizer {
   Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
             std::optional<ElementRange> own = {});
 
-  // Pass 1. grads are d(scale * loss)/dw. curvature: for a rule that needs it, unscaled; it must be finite too.
+  // Runs pass 1. grads are d(scale * loss)/dw. curvature: the unscaled estimate, for a rule that needs it; found_inf is
+  // also set if the estimate is not finite.
   GradStats inspect(const T* grads, double scale, const T* curvature = nullptr) const;
 
-  // Pass 2 with the statistics of pass 1, after their reduction over ranks. Returns false and changes nothing if
+  // Runs pass 2 with the statistics of pass 1, after their reduction over ranks. Returns false and changes nothing if
   // found_inf. Gradients are not changed.
   bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature = nullptr);
 
@@ -53,7 +54,7 @@ class Optimizer {
   bool transforms_gradients() const { return config_.transforms_gradients(spans_); }
   // Adds gradient noise, if the settings ask for it. Call before the norm is computed.
   void add_noise(T* grads, double scale) const;
-  void set_momentum(double momentum);  // of later steps: momentum, or beta1 for a rule that has beta1
+  void set_momentum(double momentum);  // sets momentum of later steps, or beta1 for a rule that has beta1
   // Processes a new estimate of the Hessian's diagonal: replaces it by its mean magnitude per convolution kernel,
   // if the rule asks for it.
   void average_curvature(T* curvature) const;
@@ -64,10 +65,11 @@ class Optimizer {
     steps_ = n;
   }
   double (&step_scalars())[kStepScalars] { return step_scalars_; }  // of the last step
-  // Moment of the own elements; null if it is not kept. The caller may write to it: zero rows are determined again.
+  // Returns the moment of the own elements; null if it is not kept. The caller may write to it, so the next step
+  // determines zero rows again.
   T* moment(DeviceUpdate::Moment which);
   const ElementRange& own() const { return own_; }
-  std::vector<std::pair<std::string, HostTensor*>> own_state();  // state whose layout differs from the parameters'
+  std::vector<std::pair<std::string, HostTensor*>> own_state();  // state with a layout other than the parameters'
 
  private:
   struct Shard {
@@ -86,8 +88,8 @@ class Optimizer {
   kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
   void move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature);
   void move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr);
-  // Called after the elements [begin, begin + count) have been updated: Lookahead, then averages, from number
-  // `first` on.
+  // Applies Lookahead to elements [begin, begin + count), which have been updated, then updates their averages from
+  // number `first` on.
   void follow(int64_t begin, int64_t count, T* params, size_t first);
   bool looks() const { return config_.lookahead > 0 && steps_ % config_.lookahead == 0; }
   void move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
@@ -95,7 +97,7 @@ class Optimizer {
   void move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                   const kernel::GradTransform<T>& transform);
   RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // with the span's rate and decay
-  // The norms per span that the rule needs, added in the order of its shards; empty if it needs none.
+  // Returns the norms per span that the rule needs, added in the order of the shards; empty if the rule needs none.
   std::vector<NormTerms<double>> norms_of(T* params, const T* grads, double scale, const GradStats& stats,
                                           const RuleStep& step, double lr);
 

@@ -1,5 +1,5 @@
-// CPU implementation of the steps of tensor-wise optimizers (backend/tensor_rule.h). Sums are divided into parts by
-// the tensor's shape only, and added in their order.
+// CPU implementation of the steps of tensor-wise optimizers (backend/tensor_rule.h). Sums are divided into parts by the
+// tensor's shape only, and the parts are added in order.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void for_units(int64_t units, int64_t elements_each, F&& f) {
                   std::numeric_limits<int64_t>::max());
 }
 
-// The sum of f(i) over [begin, end), with eight accumulators.
+// Returns the sum of f(i) over [begin, end), with eight accumulators.
 template <class F>
 double lane_sum(int64_t begin, int64_t end, F&& f) {
   double lanes[8] = {};

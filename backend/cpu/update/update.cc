@@ -122,7 +122,8 @@ class CpuUpdate final : public DeviceUpdate {
   void sum_over_ranks(const std::vector<Tensor>& data) {
     if (spec_.ranks) spec_.ranks->sum(data);
   }
-  // The mean of the statistics over ranks, weighted by their number of rows. A rank without rows has weight 0.
+  // Returns the tensors that are summed over ranks; none for a single rank. Multiplies the statistics by this rank's
+  // share of the rows first, so that their sum is the mean over all rows.
   std::vector<Tensor> step_sums(float share) {
     std::vector<Tensor> out;
     if (!spec_.ranks) return out;
@@ -135,7 +136,7 @@ class CpuUpdate final : public DeviceUpdate {
     out.push_back({state_.terms, DType::f64, {spec_.terms}});
     return out;
   }
-  // The fp32 original of a copy, if the optimizer updates it.
+  // Returns the fp32 values of which slot's copy is made; null if the optimizer does not update them.
   const float* source_of(int slot) const {
     for (const UpdateSpan& s : spec_.spans) {
       if (s.slot == slot) return spec_.params + s.begin;

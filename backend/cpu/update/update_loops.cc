@@ -18,7 +18,7 @@
 namespace amp::kernel {
 
 namespace {
-constexpr int kLanes = 4;  // of one vector (32 bytes of double, native from AVX2 on); four vectors are in flight
+constexpr int kLanes = 4;  // lanes of a vector (32 bytes of double, native from AVX2 on); loops use four vectors
 
 template <class T>
 struct Vec {
@@ -27,8 +27,8 @@ struct Vec {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-// Magnitudes of floats order like their bits, so one integer maximum gives both the inf-norm and the finite check:
-// infinities and NaNs have the largest exponent.
+// Magnitudes of floats are ordered like their bits, so one integer maximum gives both the inf-norm and the finite
+// check: infinities and NaNs have the largest exponent.
 template <class T>
 constexpr Bits<T> kMagnitude = ~Bits<T>(0) >> 1;
 template <class T>
@@ -78,7 +78,7 @@ ShardStats inspect(const T* g, int64_t n) {
 }
 
 namespace {
-// Updates a part of a shard with an Element's Scalars<T>.
+// A function that updates a part of a shard. scalars: the Scalars<T> of the rule's Element.
 template <class T>
 using ShardStep = void (*)(const ShardSpans<T>&, const GradTransform<T>&, const void* scalars);
 
@@ -113,11 +113,12 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const void* scalars)
   });
 }
 
-// Rules that need norms or the Hessian's diagonal depend on more than the element.
+// True if elements with zero gradients may be skipped. Rules that need norms or the Hessian's diagonal depend on more
+// than the element.
 template <class Element>
 constexpr bool kMaySkip = !kNeedsHessianDiagonal<Element> && !kNeedsNorms<Element>;
 
-// The new weight for a zero gradient; also updates the moments, which were zero.
+// Returns the new weight for a zero gradient. Also updates the moments in `state`, which were zero.
 template <class Element, class T>
 AMP_INLINE inline T step_from_zeros(const typename Element::template Scalars<T>& c, T p, T g, T (&state)[3]) {
   if constexpr (Element::moments < 3)
@@ -142,8 +143,8 @@ void run_zero_gradient(const ShardSpans<T>& s, const GradTransform<T>&, const vo
   });
 }
 
-// The average is updated while the weights are in the first-level cache. on_zeros: gradients and moments are zero
-// and are not read.
+// Runs `step` on parts of a shard, so that the average is updated while the weights are in the first-level cache.
+// on_zeros: gradients and moments are zero and are not read.
 template <class T>
 void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, ShardStep<T> step, const void* scalars,
                bool on_zeros) {
@@ -161,7 +162,7 @@ void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, ShardStep<T> s
   }
 }
 
-// Squares are added in sixteen accumulators, in double: the same bits on every instruction set.
+// Squares are added in sixteen accumulators in double, which gives the same bits on every instruction set.
 template <class Element, class T>
 NormTerms<double> sum_norm_terms(const ShardSpans<T>& s, const GradTransform<T>& a,
                                  const typename Element::template Scalars<T>& scalars) {
@@ -229,7 +230,8 @@ void update_shard_zero_grad(std::string_view rule, const RuleSettings& settings,
   with_element(rule, settings, [&]<class Element>(Element) {
     if constexpr (kMaySkip<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
-      // The compiler cannot derive that the quotient of two zero moments adds nothing.
+      // step_zero_grad() is used if it gives the same weight, because the compiler cannot derive that the quotient of
+      // two zero moments adds nothing.
       if constexpr (kHasStepZeroGrad<Element>) {
         T state[3] = {};
         if (step_from_zeros<Element>(scalars, T(1), transformed(a, T(0)), state) ==

@@ -13,7 +13,8 @@ struct ShardStats {
   double max_abs = 0;      // meaningless when found_inf
 };
 
-// The order of additions is fixed (16 accumulators), so the sum has the same bits on every instruction set.
+// Returns the statistics of n gradients. The order of additions is fixed (16 accumulators), so the sum has the same
+// bits on every instruction set.
 template <class T>
 ShardStats inspect(const T* g, int64_t n);
 
@@ -34,7 +35,7 @@ struct ShardSpans {
   }
 };
 
-// Transforms of gradient elements before the rule and of the average after it, uniform over the shard.
+// How gradient elements are transformed before the rule, and the average after it; the same for the whole shard.
 template <class T>
 struct GradTransform {
   T inv;    // 1 / loss scale
@@ -55,25 +56,27 @@ template <class T>
 void update_shard(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
                   const GradTransform<T>& a);
 
-// Effect of a rule on elements with zero gradients and moments: none, only weights and their average change, or
-// moments change too.
+// Effect of a rule on elements with zero gradients and moments. stays: no effect; weights: only weights and their
+// average change; moments: moments change too.
 enum class ZeroGradientEffect : uint8_t { stays, weights, moments };
 template <class T>
 ZeroGradientEffect zero_gradient_effect(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
                                         const GradTransform<T>& a);
-// Updates a shard of such elements with a rule that changes only weights. Accesses only p and ema.
+// Updates a shard of elements with zero gradients and moments, with a rule whose effect is `weights`. Accesses only p
+// and ema.
 template <class T>
 void update_shard_zero_grad(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
                             const ShardSpans<T>& s, const GradTransform<T>& a);
 
-// Lookahead: slow weights move by alpha towards the weights, which continue from there.
+// Lookahead: moves the slow weights by alpha towards the weights, and sets the weights to the slow weights.
 template <class T>
 void look_ahead(T* p, T* slow, int64_t n, T alpha);
 
 template <class T>
 void average(T* ema, const T* p, int64_t n, T keep);
 
-// Sums of squares over a shard of the terms that the rule needs norms of. Its scalars are computed with norms 0.
+// Returns the sums of squares, over a shard, of the terms whose norms the rule needs. The rule's scalars are computed
+// with norms of 0.
 template <class T>
 NormTerms<double> sum_norm_terms(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
                                  const ShardSpans<T>& s, const GradTransform<T>& a);

@@ -4,7 +4,7 @@
 
 namespace amp {
 
-static constexpr int64_t kLeastRows = 1024, kLeastRow = 16;  // of a table; elements of a row
+static constexpr int64_t kLeastRows = 1024, kLeastRow = 16;  // minimum rows of a table, and minimum elements of a row
 
 ZeroGradientRows::ZeroGradientRows(const std::vector<UpdateSpan>& spans) : tables_(spans.size()) {
   for (size_t i = 0; i < spans.size(); ++i) {

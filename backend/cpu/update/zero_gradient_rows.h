@@ -24,7 +24,7 @@ class ZeroGradientRows {
   template <class T>
   kernel::ShardStats inspect(size_t span, int64_t begin, int64_t count, const T* grads);
   template <class T>
-  void inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments);  // the same for moments
+  void inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments);  // like inspect(), for moments
   void mark_nonzero(size_t span, int64_t begin, int64_t count);                       // marks the rows as nonzero
   // Calls f(from, to) for rows that are updated as normal rows but whose moments are still zero.
   template <class F>
@@ -37,8 +37,8 @@ class ZeroGradientRows {
     });
   }
 
-  // Calls f(begin, count, zero) for runs of equal rows among those elements, in order. Short runs of zero rows
-  // between others are treated as normal rows.
+  // Calls f(begin, count, zero) in order for runs of zero rows, and of other rows, among those elements. Short runs of
+  // zero rows between others are treated as normal rows.
   template <class F>
   void each_run(size_t span, int64_t begin, int64_t count, const F& f) const {
     constexpr int64_t kFew = 4;
@@ -72,7 +72,7 @@ class ZeroGradientRows {
     std::atomic_ref<uint8_t> state(int64_t at) const { return std::atomic_ref(states[static_cast<size_t>(at)]); }
     bool nonzero(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kZero; }
   };
-  // Calls f(row's state, elements from, to) for the rows that those elements overlap.
+  // Calls f(state of the row, begin, end) for each row that overlaps elements [begin, begin + count).
   template <class F>
   void each_row(size_t span, int64_t begin, int64_t count, const F& f) {
     const Table& t = tables_[span];
