@@ -38,7 +38,7 @@ class CpuDevice final : public Device {
     return n.op->workspace ? n.op->workspace(g, n) : 0;
   }
 
-  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes; the pages of larger allocations are not yet touched
+  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes; allocations from this size on have untouched pages
   DeviceMemory allocate(int64_t bytes) override {
     const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {bytes}));
     if (bytes >= kLarge) prefer_huge_pages(t->mutable_data(), bytes);

@@ -31,7 +31,7 @@ static std::vector<HostTensor> run(const Node& node, const Graph* graph, const s
 
 std::vector<HostTensor> evaluate_node(const OpDef& op, const std::vector<HostTensor>& inputs, const Attrs& attrs,
                                       const std::vector<std::pair<DType, Dims>>& outputs) {
-  // The node is put into a graph, because workspace rules take a node of a graph.
+  // The node is put into a graph, because OpDef::workspace takes a graph and a node.
   Graph g;
   std::vector<ValueId> in;
   for (const HostTensor& t : inputs) in.push_back(t ? g.add_constant(t) : ValueId{});

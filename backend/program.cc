@@ -168,7 +168,7 @@ std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o)
   return tensor(node.in.at(lookup->indices));
 }
 
-// Appends steps that fill each buffer with NaN whose last use is this node.
+// Appends steps that fill with NaN each buffer whose last use is this node.
 void Program::emit_poison(NodeId id, const ProgramPlan& plan) {
   for (const BufferLife& b : plan.buffers) {
     if (b.last != id.index) continue;

@@ -125,7 +125,7 @@ class Sharing {
       const auto first = node.out.begin() + node.attrs.i(kFirstSum, 0);
       const bool sums = std::all_of(first, node.out.end(), [&](ValueId v) {
         const auto& grads = grads_of[index(v)];
-        // an output that no one reads may contain anything
+        // an output without readers need not be a gradient
         if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
         const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
         return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
@@ -217,7 +217,7 @@ std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, 
   return out;
 }
 
-// Plans the buffers of all roots that are neither at home nor pinned, and the workspaces, which live for one step.
+// Plans a buffer for each root that is neither pinned nor at_home(), and for each workspace, which lives for one step.
 void plan_buffers(const Graph& g, const Sharing& sharing, const ProgramOptions& o, ProgramPlan& plan) {
   const std::vector<bool> home = at_home(g, plan.cached);
   plan.buffer.assign(home.size(), -1);

@@ -1,5 +1,5 @@
-// bind(): lowers the live nodes in order with a Builder. Leaves (inputs, parameters, constants) are bound on first use.
-// Budget limits nodes and bytes, because files may unroll loops or expand shapes without bound.
+// bind() lowers the live nodes in topological order with a Builder. Leaves (inputs, parameters, constants) are bound on
+// first use. Budget limits nodes and bytes, because files may unroll loops or expand shapes without bound.
 #include "graph/bind.h"
 
 #include <algorithm>

@@ -117,7 +117,7 @@ bool follow(const OutputDims& two, const OutputDims& three) {
   return true;
 }
 
-// Returns the constant ends of the live Slices.
+// Returns the elements of all constant `ends` of live Slices.
 std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outputs) {
   std::set<int64_t> out;
   const std::vector<bool> live = live_nodes(g, outputs);
@@ -134,8 +134,8 @@ std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outpu
   return out;
 }
 
-// Returns the number of rows beyond which outputs stop growing, as after a Slice of the first 8 rows; 0 if they grow
-// without end.
+// Returns the number of rows beyond which outputs stop growing, as after a Slice of the first 8 rows; 0 if there is no
+// such number.
 int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outputs, const OutputDims& two,
                   int64_t length) {
   const std::set<int64_t> ends = slice_ends(g, outputs);

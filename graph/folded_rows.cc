@@ -159,7 +159,7 @@ class FoldedRowSearch {
         if (++it->second == candidates_.at(v).size()) choice.erase(it);
       }
     }
-    // Accept a candidate only if binding fails when it keeps the file's number of slices.
+    // Accept a candidate only if binding fails when this candidate keeps the number of slices in the file.
     for (const auto& [v, k] : choice) {
       if (found_.count(v) || !trained(v)) continue;
       const FoldedRows& mine = candidates_.at(v)[k];

@@ -1,6 +1,6 @@
 // Vectorized 2^x for softmax, computed as 2^k 2^(i / n) 2^f. A table in a register contains the n values of 2^(i / n).
-// |f| is at most 1 / 2n, so a polynomial of degree 3 is sufficient with n = 16 (AVX-512) and n = 8 (AVX2). SSE uses n =
-// 1 and degree 6.
+// |f| is at most 1 / 2n, so a polynomial of degree 3 is sufficient with n = 16 (AVX-512) and n = 8 (AVX2). SSE uses
+// degree 6 without a table (n = 1).
 #pragma once
 
 #include <array>

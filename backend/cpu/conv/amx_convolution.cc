@@ -1,5 +1,5 @@
-// Convolution sums with AMX tiles (amx_convolution.h). The depth of a product is (tap, channel), in groups of 16
-// pairs of bf16. Groups that are not contiguous in memory are gathered into scratch.
+// Convolution sums with AMX tiles (amx_convolution.h). The depth of a product (the dimension that is summed over) is
+// (tap, channel), in groups of 16 pairs of bf16. Groups that are not contiguous in memory are gathered into scratch.
 
 #include "backend/cpu/conv/amx_convolution.h"
 

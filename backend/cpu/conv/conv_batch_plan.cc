@@ -1,5 +1,5 @@
-// Decides when convolutions are vectorized over images, and packs their operands. The decision compares estimated
-// costs: multiply-adds inside the image plus the transposes, compared with the cost of conv_direct.
+// Decides when convolutions are vectorized over images, and packs their operands. The decision compares two estimates:
+// multiply-adds inside the image plus transposes for conv_batch, and multiply-adds for conv_direct.
 #include "backend/cpu/conv/conv_batch.h"
 #include "backend/cpu/conv/conv_batch_lanes.h"
 #include "backend/cpu/conv/conv_direct.h"

@@ -55,7 +55,8 @@ struct ChannelWeightGradient {
   bool pairs() const { return dy.dtype == DType::bf16; }
   bool amx() const { return pairs() && cpu_has_amx(); }
   int64_t blocks() const { return block_count(s.m); }
-  // Number of ranges of input channels. The last range has up to 64, so that 64 channels are one range.
+  // Returns the number of ranges of input channels. The last range has up to 64 channels, so that 64 channels are one
+  // range.
   int64_t ranges() const { return s.c <= kBlock ? 1 : (s.c - (kBlock - kRange) + kRange - 1) / kRange; }
 
   void pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const;

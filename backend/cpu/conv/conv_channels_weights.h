@@ -7,8 +7,9 @@
 
 namespace amp::conv_tiles {
 
-// Weight (column, channel, tap) is element column * column_stride + channel * channel_stride + tap. fp32 weights
-// are packed unchanged, bf16 weights as pairs of channels (bf16_pairs.h); "channels" below are then such pairs.
+// Weight (column, channel, tap) is element column * column_stride + channel * channel_stride + tap. fp32 weights are
+// packed unchanged. bf16 weights are packed as pairs of channels (bf16_pairs.h); functions then count channels in
+// pairs.
 struct ChannelWeights {
   Stored data;
   int64_t taps = 1, column_stride = 0, channel_stride = 0;

@@ -17,7 +17,7 @@ using namespace conv_tiles;
 
 constexpr int64_t kPixelsAtOnce = 192;  // a multiple of the tiles
 constexpr int kTilePixels = 8;          // pixels of a tile in the correlation
-constexpr int kTileTaps = 10;           // taps of a tile in the gradient to the weight: fits 3x3 and, five times, 7x7
+constexpr int kTileTaps = 10;           // taps of a tile in the gradient to the weight; 3x3 needs one tile, 7x7 five
 
 // Returns the shape with 16 channels per image, so that a tap is one vector of 16.
 ConvShape sixteen(const ConvShape& s) {

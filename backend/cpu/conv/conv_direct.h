@@ -20,8 +20,8 @@ struct ShiftPlan {
   struct Axis {
     int64_t source = 1, phases = 1, origin = 0, length = 1;  // element p of phase s is source[p * phases + s - origin]
   };
-  // A part contains the outputs start, start + step, ... (`count` of them) along each axis. Tap i adds weight[tap[i]]
-  // * plane[offset[i] + position] to an output.
+  // A part contains the outputs start, start + step, ... (`count` of them) along each axis. Tap i adds the product of
+  // weight[tap[i]] and plane[offset[i] + position] to the output at `position`.
   struct Part {
     std::array<int64_t, 3> start{}, count{}, step{};
     std::vector<int64_t> tap;

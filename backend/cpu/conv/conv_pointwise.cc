@@ -1,5 +1,5 @@
-// Pointwise convolution as matrix products of the stored operands (conv_pointwise.h). The threads share each product if
-// there are few; otherwise each thread computes whole products.
+// Pointwise convolution as matrix products of the stored operands (conv_pointwise.h). If there are few products, all
+// threads share each product; otherwise each thread computes whole products.
 
 #include "backend/cpu/conv/conv_pointwise.h"
 

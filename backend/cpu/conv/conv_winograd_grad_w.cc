@@ -212,7 +212,7 @@ Kernel grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& 
                       .dy = dy,
                       .dw = dw};
   const int64_t of_block = F::kPlaces * (g.v_place() + g.d_place()), blocks = g.tiling.blocks();
-  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // most floats per group; of a single group
+  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // most floats of a group, and of all tiles as one group
   g.group = blocks * of_block <= kAll ? blocks : std::min(blocks, std::max<int64_t>(2, kNear / of_block));
   g.shards = g.at_once() ? std::min<int64_t>(16, g.ranges() * block_count(s.m)) : 1;
   g.v = carve.take<float>(g.group * F::kPlaces * g.v_place() + kLane);

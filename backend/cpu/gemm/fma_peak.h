@@ -1,4 +1,4 @@
-// Measures the peak multiply-add rate of this machine. Times of kernels are compared with it.
+// Measures the peak multiply-add rate of this machine. Kernel times are compared with this rate.
 #pragma once
 
 namespace amp::cpu {

@@ -125,13 +125,13 @@ class Task {
     if (cut_.a == Panels::task) own_ = thread_panels(padded * cut_.depth, 0);
     if (cut_.b == Panels::task) own_ = thread_panels(cut_.columns * cut_.depth, 0);
     const amx::TileScope scope(cut_.kernel.tiles());
-    if (cut_.a == Panels::stored) {  // keeps C in cache
+    if (cut_.a == Panels::stored) {  // this loop order keeps C in cache
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) {
         each_depth([&](int64_t p) { block(jb, p); });
       }
       return;
     }
-    each_depth([&](int64_t p) {  // keeps A in cache
+    each_depth([&](int64_t p) {  // this loop order keeps A in cache
       if (cut_.a == Panels::task) pack_a(g_, cut_, i0_, i0_ + rows_, p, steps(p), j0_ == 0, own_);
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) block(jb, p);
     });

@@ -1,5 +1,5 @@
 // Products of small matrices on the calling thread, for kernels whose operands are in cache. The right-hand side is
-// packed once and used many times; the left one is read in place.
+// packed once and used many times; the left-hand side is read in place.
 #pragma once
 
 #include <algorithm>

@@ -8,8 +8,9 @@ namespace amp {
 
 namespace {
 
-// z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T), or with linear_before_reset n = g(xn + r hn), hn = h
-// Rn^T + rb; h' = (1 - z) n + z h
+// Computes h' = (1 - z) n + z h at every step:
+//   z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T)
+//   with linear_before_reset: n = g(xn + r hn), hn = h Rn^T + rb
 template <class T>
 Kernel forward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);

@@ -1,9 +1,9 @@
-// Recurrent layers, one direction, time-major: code shared by LSTM, GRU and RNN kernels, and the kernels.
+// Recurrent layers (one direction, time-major): the kernels of LSTM, GRU and RNN, and the code that they share.
 //
-// xg (T, B, G H) is the input's part of the gates' pre-activations, including all biases that are simply added; R
-// (G H, H). lens (B): the lengths of the sequences, or absent. After the end of a sequence its y is 0 and its state
-// does not change. Gates are saved after their activation, in ONNX's order. Derivatives of activations are computed
-// from the results.
+// xg (T, B, G H), for G gates, is the part of the pre-activations that comes from the input, including all biases that
+// are simply added. R (G H, H) are the weights of the state. lens (B): the lengths of the sequences, or absent. After
+// the end of a sequence its y is 0 and its state does not change. Gates are saved after their activation, in ONNX's
+// order. Derivatives of activations are computed from the results.
 //
 //   LSTM(xg, R, h0, c0, lens?, P (3H)?) -> y (T, B, H), h (B, H), c (B, H), gates iofc (T, B, 4H), cells (T, B, H)
 //   LSTMGrad(R, h0, c0, lens?, P?, gates, cells, y, dy?, dh?, dc?) -> dxg, dR, dh0, dc0, dP
@@ -11,7 +11,7 @@
 //   h R_h^T + rb
 //   GRUGrad(R, h0, lens?, rb?, gates, hn, y, dy?, dh?) -> dxg, dR, dh0, drb
 //   RNN(xg, R, h0, lens?) -> y, h;  RNNGrad(R, h0, lens?, y, dy?, dh?) -> dxg, dR, dh0
-// Attributes: reverse; activation, alpha, beta by gate function.
+// Attributes: reverse; activation, alpha and beta, which have one value per gate function.
 #pragma once
 
 #include <cstring>
@@ -94,7 +94,8 @@ struct Steps {
     if (n < 0 || n > time) fail(Exit::data, "E_DATA_SHAPE", cat("sequence length ", n, " is outside 0..", time));
     return n;
   }
-  // Returns the row, of the (T, B) rows of all states, of the state before step t of sequence b; -1: the initial state.
+  // Returns the index, among the (T, B) rows of all states, of the state before step t of sequence b; -1 for the
+  // initial state.
   int64_t before(int64_t t, int64_t b) const {
     const int64_t p = reverse ? t + 1 : t - 1;
     return p < 0 || p >= length(b) ? -1 : p * batch + b;

@@ -1,8 +1,8 @@
 // The optimizer on the CPU: two passes over flat spans.
 //
-//   pass 1  inspect   is any gradient non-finite (elementwise); 2-norm (sum of squares in fp64) or inf-norm
+//   pass 1  inspect   checks that all gradients are finite; computes the 2-norm (squares summed in fp64) or inf-norm
 //   pass 2  apply     (norms of tensors first, if the rule needs them)
-//                     unscale -> clip -> weights, moments -> EMA, fused; not run at all when pass 1 found an inf
+//                     unscale -> clip -> weights, moments -> EMA, fused; skipped if pass 1 found an infinity or NaN
 //
 // Work is divided into shards with a fixed number of elements, for any number of threads. Partial sums are added in
 // shard order, which gives the same bits for any number of threads. Arithmetic and its order follow torch.optim
@@ -76,7 +76,7 @@ class Optimizer {
     size_t span;
     int64_t begin, count;  // elements
   };
-  Shard own_part(const Shard& s) const;  // empty if it belongs to another rank
+  Shard own_part(const Shard& s) const;  // part of s in own_; empty if s belongs to another rank
   T inverse(double scale) const;
   T* span_of(DeviceUpdate::Moment which);
   void find_zero_rows();
@@ -106,7 +106,7 @@ class Optimizer {
   int64_t elements_;
   ElementRange own_;
   std::vector<Shard> shards_;
-  bool in_parallel_ = false;                           // the work is large compared with waking threads
+  bool in_parallel_ = false;                           // the work takes long compared with waking threads
   std::vector<QuantizedMoment> quantized_;             // replaces m_ and v_
   std::optional<TensorUpdate<T>> tensors_;             // for tensor-wise optimizers
   mutable std::optional<ZeroGradientRows> zero_rows_;  // if zero gradients may be skipped

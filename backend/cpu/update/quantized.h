@@ -12,7 +12,7 @@ namespace amp {
 float quantize_block(const std::array<float, 256>& map, const float* x, int64_t n, uint8_t* codes);
 void dequantize_block(const std::array<float, 256>& map, float largest, const uint8_t* codes, int64_t n, float* x);
 
-// One moment of all spans.
+// Stores one moment of all spans; moments of small tensors stay in fp32.
 class QuantizedMoment {
  public:
   QuantizedMoment(const std::vector<UpdateSpan>& spans, bool is_signed);

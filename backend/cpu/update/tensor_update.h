@@ -1,4 +1,5 @@
-// Tensor-wise optimizers on the CPU (backend/tensor_rule.h): updates one tensor at a time, and owns their state.
+// Tensor-wise optimizers on the CPU (backend/tensor_rule.h): updates one tensor at a time, and owns the state of all
+// tensors.
 #pragma once
 
 #include <string>

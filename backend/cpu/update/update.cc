@@ -136,7 +136,7 @@ class CpuUpdate final : public DeviceUpdate {
     out.push_back({state_.terms, DType::f64, {spec_.terms}});
     return out;
   }
-  // Returns the fp32 values of which slot's copy is made; null if the optimizer does not update them.
+  // Returns the fp32 values that the slot's copy is made from; null if the optimizer does not update them.
   const float* source_of(int slot) const {
     for (const UpdateSpan& s : spec_.spans) {
       if (s.slot == slot) return spec_.params + s.begin;

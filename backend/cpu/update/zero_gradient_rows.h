@@ -18,8 +18,8 @@ class ZeroGradientRows {
   explicit ZeroGradientRows(const std::vector<UpdateSpan>& spans);
 
   bool watches(size_t span) const { return tables_[span].row > 0; }
-  // Inspects elements [begin, begin + count) of all gradients, which belong to one span. Rows with a nonzero
-  // gradient become normal rows. Returns what kernel::inspect() returns, computed row by row. These functions may
+  // Inspects elements [begin, begin + count) of all gradients, which belong to one span. Rows with a nonzero gradient
+  // become normal rows. Returns what kernel::inspect() returns, computed row by row. The functions that take a span may
   // be called by several threads.
   template <class T>
   kernel::ShardStats inspect(size_t span, int64_t begin, int64_t count, const T* grads);
