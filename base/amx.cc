@@ -15,7 +15,7 @@ static bool detect() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kTiles = 1U << 24, kBf16 = 1U << 22;  // CPUID leaf 7, EDX
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
-  // Since Linux 5.16 a process gets the 8 KB of tile state only on request.
+  // Since Linux 5.16 a process must request the 8 KB of tile state.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }

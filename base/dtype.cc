@@ -53,7 +53,7 @@ uint16_t Half::encode(float f) {
   x &= 0x7fffffffu;
   if (x > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (x >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
-  if (x < 0x38800000u) {                                               // subnormal half: float addition rounds
+  if (x < 0x38800000u) {  // a subnormal half: the float addition below rounds it
     float a;
     std::memcpy(&a, &x, 4);
     a += 0.5f;
@@ -99,8 +99,8 @@ namespace {
   }
   return i;
 }
-// As BFloat16::encode, 16 elements at a time: for narrower vectors the compiler needs three times as many instructions
-// to pack the halves.
+// Converts as BFloat16::encode, but 16 elements at a time: for narrower vectors the compiler needs three times as many
+// instructions to pack the results.
 [[gnu::target("avx512f,avx512bw")]] int64_t float_to_bf16_v4(const float* src, BFloat16* dst, int64_t n) {
   const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x40);
   constexpr __mmask16 all = 0xffff;  // g++ 12 warns about the forms without a mask

@@ -33,7 +33,8 @@ HostTensor HostTensor::empty(DType dtype, Dims dims) {
 
 HostTensor HostTensor::zeros(DType dtype, Dims dims) {
   const int64_t bytes = checked_mul(amp::numel(dims), size_of(dtype));
-  if (bytes >= (int64_t{1} << 20)) {  // new pages are zero and not resident until used
+  // Large tensors are mapped: new pages are zero, and not resident until they are used.
+  if (bytes >= (int64_t{1} << 20)) {
     const auto size = static_cast<size_t>(bytes);
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();

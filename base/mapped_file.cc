@@ -1,5 +1,5 @@
 // Mapped files with a SIGBUS handler. The handler only uses async-signal-safe functions and a fixed table of mappings.
-// It ends the process with a message if the fault is in one of them.
+// It ends the process with a message if the fault is in one of these mappings.
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
@@ -20,7 +20,8 @@ namespace amp {
 
 namespace {
 
-// Read by the SIGBUS handler. `begin` is written before `size`, which marks the slot as valid.
+// An entry of the table that the SIGBUS handler reads. `begin` is written before `size`, because a size above 0 marks
+// the entry as valid.
 struct Mapping {
   std::atomic<const uint8_t*> begin{nullptr};
   std::atomic<size_t> size{0};
@@ -41,7 +42,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
     remove_temporaries();
     ::_exit(static_cast<int>(Exit::data));
   }
-  ::signal(SIGBUS, SIG_DFL);  // not a mapped file: the access is repeated and ends the process
+  ::signal(SIGBUS, SIG_DFL);  // no mapped file: the access is repeated and ends the process
 }
 
 void watch(const uint8_t* begin, size_t size) {
@@ -82,7 +83,7 @@ FileBytes read_or_map(const std::string& path, Exit exit) {
   void* const at = file >= 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   if (file >= 0) ::close(file);
   if (at == MAP_FAILED) {
-    const FileBytes read = read_file(path, exit);  // reports the error
+    const FileBytes read = read_file(path, exit);  // reads the file instead, or reports the error
     const auto counted = std::make_shared<InMemory>(read.size);
     return {std::shared_ptr<uint8_t>(read.bytes.get(), [read, counted](uint8_t*) {}), read.size};
   }

@@ -1,5 +1,5 @@
-// Parser of .npy and .npz (zip by libzip). Files are untrusted: sizes are checked before memory is allocated, and
-// nothing is unpickled.
+// Parser of .npy and .npz (libzip reads the zip archive). Files are untrusted: sizes are checked before memory is
+// allocated, and nothing is unpickled.
 #include "base/npz.h"
 
 #include <zip.h>
@@ -25,7 +25,7 @@ struct Reader {
   }
 };
 
-// The header is a Python dictionary; exactly these three keys are allowed, in any order.
+// The header of a .npy file. It is a Python dictionary with exactly these three keys, in any order.
 struct NpyHeader {
   std::string descr;
   bool fortran = false;
@@ -142,7 +142,7 @@ DType dtype_of(const Reader& r, const std::string& descr) {
               "known: f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1");
 }
 
-// The bytes of an array, read once and in order.
+// The bytes of an array, which are read once and in order.
 struct Source {
   uint64_t left;
   std::function<void(void* to, uint64_t n)> read;
@@ -203,7 +203,7 @@ HostTensor parse_npy(const Reader& r, Source& source) {
 class Archive {
  public:
   Archive(const Reader& r, const FileBytes& file) {
-    // libzip treats an empty file as an empty archive
+    // libzip would accept an empty file as an empty archive.
     if (file.size < 22) r.malformed("too short to be a zip archive");
     zip_error_t error;
     zip_error_init(&error);
@@ -224,7 +224,7 @@ class Archive {
   zip_t* zip_ = nullptr;
 };
 
-// Checks the member's declared sizes before memory is allocated.
+// Reads an array from a member of the archive. Checks the member's declared sizes before memory is allocated.
 HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uint64_t file_size) {
   if (m.encryption_method != ZIP_EM_NONE) r.malformed("the member is encrypted");
   if (m.comp_method != ZIP_CM_STORE && m.comp_method != ZIP_CM_DEFLATE) {
@@ -249,7 +249,7 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
                 }};
   HostTensor t = parse_npy(r, source);
   char more;
-  if (zip_fread(file.get(), &more, 1) != 0) damaged();  // reading to the end compares the checksum
+  if (zip_fread(file.get(), &more, 1) != 0) damaged();  // libzip compares the checksum at the end
   return t;
 }
 

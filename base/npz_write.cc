@@ -1,5 +1,5 @@
-// Writes .npy and .npz: headers of version 1.0, members stored without compression, 64-bit zip fields where needed.
-// Output depends only on names and tensors: the members' date is zip's earliest.
+// Writes .npy and .npz: headers of version 1.0, members stored without compression, 64-bit zip fields where needed. The
+// output depends only on names and tensors, because all members have zip's earliest date.
 #include <zlib.h>
 
 #include <limits>
@@ -50,7 +50,8 @@ void put(std::string& out, uint64_t v, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(v >> (8 * i) & 0xff);
 }
 
-// Magic, version, length and dictionary, padded to 64 bytes as in numpy.
+// Returns the header of a .npy file: magic, version, length and dictionary, padded to a multiple of 64 bytes as numpy
+// does.
 std::string npy_header(const HostTensor& t) {
   std::string shape = "(";
   for (const int64_t d : t.dims()) shape += std::to_string(d) + (t.rank() == 1 ? "," : ", ");
@@ -65,7 +66,7 @@ std::string npy_header(const HostTensor& t) {
   return out + text;
 }
 
-// Converts bfloat16 to float32, because numpy has no bfloat16.
+// Returns the tensor in a type that numpy has: bfloat16 becomes float32.
 HostTensor known_to_numpy(const HostTensor& t) { return descr(t.dtype()).empty() ? t.cast(DType::f32) : t; }
 
 struct Member {
@@ -75,11 +76,12 @@ struct Member {
   bool wide() const { return size >= kMost32 || offset >= kMost32; }
 };
 
-// Fields that local header and directory share, from the version to the lengths of name and extra field.
+// Writes the fields that the local header and the directory share, from the version to the lengths of name and extra
+// field.
 void put_common(std::string& out, const Member& m, size_t extra) {
   put(out, m.wide() ? 45 : 20, 2);
   put(out, 0x800, 2);  // the name is UTF-8
-  put(out, 0, 2);      // stored
+  put(out, 0, 2);      // no compression
   put(out, 0, 2);
   put(out, 0x21, 2);  // 1 January 1980
   put(out, m.crc, 4);
@@ -125,7 +127,7 @@ std::string end_records(uint64_t members, uint64_t at, uint64_t size) {
     put(out, 44, 8);
     put(out, 45, 2);
     put(out, 45, 2);
-    put(out, 0, 8);  // disks
+    put(out, 0, 8);  // this disk and the directory's disk
     put(out, members, 8);
     put(out, members, 8);
     put(out, size, 8);

@@ -1,5 +1,5 @@
 // Arrays that move from the heap to a mapped, unnamed temporary file when all arrays together exceed the limit. `held`
-// counts bytes in memory across arrays and InMemory objects; the limit is approximate when threads allocate
+// counts the bytes in memory of all arrays and InMemory objects. The limit is approximate when threads allocate
 // concurrently.
 #include "base/spill.h"
 
@@ -24,7 +24,7 @@ namespace amp {
 namespace {
 
 constexpr size_t kFileStep = size_t{1} << 20;
-std::atomic<int64_t> held{0};  // bytes of all arrays in memory
+std::atomic<int64_t> held{0};  // bytes in memory of all arrays and InMemory objects
 
 std::string spill_folder() {
   const char* const named = std::getenv("TMPDIR");
@@ -93,7 +93,7 @@ void SpillBytes::reserve(size_t bytes) {
 }
 
 void SpillBytes::grow_file(size_t capacity) {
-  // Allocates blocks now: on a full disk, a later page write would end the process with SIGBUS.
+  // Blocks are allocated now, because on a full disk a later write to a page would end the process with SIGBUS.
   if (const int code = ::posix_fallocate(file_, 0, static_cast<off_t>(capacity))) refuse("has no room", code, capacity);
   void* const at = data_ ? ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE)
                          : ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

@@ -32,7 +32,7 @@ int64_t peak_rss_bytes() {
 }
 
 namespace {
-// The number in a file; -1 if there is none, or for "max".
+// Returns the number in a file; -1 if there is none, or for "max".
 int64_t number_in(const std::string& path) {
   std::FILE* f = std::fopen(path.c_str(), "re");
   if (!f) return -1;
@@ -44,7 +44,7 @@ int64_t number_in(const std::string& path) {
 
 int64_t smaller(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
 
-// The limit of a group is the smallest among its limit and those of all enclosing groups.
+// Returns the limit of a control group: the smallest among its own limit and those of all enclosing groups.
 int64_t limit_up_to(const std::string& mount, std::string group, const char* file) {
   int64_t limit = number_in(mount + "/" + file);
   for (; group.size() > 1; group.resize(group.rfind('/')))
@@ -54,7 +54,7 @@ int64_t limit_up_to(const std::string& mount, std::string group, const char* fil
 
 int64_t physical_bytes() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
 
-// Resident and mapped bytes of this process.
+// Returns the resident and the mapped bytes of this process.
 std::pair<int64_t, int64_t> used_bytes() {
   long long mapped = 0, resident = 0;
   if (std::FILE* f = std::fopen("/proc/self/statm", "re")) {
@@ -74,7 +74,7 @@ int64_t address_limit() {
 int64_t cgroup_memory_limit(const std::string& root) {
   std::ifstream file(root + "/proc/self/cgroup");
   int64_t limit = -1;
-  for (std::string line; std::getline(file, line);) {  // "4:memory:/group", in version 2 "0::/group"
+  for (std::string line; std::getline(file, line);) {  // version 1: "4:memory:/group"; version 2: "0::/group"
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string kind = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);

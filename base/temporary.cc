@@ -10,7 +10,8 @@ namespace amp {
 namespace {
 constexpr int kSlots = 32;
 constexpr size_t kLongest = 4096;
-// Read by signal handlers: no memory is allocated, and a path is complete before its slot is marked as set.
+// Signal handlers read these arrays. Therefore no memory is allocated, and a path is complete before its slot is marked
+// as set.
 enum State { kFree, kFilling, kSet };
 std::atomic<int> states[kSlots];
 char paths[kSlots][kLongest];

@@ -1,5 +1,5 @@
-// One backward pass records the types in which readers use each value (Demand); one forward pass rebuilds the graph
-// with Builder, which merges equal Casts. Only values of floating-point type change.
+// Applies a plan in two passes. A backward pass records the types in which readers use each value (Demand). A forward
+// pass rebuilds the graph with Builder, which merges equal Casts. Only values of floating-point type change.
 #include "precision/apply.h"
 
 #include <algorithm>
@@ -90,16 +90,17 @@ class Apply {
     return builder_.cast(to, t);
   }
 
-  // True for scale, bias and statistics of BatchNormalization, as under autocast: variances may exceed 65504, and
-  // running statistics change while the plan stays. Also for an attention mask: -FLT_MAX would become infinite and a
-  // masked row NaN.
+  // Returns whether input i stays fp32 although the node computes in 16 bits. This holds for scale, bias and statistics
+  // of BatchNormalization, as under autocast: variances may exceed 65504, and running statistics change while the plan
+  // does not. It also holds for an attention mask: -FLT_MAX would become infinite and a masked row NaN.
   static bool stays_wide(const Node& node, size_t i) {
     if (node.op->name == "FusedAttention") return i == 3;
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
   }
 
-  // The type of all floating-point inputs of a node that only moves elements. It is 16 bits if they already are, or if
-  // its readers need only 16 bits and casting before the node needs no more casts than after it.
+  // Returns the type of all floating-point inputs of a node that only moves elements. It is the 16-bit type if all
+  // inputs already have it. It is also the 16-bit type if all readers need only 16 bits and casting the inputs needs no
+  // more casts than casting the output.
   DType moved_type(const Node& node) {
     size_t low = 0, wide = 0;
     int64_t in = 0, out = 0;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
-constexpr double kPoor = 0x1p-6;        // an error above this is no longer rounding
+constexpr double kPoor = 0x1p-6;        // a larger relative error is more than rounding
 
 std::string digits(double v) {
   char text[32];
@@ -104,8 +104,8 @@ class Judge {
     }
   }
 
-  // A few groups may have far larger gradients than all others: keeping those in fp32 allows a larger scale for the
-  // rest.
+  // Chooses the loss scale. Keeping a few groups with far larger gradients in fp32 may allow a larger scale for the
+  // other groups.
   void choose_scale() {
     if (plan_.low != DType::f16) return;
     std::vector<size_t> order;
@@ -161,10 +161,10 @@ class Judge {
   const SourceGraph& g_;
   const PrecisionPlan& plan_;
   const std::vector<NodeRanges>& nodes_;
-  std::vector<ValueRange> leaves_;  // per value: graph inputs and parameters
+  std::vector<ValueRange> leaves_;  // ranges of graph inputs and parameters, by value
   PlanGraph p_;
-  std::vector<PlanGroup> groups_;   // per vertex; without nodes: already fp32
-  std::vector<NodeRanges> ranges_;  // per vertex
+  std::vector<PlanGroup> groups_;   // by vertex; a group without nodes is already fp32
+  std::vector<NodeRanges> ranges_;  // by vertex
   Calibration out_;
 };
 
@@ -179,7 +179,7 @@ std::vector<PrecisionRule> rules_for(const SourceGraph& g, const PlanGroup& grou
   std::vector<PrecisionRule> out;
   for (const int n : group.nodes) {
     PrecisionRule rule;
-    // makes a name out of glob characters
+    // The name becomes a glob that matches it: `*` and `[` are replaced by `?`.
     for (const char c : g.nodes[at(n)].name) rule.node += c == '*' || c == '[' ? '?' : c;
     rule.precision = Precision::fp32;
     rule.why = group.why;

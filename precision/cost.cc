@@ -1,5 +1,5 @@
-// Reads storage types, bytes and casts from a graph with the plan applied. Each node's origin gives its source node. A
-// value counts as stored if a forward node of another source node reads it.
+// Reads storage types, bytes and casts from a graph to which the plan is applied. The origin of a node gives its source
+// node. A value is stored if it is a graph output or if a forward node of another source node reads it.
 #include "precision/cost.h"
 
 #include <string_view>
@@ -40,7 +40,7 @@ class Measure {
     return x.kind == ValueKind::temp ? g_.node(x.producer).origin.source_node : -1;
   }
 
-  // Marks values that a forward node of another source node reads.
+  // Marks the operands of a forward node that come from another source node or that the node casts.
   void see_reads(const Node& n) {
     if (is_backward(n)) return;
     for (const ValueId v : n.in) {
@@ -73,7 +73,7 @@ class Measure {
   }
 
   const Graph& g_;
-  std::vector<char> read_;  // per value
+  std::vector<char> read_;  // by value: whether it is stored
   PlanCost cost_;
 };
 

@@ -1,6 +1,6 @@
-// Decider: the steps of decide.h in order. follow_inputs() is PyTorch's autocast rule, paint_all() TensorFlow's. Rules
-// of the op-list are applied last, so that they override propagation; with follow_inputs() also during propagation,
-// because the types of later nodes depend on them.
+// Decider runs the steps of decide.h in order. follow_inputs() is PyTorch's autocast rule, paint_all() TensorFlow's.
+// Rules of the op-list are applied last, so that they override propagation. follow_inputs() also applies them during
+// propagation, because the types of later nodes depend on them.
 #include "precision/decide.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class Decider {
   }
 
  private:
-  struct State {  // of a vertex, before propagation
+  struct State {  // properties of a vertex before propagation
     std::string cls, rule, pass = "class";
   };
 
@@ -83,7 +83,8 @@ class Decider {
     return list_.find(n.domain, n.op, modes ? n.attrs.s("mode", "nearest") : "");
   }
 
-  // A rule that requests 16 bits but matches only nodes without 16-bit arithmetic is a mistake, usually in a name.
+  // Throws E_PLAN_NO_KERNEL if a rule requests 16 bits but matches only nodes without 16-bit arithmetic. Usually such a
+  // rule has a misspelled name.
   void refuse_impossible() const {
     for (size_t r = 0; r < list_.rules.size(); ++r) {
       const PrecisionRule& rule = list_.rules[r];
@@ -103,7 +104,7 @@ class Decider {
     }
   }
 
-  // The class of a vertex: from the list, then safety, then rules.
+  // Determines the class of a vertex from the op-list, then from safety, then from rules.
   void classify(size_t v) {
     State& s = state_[v];
     PaintVertex& paint = p_.paint[v];
@@ -115,7 +116,8 @@ class Decider {
     if (unit) s.rule += cat(" (", unit->kind, " of ", nodes.size(), " nodes)");
     if (!e) unlisted_.insert(unit ? unit->kind : g_.nodes[at(nodes[0])].op);
     paint.cls = e ? e->cls : OpClass::infer;
-    // Masks, positions and tables: computed only from integers and constants, cheap and often out of 16 bits' range.
+    // Masks, positions and tables stay fp32: they are computed only from integers and constants, cheap, and often
+    // beyond 16 bits.
     if (std::none_of(nodes.begin(), nodes.end(), [&](int n) { return reads_data(n); })) {
       paint.fixed = true;
       s.pass = "no-weights";
@@ -130,7 +132,7 @@ class Decider {
     seed_from_rules(nodes, paint);
   }
 
-  // If rules for all nodes of a vertex agree, they replace its class, so that casts move to cheap places.
+  // Replaces a vertex's class if rules for all its nodes agree, so that casts are placed where they are cheap.
   void seed_from_rules(const std::vector<int>& nodes, PaintVertex& paint) const {
     const int first = rules_.of_node[at(nodes[0])];
     for (const int n : nodes) {
@@ -185,12 +187,12 @@ class Decider {
       } else {
         set(v, widest_input(p_.vertices[v].nodes[0], unit_of(v)), state_[v].rule, "inputs");
       }
-      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // later nodes use the rule's type
+      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // because later nodes depend on the rule's type
     }
   }
 
-  // PyTorch's rule: the widest floating-point input. Weights, inputs and tables are fp32 tensors; one-element constants
-  // are Python numbers and do not promote.
+  // Returns the widest type among the floating-point inputs (PyTorch's rule). Weights, inputs and tables count as fp32
+  // tensors. One-element constants count as Python numbers, which do not promote.
   Compute widest_input(int node, const Unit* unit) const {
     bool any = false;
     Compute widest = Compute::f32;
@@ -239,8 +241,8 @@ class Decider {
     d.pass = "rule";
   }
 
-  // TensorFlow's rule: a Cast whose readers are all low casts directly to low. Applied only to bool, because 0 and 1
-  // are exact and integers are not.
+  // Sets the type of a Cast from bool to 16 bits if all its readers compute in 16 bits (TensorFlow's rule). Other
+  // source types are excluded, because 0 and 1 are exact in 16 bits and integers are not.
   void cast_booleans() {
     const std::vector<std::vector<int>> users = g_.consumers();
     for (size_t i = 0; low_ != Compute::f32 && i < g_.nodes.size(); ++i) {
@@ -279,7 +281,7 @@ class Decider {
   const OpList& list_;
   const Compute low_;
   PlanGraph p_;
-  std::vector<State> state_;  // per vertex
+  std::vector<State> state_;  // by vertex
   std::map<int, std::string> unsafe_;
   RuleMatches rules_;
   std::set<std::string> unlisted_;

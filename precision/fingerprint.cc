@@ -50,7 +50,7 @@ void add(Fnv1a&, const std::shared_ptr<const SourceGraph>&) {}
 
 std::string graph_fingerprint(const SourceGraph& g) {
   Fnv1a h;
-  // Dropout that training inserted is not part of the model: a plan is valid with and without it.
+  // Dropout that training inserted is not part of the model, so a plan is valid with and without it.
   const auto dropout = [](const SourceNode& n) { return n.place == Place::training && n.op == "Dropout"; };
   const auto value = [&](int v) {
     while (v >= 0) {

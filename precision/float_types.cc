@@ -1,5 +1,5 @@
-// Type rules of ONNX operators as tables, because shape inference of the ONNX library is not available here (precision/
-// must not include importer/). Types that the file declares take precedence.
+// Type rules of ONNX operators, as tables. Shape inference of the ONNX library is not available here, because
+// precision/ must not include importer/. Types that the file declares take precedence.
 #include "precision/float_types.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ const Names kBoolOut = {
 const Names kIntOut = {
     "Shape",          "Size",        "ArgMax",        "ArgMin",      "NonZero",       "NonMaxSuppression",
     "SequenceLength", "ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"};
-// Operators whose type is that of another input than the first.
+// Operators whose result has the type of this input, instead of the first.
 const std::map<std::string_view, size_t> kTypeFrom = {
     {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"DequantizeLinear", 1}};
 

@@ -1,6 +1,6 @@
-// Resolves inheritance of op-lists: a file's base is loaded first, then its edits are applied. `chain` holds the names
-// of the lists being loaded and detects cycles. An error in a base names the list and each list that extends it
-// (Error::at).
+// Resolves the inheritance of op-lists: the base of a list is loaded first, then the list's edits are applied. `chain`
+// holds the names of the lists that are being loaded, to detect cycles. An error in a base names that list and each
+// list that extends it (Error::at).
 #include "precision/op_list.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ const OpClassEntry* OpList::find(const std::string& domain, const std::string& o
 }
 
 static void set_class(OpList& list, const std::string& op, OpClass cls) {
-  // "Resize" covers all its modes.
+  // Variants such as "Resize.linear" are removed, because "Resize" covers all of them.
   for (auto it = list.classes.lower_bound(op + "."); it != list.classes.end() && it->first.starts_with(op + ".");) {
     it = list.classes.erase(it);
   }
@@ -110,7 +110,7 @@ static OpList open(const std::string& name, const fs::path& folder, std::vector<
   if (!fs::is_regular_file(path, none)) {
     const std::vector<std::string> presets = preset_names();
     std::vector<std::string> words = presets;
-    words.emplace_back("auto");  // a value of --amp_level that is not a list
+    words.emplace_back("auto");  // also a value of --amp_level, but not a list
     const std::string near = nearest(name, words);
     fail(Exit::usage, "E_OP_LIST_EXTENDS",
          cat("'", printable(name), "' is neither a preset (", join(presets, ", "), ") nor a file"),

@@ -1,5 +1,5 @@
-// Strict parser of one op-list file: unknown keys, unknown operators and duplicate keys are errors with their JSON
-// path. Keys must match those that plan_io.cc writes.
+// Strict parser of an op-list file. Unknown keys, unknown operators and duplicate keys are errors with their JSON path.
+// Keys must match those that plan_io.cc writes.
 #include "precision/op_list_json.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::string text_of(const Json& value, const std::string& path) {
   return value.get<std::string>();
 }
 
-// The index of a value among `names`.
+// Returns the index of a value among `names`. Throws E_OP_LIST_PRECISION for another value.
 size_t choice(const Json& value, const std::string& path, const std::vector<std::string>& names) {
   const std::string name = text_of(value, path);
   const auto it = std::find(names.begin(), names.end(), name);
@@ -66,7 +66,7 @@ std::vector<std::string> operators(const Json& value, const std::string& path) {
     const size_t colons = op.find("::");
     const std::string domain = colons == std::string::npos ? "ai.onnx" : op.substr(0, colons);
     const std::string name = colons == std::string::npos ? op : op.substr(colons + 2);
-    // Other domains are defined by users: any name may exist there.
+    // Any name may exist in other domains, because users define them.
     const bool ours = domain == "ai.onnx" || domain == "com.microsoft";
     if (name != "*" && ours && !std::binary_search(known.begin(), known.end(), name)) {
       fail_at(at, "E_OP_LIST_OPERATOR", cat("unknown operator '", printable(op), "'"), did_you_mean(name, known));
@@ -126,7 +126,8 @@ int32_t count(const Json& value, const std::string& path) {
   return static_cast<int32_t>(v);
 }
 
-// A number is a static scale (0: off), "dynamic" and "off" are modes, an object edits the inherited values.
+// Applies the key "loss_scale": a number is a static scale (0: off), "dynamic", "static" and "off" are modes, and an
+// object edits the inherited values.
 void edit_loss_scale(LossScaleConfig& c, const Json& value) {
   using Mode = LossScaleConfig::Mode;
   const std::string path = "loss_scale";
@@ -157,7 +158,7 @@ void edit_loss_scale(LossScaleConfig& c, const Json& value) {
   validate(c);
 }
 
-// nlohmann keeps the last of two equal keys silently; a user who wrote "deny" twice must get an error.
+// Parses JSON and throws E_OP_LIST_JSON for duplicate keys, of which nlohmann would silently keep the last.
 Json parse_strict(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {

@@ -43,7 +43,8 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto cls = [&](int i) { return g[at(i)].cls; };
   const auto allowed = [&](int i) { return cls(i) == OpClass::allow && !g[at(i)].fixed; };
 
-  // Deny and infer vertices, and clear vertices that lead to one of them through clear vertices.
+  // Find the vertices that lead to a deny or infer vertex through clear vertices, including deny and infer vertices
+  // themselves.
   std::vector<char> leads(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (cls(r) != OpClass::deny && cls(r) != OpClass::infer) continue;
@@ -66,7 +67,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto may_join = [&](int i) {
     return !g[at(i)].fixed && !denied[at(i)] && (cls(i) == OpClass::clear || cls(i) == OpClass::infer);
   };
-  // Pass 3: vertices between allow vertices are those downstream of one and upstream of another.
+  // Pass 3: make vertices between allow vertices low, which are those downstream of one and upstream of another.
   std::vector<char> downstream(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (!allowed(r)) continue;
@@ -82,7 +83,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
           out[at(i)] = i == r ? Painted{true, PaintPass::cls, -1} : Painted{true, PaintPass::between_allow, r};
         });
   }
-  // Pass 4: extend through clear vertices, starting only from vertices that were low before this pass.
+  // Pass 4: extend low through clear vertices, starting only from vertices that were low before this pass.
   std::vector<char> seed(g.size(), 0);
   for (int r = 0; r < n; ++r) seed[at(r)] = out[at(r)].low;
   for (int r = 0; r < n; ++r) {

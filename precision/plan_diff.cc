@@ -1,5 +1,5 @@
-// Compares two plan files as JSON. Differences in reason or storage only are counted, not listed, because they would
-// hide the changes of type.
+// Compares two plan files as JSON. Nodes that differ only in reason or storage are counted but not listed, because they
+// would hide the changes of type.
 #include "precision/plan_diff.h"
 
 #include <map>
@@ -83,7 +83,7 @@ class Diff {
     }
   }
 
-  // Rules of `from` that `other` lacks; their recorded source is ignored.
+  // Lists the rules of `from` that `other` lacks. The source recorded in a rule is ignored.
   void rules(const OrderedJson& from, const OrderedJson& other, const std::string& sign) {
     const auto bare = [](OrderedJson rule) {
       rule.erase("source");
@@ -126,12 +126,13 @@ class Diff {
                reason(b), ")"));
       ++types_;
     } else if (other(a, b)) {
-      // Only counted: a line per node would hide the changes of type.
+      // The node is only counted, because a line per node would hide the changes of type.
       ++others_;
       ++lines_;
     }
   }
-  // Costs depend on the batch for which they were measured, and a plan may lack them.
+  // Returns whether class, pass, rule or storage differ. Costs are not compared, because they depend on the batch for
+  // which they were measured. A plan may lack storage.
   static bool other(const OrderedJson& a, const OrderedJson& b) {
     for (const char* key : {"class", "pass", "rule"}) {
       if (a.value(key, OrderedJson()) != b.value(key, OrderedJson())) return true;

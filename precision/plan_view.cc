@@ -1,4 +1,4 @@
-// Renders plans. Names come from model files and are untrusted: quoted() escapes them for Graphviz, inert() for a
+// Renders plans. Names come from model files and are untrusted: quoted() escapes them for Graphviz, and inert() for a
 // script element of the embedded page (precision/plan_page.html).
 #include "precision/plan_view.h"
 
@@ -24,7 +24,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-// Pairs of nodes between which a value flows, each once.
+// Returns the pairs of nodes between which a value flows, each pair once.
 std::set<std::pair<int, int>> edges_of(const SourceGraph& g) {
   std::set<std::pair<int, int>> out;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
@@ -47,7 +47,7 @@ void replace(std::string& text, const std::string& mark, const std::string& by) 
   text.replace(at, mark.size(), by);
 }
 
-// Escapes '<', so that no text can end the script element or open a comment.
+// Escapes '<', so that no text can end the script element or start an HTML comment.
 std::string inert(const std::string& json) {
   std::string out;
   for (const char c : json) {

@@ -15,8 +15,8 @@ constexpr int kBias = 127;
 
 struct Format {
   int top;       // exponent of the largest numbers
-  int bottom;    // of the smallest normal ones
-  int fraction;  // bits after the leading one
+  int bottom;    // exponent of the smallest normal numbers
+  int fraction;  // number of bits after the leading 1
 };
 Format format_of(DType t) {
   return t == DType::f16 ? Format{15, -14, 10} : t == DType::bf16 ? Format{127, -126, 7} : Format{127, -126, 23};
@@ -54,7 +54,7 @@ int64_t ValueRange::beyond(DType low, int shift) const {
   for (int b = 1; b < 256; ++b) {
     if (b == 255 || b - kBias + shift > format_of(low).top) n += bins_[static_cast<size_t>(b)];
   }
-  // The highest binade of fp16 ends at 65504, not at 65536.
+  // The highest binade of fp16 ends at 65504, not at 65536, so the largest value is compared exactly.
   if (n == 0 && low == DType::f16 && std::ldexp(max_, shift) > kMaxHalf) n = 1;
   return n;
 }
@@ -68,7 +68,7 @@ double ValueRange::underflow(DType low, double scale) const {
   const Format f = format_of(low);
   const int64_t nonzero = count() - bins_[0];
   int64_t lost = 0;
-  // Values down to half of the smallest subnormal number round to it.
+  // Values below half of the smallest subnormal number become 0.
   for (int b = 1; b < 255; ++b) {
     if (b - kBias + log2_of(scale) < f.bottom - f.fraction - 1) lost += bins_[static_cast<size_t>(b)];
   }
@@ -79,7 +79,7 @@ double ValueRange::rounding_error(DType low, double scale) const {
   const int shift = log2_of(scale);
   if (beyond(low, shift) > 0) return std::numeric_limits<double>::infinity();
   const Format f = format_of(low);
-  constexpr double kMeanSquare = 3 / (2 * 0.6931471805599453);  // of x in [1, 2) if log x is uniform
+  constexpr double kMeanSquare = 3 / (2 * 0.6931471805599453);  // mean of x^2 for x in [1, 2) if log x is uniform
   double error = 0, total = 0;
   for (int b = 1; b < 255; ++b) {
     const auto n = static_cast<double>(bins_[static_cast<size_t>(b)]);

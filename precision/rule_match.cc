@@ -1,5 +1,5 @@
-// Matches every rule to every node by globs; the last match wins. A `param` rule also matches parameters that reach the
-// node through views, and the masters of tied parameters.
+// Matches every rule to every node by globs; the last rule that matches a node applies. A `param` rule also matches
+// parameters that reach the node through views, and the masters of tied parameters.
 #include "precision/rule_match.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace amp {
 
 namespace {
 
-// Parameters from which each value is derived by view operators only. A tied copy also counts as its master.
+// Returns for each value the parameters from which it is derived by view operators only. A tied copy also counts as its
+// master.
 std::vector<std::vector<int>> parameters_behind(const SourceGraph& g) {
   std::vector<std::vector<int>> out(g.values.size());
   for (size_t v = 0; v < g.values.size(); ++v) {
@@ -31,7 +32,8 @@ bool matches_value(const SourceGraph& g, const std::string& glob, int v) {
   return v >= 0 && (glob_match(glob, g.values[static_cast<size_t>(v)].name) || glob_match(glob, g.shown(v)));
 }
 
-// "/encoder/layer.11" covers "/encoder/layer.11/attention/MatMul"; the first '/' may be omitted.
+// Returns whether the glob matches a scope that contains the node: "/encoder/layer.11" covers
+// "/encoder/layer.11/attention/MatMul". The first '/' may be omitted.
 bool matches_scope(std::string glob, const std::string& name) {
   while (!glob.empty() && glob.back() == '/') glob.pop_back();
   for (size_t slash = name.find('/', 1); slash != std::string::npos; slash = name.find('/', slash + 1)) {

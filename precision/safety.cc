@@ -1,5 +1,6 @@
-// One forward pass propagates three kinds of values: huge constants, unscaled integers of a quantizer, and lost small
-// constants (only to their direct readers). epsilon.cc adds the paths of epsilons.
+// One forward pass propagates three kinds of values: those derived from huge constants, unscaled integers of a
+// quantizer, and small constants that 16 bits would lose (only to their direct readers). epsilon.cc adds the paths of
+// epsilons.
 #include "precision/safety.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace amp {
 
 namespace {
 
-// The element of largest magnitude beyond fp16's range, or 0.
+// Returns the element of largest magnitude if it is beyond fp16's range, else 0.
 double beyond_half(const HostTensor& t) {
   double worst = 0;
   const auto see = [&](double v) {
@@ -34,7 +35,7 @@ double beyond_half(const HostTensor& t) {
   return worst;
 }
 
-// True if most elements of a weight would become 0 or a subnormal number with an error of at least 10 %.
+// Returns whether most elements of a weight would become 0 or a subnormal number with an error of at least 10 %.
 bool fades(const HostTensor& t) {
   constexpr float kFew = 5 * 0x1p-24F;
   if (t.dtype() != DType::f32) return false;
@@ -48,7 +49,7 @@ bool fades(const HostTensor& t) {
 
 bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max" || n.op == "Min" || n.op == "Pad"; }
 
-// True if the result is integer whenever the operands are.
+// Returns whether the result is integer if all operands are.
 bool keeps_integers(const SourceNode& n) {
   static const std::set<std::string_view> ops = {
       "Round",   "Clip",      "Add",      "Sub",   "Cast",  "Transpose",     "Reshape", "Flatten",
@@ -64,7 +65,7 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
                                         std::vector<std::string>& warnings) {
   std::map<int, std::string> out;
   std::vector<std::string> huge(g.values.size()), lost(g.values.size());
-  std::vector<char> integers(g.values.size(), 0);  // per value: produced by a quantizer, not yet scaled
+  std::vector<char> integers(g.values.size(), 0);  // by value: computed by a quantizer and not yet scaled
   for (size_t v = 0; v < g.values.size(); ++v) {
     const SourceValue& value = g.values[v];
     const bool weight = value.kind == SourceKind::parameter;

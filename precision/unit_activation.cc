@@ -1,6 +1,6 @@
 // Patterns of decomposed activations (units.h): GELU with erf and with tanh in the operand orders of PyTorch,
-// TensorFlow and PaddlePaddle, and Softplus. Each matcher collects the nodes and requires that inner values are read
-// inside only.
+// TensorFlow and PaddlePaddle, and Softplus. Each matcher collects the nodes and requires that values inside the
+// pattern have no other readers.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,8 @@ namespace {
 
 using Nodes = std::vector<int>;
 
-// From t = 1 + erf(..) or 1 + tanh(..) downward: the product of x, t and 0.5 in any order.
+// Matches the product of x, t and 0.5 in any order, where t is 1 + erf(..) or 1 + tanh(..). Appends its nodes and sets
+// y to the result.
 bool gelu_product(const UnitMatcher& m, int x, int t, Nodes& nodes, int& y) {
   const int first = m.only_user(t, "Mul");
   if (first < 0) return false;
@@ -21,20 +22,20 @@ bool gelu_product(const UnitMatcher& m, int x, int t, Nodes& nodes, int& y) {
   y = m.out(first);
   const int o = m.other(first, t);
   const bool half = m.is_scalar(o, 0.5);
-  if (!half && o != x) {  // G3: (x * 0.5) * t
+  if (!half && o != x) {  // (x * 0.5) * t
     const int mul = m.made_by(o, "Mul");
     if (mul < 0 || m.beside_scalar(mul, 0.5) != x) return false;
     nodes.push_back(mul);
     return true;
   }
-  const int second = m.only_user(y, "Mul");  // G1: (x * t) * 0.5, G2: x * (0.5 * t)
+  const int second = m.only_user(y, "Mul");  // (x * t) * 0.5 or x * (0.5 * t)
   if (second < 0 || (half ? m.other(second, y) != x : m.beside_scalar(second, 0.5) != y)) return false;
   nodes.push_back(second);
   y = m.out(second);
   return true;
 }
 
-// If v is x^2 or x^3, as Pow or products: returns x and appends the nodes; else returns -1.
+// Returns x and appends the nodes if v is x^2 or x^3, as Pow or products. Otherwise returns -1.
 int power_of(const UnitMatcher& m, int v, int exponent, Nodes& nodes) {
   if (const int pow = m.made_by(v, "Pow"); pow >= 0 && m.is_scalar(m.in(pow, 1), exponent)) {
     nodes.push_back(pow);
@@ -54,7 +55,7 @@ int power_of(const UnitMatcher& m, int v, int exponent, Nodes& nodes) {
   return -1;
 }
 
-// tanh(0.79788 * (x + 0.044715 x^3)), or with x factored out: tanh(0.79788 * x * (1 + 0.044715 x^2)).
+// Matches 0.79788 * (x + 0.044715 x^3), or 0.79788 * x * (1 + 0.044715 x^2). Appends the nodes and sets x.
 bool tanh_argument(const UnitMatcher& m, int v, Nodes& nodes, int& x) {
   const double root = std::sqrt(2 / std::acos(-1.0));
   const int mul = m.made_by(v, "Mul");
@@ -116,7 +117,7 @@ bool match_tanh_gelu(const UnitMatcher& m, int tanh, Unit& unit) {
   return true;
 }
 
-// Where(x > 20, x, Softplus(x)): PyTorch's threshold.
+// Matches Where(x > 20, x, Softplus(x)), which is PyTorch's threshold.
 bool match_softplus_where(const UnitMatcher& m, int where, Unit& unit) {
   const int greater = m.made_by(m.in(where, 0), "Greater"), softplus = m.made_by(m.in(where, 2), "Softplus");
   if (greater < 0 || softplus < 0) return false;
@@ -128,7 +129,7 @@ bool match_softplus_where(const UnitMatcher& m, int where, Unit& unit) {
   return true;
 }
 
-// Log(1 + Exp(x)).
+// Matches Log(1 + Exp(x)).
 bool match_softplus_log(const UnitMatcher& m, int log, Unit& unit) {
   const int add = m.made_by(m.in(log, 0), "Add");
   const int exp = m.made_by(m.beside_scalar(add, 1), "Exp");

@@ -1,4 +1,4 @@
-// Scaled dot-product attention as torch.onnx exports the single call (units.h).
+// Pattern of scaled dot-product attention, as torch.onnx exports the single call (units.h).
 #include "precision/unit_matcher.h"
 #include "precision/unit_patterns.h"
 
@@ -6,8 +6,8 @@ namespace amp {
 
 namespace {
 
-// True if both operands are multiplied by the root of the scale before the product: equal constants, or Sqrt of the
-// same value.
+// Returns whether both operands have the same factor before the product, the root of the scale: equal constants, or
+// Sqrt of the same value.
 bool same_factor(const UnitMatcher& m, int a, int b) {
   if (a >= 0 && a == b) return true;
   if (const std::optional<double> s = m.scalar(a); s && *s > 0) return m.is_scalar(b, *s);
@@ -15,7 +15,7 @@ bool same_factor(const UnitMatcher& m, int a, int b) {
   return x >= 0 && y >= 0 && m.in(x, 0) == m.in(y, 0);
 }
 
-// The operand of a Mul that is the factor: a scalar or the result of a Sqrt; -1 if there is none.
+// Returns the operand of a Mul that is a scalar or the result of a Sqrt; -1 if there is none.
 int factor_of(const UnitMatcher& m, int mul) {
   for (const size_t i : {1, 0}) {
     const int v = m.in(mul, i);
@@ -27,7 +27,7 @@ int factor_of(const UnitMatcher& m, int mul) {
 }  // namespace
 
 bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
-  // Upward from Softmax: an optional mask, then the product of the scaled q and k.
+  // Matches the nodes before the Softmax: the product of the scaled q and k, and an optional mask.
   int scores = m.in(softmax, 0);
   const int add = m.made_by(scores, "Add");
   int mask = -1;
@@ -42,11 +42,11 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   if (product < 0 || q < 0 || k < 0 || !same_factor(m, factor_of(m, q), factor_of(m, k))) return false;
   if (m.only_user(m.out(q), "MatMul") != product || m.only_user(m.out(k), "MatMul") != product) return false;
 
-  // Downward from Softmax: an optional NaN guard, then the product with v.
+  // Matches the nodes after the Softmax: an optional NaN guard, and the product with v.
   std::vector<int> nodes = {q, k, product, softmax};
   int weights = m.out(softmax);
   bool guarded = false;
-  if (m.users(weights).size() == 2) {  // 0 where a fully masked row gave NaN
+  if (m.users(weights).size() == 2) {  // replaces the NaN of fully masked rows by 0
     for (const int n : m.users(weights)) {
       const int where = m.node(n).op == "IsNaN" ? m.only_user(m.out(n), "Where") : -1;
       if (where < 0 || m.in(where, 0) != m.out(n) || m.in(where, 2) != weights || m.scalar(m.in(where, 1)) != 0.0)
@@ -61,7 +61,8 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   if (mix < 0 || m.in(mix, 0) != weights || (mask >= 0 && !guarded)) return false;
   nodes.push_back(mix);
   if (add >= 0) nodes.push_back(add);
-  // The call takes a Boolean mask; the node that converts it to numbers belongs to the first call that reads it.
+  // The call takes a Boolean mask. The node that converts it to numbers is assigned to the first call that reads the
+  // mask.
   const int where = m.made_by(mask, "Where");
   if (where >= 0 && m.users(mask)[0] == add && m.scalar(m.in(where, 1)) == 0.0 && m.scalar(m.in(where, 2))) {
     bool adds = true;

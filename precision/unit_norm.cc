@@ -1,5 +1,6 @@
 // Patterns of decomposed normalizations (units.h). A norm is found from its Sqrt or Pow: upward to the variance and x,
-// downward to the division and the optional scale and bias. TensorFlow's form x * r + (B - mean * r) is covered too.
+// then downward to the division and the optional scale and bias. TensorFlow's form x * r + (B - mean * r) is covered
+// too.
 #include <algorithm>
 
 #include "precision/unit_matcher.h"
@@ -11,7 +12,7 @@ namespace {
 
 using Nodes = std::vector<int>;
 
-// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * W + B, and without the mean.
+// Matches (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * W + B, also without the means.
 class NormPattern {
  public:
   NormPattern(const UnitMatcher& m, int anchor) : m_(m), anchor_(anchor) {}
@@ -31,7 +32,7 @@ class NormPattern {
     if (std::find(nodes_.begin(), nodes_.end(), n) == nodes_.end()) nodes_.push_back(n);
   }
 
-  // From Sqrt (or Pow with exponent 0.5 or -0.5) upward to x.
+  // Matches the nodes from x to the Sqrt (or Pow with exponent 0.5 or -0.5), and sets x_ and mean_.
   bool statistics() {
     const bool sqrt = m_.node(anchor_).op == "Sqrt";
     inverse_ = !sqrt && m_.is_scalar(m_.in(anchor_, 1), -0.5);
@@ -63,7 +64,7 @@ class NormPattern {
     return true;
   }
 
-  // True if v is the numerator: x for RMS, else x - mean(x), computed by any node.
+  // Returns whether v is the numerator: x for RMS, else x - mean(x), which other nodes than the variance's may compute.
   bool numerator(int v) {
     if (mean_ < 0) return v == x_;
     const int sub = m_.made_by(v, "Sub");
@@ -110,7 +111,7 @@ class NormPattern {
     return batch_norm_form(r);
   }
 
-  // TensorFlow: x * r + (B - mean * r).
+  // Matches TensorFlow's form x * r + (B - mean * r).
   bool batch_norm_form(int r) {
     if (mean_ < 0 || m_.users(r).size() != 2) return false;
     int by_x = -1, by_mean = -1;
@@ -137,7 +138,8 @@ class NormPattern {
     if (shifted_) return;
     int from = y_, cast = -1;
     if (!scaled_) {
-      // Hugging Face's RMSNorm casts back before the weight; in a float32 file this Cast changes nothing.
+      // Hugging Face's RMSNorm casts back to the input's type before it multiplies by the weight; in a float32 file
+      // this Cast changes nothing.
       if ((cast = m_.only_user(from, "Cast")) >= 0) from = m_.out(cast);
       const int mul = m_.only_user(from, "Mul");
       if (mul < 0 || !m_.is_weight(m_.other(mul, from))) return;

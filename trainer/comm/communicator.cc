@@ -1,7 +1,6 @@
-// Communicator: queue of collectives on one worker thread, and the two implementations without a transport: one rank,
-// and ranks as threads (ThreadGroup). An all-reduce is a reduce-scatter followed by an all-gather. Each element is
-// reduced in
-// the order of the ranks by the rank that owns it, so all ranks get the same bits.
+// Communicator: a queue of collectives on one worker thread, and the two implementations that need no transport: one
+// rank, and ranks as threads (ThreadGroup). An all-reduce is a reduce-scatter followed by an all-gather. The rank that
+// owns an element reduces it in the order of the ranks, so all ranks get the same bits.
 
 #include "trainer/comm/communicator.h"
 
@@ -81,7 +80,8 @@ Communicator::Handle Communicator::start(std::function<void()> work) {
 
 void Communicator::run(std::function<void()> work) {
   if (size() == 1) return;
-  if (worker_.joinable())  // after the collectives that are queued
+  // The queued collectives must run first.
+  if (worker_.joinable())
     start(std::move(work)).get();
   else
     work();
@@ -150,7 +150,8 @@ void Communicator::barrier() {
   run([&] { do_barrier(); });
 }
 
-// ---- threads: each rank publishes the address of its data and reads the other ranks' data between two barriers.
+// ---- Ranks as threads: each rank publishes the address of its data and reads the other ranks' data between two
+// barriers.
 class ThreadGroup::Barrier {
  public:
   explicit Barrier(int size) : shown_(static_cast<size_t>(size), nullptr) {}
@@ -180,7 +181,8 @@ class ThreadGroup::Barrier {
     }
     all_here_.notify_all();
   }
-  // The published address of a rank. Written before a wait(), read between that wait() and the next.
+  // Returns the published address of a rank, by reference. A rank sets it before a wait(); the others read it between
+  // that wait() and the next.
   char*& shown(int rank) { return shown_[static_cast<size_t>(rank)]; }
 
  private:
@@ -204,7 +206,8 @@ class ThreadGroup::Rank final : public Communicator {
     barrier_.wait();
     const Shard mine = shard(block.count, rank());
     const int64_t begin = mine.begin * block.size, bytes = mine.count * block.size;
-    std::vector<char> sum(static_cast<size_t>(bytes));  // starts with rank 0, whichever rank adds
+    // The sum starts with rank 0's values on every rank, so its bits do not depend on the shard's owner.
+    std::vector<char> sum(static_cast<size_t>(bytes));
     if (bytes > 0) {
       std::memcpy(sum.data(), barrier_.shown(0) + begin, static_cast<size_t>(bytes));
       std::vector<char*> of{sum.data()};

@@ -1,5 +1,5 @@
-// Rank 0 listens and broadcasts its addresses, port and a random secret through the communicator. The others connect
-// and send the secret. Connections without it are closed, so another program cannot join.
+// Rank 0 listens and broadcasts its addresses, port and a random secret through the communicator. The other ranks
+// connect and send the secret. Connections without it are closed, so another program cannot join.
 
 #include "trainer/comm/connections.h"
 
@@ -26,7 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLongestLine = 64 * 1024;  // a longer line is not from this program
+constexpr size_t kLongestLine = 64 * 1024;  // bytes; longer lines cannot be from this program
 
 [[noreturn]] void unreachable(const std::string& why) {
   fail(Exit::distributed, "E_RANK_LOST", cat("the ranks do not reach each other: ", why),
@@ -39,7 +39,7 @@ void look_for_gone(const Communicator& ranks) {
          "its own messages say why");
 }
 
-// Returns the rank that a greeting identifies; empty if it is not from an expected rank of this run.
+// Returns the rank that a greeting identifies, or empty if the greeting is not from an expected rank of this run.
 std::optional<RankProcess> introduced(const json& hello, const std::string& secret, int size) {
   const auto member = [&](const char* key) { return hello.is_object() && hello.contains(key) ? hello[key] : json(); };
   const json said = member("secret"), rank = member("rank"), host = member("host"), pid = member("pid");
@@ -49,7 +49,8 @@ std::optional<RankProcess> introduced(const json& hello, const std::string& secr
   return RankProcess{static_cast<int>(r), host.get<std::string>(), pid.get<int64_t>()};
 }
 
-// Connects to the first of these addresses that answers. Some addresses of a machine may be unreachable.
+// Connects to the first address in `where` that answers; some addresses of a machine may be unreachable. Throws
+// E_RANK_LOST if none answers until `until`.
 LineSocket reach(const Communicator& ranks, const std::vector<std::string>& where, int port, double until) {
   while (steady_seconds() < until) {
     look_for_gone(ranks);

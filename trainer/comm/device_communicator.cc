@@ -1,6 +1,6 @@
-// DeviceCommunicator for devices that compute in host memory: they forward to the Communicator. HostRanks reduces
+// DeviceCommunicator for devices that compute in host memory. It forwards to the Communicator: HostRanks reduces
 // gradients in every step; LocalRanks (local SGD) only exchanges losses and a flag for non-finite gradients. Other
-// devices create theirs (NCCL).
+// devices create their own DeviceCommunicator (NCCL).
 #include "trainer/comm/device_communicator.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace amp {
 
 namespace {
 
-// The operations that HostRanks and LocalRanks share, for devices that compute in host memory.
+// Base class of HostRanks and LocalRanks with the operations that they share.
 class RanksOnHost : public DeviceCommunicator {
  public:
   explicit RanksOnHost(Communicator& ranks) : ranks_(ranks) {}
@@ -26,7 +26,7 @@ class RanksOnHost : public DeviceCommunicator {
       for (float& x : all) x /= static_cast<float>(ranks_.size());
     }
   }
-  // Requires the ranges of Communicator::shard().
+  // Requires that the ranges are the shards of Communicator::shard().
   void gather(const Tensor& data, const std::vector<ElementRange>&) final {
     ranks_.all_gather(std::span(data.as<float>(), static_cast<size_t>(data.numel())));
   }
@@ -43,7 +43,7 @@ class HostRanks final : public RanksOnHost {
     if (early_) {
       const bool gradients =
           std::any_of(data.begin(), data.end(), [&](const Tensor& t) { return early_->sums(t.data); });
-      gradients ? early_->start() : early_->hold();  // keeps the order of sums equal on all ranks
+      gradients ? early_->start() : early_->hold();  // so that all ranks start their sums in the same order
     }
     for (const Tensor& t : data) {
       if (early_ && early_->sums(t.data)) {

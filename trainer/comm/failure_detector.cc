@@ -1,7 +1,6 @@
-// Star of TCP connections with rank 0 in the center. One thread per process sends heartbeats, reads the other ranks'
-// lines and decides whether a rank is lost. The order of reports matters: launchers kill all processes soon after one
-// exits, so the
-// message is printed before any process ends.
+// The TCP connections form a star: rank 0 has one to each other rank. One thread per process sends heartbeats, reads
+// the messages of its peers and decides whether a rank is lost. Launchers kill all processes soon after one exits, so
+// the error message is printed before any process ends.
 
 #include "trainer/comm/failure_detector.h"
 
@@ -25,10 +24,11 @@ namespace {
 using nlohmann::json;
 
 // A failing rank reports its error before it exits. Other ranks that fail for the same reason have this many seconds to
-// report it themselves. Open MPI kills the others one second after it detects a failed rank.
+// report it themselves. Open MPI kills the remaining processes one second after it detects a failed rank.
 constexpr double kGrace = 0.4;
-constexpr double kLossFirst = 0.1;     // seconds to detect a lost rank before a signal is forwarded; see pass_stop_on()
-constexpr double kConnectSeconds = 5;  // in addition to the heartbeat timeout, until all are connected
+// Seconds before a stop signal is forwarded, in which a lost rank may be detected; see pass_stop_on().
+constexpr double kLossFirst = 0.1;
+constexpr double kConnectSeconds = 5;  // time to connect all ranks, in addition to the heartbeat timeout
 
 }  // namespace
 
@@ -39,8 +39,8 @@ class FailureDetector::Channel {
     double heard = 0;  // time of the last message
     int64_t step = 0;
     std::string phase = "starting", error;
-    double failed_at = 0;  // time at which it reported its failure; 0: it has not
-    bool over = false;     // it has finished its work and may disconnect
+    double failed_at = 0;  // time at which the peer reported its failure; 0: it reported none
+    bool over = false;     // the peer has finished its work and may disconnect
   };
 
  public:
@@ -88,7 +88,7 @@ class FailureDetector::Channel {
     while (!stopped_) {
       wait_for_news(std::min(0.1, beat));
       const double now = steady_seconds();
-      // A process that was suspended cannot judge the heartbeats of others.
+      // A process that was suspended has not read any heartbeats meanwhile, so it restarts the timeouts of its peers.
       if (now - last > heartbeat_timeout_ / 2) {
         for (Peer& p : peers_) p.heard = now;
       }
@@ -130,9 +130,10 @@ class FailureDetector::Channel {
     }
   }
 
-  // Forwards a stop signal that this process received, and obeys one that another process received. Waits kLossFirst
-  // seconds and does nothing if a rank failed, because the signal may come from the launcher, which detected the loss
-  // first. ImmediateStop ends this process for its own signal, after a delay.
+  // Forwards a stop signal that this process received, and calls on_lost_.stop for a signal that another process
+  // received. The signal may come from a launcher that ends the run because a rank failed. Therefore this process
+  // forwards it only after kLossFirst seconds, and not at all if a rank reported a failure. ImmediateStop ends this
+  // process for its own signal, after a delay.
   void pass_stop_on(double now) {
     const bool failing = std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.failed_at > 0; });
     const int own = ImmediateStop::asked();
@@ -144,7 +145,7 @@ class FailureDetector::Channel {
     if (own == 0 && on_lost_.stop) on_lost_.stop(signal);
   }
 
-  // Checks all peers. True: a rank is lost and all processes have been notified.
+  // Checks all peers. Returns true if a rank is lost; all processes have then been notified.
   bool look_around(double now) {
     if (!reported_.empty()) {
       on_lost_.leave(lost(reported_));
@@ -155,7 +156,8 @@ class FailureDetector::Channel {
       if (how.empty()) continue;
       const Error error = lost(cat(p.process.text(), " ", how, " at step ", p.step, ", ", p.phase,
                                    p.error.empty() ? std::string() : cat("; its last error: ", p.error)));
-      // A launcher may kill all processes when one exits: print the message first, then let the others exit.
+      // A launcher may kill all processes when one exits. Therefore the message is printed before the other processes
+      // exit.
       if (is_root_ || rank_ == 1) on_lost_.tell(error);
       if (is_root_) spread(error.fact());
       std::this_thread::sleep_for(std::chrono::milliseconds(is_root_ ? 100 : 300));
@@ -198,7 +200,7 @@ class FailureDetector::Channel {
   int stop_ = 0;  // a signal that another process received
   double asked_at_ = 0;
   bool passed_on_ = false;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // declared last, because the thread uses all other members
 };
 
 FailureDetector::FailureDetector(std::vector<Connected> others, int rank, double heartbeat_timeout, OnLost on_lost)

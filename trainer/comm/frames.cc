@@ -1,5 +1,5 @@
-// Reads and writes frames on sockets that do not block: poll() waits at most until the deadline. The mark and the
-// length are checked before the body is read, so that a stranger's bytes are neither parsed nor allocated.
+// Reads and writes frames on non-blocking sockets; poll() waits at most until the deadline. The mark and the length are
+// checked before the body is read, so bytes from another program are neither parsed nor stored.
 #include "trainer/comm/frames.h"
 
 #include <poll.h>
@@ -61,7 +61,7 @@ bool send_frame(int socket, const nlohmann::json& json, double until) {
 
 FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most) {
   char head[kMarkBytes + kLengthBytes];
-  // Byte by byte, so that a foreign message shorter than a frame's head is recognized by its first bytes.
+  // The head is read byte by byte, so that a foreign message shorter than a head is recognized by its first bytes.
   for (size_t n = 0; n < sizeof head; ++n) {
     if (const FrameResult h = read_bytes(socket, head + n, 1, until); h != FrameResult::frame) return h;
     if (n < kMarkBytes && head[n] != kMark[n]) return FrameResult::foreign;

@@ -1,5 +1,5 @@
-// Buckets of about 4 MiB in the order of the arena; a large embedding table gets its own bucket, because only its
-// nonzero rows are exchanged. cost() records the overlap of the sums with the backward pass.
+// The gradient arena is divided into buckets of about 4 MiB. A large embedding table gets a bucket of its own, because
+// only its nonzero rows are exchanged. cost() records the overlap of the sums with the backward pass.
 
 #include "trainer/comm/gradient_reducer.h"
 
@@ -17,11 +17,11 @@ namespace amp {
 namespace {
 
 constexpr int64_t kBucket = 1 << 20;  // elements: 4 MiB
-constexpr int64_t kTable = 1 << 18;   // smallest matrix whose rows are checked for zeros, in elements
-constexpr int64_t kTableRows = 2048;  // and in rows
-constexpr int kMostDense = 4;         // after as many sums with too many nonzero rows, rows are no longer checked
+constexpr int64_t kTable = 1 << 18;   // elements of the smallest matrix whose rows are checked for zeros
+constexpr int64_t kTableRows = 2048;  // rows of the smallest such matrix
+constexpr int kMostDense = 4;  // a bucket's rows are no longer checked after this many sums with too many nonzero rows
 
-// Number of columns if the parameter may be an embedding table with few used rows, else 0.
+// Returns the number of columns if the parameter may be an embedding table with few used rows, else 0.
 int64_t columns_of(const Chunk& c) {
   if (c.dims.size() != 2 || c.numel < kTable || c.dims[0] < kTableRows || c.dims[0] < 2 * c.dims[1]) return 0;
   return c.dims[1];
@@ -44,8 +44,8 @@ GradientReducer::GradientReducer(Communicator& ranks, const FlatLayout& layout, 
     : ranks_(ranks), grads_(std::move(grads)), sent_(sent), bucket_of_(layout.chunks().size(), -1) {
   cut(layout);
   order_.resize(buckets_.size());
-  std::iota(order_.rbegin(), order_.rend(),
-            0);  // until the order is known, backward is assumed to finish the last layers first
+  // Until the order is known, backward is assumed to finish the last layers first.
+  std::iota(order_.rbegin(), order_.rend(), 0);
   for (const Bucket& b : buckets_) open_.push_back(b.slots);
 }
 
@@ -126,7 +126,8 @@ void GradientReducer::finish() {
   for (size_t b = 0; b < buckets_.size(); ++b) open_[b] = buckets_[b].slots;
 }
 
-// Broadcasts rank 0's order. Buckets without gradients in its first step come last.
+// Broadcasts the order in which rank 0 finished its buckets in the first step. Buckets that rank 0 did not finish come
+// last.
 void GradientReducer::agree_on_order() {
   for (const int b : order_) {
     if (std::find(finished_.begin(), finished_.end(), b) == finished_.end()) finished_.push_back(b);

@@ -1,5 +1,5 @@
-// Rendezvous by an abstract Unix socket named after the launcher's job. Rank 0 listens, the others connect and identify
-// themselves; only processes of the same user are accepted. Rank 0 answers when all have arrived.
+// Rendezvous by an abstract Unix socket named after the launcher's job. Rank 0 listens; the other ranks connect and
+// identify themselves. Only processes of the same user are accepted. Rank 0 answers when all ranks have connected.
 
 #include "trainer/comm/local_rendezvous.h"
 
@@ -39,7 +39,7 @@ const char* word(const char* name) {
   fail(Exit::distributed, "E_RANK_LOST", fact, "its own messages say why");
 }
 
-// A name in Linux's abstract socket namespace. No file exists, so nothing has to be removed afterwards.
+// An address in Linux's abstract socket namespace. It is not a file, so nothing has to be removed afterwards.
 struct Name {
   sockaddr_un at = {};
   socklen_t size = 0;
@@ -111,7 +111,7 @@ class LocalRendezvous {
     missing(who);
   }
 
-  // Waits for a new connection, and fails if a connected rank disconnects meanwhile.
+  // Waits up to 0.2 s for a new connection. Fails if a connected rank disconnects meanwhile.
   void wait(const Socket& listener) {
     std::vector<pollfd> waits{{listener.descriptor(), POLLIN, 0}};
     std::vector<const Connected*> who;

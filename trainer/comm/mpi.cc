@@ -32,7 +32,7 @@ const MpiApi& load_mpi() {
     if (path.empty() && fs::exists(p, ignored)) path = p.string();
   }
   if (path.empty()) no_mpi("there is no libonnx_amp_mpi.so beside the program");
-  // RTLD_GLOBAL: Open MPI loads modules that resolve symbols of libmpi.
+  // RTLD_GLOBAL is needed because Open MPI loads modules that use libmpi's symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!library) {
     const char* why = dlerror();
@@ -68,7 +68,7 @@ class MpiRank final : public MessageCommunicator {
 }  // namespace
 
 bool started_by_mpi() {
-  // Variables of Open MPI; of MPICH and others with PMI; of srun with PMI2 or PMIx.
+  // These variables are set by Open MPI, by MPICH and other libraries with PMI, and by srun with PMI2 or PMIx.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
     if (const char* const value = std::getenv(name); value && *value) return true;
   }

@@ -48,7 +48,7 @@ Listener listen_on(uint32_t address, int port, int backlog) {
   at.sin_port = htons(static_cast<uint16_t>(port));
   socklen_t size = sizeof at;
   const int s = l.socket.descriptor(), yes = 1;
-  // Permits a port whose previous connections are in TIME_WAIT.
+  // SO_REUSEADDR permits a port whose previous connections are in TIME_WAIT.
   if (s >= 0 && port > 0) ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (s < 0 || ::bind(s, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(s, backlog) != 0 ||
       ::getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
@@ -73,7 +73,8 @@ Socket dial(const std::string& address, int port, double seconds) {
     if (errno != EINPROGRESS || wait_for(s.descriptor(), POLLOUT, seconds) != 1) return Socket();
     if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0 || failed) return Socket();
   }
-  // If no process listens yet, the system may assign this socket the port that it connects to: a TCP self-connect.
+  // If no process listens yet, the system may assign this socket the very port that it connects to (a TCP
+  // self-connect).
   sockaddr_in own = {};
   socklen_t size = sizeof own;
   if (::getsockname(s.descriptor(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return Socket();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kAlign = 16;  // alignment of shards, see Communicator::shard()
 
-// Rows with a nonzero bit. -0 counts as nonzero, because it affects the sign of a sum.
+// Returns the indices of the rows with a nonzero bit. -0 counts as nonzero, because it affects the sign of a sum.
 std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t columns) {
   std::vector<int32_t> out;
   const auto width = static_cast<size_t>(columns);
@@ -33,7 +33,7 @@ std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t colum
   return out;
 }
 
-// The gathered rows of one rank: their indices, then their values.
+// The rows that one rank sent: their indices, followed by their values.
 template <class T>
 struct SentRows {
   const char* share = nullptr;
@@ -43,7 +43,7 @@ struct SentRows {
     std::memcpy(&n, share + i * int64_t{sizeof n}, sizeof n);
     return n;
   }
-  // Returns the row if it is this rank's next one, else null.
+  // Returns the values of `row` and advances if `row` is the rank's next row; else returns null.
   const T* take(int32_t row) {
     if (next == count || number(next) != row) return nullptr;
     return reinterpret_cast<const T*>(share + most * int64_t{sizeof(int32_t)}) + columns * next++;
@@ -60,7 +60,7 @@ void add_rows(std::vector<SentRows<T>>& ranks, int64_t columns, std::span<float>
     if (row == INT32_MAX) return;
     float* const out = data.data() + row * columns;
     for (size_t r = 0; r < ranks.size(); ++r) {
-      // A missing row is added as zeros, because -0 + 0 is 0 in the dense sum, too.
+      // A rank without this row contributes zeros as in the dense sum, so that -0 + 0 gives 0.
       if (const T* const from = ranks[r].take(row))
         values.load(from, x.data(), columns);
       else
@@ -90,7 +90,8 @@ bool Communicator::sum_rows(const RankSum& sum) {
   for (int64_t r = 0; r < ranks; ++r) most = std::max(most, count_of(r));
   constexpr int64_t kNumber = sizeof(int32_t), kSize = sizeof(T);
   const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // bytes
-  if (share * ranks >= 2 * n * kSize) return false;  // sparse: one share per rank; dense: the matrix twice
+  // By rows, one share per rank is exchanged; the dense sum exchanges the matrix twice.
+  if (share * ranks >= 2 * n * kSize) return false;
   if (most == 0) return true;
   std::vector<char> sent(static_cast<size_t>(share * ranks));
   char* const mine = sent.data() + share * rank();

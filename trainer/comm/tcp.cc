@@ -1,4 +1,4 @@
-// Messages over one TCP connection per pair of ranks. exchange() sends and receives everything at once with
+// Messages over one TCP connection per pair of ranks. exchange() sends and receives all messages concurrently with
 // non-blocking calls and poll(), so that ranks with full send buffers cannot deadlock.
 
 #include "trainer/comm/tcp.h"
@@ -29,7 +29,7 @@ class TcpRank final : public MessageCommunicator {
  public:
   TcpRank(const TcpEndpoint& place, std::vector<TcpPeer> peers)
       : MessageCommunicator(place.rank, place.size), peers_(std::move(peers)) {}
-  // Pending transfers fail, on this and on the other ranks.
+  // Shuts the connections down, so that pending transfers fail on this and on the other ranks.
   ~TcpRank() override {
     for (const TcpPeer& p : peers_) {
       if (p.socket.open()) ::shutdown(p.socket.descriptor(), SHUT_RDWR);
@@ -45,7 +45,7 @@ class TcpRank final : public MessageCommunicator {
   }
 
  private:
-  // Makes progress on all messages at once, so that two ranks that send each other long messages do not block.
+  // Makes progress on all messages concurrently, so that two ranks that send each other long messages do not deadlock.
   void exchange(const std::vector<RankMessage>& sent, const std::vector<RankMessage>& received) override {
     std::vector<Transfer> open;
     for (const RankMessage& m : received) open.push_back({m, false});

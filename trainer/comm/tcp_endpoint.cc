@@ -1,4 +1,4 @@
-// Parses the launchers' environment variables; tcp_endpoint.h lists them.
+// Parses the environment variables of launchers; tcp_endpoint.h lists them.
 
 #include "trainer/comm/tcp_endpoint.h"
 
@@ -67,7 +67,8 @@ std::optional<TcpEndpoint> by_torchrun(const Variables& v) {
   place.host = master_host(v);
   place.port = master_port(v);
   place.job = v.text("TORCHELASTIC_RUN_ID");
-  // torchrun itself listens at MASTER_PORT, for PyTorch's key-value store.
+  // torchrun itself listens at MASTER_PORT for PyTorch's key-value store, so rank 0 of this run uses MASTER_PORT +
+  // 1000, or - 1000 near the largest port.
   if (v.text("TORCHELASTIC_USE_AGENT_STORE") == "True") place.port += place.port + 1000 > kMostPort ? -1000 : 1000;
   return place;
 }
@@ -82,7 +83,7 @@ std::optional<TcpEndpoint> by_slurm(const Variables& v) {
   place.job = cat(v.text("SLURM_JOB_ID"), ".", step);
   place.host = v.has("MASTER_ADDR") ? master_host(v) : first_host(v.text("SLURM_STEP_NODELIST"));
   if (place.host.empty()) Variables::refuse("there is neither SLURM_STEP_NODELIST nor MASTER_ADDR");
-  // Below the range of ephemeral ports.
+  // Ports from 16384 to 32767 are below the range of ephemeral ports.
   const auto own_port = [&] { return 16384 + (v.number("SLURM_JOB_ID", 0, UINT32_MAX) * 7 + step) % 16384; };
   place.port = v.has("MASTER_PORT") ? master_port(v) : static_cast<int>(own_port());
   return place;

@@ -1,6 +1,6 @@
-// Rendezvous over TCP. Protocol, in frames (frames.h): a rank sends its hello (protocol, size, job, addresses); rank 0
-// answers "refused" or, when all are there, the directory of all ranks and a secret. Then each rank connects to all
-// lower ranks and sends the secret, which identifies members of this run.
+// Rendezvous over TCP. The protocol uses frames (frames.h). Each rank sends rank 0 its hello (protocol, size, job,
+// addresses). Rank 0 answers "refused" or, when all ranks have connected, the directory of all ranks and a secret. Then
+// each rank connects to all lower ranks and sends the secret, which identifies members of this run.
 
 #include "trainer/comm/tcp_rendezvous.h"
 
@@ -30,12 +30,12 @@ namespace {
 using nlohmann::json;
 
 constexpr int kProtocol = 1;
-constexpr double kHelloSeconds = 5;   // for the first frame of a connection
-constexpr double kAnswerSeconds = 5;  // in addition to the heartbeat timeout of a connected rank
-constexpr double kGoneSeconds = 2;    // rank 0 counts as lost if it is unreachable for longer after it had answered
+constexpr double kHelloSeconds = 5;   // timeout for the first frame of a connection
+constexpr double kAnswerSeconds = 5;  // time that a connected rank has to answer, in addition to the heartbeat timeout
+constexpr double kGoneSeconds = 2;    // rank 0 is lost if it is unreachable for so long after it closed a connection
 constexpr double kDialSeconds = 2;
 constexpr double kRetrySeconds = 0.1;
-constexpr size_t kMostDirectory = 64 << 20;  // largest directory of all ranks; about 200 bytes per rank
+constexpr size_t kMostDirectory = 64 << 20;  // bytes of the largest directory; a rank needs about 200
 
 struct Contact {  // a rank's description in the directory
   RankProcess process;
@@ -74,7 +74,7 @@ Contact contact_from(const json& j) {
   fail(Exit::distributed, "E_RANK_LOST", cat(who, " left before all ranks were connected"), "its own messages say why");
 }
 
-// Returns the loopback address that `host` names; 0: the host may be another machine.
+// Returns the loopback address that `host` denotes, or 0 if the host may be another machine.
 uint32_t loopback(const std::string& host) {
   in_addr at = {};
   if (host == "localhost") return INADDR_LOOPBACK;
@@ -127,7 +127,7 @@ class TcpRendezvous {
     else
       join();
     for (const TcpPeer& p : peers_) {
-      const int yes = 1;  // messages are complete, so Nagle's algorithm would only delay them
+      const int yes = 1;  // every message is written as a whole, so Nagle's algorithm would only delay it
       if (p.socket.open()) ::setsockopt(p.socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     }
     return std::move(peers_);
@@ -160,7 +160,7 @@ class TcpRendezvous {
     }
   }
 
-  // Waits for a new connection, and fails if a connected rank disconnects meanwhile.
+  // Waits up to 0.5 s. Returns whether a new connection waits. Fails if a connected rank disconnects meanwhile.
   bool somebody_waits(const Listener& l) {
     std::vector<pollfd> waits{{l.socket.descriptor(), POLLIN, 0}};
     std::vector<int> ranks{0};
@@ -245,7 +245,7 @@ class TcpRendezvous {
         stranger_.empty() ? std::string() : cat("; somebody at ", stranger_, " did who is no rank of this program"));
   }
 
-  // ---- the others
+  // ---- ranks other than 0
   void join() {
     const Listener l = listen_on(loopback_ ? INADDR_LOOPBACK : INADDR_ANY, 0, place_.size);
     if (!l.socket.open()) disagree(cat("no port to listen on: ", std::strerror(errno)));
@@ -289,7 +289,7 @@ class TcpRendezvous {
         const FrameResult heard = read_frame(s.descriptor(), welcome, until_ + kHelloSeconds, kMostDirectory);
         if (heard == FrameResult::foreign) foreign_first();
         if (heard == FrameResult::closed) closed = steady_seconds();
-        if (heard != FrameResult::frame) continue;  // not ready yet, or lost
+        if (heard != FrameResult::frame) continue;  // rank 0 is not ready yet, or lost
         if (welcome.contains("refused")) disagree(printable(welcome.at("refused").get<std::string>()));
         peer(0).socket = std::move(s);
         return welcome;
@@ -300,7 +300,8 @@ class TcpRendezvous {
     missing_ranks(cat("rank ", place_.rank, " finds no rank 0 at ", where(), " within ", connect_timeout_, " s", why));
   }
 
-  // Addresses at which other machines reach this one. First the local address of the connection to rank 0.
+  // Returns the addresses at which other machines reach this one. The first is the local address of the connection to
+  // rank 0.
   std::vector<std::string> own_addresses(const Socket& to_first) const {
     if (loopback_) return {"127.0.0.1"};
     std::vector<std::string> out = machine_addresses();
@@ -316,7 +317,7 @@ class TcpRendezvous {
       for (const std::string& address : c.addresses) {
         Socket s = dial(address, c.port, kDialSeconds);
         json answer;
-        // Some addresses of a machine may be unreachable or belong to another machine.
+        // A failure is not an error: some addresses of a machine may be unreachable or belong to another machine.
         if (!s.open() || !send_frame(s.descriptor(), {{"secret", secret}, {"rank", place_.rank}}, until_)) continue;
         if (read_frame(s.descriptor(), answer, until_) != FrameResult::frame || answer.value("rank", json()) != rank)
           continue;
@@ -357,7 +358,7 @@ class TcpRendezvous {
     return 1;
   }
 
-  // Fails if rank 0 has disconnected. It disconnects when it detects that any other rank has left.
+  // Fails if rank 0 has disconnected, which rank 0 does when any other rank has left.
   void look_after_first() {
     if (wait_for(peer(0).socket.descriptor(), POLLRDHUP, 0) > 0) left(peer(0).process.text());
   }
@@ -366,7 +367,7 @@ class TcpRendezvous {
   const RankProcess me_;
   const uint32_t loopback_;
   const double connect_timeout_;
-  const double mesh_;  // timeout in seconds for connections between ranks once all are known
+  const double mesh_;  // timeout in seconds for the connections between ranks, after rank 0 has sent the directory
   double until_;
   std::vector<TcpPeer> peers_;
   std::vector<Contact> contacts_;  // of all ranks

@@ -1,6 +1,6 @@
 // Finds the first non-finite value of a step. Every node's output of one micro-batch is checked on the host, without
 // fusion. A depth-first search then starts at the non-finite losses (or parameter gradients) and follows non-finite
-// operands. The result is the earliest value that is not finite although all its operands are.
+// operands. The result is the earliest value that is not finite although all its operands are finite.
 
 #include "trainer/compile/first_nonfinite.h"
 
@@ -44,18 +44,20 @@ class Trace {
     }
     loss_finite_ = std::all_of(sums.begin(), sums.end(), [](double x) { return std::isfinite(x); });
     for (const auto& p : graph_->param_grads) mark(p.value, !finite(session.grad(p.slot)));
-    for (int32_t n = 0; n < graph_->n_nodes(); ++n) {  // views compute nothing: the observer is not called for them
+    // Views have no kernel, so the observer is not called for them.
+    for (int32_t n = 0; n < graph_->n_nodes(); ++n) {
       const Node& node = graph_->node(NodeId{n});
       if (node.op->view) mark(node.out[0], bad(node.in[0]) || bad(node.out[0]));
     }
   }
 
-  // Describes the earliest value that is not finite although all its operands are. Only values that reach a non-finite
-  // loss count; if all losses are finite, values that reach a parameter's gradient.
+  // Describes the earliest value that is not finite although all its operands are finite; "" if there is none. Searches
+  // among the values that reach a non-finite loss. If all losses are finite, it searches among those that reach any
+  // graph output or parameter gradient.
   std::string origin() const {
     std::vector<ValueId> ends;
     for (const auto& o : graph_->outputs) {
-      if (loss_finite_ || o.name.rfind("loss.", 0) == 0) ends.push_back(o.value);  // running statistics are outputs too
+      if (loss_finite_ || o.name.rfind("loss.", 0) == 0) ends.push_back(o.value);  // outputs include running statistics
     }
     for (const auto& p : graph_->param_grads) {
       if (loss_finite_) ends.push_back(p.value);
@@ -83,7 +85,7 @@ class Trace {
  private:
   void mark(ValueId v, bool bad) {
     const auto i = static_cast<size_t>(v.index);
-    if (i >= bad_.size()) bad_.resize(i + 1, 0);  // the number of values is only known after the run
+    if (i >= bad_.size()) bad_.resize(i + 1, 0);  // grows, because the number of values is only known after the run
     bad_[i] = bad;
   }
   bool bad(ValueId v) const { return bad_[static_cast<size_t>(v.index)] != 0; }

@@ -1,7 +1,9 @@
-// Order of the passes: bind (ONNX operators to core operators), losses, prune, fused operators, slice hoisting;
-// [padding removal]; merged Q, K and V, precision plan, gradient penalties, differentiation, casts; then fuse(), which
-// depends on the device.
-// finish() differentiates what the precision plan made, so gradients follow the plan's types.
+// Order of the passes:
+// - compose(): bind (ONNX operators to core operators), losses, prune, fused operators, slice hoisting;
+// - padding removal, if the batch is packed;
+// - finish(): merged Q, K and V, precision plan, gradient penalties, differentiation, casts;
+// - fuse(), which depends on the device.
+// finish() differentiates after it has applied the precision plan, so gradients have the plan's types.
 
 #include "trainer/compile/graph_compiler.h"
 
@@ -30,7 +32,7 @@
 
 namespace amp {
 
-// The values of "loss.0", "loss.1", ... in this order.
+// Returns the values of the outputs "loss.0", "loss.1", ..., in this order.
 static std::vector<ValueId> loss_sums(const Graph& graph) {
   std::map<std::string, ValueId> by_name;
   for (const Graph::Output& o : graph.outputs) by_name.emplace(o.name, o.value);
@@ -65,7 +67,8 @@ std::vector<int> GraphCompiler::loss_values(const Losses& losses) const {
   return out;
 }
 
-// Labels sampled from the model's outputs. The random numbers are indexed by the row within the accumulation step.
+// Returns labels that are sampled from the model's outputs. The random numbers are indexed by the row within the
+// accumulation step.
 static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& in, size_t term) {
   constexpr int64_t kSite = 0x536f7068;  // an RNG stream id that other random nodes do not use
   const DType type = b.dtype(in.outputs[0]);
@@ -76,8 +79,8 @@ static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& i
   return loss_rule(spec.kind).draw(b, spec, in, uniform);
 }
 
-// The inner product of the outputs with their cached gradients. Its gradient with respect to the outputs is the cached
-// one.
+// Returns the inner product of the outputs with their cached gradients. Its derivative with respect to the outputs is
+// the cached gradient.
 static ValueId cached_term(Builder& b, const std::vector<ValueId>& outputs, size_t term) {
   ValueId sum;
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -211,7 +214,8 @@ void GraphCompiler::differentiate(Graph& graph) const {
   }
 }
 
-// Hessian-vector products by reverse over reverse: the gradient of <gradients, v>, with v as the seed of each gradient.
+// Replaces the gradients by Hessian-vector products (reverse over reverse): the gradients of <gradients, v>. The vector
+// v is the seed of the second differentiation.
 void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) const {
   const std::vector<ValueId> wrt = trainable(graph);
   std::vector<ValueId> gradients;
@@ -231,7 +235,8 @@ void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) cons
   for (auto& p : graph.param_grads) {
     const Value g = graph.value(p.value);
     const ValueId product = products.at(p.slot);
-    p.value = product ? product : b.expand(b.scalar(0, g.dtype), g.dims);  // linear in it: H is 0
+    // A null product means that no gradient depends on the parameter, so its rows of H are 0.
+    p.value = product ? product : b.expand(b.scalar(0, g.dtype), g.dims);
     if (times_direction) p.value = b.op("Mul", {p.value, directions.at(p.slot)});
   }
 }

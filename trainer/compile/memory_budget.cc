@@ -1,6 +1,6 @@
-// Tries recomputation strategies in the order of their cost: none, norms and elementwise operators, then segments of
-// the forward pass (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). The bytes come from the memory
-// plan of each resulting graph (backend/program_plan.h), so nothing is allocated.
+// Tries recomputation strategies in the order of their cost: none, then norms and elementwise operators, then segments
+// of the forward pass (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). The memory plan of each
+// resulting graph (backend/program_plan.h) gives the bytes, so nothing is allocated.
 
 #include "trainer/compile/memory_budget.h"
 
@@ -33,7 +33,7 @@ RecomputeChoice choice_of(const std::string& name, const Graph& train, int32_t b
   return out;
 }
 
-// Recomputes everything that needs no matrix product.
+// Returns the choice that recomputes everything that needs no matrix product.
 RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOptions& options) {
   return choice_of("norms and elementwise operators recomputed", train, backward, drop_cheap(train, backward), options);
 }
@@ -42,7 +42,8 @@ RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOpti
 
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options) {
   constexpr int64_t kShare = 20, kLeast = int64_t{8} << 20;
-  for (int32_t v = 0; v < train.n_values(); ++v) {  // 16-bit products take half the time, so norms weigh more there
+  // Recomputing does not pay in 16 bits: matrix products take half the time, so norms have a larger share.
+  for (int32_t v = 0; v < train.n_values(); ++v) {
     if (is_low(train.value(ValueId{v}).dtype)) return {};
   }
   const int64_t all = plan_program(train, options).arena_bytes;
@@ -56,7 +57,7 @@ RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& optio
   RecomputeChoice best{"nothing recomputed", plan_program(train, options).arena_bytes, train};
   if (best.bytes <= bytes) return best;
   const int32_t backward = backward_of(train);
-  // Keeps a choice that needs fewer bytes than the one before. Returns whether it fits.
+  // Keeps `choice` as the best if it needs fewer bytes than the best so far. Returns whether it was kept and fits.
   const auto fits = [&](RecomputeChoice&& choice) {
     if (choice.bytes >= best.bytes) return false;
     if (const double share = products_again(choice.graph); share > 0)

@@ -1,4 +1,4 @@
-// Runs one step on a MeasuringDevice: it counts allocations and executes no kernels. The estimate therefore follows
+// Runs one step on a MeasuringDevice, which counts allocations and executes no kernels. The estimate therefore follows
 // the same code as a training run. The optimizer's moments are computed from the layout.
 
 #include "trainer/compile/memory_estimate.h"
@@ -44,7 +44,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   o.device = &device;
   Session session(source, o);
   if (groups) groups(session.layout());
-  session.prepare(losses, batch);  // may free its programs again
+  session.prepare(losses, batch);  // may free the compiled Programs, which the launches below then compile again
   const std::vector<double> seeds = LossAccumulator(losses).seeds(1);
   if (c.needs_hessian_diagonal()) {
     HostTerms terms(device, seeds);
@@ -72,7 +72,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.activations = session.activation_bytes() + together;
   b.recomputed = session.recomputed();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
-  if (c.needs_hessian_diagonal()) b.copies -= layout.trained_size() * wide;  // counted among the moments
+  if (c.needs_hessian_diagonal()) b.copies -= layout.trained_size() * wide;  // counted as moments
   b.moments = c.state_bytes(update_spans(layout), layout.trained_size());
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);

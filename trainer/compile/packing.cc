@@ -44,7 +44,8 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
 
 namespace {
 
-// Labels per token, with the value that marks ignored positions (LossSpec::ignore_index()).
+// Returns the labels that have a value per token, each with the value that marks ignored positions
+// (LossSpec::ignore_index()).
 std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses, TokenPlaces p) {
   std::map<std::string, int64_t> labels;
   for (const LossSpec& s : losses.parts) {
@@ -54,7 +55,8 @@ std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses
   return labels;
 }
 
-// Whether a label equals x at all padded positions, which are (sample, position) with position >= lengths[sample].
+// Returns whether a label equals x at all padded positions, which are (sample, position) with position >=
+// lengths[sample].
 bool ignored_there(const HostTensor& label, int64_t x, const std::vector<int64_t>& lengths) {
   const std::vector<double> v = label.to_doubles();
   const int64_t length = label.dims().at(1), row = label.numel() / label.dims()[0], unit = row / length;
@@ -72,7 +74,8 @@ PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losse
   PaddingPlan plan;
   const auto mask = find_padding_mask(*graph, evaluator);
   if (!mask) return plan;
-  const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);  // any number: only feasibility is tested
+  // The number of tokens is arbitrary, because only feasibility is tested.
+  const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);
   plan.mask = *mask;
   const auto try_with = [&](const std::map<std::string, int64_t>& ignored) {
     Unpadded u = remove_padding(*graph, *mask, tokens, ignored, evaluator);

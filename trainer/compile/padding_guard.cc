@@ -1,6 +1,6 @@
 // Compares packed with padded results. Differences are measured relative to the largest element of each tensor, because
-// packing changes the order of sums. Tolerances are wide enough for rounding and far below the effect of a token that
-// is read.
+// packing changes the order of sums. Tolerances are wider than rounding errors, and far smaller than the effect of a
+// padding token that is read by mistake.
 
 #include "trainer/compile/padding_guard.h"
 
@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kFirst = 3;
 constexpr int64_t kEvery = 256, kEveryEvaluation = 64;
-// Relative to a gradient's largest element. Rounding in another order stays far below, an included padding token far
-// above.
+// Largest difference between two gradients, relative to the largest element. Rounding in another order causes far
+// smaller differences, an included padding token far larger ones.
 constexpr double kTolerance = 1e-3, kLowTolerance = 5e-2;
-constexpr double kFloor = 1e-3;  // relative to the largest gradient: smaller ones are rounding errors
+constexpr double kFloor = 1e-3;  // relative to the largest of all gradients: smaller gradients are rounding errors
 
 double largest(const std::vector<double>& v) {
   double m = 0;
@@ -30,7 +30,7 @@ double largest(const std::vector<double>& v) {
 bool all_finite(const std::vector<double>& v) {
   return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
 }
-// False if a or b contains NaN.
+// Returns whether all elements differ by at most `limit`; false if a or b contains NaN.
 bool close(const std::vector<double>& a, const std::vector<double>& b, double limit) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -39,7 +39,7 @@ bool close(const std::vector<double>& a, const std::vector<double>& b, double li
   return true;
 }
 
-// Whether element i of a tensor with dims d is at a padded position.
+// Returns whether element i of a tensor with dims d is at a padded position.
 bool is_padded(const Dims& d, int64_t i, TokenForm form, const std::vector<int64_t>& lengths) {
   const auto batch = static_cast<int64_t>(lengths.size());
   int64_t inner = 1;

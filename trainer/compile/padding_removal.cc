@@ -1,5 +1,6 @@
-// Caches one PaddingPlan per compiled graph and runs the guard's comparisons. A comparison compiles its own Programs,
-// with and without padding, on a few rows of the batch. It writes no parameter, gradient or statistic of the run.
+// Caches one PaddingPlan per compiled graph and runs the guard's comparisons. A comparison compiles two Programs, with
+// and without padding, and runs them on a few rows of the batch. It writes no parameter, gradient or statistic of the
+// run.
 
 #include "trainer/compile/padding_removal.h"
 
@@ -54,7 +55,7 @@ PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensor
     const std::optional<Packing> p = packing_of(plan(r), batch, cpu_evaluator());
     if (!p) return PaddingGuard::Verdict::says_nothing;
     return PaddingGuard::compare(losses_and_gradients(r, nullptr), losses_and_gradients(r, &*p), low_precision());
-  } catch (const Error&) {  // the model has a fixed batch size, so it cannot run on fewer rows
+  } catch (const Error&) {  // a model with a fixed batch size cannot run on fewer rows
     return PaddingGuard::Verdict::says_nothing;
   }
 }
@@ -84,13 +85,13 @@ PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& 
     std::vector<int64_t> lengths;
     for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
     return PaddingGuard::compare(run(few, nullptr), run(few, &*p), plan.tokens, lengths, low_precision());
-  } catch (const Error&) {  // the model has a fixed batch size, so it cannot run on fewer rows
+  } catch (const Error&) {  // a model with a fixed batch size cannot run on fewer rows
     return PaddingGuard::Verdict::says_nothing;
   }
 }
 
-// Reads the gradients of small parameters (biases and norms throughout the model) as graph outputs, so the run's
-// gradient arena is not written.
+// Returns the losses and the gradients of small parameters (biases and norms throughout the model). The gradients are
+// graph outputs, so the run's gradient arena is not written.
 LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, const Packing* packing) {
   constexpr int64_t kLargest = 1 << 16;
   const std::shared_ptr<Graph> graph = compiler_.finish(compose(r, packing), r);

@@ -1,5 +1,5 @@
 // Allocation and relocation of the parameter, gradient and curvature spans. freeze_unreached() rearranges the layout
-// and copies the weights, so pointers from before it are invalid.
+// and copies the weights, so earlier pointers become invalid.
 
 #include "trainer/compile/parameter_arena.h"
 

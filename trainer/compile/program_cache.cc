@@ -1,5 +1,5 @@
-// Compiles a graph on the first use of its key. Order: finish the graph, fuse it, select recomputation, allocate the
-// activations. refuse_large() runs after that, before the Program is first executed.
+// Compiles a graph when its key is first used: finishes the graph, fuses it, selects recomputation and allocates the
+// activations. Then refuse_large() checks their size, before the Program is first executed.
 
 #include "trainer/compile/program_cache.h"
 

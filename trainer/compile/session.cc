@@ -85,7 +85,8 @@ std::vector<double> Session::eval_micro_batch(const Losses& losses, const Tensor
   std::optional<Packing> packing = padding_.packing(r, false);
   if (packing && !padding_.agrees(r, run)) packing.reset();
   LossesAndOutputs result = run(r, packing ? &*packing : nullptr);
-  // With padding, non-finite values can arise from the padding itself. Reports what the padded graph computes.
+  // The padding itself can cause non-finite values. The padded graph then gives the result, so that it does not depend
+  // on packing.
   if (packing && !result.finite()) result = run(r, nullptr);
   if (outputs) *outputs = std::move(result.outputs);
   return result.terms;
@@ -111,9 +112,9 @@ void Session::prepare(const Losses& losses, const Tensors& batch) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   programs_.get(r, {}, [&] { return compiler_.compose(r); });
   if (arena_.all_reached()) return;
-  programs_.clear();  // they hold addresses that change; get() compiles them again
+  programs_.clear();  // Programs hold addresses that change; get() compiles them again
   arena_.freeze_unreached();
-  arena_.need_grads();  // describe() needs their address
+  arena_.need_grads();  // describe() needs the new address of the gradients
 }
 
 bool Session::packs(const Losses& losses, const Tensors& batch) {

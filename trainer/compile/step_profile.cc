@@ -1,5 +1,5 @@
-// Measures steps with the StepEngine and Program::run_timed(). Plain steps are measured separately, because timing each
-// kernel waits for the device and so slows the step down.
+// Measures steps with the StepEngine and Program::run_timed(). The plain step time is measured separately, because
+// timing a kernel waits for the device and so slows the step down.
 
 #include "trainer/compile/step_profile.h"
 
@@ -128,8 +128,8 @@ class Steps {
     ++input_.step;
   }
 
-  // Adds the recorded passes over the step's micro-batches to `out` and returns their seconds. All passes run the same
-  // Program, so their kernels are in the same order.
+  // Adds the times of the step's micro-batches and of their kernels to `out`. Returns the total seconds of the
+  // micro-batches. All micro-batches run the same Program, so their kernels are in the same order.
   double take_passes(StepProfile& out) {
     double all = 0;
     for (std::vector<double>& of : times_) of.push_back(0);

@@ -13,7 +13,7 @@ namespace amp {
 
 namespace {
 
-// Launches `work` repeatedly without waiting; synchronizes before and after.
+// Returns the mean seconds of one `work`, which is launched `repeats` times without waiting in between.
 template <class F>
 double seconds_of(Device& device, int repeats, F&& work) {
   using Clock = std::chrono::steady_clock;
@@ -28,8 +28,8 @@ double seconds_of(Device& device, int repeats, F&& work) {
 
 int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const int64_t moments = spec.optimizer.moments();
-  // Reads the gradient twice, because the norm is needed before the first update; reads and writes weight, moments,
-  // average.
+  // The gradient is read twice, because the norm is needed before the first update. Weight, moments and average are
+  // read and written.
   int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + spec.optimizer.averages()));
   for (const ParamCache::Copy& c : copies) {
     const bool trains =
@@ -61,7 +61,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
   ScheduleConfig still;
   still.kind = "constant";
   UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
-  spec.lr = nullptr;  // nothing moves
+  spec.lr = nullptr;  // keeps the weights
   session.zero_grads();
   session.stage_statistics();
   UpdateProfile out;
@@ -74,11 +74,11 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
       while (update->take(false)) {
       }
     };
-    for (int i = 0; i < 3; ++i) once();  // launched one by one, recorded, replayed
+    for (int i = 0; i < 3; ++i) once();  // the kernels are launched one by one, then recorded, then replayed
     out.seconds = seconds_of(device, repeats, once);
   }
   out.bytes = update_bytes(spec, session.copies().copies());
-  // As large as the memory that the update accesses, between 1 MiB and 1 GiB.
+  // The copy reads and writes as many bytes as the update, but each buffer has between 1 MiB and 1 GiB.
   const int64_t size = std::clamp<int64_t>(out.bytes / 2, 1 << 20, 1 << 30);
   const DeviceMemory from = device.allocate(size), to = device.allocate(size);
   const auto copy = [&] { device.copy(to.get(), from.get(), size); };

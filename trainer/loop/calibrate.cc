@@ -1,6 +1,6 @@
-// Search over precision plans. For each preset list: groups of nodes that overflow become fp32, the other groups are
-// ranked by their estimated error (precision/calibration.h), and bisection finds how many of the worst groups must be
-// fp32. Each attempt compiles its own Session and compares loss and gradients with one fp32 run.
+// Search over precision plans. For each preset list, groups of nodes that overflow become fp32, and the other groups
+// are ranked by their estimated error (precision/calibration.h). Bisection then finds how many of the worst groups must
+// be fp32. Each attempt compiles a Session and compares its loss and gradients with those of one fp32 run.
 
 #include "trainer/loop/calibrate.h"
 
@@ -25,10 +25,10 @@ struct Outcome {
   bool finite = true;
 };
 
-// Computes the mean loss of all batches; leaves its gradients, multiplied by scale, in the session's arena.
+// Computes the mean loss of all batches. The gradients, multiplied by scale, remain in the session's arena.
 Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tensors>& batches, double scale,
                     const Instrumentation* look) {
-  LossAccumulator window(loss);  // counts all batches, so gradients are those of the mean, as in training
+  LossAccumulator window(loss);  // counts all batches, so gradients are those of the mean loss, as in training
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
   window.add(run_micro_batches(session, loss, batches, seeds, look));
@@ -74,7 +74,8 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
          "no plan can be better: look at the data and the model first");
   }
   out.loss = outcome.loss;
-  const HostTensor grads = session.host_grads();  // on the CPU a view of the session's arena, so it is copied
+  // On the CPU this is a view of the session's arena, so it is copied below.
+  const HostTensor grads = session.host_grads();
   out.gradients =
       HostTensor::of<float>(grads.dims(), std::vector<float>(grads.as<float>(), grads.as<float>() + grads.numel()));
   return out;

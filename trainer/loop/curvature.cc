@@ -1,5 +1,5 @@
 // Random directions come from Philox, indexed by seed, step, slot and element, so they are the same on all ranks and
-// after a resume. The Session computes the Hessian products; this file provides directions and seeds.
+// after a resume. The Session computes the Hessian-vector products; this file provides directions and seeds.
 
 #include "trainer/loop/curvature.h"
 
@@ -14,7 +14,7 @@ namespace amp {
 
 namespace {
 
-// Loss terms that only provide seeds. The sums are discarded: the training pass of the same step adds them.
+// Loss terms that only provide seeds. Their sums are discarded, because the training pass of the same step adds them.
 class SeedsAlone final : public LossTerms {
  public:
   SeedsAlone(Device& device, const std::vector<double>& seeds) : device_(device), seeds_(seeds) {}

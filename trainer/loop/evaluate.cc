@@ -1,5 +1,5 @@
-// Each rank evaluates its batches; of_all_ranks() exchanges the results, so that every rank accumulates all of them in
-// the same order. Metrics are accumulated on the host over the whole dataset (trainer/tasks/).
+// Each rank evaluates a part of the batches. of_all_ranks() exchanges the results, so that every rank accumulates all
+// of them in the same order. Metrics are accumulated on the host over the whole dataset (trainer/tasks/).
 
 #include "trainer/loop/evaluate.h"
 
@@ -28,7 +28,7 @@ double Metrics::value(const std::string& name) const {
 }
 
 std::string Metrics::not_finite_text() const {
-  // A metric that is NaN although all outputs are finite is undefined for these data (AUROC with one class).
+  // A metric may be NaN although all outputs are finite: it is undefined for these data (AUROC with one class).
   const bool sound = std::isfinite(loss) && not_finite == 0;
   std::vector<std::string> names;
   if (!std::isfinite(loss)) names.emplace_back("loss");
@@ -65,7 +65,7 @@ const LossSpec* measured_loss(const Objective& objective) {
 
 namespace {
 
-// Number of rows with NaN or +inf in any output. -inf is permitted: it masks a class.
+// Returns the number of rows with NaN or +inf in any output. -inf is permitted, because it masks a class.
 int64_t rows_not_finite(const std::vector<HostTensor>& outputs, int64_t rows) {
   std::vector<char> bad(static_cast<size_t>(rows), 0);
   for (const HostTensor& t : outputs) {
@@ -108,8 +108,8 @@ EvaluatedBatch Evaluation::run(const Batch& batch) const {
   return b;
 }
 
-// Whether the model computes a loss itself. With a fixed batch size, such a loss includes the padding rows of a short
-// batch, so only whole batches are evaluated.
+// Returns whether the model computes a loss itself. With a fixed batch size, the padding rows of a short batch affect
+// such a loss, so only whole batches are evaluated.
 bool computes_loss(const Losses& losses) {
   return std::any_of(losses.parts.begin(), losses.parts.end(),
                      [](const LossSpec& s) { return loss_rule(s.kind).own_output; });

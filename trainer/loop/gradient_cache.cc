@@ -1,6 +1,6 @@
-// The second stage is a separate Program (Joint) per number of rows. Its inputs are the outputs of all rows; its
+// Stage 2 is a separate Program (Joint) per number of rows. The Program's inputs are the outputs of all rows; its
 // outputs are the loss sums and the cached gradients. Stage 3 repeats stage 1 bit for bit, because random nodes are
-// indexed by row (RunState::samples_before). The pass is otherwise identical to launch_micro_batches().
+// indexed by row (RunState::samples_before). Everything else is as in launch_micro_batches().
 
 #include "trainer/loop/gradient_cache.h"
 
@@ -26,14 +26,14 @@ struct GradientCache::Joint {
   Program program;
   std::vector<Tensor> outputs;                 // the model's outputs of all rows, in the order of values_
   std::vector<const Tensor*> sums;             // by term
-  std::vector<std::vector<Tensor>> gradients;  // by term and output that it reads
+  std::vector<std::vector<Tensor>> gradients;  // by term, then by output that the term reads
 };
 
 namespace {
 
 std::string output_input(size_t value) { return cat("output.", value); }
 
-// A view of n rows, starting with `row`.
+// Returns a view of n rows, starting with `row`.
 Tensor rows_of(const Tensor& t, int64_t row, int64_t n) {
   Dims d = t.dims;
   const int64_t wide = d[0] > 0 ? t.bytes() / d[0] : 0;
@@ -67,8 +67,8 @@ HostTensor joined(const std::string& name, const std::vector<const HostTensor*>&
   return out;
 }
 
-// Splits the items into parts (first, count), so that the matrix of all scores is never stored: loss and gradient of
-// a part are computed before the next. A single part with count 0 means all items.
+// Splits the items of a loss into parts (first, count). Loss and gradient of a part are computed before those of the
+// next, so the matrix of all scores is never stored. A single part with count 0 means all items.
 std::vector<std::pair<int64_t, int64_t>> parts_of(const LossSpec& spec, int64_t rows) {
   constexpr int64_t kAtOnce = 1024;
   const auto items = loss_rule(spec.kind).in_parts ? static_cast<int64_t>(count_items(spec, {}, rows).at(0)) : 0;
@@ -83,7 +83,7 @@ struct Differentiated {
   std::vector<ValueId> gradients;  // with respect to the outputs that the term reads
 };
 
-// Adds the sum and the gradients of another part of a term.
+// Adds the sum and the gradients of one more part to a term.
 void differentiate(Builder& b, ValueId sum, const std::vector<ValueId>& outputs, Differentiated& term) {
   Autodiff ad(b, outputs);
   ad.seed(sum, b.expand(b.scalar(1, b.dtype(sum)), b.dims(sum)));
@@ -131,7 +131,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
 
 GradientCache::~GradientCache() = default;
 
-// Records the dims of a row of each output, and fails if they differ from an earlier micro-batch's.
+// Records the dims of a row of each output. Fails if an earlier micro-batch had other dims.
 void GradientCache::observe(const Program& forward, int64_t rows) {
   std::vector<Dims> widths;
   for (const std::string& name : values_) {
@@ -153,7 +153,7 @@ void GradientCache::observe(const Program& forward, int64_t rows) {
   }
 }
 
-// Exchanges the dims of rows before the first second stage, for ranks that have no rows in this step.
+// Exchanges the dims of rows before the first stage 2, for ranks that have no rows in this step.
 void GradientCache::agree() {
   constexpr size_t kMost = 16;
   std::vector<double> told(values_.size() * kMost, 0);
@@ -174,13 +174,13 @@ Tensors GradientCache::joined_labels(const std::vector<Tensors>& batches) const 
   Tensors out;
   for (const std::string& name : across_.labels()) {
     std::vector<const HostTensor*> parts;
-    for (const Tensors& b : batches) parts.push_back(&b.at(name));  // present: the labels were counted before
+    for (const Tensors& b : batches) parts.push_back(&b.at(name));  // present, because the labels were counted before
     out[name] = joined(name, parts);
   }
   return out;
 }
 
-// The graph of the second stage. It uses the session's floating type, as losses do under any precision plan.
+// Returns the graph of stage 2. It uses the session's floating type, as losses do under any precision plan.
 std::shared_ptr<const Graph> GradientCache::graph(int64_t rows, const Tensors& labels) const {
   const DType type = session_.float_type();
   auto graph = std::make_shared<Graph>();
@@ -253,7 +253,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
       if (all->program.has_input(name)) all->program.set_input(name, t);
     }
     for (const Tensor& t : all->outputs) {
-      if (ranks_.size() > 1) device.fill(t.data, 0, t.bytes());  // 0 for the other ranks' rows: a sum joins them
+      if (ranks_.size() > 1) device.fill(t.data, 0, t.bytes());  // rows of other ranks are 0; a sum fills them in
     }
   };
   session_.stage_statistics();
@@ -270,7 +270,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
   if (!all) begin();
   if (ranks_.size() > 1) session_.state().ranks->sum(all->outputs);
   all->program.run();
-  std::vector<size_t> cached;  // terms whose sums stage 2 computed; in stage 3 they are surrogates without meaning
+  std::vector<size_t> cached;  // terms whose sums come from stage 2; those of stage 3 are meaningless and discarded
   for (const Term& t : terms_) cached.push_back(t.index);
   DiscardedTerms others(terms, cached);
   launch_each(
@@ -286,7 +286,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
         });
       },
       watch);
-  if (!ranks_.is_root()) return;  // every rank has the total, and the ranks' sums are added later
+  if (!ranks_.is_root()) return;  // every rank has the total, which must count once when the ranks' sums are added
   for (size_t t = 0; t < terms_.size(); ++t) terms.add_term(terms_[t].index, *all->sums[t]);
 }
 

@@ -1,5 +1,5 @@
-// JSON text of the manifest with its checksum. parse_manifest() verifies the checksum on the raw bytes before it parses
-// JSON.
+// Writes and reads the JSON text of the manifest with its checksum. parse_manifest() verifies the checksum on the raw
+// bytes before it parses JSON.
 
 #include "trainer/loop/manifest.h"
 
@@ -29,8 +29,8 @@ bool plain_name(const std::string& name) {
              std::string::npos;
 }
 
-// The checksum proves that the bytes are unchanged, but not that this program wrote them. Therefore types are checked
-// too.
+// Converts the JSON to a Manifest and checks all types, because the checksum proves that the bytes are unchanged, but
+// not that this program wrote them.
 Manifest interpret(const OrderedJson& j) {
   if (j.at("format").get<std::string>() != kFormat) damaged("is of another format");
   const auto version = j.at("version").get<int64_t>();
@@ -70,7 +70,7 @@ std::string render_manifest(const Manifest& m) {
   }
   check(j["state"].is_object(), "the state of a checkpoint is not a JSON object");
   std::string text = j.dump(1);
-  text.resize(text.size() - 2);  // "\n}"
+  text.resize(text.size() - 2);  // removes "\n}"
   text += kBefore;
   const std::string crc = crc32c(text.data(), static_cast<int64_t>(text.size()));
   return text + crc + std::string(kAfter);

@@ -1,5 +1,5 @@
-// Compares the schedule stored in the checkpoint with the configured one. "unchanged" is decided by comparing the rates
-// of every step, so it holds for any kind of schedule.
+// Compares the schedule stored in the checkpoint with the configured one. A schedule is unchanged if the learning rates
+// of all common steps are equal, whatever its kind is.
 
 #include "trainer/loop/resumed_schedule.h"
 
@@ -33,7 +33,7 @@ Begun begun(const ScheduleConfig& asked, const Checkpoint& c) {
   return b;
 }
 
-// Whether the rates are equal in every step that both schedules have.
+// Returns whether the learning rates are equal in every step that both schedules have.
 bool same_rates(const ScheduleConfig& a, const ScheduleConfig& b) {
   const Schedule x(a), y(b);
   for (int64_t k = a.begin; k < a.begin + std::min(a.total_steps, b.total_steps); ++k) {
@@ -94,7 +94,7 @@ ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& c
          "ask for more by `max_steps` or `epochs`, name an earlier checkpoint with `resume`, or write this one's model "
          "with `export`");
   }
-  if (now == b.max_steps || now == c.step) return b.schedule;  // now == c.step: no step remains
+  if (now == b.max_steps || now == c.step) return b.schedule;  // if now == c.step, no step remains
   const ScheduleConfig next = changed(b, asked, c.step, how);
   log.note(cat("the run was to have ", b.max_steps, " steps, now ", now));
   return next;

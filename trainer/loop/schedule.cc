@@ -1,5 +1,6 @@
-// Registry and evaluation of schedules. A row either gives a factor per step or a recursion (ScheduleRow::next), as the
-// torch schedulers that multiply the previous rate; chained() evaluates recursions from the last cached step.
+// Registry and evaluation of schedules. A ScheduleRow computes the learning rate from a factor per step. Some rows also
+// have a recursion (ScheduleRow::next), as torch schedulers that multiply the previous rate; chained() evaluates it
+// from the last cached step.
 
 #include "trainer/loop/schedule.h"
 
@@ -52,7 +53,7 @@ void require(bool ok, const std::string& flag, const std::string& value, const s
   if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat(setting_name(flag), " is ", printable(value)), "give " + range);
 }
 
-// Parses a number that must end with the text; NaN if it does not.
+// Converts a text that is one number. Returns NaN if it is no number or other characters follow.
 double number_in(const std::string& text) {
   size_t used = 0;
   try {
@@ -153,7 +154,7 @@ double Schedule::lr(int64_t applied) const {
   return averaged_.rate;
 }
 
-// As in torch's SWALR: the schedule's rate is recovered from the previous annealed rate.
+// Returns the annealed rate as torch's SWALR: the schedule's rate is recovered from the previous annealed rate.
 double AveragedRate::next(int64_t k, double before) const {
   const double step = static_cast<double>(anneal_steps == 0 ? std::max<int64_t>(1, k) : k);
   const auto alpha = [&](double at) {

@@ -24,7 +24,8 @@ SkipWatch::Message SkipWatch::observe(const StepScale& step) {
       ++calibration_skips_;
       return {};
     }
-    calibrating_ = calibrating_ && !step.at_floor;  // the scale cannot fall further: from now on every skip counts
+    // The scale cannot fall below its floor, so from then on every skip counts.
+    calibrating_ = calibrating_ && !step.at_floor;
   }
   recent_.push_back(!step.applied);
   skips_ += !step.applied;

@@ -21,10 +21,10 @@ namespace {
 constexpr float kOverflow = std::numeric_limits<float>::infinity();
 using Moment = DeviceUpdate::Moment;
 constexpr const char* kCurvature = "hessian";
-constexpr char kOfRank = '@';                  // local steps: "m@2" is the moment of the third rank
-constexpr const char* kTraining = "training";  // trained weights, if they differ from the evaluated ones
+constexpr char kOfRank = '@';                  // with local steps, "m@2" is rank 2's moment m
+constexpr const char* kTraining = "training";  // the trained weights, if the evaluated weights differ
 
-// Moments and averages of an update, with their names in checkpoints.
+// Returns the moments and averages of an update, with their names in checkpoints.
 std::vector<std::pair<std::string, Moment>> moments_of(const OptimizerConfig& optimizer) {
   std::vector<std::pair<std::string, Moment>> out{
       {"m", Moment::m}, {"v", Moment::v}, {"u", Moment::u}, {"slow", Moment::slow}};
@@ -111,15 +111,15 @@ void StepEngine::submit(const StepInput& w, const LossAccumulator& counted) {
 }
 
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
-  // An injected overflow is written after the gradients are complete, so they cannot be reduced earlier.
+  // An injected overflow is written after backward, so the gradients must not be summed during backward.
   GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
   if (!cache_) return launch_micro_batches(session_, *w.losses, w.batches, before, terms, w.look, watch);
   const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
   cache_->launch(w.batches, before, rows, terms, watch);
 }
 
-// Sharpness-aware minimization (SAM; Foret et al. 2021): gradients at the perturbed weights. Losses and running
-// statistics remain those of the first pass.
+// Computes the gradients at the perturbed weights (sharpness-aware minimization, SAM; Foret et al. 2021). Losses and
+// running statistics remain those of the first pass.
 void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
   session_.hold_statistics();
   update_->perturb();
@@ -224,7 +224,8 @@ void StepEngine::gather_local() {
   }
 }
 
-// Name of the saved moment that this rank loads: its own, or, if there are more ranks than were saved, those in turn.
+// Returns the name of the saved moment that this rank loads: with local steps, that of rank() modulo the number of
+// saved ranks; else the common one.
 std::string StepEngine::own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const {
   const auto is_there = [&](int r) {
     const std::string begin = cat(moment, kOfRank, r, '/');

@@ -7,7 +7,7 @@ namespace amp::losses {
 
 namespace {
 
-// Broadcasts pos_weight along the axis of the same size: the last one, else axis 1.
+// Returns pos_weight in a shape that broadcasts along the axis of the same size: the last axis, else axis 1.
 ValueId positive_weight(Builder& b, const LossSpec& spec, ValueId x) {
   const std::vector<double>& w = spec.list("pos_weight");
   const Dims d = b.dims(x);
@@ -26,7 +26,8 @@ ValueId positive_weight(Builder& b, const LossSpec& spec, ValueId x) {
 
 }  // namespace
 
-// softplus(x) - x y; with pos_weight w: (1 - y) x + (1 + (w - 1) y) softplus(-x), as torch.nn.BCEWithLogitsLoss.
+// Returns the sum of softplus(x) - x y or, with pos_weight w, of (1 - y) x + (1 + (w - 1) y) softplus(-x), as
+// torch.nn.BCEWithLogitsLoss.
 ValueId binary_entropy(Builder& b, const LossSpec& spec, ValueId x, ValueId label) {
   const ValueId y = float_label(b, x, label);
   ValueId l;

@@ -1,5 +1,5 @@
-// Without class weights and label smoothing, the fused operator CrossEntropy is used; otherwise LogSoftmax and a
-// gather. Labels that are no class are not checked here: the gather fails when the batch runs.
+// Without class weights and label smoothing, the loss is the fused operator CrossEntropy; otherwise it consists of
+// LogSoftmax and a gather. Labels that are no class are not checked here, because the gather fails when the batch runs.
 
 #include "trainer/losses/class_rows.h"
 
@@ -29,7 +29,7 @@ ValueId weight_table(Builder& b, const LossSpec& spec, int64_t classes, DType t)
 
 namespace {
 
-// Whether the shapes are [..., C] and [...] or [..., 1]; removes the label's last axis in the latter case.
+// Returns whether the shapes are [..., C] and [...]. A label's shape [..., 1] is first reduced to [...].
 bool classes_last(const Dims& out, Dims& label) {
   if (out.size() >= 2 && label.size() == out.size() && label.back() == 1 && out.back() != 1) label.pop_back();
   return !out.empty() && label == Dims(out.begin(), out.end() - 1);
@@ -120,7 +120,8 @@ ValueId draw_classes(Builder& b, const LossSpec& spec, ValueId out, ValueId labe
   const int64_t n = b.dims(r.logits)[0], classes = b.dims(r.logits)[1];
   const ValueId up_to = b.op("CumSum", {b.op("Softmax", {r.logits})}, {{"axis", int64_t{1}}});
   const ValueId at = mul(b, b.reshape(uniform, {n, 1}), slice(b, up_to, 1, classes - 1, 1));
-  // Inverse transform sampling: the first class whose cumulative probability exceeds the uniform number, else the last.
+  // Inverse transform sampling selects the first class whose cumulative probability exceeds the uniform number, else
+  // the last class.
   const ValueId below = b.op("LessOrEqual", {slice(b, up_to, 1, 0, classes - 1), at});
   const ValueId drawn = b.reduce_sum(b.cast(below, DType::i64), {1}, false);
   const ValueId kept = b.op("Where", {ignored(b, spec, r.label), r.label, drawn});
@@ -132,7 +133,7 @@ std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_
   const int64_t ignore_index = spec.ignore_index(), classes = static_cast<int64_t>(w.size());
   std::vector<double> out;
   for (const int64_t y : ids) {
-    // Ids that are no class fail when the batch runs.
+    // An id that is no class has weight 1 here; it fails when the batch runs.
     out.push_back(y == ignore_index ? 0 : classes == 1 ? w[0] : y >= 0 && y < classes ? w[static_cast<size_t>(y)] : 1);
   }
   return out;

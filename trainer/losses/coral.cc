@@ -18,7 +18,7 @@ ValueId importance(Builder& b, const LossSpec& spec, int64_t thresholds, DType t
   return b.constant(HostTensor::of<double>({1, thresholds}, w).cast(type));
 }
 
-// Row y of the table is 1 for the thresholds below class y: y ones, then zeros.
+// Returns a table whose row y is the target of label y: 1 for the y thresholds below class y, then zeros.
 ValueId level_table(Builder& b, int64_t thresholds, DType type) {
   std::vector<double> levels;
   for (int64_t y = 0; y <= thresholds; ++y) {
@@ -27,7 +27,7 @@ ValueId level_table(Builder& b, int64_t thresholds, DType type) {
   return b.constant(HostTensor::of<double>({thresholds + 1, thresholds}, levels).cast(type));
 }
 
-// softplus(x) - x is -log sigmoid(x), and softplus(x) is -log(1 - sigmoid(x)).
+// Uses -log sigmoid(x) = softplus(x) - x and -log(1 - sigmoid(x)) = softplus(x).
 Sums coral(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ClassRows r = class_rows(b, spec, in.outputs[0], in.label, false);
   const int64_t rows = b.dims(r.logits)[0], thresholds = b.dims(r.logits)[1];

@@ -12,8 +12,8 @@ ValueId row_cosine(Builder& b, ValueId u, ValueId v) {
   return div(b, dot, b.reshape(mul(b, norm(b, u), norm(b, v)), {n}));
 }
 
-// If the label has the output's shape: 1 - cos(output, label) per row. If the label is 1 or -1 per pair: 1 - cos for 1,
-// max(0, cos - margin) for -1, as torch.nn.CosineEmbeddingLoss.
+// Returns the sum of 1 - cos(output, label) over the rows if the label has the output's shape. Otherwise the label is 1
+// or -1 per pair: the sum then has 1 - cos for 1 and max(0, cos - margin) for -1, as torch.nn.CosineEmbeddingLoss.
 Sums cosine(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId x = in.outputs[0];
   const DType t = b.dtype(x);

@@ -10,8 +10,8 @@ namespace {
 
 bool is_binary(const Builder& b, ValueId out, ValueId label) { return numel(b.dims(out)) == numel(b.dims(label)); }
 
-// Probabilities and truth as [B, C, P], both 0 at ignored positions. C = 1 (sigmoid) if the label has as many elements
-// as the output.
+// Probabilities and truth as [B, C, P] for P positions; both are 0 at ignored positions. C is 1 (sigmoid) if the label
+// has as many elements as the output.
 struct Masks {
   ValueId p, truth;
 };
@@ -50,7 +50,7 @@ Masks masks(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
 }
 
 Sums dice(Builder& b, const LossSpec& spec, const LossInputs& in) {
-  // per sample: 1 - mean over classes of (2 sum p g + s) / (sum p + sum g + s)
+  // The loss of a sample is 1 - mean over classes of (2 sum p g + s) / (sum p + sum g + s).
   const Masks m = masks(b, spec, in.outputs[0], in.label);
   const double smooth = spec.number("smooth"), classes = static_cast<double>(b.dims(m.p)[1]);
   const auto places = [&](ValueId x) { return b.reduce_sum(x, {2}, false); };
@@ -58,7 +58,7 @@ Sums dice(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId bottom = shifted(b, add(b, places(m.p), places(m.truth)), smooth);
   const ValueId per_sample =
       scaled(b, b.reduce_sum(shifted(b, scaled(b, div(b, top, bottom), -1), 1), {1}, false), 1 / classes);
-  // A sample without a valid position is not an item and adds 0.
+  // A sample without a valid position adds 0 and is not counted.
   const int64_t batch = b.dims(in.label)[0];
   const ValueId valid = b.op("Where", {b.reshape(ignored(b, spec, in.label), {batch, numel(b.dims(in.label)) / batch}),
                                        b.scalar(0, DType::f32), b.scalar(1, DType::f32)});

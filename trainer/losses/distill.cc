@@ -7,7 +7,8 @@ namespace amp::losses {
 
 namespace {
 
-// T^2 KL(softmax(teacher / T) || softmax(student / T)), averaged over the positions of each batch row.
+// Returns the sum over the batch's rows of T^2 KL(softmax(teacher / T) || softmax(student / T)), averaged over the
+// positions of each row. With labels, it is summed over the positions with a valid label instead.
 Sums distill(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId x = in.outputs[0], z = in.teacher.at(0);
   const Dims d = b.dims(x);
@@ -20,7 +21,7 @@ Sums distill(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId log_p = b.op("LogSoftmax", {scaled(b, z, 1 / t)});
   ValueId rows = divergence(b, b.op("Exp", {log_p}), log_p, b.op("LogSoftmax", {scaled(b, x, 1 / t)}));
   double factor = t * t;
-  if (in.label) {  // sums over positions with a valid label instead
+  if (in.label) {
     if (numel(b.dims(in.label)) != numel(b.dims(rows))) label_shape(b, x, in.label, "one label per row of logits");
     rows = b.op("Where", {b.reshape(ignored(b, spec, in.label), b.dims(rows)), b.scalar(0, b.dtype(x)), rows});
   } else {

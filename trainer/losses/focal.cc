@@ -6,14 +6,14 @@ namespace amp::losses {
 
 namespace {
 
-// x^gamma for x >= 0, with a finite gradient at 0.
+// Returns x^gamma for x >= 0, with a finite gradient at 0.
 ValueId power(Builder& b, ValueId x, double gamma) {
   if (gamma == 1) return x;
   if (gamma == 2) return square(b, x);
   return b.op("Pow", {b.op("Clip", {x}, {{"min", 1e-12}}), b.scalar(gamma, b.dtype(x))});
 }
 
-// Sigmoid form, Lin et al. 2017, equation 5: alpha_t (1 - p_t)^gamma (-log p_t), elementwise.
+// Returns the sum of alpha_t (1 - p_t)^gamma (-log p_t) over the elements (sigmoid form; Lin et al. 2017, equation 5).
 ValueId binary_focal(Builder& b, const LossSpec& spec, ValueId x, ValueId label) {
   const ValueId y = float_label(b, x, label);
   const double gamma = spec.number("gamma"), alpha = spec.number("alpha");
@@ -30,7 +30,7 @@ ValueId binary_focal(Builder& b, const LossSpec& spec, ValueId x, ValueId label)
 Sums focal(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId out = in.outputs[0];
   if (numel(b.dims(out)) == numel(b.dims(in.label))) return {binary_focal(b, spec, out, in.label)};
-  // class ids: (1 - p_y)^gamma w_y (-log p_y)
+  // The loss for class ids is (1 - p_y)^gamma w_y (-log p_y).
   const Picked p = pick(b, spec, class_rows(b, spec, out, in.label));
   const double gamma = spec.number("gamma");
   ValueId l = p.own;

@@ -1,6 +1,6 @@
-// Gradient penalty (Gulrajani et al. 2017, arXiv:1704.00028, equation 3): squared difference between a target and the
-// norm of each row's gradient of the output with respect to an input. Target 0 gives the R1 penalty (Mescheder et al.
-// 2018) without the factor 1/2.
+// Gradient penalty (Gulrajani et al. 2017, arXiv:1704.00028, equation 3). The output's gradient with respect to an
+// input has a norm per row; the loss is the squared difference between that norm and a target. Target 0 gives the R1
+// penalty (Mescheder et al. 2018) without the factor 1/2.
 #include "base/error.h"
 #include "ops/compose.h"
 #include "trainer/losses/loss.h"
@@ -9,8 +9,8 @@ namespace amp::losses {
 
 namespace {
 
-// The value to differentiate: the sum of all elements. If rows are independent, each row's gradient is that of its
-// output.
+// Returns the value to differentiate, the sum of all elements. If rows are independent, each row of its gradient is the
+// gradient of that row's output.
 Sums differentiated(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, in.outputs[0])}; }
 
 ValueId of_gradient(Builder& b, const LossSpec& spec, ValueId gradient) {

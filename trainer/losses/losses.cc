@@ -1,5 +1,5 @@
 // Registry of losses, and the arithmetic of terms, items and seeds. Each loss registers its LossRule from its own file
-// before main() starts; the registry keeps them sorted by name.
+// before main() starts. The registry is sorted by name.
 
 #include "trainer/losses/losses.h"
 
@@ -131,7 +131,8 @@ std::vector<std::string> Losses::labels() const {
 bool Losses::wants_teacher() const {
   return std::any_of(parts.begin(), parts.end(), [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
 }
-std::string Losses::key() const {  // called for every micro-batch: stores raw bytes instead of formatted numbers
+// This function is called for every micro-batch, so it stores raw bytes instead of formatted numbers.
+std::string Losses::key() const {
   std::string out;
   const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const LossSpec& s : parts) {
@@ -162,7 +163,8 @@ std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInpu
            cat("the loss ", spec.kind, " cannot take an output of type ", name_of(b.dtype(v))),
            "name a floating output with `output`");
   }
-  for (const ValueId v : in.outputs) {  // an empty output has loss 0; means and maxima of nothing are undefined
+  // An empty output has loss 0, because the mean or maximum of no elements is undefined.
+  for (const ValueId v : in.outputs) {
     if (numel(b.dims(v)) == 0) return std::vector<ValueId>(rule.weights.size(), b.scalar(0, b.dtype(v)));
   }
   return rule.build(b, spec, in);
@@ -226,7 +228,7 @@ void LossAccumulator::count(const std::vector<double>& items) {
 void LossAccumulator::add(const std::vector<double>& sums) {
   check(sums.size() == sums_.size(), "LossAccumulator::add: another number of terms");
   for (size_t i = 0; i < sums.size(); ++i) {
-    // A root loss returns n sqrt(q / n), q being the batch's sum of squares; this recovers q.
+    // A root loss returns n sqrt(q / n), where q is the batch's sum of squares; the square of that, divided by n, is q.
     sums_[i] += !roots_[i] ? sums[i] : counted_[i] > 0 ? sums[i] * sums[i] / counted_[i] : 0;
   }
 }

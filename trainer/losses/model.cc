@@ -1,4 +1,4 @@
-// Uses an output of the model as the loss.
+// A loss that the model computes itself: one of its outputs.
 #include "ops/compose.h"
 #include "trainer/losses/loss.h"
 
@@ -6,7 +6,7 @@ namespace amp::losses {
 
 namespace {
 
-// The mean of the output times the number of rows, because each row counts as an item.
+// Returns the mean of the output times the number of rows, because each row counts as an item.
 Sums model(Builder& b, const LossSpec&, const LossInputs& in) {
   const ValueId x = in.outputs[0];
   return {scaled(b, total(b, x), static_cast<double>(in.rows) / static_cast<double>(numel(b.dims(x))))};

@@ -1,4 +1,5 @@
-// Extractive question answering: the mean of two cross-entropies over the tokens, of the answer's start and end.
+// Loss of extractive question answering: the mean of the cross-entropies of the answer's start and end, over the
+// tokens.
 #include "ops/compose.h"
 #include "trainer/losses/class_rows.h"
 

@@ -8,7 +8,8 @@ namespace amp::losses {
 
 namespace {
 
-// n sqrt(mean ((y - o) / y)^2) over the n labels that are not 0. The factor n is canceled by the division by items.
+// Returns n sqrt(mean ((y - o) / y)^2) over the n labels that are not 0. The later division by the number of items
+// cancels the factor n.
 Sums rmspe(Builder& b, const LossSpec&, const LossInputs& in) {
   const ValueId o = in.outputs[0], y = float_label(b, o, in.label);
   const DType t = b.dtype(o);

@@ -18,7 +18,7 @@ void label_shape(const Builder& b, ValueId out, ValueId label, const std::string
        "choose another output with `output` or another loss with `loss`; in training, a new head is made by `head`");
 }
 
-ValueId float_label(Builder& b, ValueId out, ValueId label) {  // also for [B] and [B, 1]
+ValueId float_label(Builder& b, ValueId out, ValueId label) {  // also for an output [B, 1] and a label [B]
   if (numel(b.dims(label)) != numel(b.dims(out))) label_shape(b, out, label, "the output's shape");
   return b.reshape(b.cast(label, b.dtype(out)), b.dims(out));
 }

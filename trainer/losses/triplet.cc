@@ -7,7 +7,7 @@ namespace amp::losses {
 
 namespace {
 
-// |u - v + 1e-6| per row, as torch.nn.functional.pairwise_distance
+// Returns |u - v + 1e-6| per row, as torch.nn.functional.pairwise_distance.
 ValueId distance(Builder& b, ValueId u, ValueId v) {
   return safe_sqrt(b, b.reduce_sum(square(b, shifted(b, sub(b, u, v), 1e-6)), {1}, false));
 }

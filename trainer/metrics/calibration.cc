@@ -19,8 +19,8 @@ double log_loss(const ClassScores& s) {
   return sum / static_cast<double>(s.rows());
 }
 
-// Guo et al. 2017, arXiv:1706.04599, equation 3: |accuracy - confidence| averaged over 15 bins (low, high] of the
-// largest probability, weighted by the number of rows.
+// Returns |accuracy - confidence| averaged over 15 bins (low, high] of the largest probability, weighted by the number
+// of rows (Guo et al. 2017, arXiv:1706.04599, equation 3).
 double expected_calibration_error(const ClassScores& s) {
   if (!s.has_probabilities()) return kUndefined;
   constexpr int bins = 15;

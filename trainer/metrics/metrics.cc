@@ -1,4 +1,4 @@
-// Accumulators of metrics. They keep counts and sums; only Regression also keeps the numbers, for correlations and for
+// Accumulators of metrics. They keep counts and sums. Only Regression also keeps the numbers, for correlations and for
 // the registered NumberMetrics.
 
 #include "trainer/metrics/metrics.h"
@@ -57,7 +57,8 @@ double Hits::iou() const {
 }
 
 namespace {
-// The mean over classes. absent_too: classes with neither labels nor predictions count as 0; else they are skipped.
+// Returns the mean over classes. Classes with neither labels nor predictions count as 0 if absent_too, else they are
+// skipped.
 double mean_of(const std::vector<Hits>& classes, double (Hits::*value)() const, bool absent_too) {
   double sum = 0;
   int64_t n = 0;

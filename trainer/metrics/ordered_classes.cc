@@ -1,4 +1,4 @@
-// Metrics of classes in an order: Cohen's kappa with quadratic weights, and the mean distance between classes.
+// Metrics of ordered classes: Cohen's kappa with quadratic weights, and the mean distance between classes.
 #include <cmath>
 
 #include "trainer/metrics/metric.h"
@@ -7,9 +7,9 @@ namespace amp {
 
 namespace {
 
-// 1 - sum(w O) / sum(w E), with w = (i - j)^2, the confusion matrix O, and E the matrix that independent labels and
-// predictions with the same totals would have. scikit-learn's cohen_kappa_score(weights="quadratic"). A row whose
-// logits are NaN is left out.
+// Returns 1 - sum(w O) / sum(w E) as scikit-learn's cohen_kappa_score(weights="quadratic"). w is (i - j)^2, O is the
+// confusion matrix, and E is the matrix that independent labels and predictions with the same totals would have. Rows
+// whose logits are NaN are left out.
 double quadratic_kappa(const ClassScores& s) {
   const std::vector<std::vector<int64_t>> m = confusion_matrix(s);
   const size_t classes = m.size();
@@ -31,7 +31,7 @@ double quadratic_kappa(const ClassScores& s) {
       expected += weight * labeled[i] * predicted[j] / rows;
     }
   }
-  return expected > 0 ? 1 - observed / expected : kUndefined;  // one class only: 0 / 0
+  return expected > 0 ? 1 - observed / expected : kUndefined;  // 0 / 0 if only one class occurs
 }
 
 double mean_distance(const ClassScores& s) {

@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// The mean over the classes that occur among labels or predictions (scikit-learn's average="macro").
+// Returns the mean over the classes that occur among labels or predictions (scikit-learn's average="macro").
 template <class F>
 double macro(const ClassScores& s, F&& value, bool labeled_only = false) {
   double sum = 0;
@@ -32,17 +32,17 @@ double balanced_accuracy(const ClassScores& s) {
       s, [](const ClassReport& c) { return c.recall; }, true);
 }
 
-double weighted_f1(const ClassScores& s) {  // by support
+double weighted_f1(const ClassScores& s) {  // weighted by support
   double sum = 0;
   for (const ClassReport& c : class_reports(s)) sum += c.f1 * static_cast<double>(c.support);
   return s.rows() ? sum / static_cast<double>(s.rows()) : 0;
 }
 
-double binary_f1(const ClassScores& s) {  // of class 1, the metric of GLUE's MRPC and QQP
+double binary_f1(const ClassScores& s) {  // F1 of class 1, the metric of GLUE's MRPC and QQP
   return s.classes == 2 ? class_reports(s)[1].f1 : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Gorodkin 2004, doi:10.1016/j.compbiolchem.2004.09.006: the correlation of two assignments to K classes.
+// Returns the correlation of two assignments to K classes (Gorodkin 2004, doi:10.1016/j.compbiolchem.2004.09.006).
 double matthews(const ClassScores& s) {
   double right = 0, labeled = 0, predicted = 0, product = 0;
   const auto n = static_cast<double>(s.rows());

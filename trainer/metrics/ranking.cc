@@ -1,4 +1,4 @@
-// Metrics of the order of probabilities: area under the ROC curve, average precision, top-5 accuracy.
+// Metrics of the order of probabilities: area under the ROC curve, average precision and top-5 accuracy.
 #include <algorithm>
 #include <numeric>
 
@@ -8,9 +8,10 @@ namespace amp {
 
 namespace {
 
-// One class versus the rest: rows in descending order of the class's probability, grouped by equal probability.
+// Counts for one class versus the rest. Rows are in descending order of the class's probability; rows with an equal
+// probability form a group.
 struct Curve {
-  std::vector<std::pair<int64_t, int64_t>> groups;  // numbers of rows of the class and of the others
+  std::vector<std::pair<int64_t, int64_t>> groups;  // rows of the class and of other classes, by group
   int64_t own = 0, others = 0;
 };
 
@@ -30,7 +31,7 @@ Curve curve(const ClassScores& s, int64_t c) {
   return out;
 }
 
-// P(a row of the class has a higher probability than a row of the others) + P(equal) / 2.
+// Returns P(a row of the class has a higher probability than a row of other classes) + P(equal) / 2.
 double area(const Curve& c) {
   if (c.own == 0 || c.others == 0) return kUndefined;
   double pairs = 0;
@@ -42,7 +43,7 @@ double area(const Curve& c) {
   return pairs / (static_cast<double>(c.own) * static_cast<double>(c.others));
 }
 
-// Average precision: sum of (increase of recall) * precision.
+// Returns the average precision, which is the sum of (increase of recall) * precision.
 double precision_mean(const Curve& c) {
   if (c.own == 0) return 0;
   double sum = 0, own = 0, all = 0;
@@ -59,7 +60,7 @@ bool usable(const ClassScores& s) {
   return s.has_probabilities() && std::none_of(p.begin(), p.end(), [](double v) { return v != v; });
 }
 
-// With two classes the value of class 1, with more the mean of one versus the rest.
+// Returns the value of class 1 if there are two classes, else the mean of each class versus the rest.
 template <class F>
 double over_classes(const ClassScores& s, F&& value) {
   if (!usable(s)) return kUndefined;
@@ -77,7 +78,9 @@ double top5(const ClassScores& s) {
   int64_t found = 0;
   for (int64_t r = 0; r < s.rows(); ++r) {
     const int64_t label = s.labels[static_cast<size_t>(r)];
-    int64_t before = 0;  // classes ranked before the label; ties: the higher class first, as in scikit-learn
+    // Number of classes ranked before the label. Among equal probabilities the higher class comes first, as in
+    // scikit-learn.
+    int64_t before = 0;
     for (int64_t c = 0; c < s.classes; ++c)
       before += s.probability(r, c) > s.probability(r, label) ||
                 (s.probability(r, c) == s.probability(r, label) && c > label);

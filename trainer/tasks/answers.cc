@@ -1,6 +1,6 @@
 // Exact match and F1 of answers to questions, as evaluate-v1.1.py and evaluate-v2.0.py of SQuAD compute them. Both
-// split texts like Python's str.split and compare normalized words. Python's character classes are reproduced for the
-// characters that the scripts distinguish.
+// scripts split texts like Python's str.split and compare normalized words. Python's character classes are reproduced
+// for the characters that the scripts distinguish.
 #include "trainer/tasks/answers.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-// Python's \w, except that symbols beyond ASCII count as letters here.
+// Returns whether c matches Python's \w. Symbols beyond ASCII count as letters here.
 bool word_character(uint32_t c) {
   if (c < 0x80) return c == '_' || std::isalnum(static_cast<int>(c));
   return char_class(c) != CharClass::punctuation && char_class(c) != CharClass::space;
@@ -112,7 +112,8 @@ void AnswerSearch::add(std::span<const float> start, std::span<const float> end,
   };
   const size_t tokens = samples.empty() ? 0 : start.size() / samples.size(),
                kept = static_cast<size_t>(options_.n_best);
-  // Keeps the n best, best first. Among equal scores the earlier one comes first.
+  // Adds an item to a list of the n best, which is sorted by descending score. Among equal scores the earlier item
+  // comes first.
   const auto keep = [&](auto& list, auto&& item) {
     if (list.size() == kept && !(item.score > list.back().score)) return;
     const auto at = std::find_if(list.begin(), list.end(), [&](const auto& x) { return item.score > x.score; });
@@ -170,9 +171,9 @@ std::vector<std::pair<AnswerSearch::Best, double>> AnswerSearch::ranked(const Fo
   return out;
 }
 
-// Scores the predictions as SQuAD's scripts do. With 2.0, answers that are empty after normalization are ignored, and
-// the right answer to a question without answers is the empty text. If no answer is predicted, only a question without
-// answers counts as right.
+// Scores the predictions as SQuAD's scripts do. With SQuAD 2.0, answers that are empty after normalization are ignored,
+// and the right answer to a question without answers is the empty text. If no answer is predicted, only a question
+// without answers counts as right.
 std::vector<AnswerScores::Judged> AnswerScores::judged() const {
   std::vector<Judged> out;
   const bool may_have_none = search_.options().may_have_none;
@@ -237,7 +238,7 @@ std::vector<std::string> AnswerScores::kind_names() {
 std::vector<std::pair<std::string, double>> AnswerScores::by_kind() const {
   std::vector<Judged> all = judged(), with, without;
   for (const Judged& j : all) (j.has_answer ? with : without).push_back(j);
-  // Raises the threshold through the questions' score differences in ascending order and keeps the one with the best
+  // Tries each question's score difference as the threshold, in ascending order, and keeps the threshold with the best
   // score.
   std::stable_sort(all.begin(), all.end(), [](const Judged& a, const Judged& b) { return a.excess < b.excess; });
   const auto best = [&](double Judged::*score) {

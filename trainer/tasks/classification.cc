@@ -1,4 +1,4 @@
-// Classification: one class for each row, of texts, images and tables.
+// Classification: predicts one class for each row, of texts, images and tables.
 // Metrics are accuracy, macro F1 and the rows of trainer/metrics/; the error of a sample is -log p of its label.
 #include <algorithm>
 #include <cmath>
@@ -69,7 +69,8 @@ class OneClass final : public Probabilities {
   }
 
  private:
-  int64_t classes_of(int64_t width) const override { return std::max<int64_t>(width, 2); }  // one logit: two classes
+  // A single logit distinguishes two classes.
+  int64_t classes_of(int64_t width) const override { return std::max<int64_t>(width, 2); }
 
   void fill(std::span<const float> x, std::span<double> p) const override {
     const bool probabilities = loss_.kind == "nll_probs";

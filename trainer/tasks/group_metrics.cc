@@ -1,5 +1,5 @@
-// Divides each batch by group and gives each part to the metrics of its group. The outputs must have the same number of
-// rows for each sample.
+// Splits each batch by group and adds each part to the metrics of the part's group. The outputs must have the same
+// number of rows for each sample.
 #include "trainer/tasks/group_metrics.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace amp {
 
 namespace {
 
-// Returns the rows of the samples at `places`. The tensor has the same number of rows for each of n samples.
+// Returns the rows of the samples with the indices `places`. Throws E_GROUPS (Exit::usage) unless the tensor has the
+// same number of rows for each of n samples.
 HostTensor group_rows(const HostTensor& t, size_t n, const std::vector<size_t>& places) {
   if (!t) return t;
   const int64_t all = t.rank() > 0 ? t.dims()[0] : 0;

@@ -1,6 +1,6 @@
-// Language models. A causal one predicts each next token: predictions are the loss and perplexity of a text (of prompts
-// with answers: of the answer's tokens). A masked one fills masks: predictions are the likeliest tokens at each mask of
-// a text, as transformers' fill-mask pipeline gives them.
+// Language models. A causal model predicts each next token; its predictions are the loss and perplexity of a text (for
+// prompts with answers, of the answer's tokens). A masked model fills masks; its predictions are the likeliest tokens
+// at each mask of a text, as in transformers' fill-mask pipeline.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -60,7 +60,7 @@ class FilledMasks final : public Predictions {
     return {{"predicted_tokens", tokens}, {"filled", tokenizer_.decode(filled)}, {"masks", masks}};
   }
 
-  // A row with fewer masks than the longest row is padded with token -1.
+  // Returns the likeliest tokens and their scores. Rows with fewer masks than the longest row are padded with token -1.
   std::vector<NamedTensor> tensors() const override {
     size_t most = 0, choices = 0;
     for (const Row& row : rows_) most = std::max(most, row.masks.size());

@@ -19,14 +19,14 @@ std::string dump(const Json& j) { return j.empty() ? "" : j.dump(-1, ' ', false,
 Json losses_json(std::vector<LossSpec> losses) {
   const size_t all = losses.size();
   std::erase_if(losses, [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
-  if (losses.size() == 1 && all > 1) losses[0].weight = 1;  // the teacher's share is gone
+  if (losses.size() == 1 && all > 1) losses[0].weight = 1;  // its weight was relative to the teacher's loss
   Json out = Json::array();
   for (const LossSpec& s : losses) out.push_back(Json::parse(loss_json(s)));
   return out;
 }
 
-// Calls f with the entry's JSON. Does nothing if the entry is not JSON or f rejects it, because another program wrote
-// it.
+// Calls f with the entry's JSON. Ignores an entry that is not JSON or that f rejects, because another program may have
+// written it.
 template <class F>
 void read(const std::string& text, F&& f) {
   if (text.empty()) return;

@@ -1,4 +1,4 @@
-// Multilabel classification: any number of classes for each row, each with its own logit.
+// Multilabel classification: predicts any number of classes for each row, with a logit per class.
 // The error of a sample is its binary cross-entropy.
 #include <algorithm>
 #include <memory>
@@ -19,7 +19,7 @@ class MultilabelMetrics final : public TaskMetrics {
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const Dims& d = outputs.at(0).dims();
     if (!metric_) metric_ = std::make_unique<Multilabel>(d.size() < 2 ? 1 : d.back());
-    metric_->add(floats(outputs[0]), floats(label), 0, ignore_);  // logits: 0 is a probability of 0.5
+    metric_->add(floats(outputs[0]), floats(label), 0, ignore_);  // a logit of 0 is a probability of 0.5
   }
   MetricValues values(double) const override {
     const Multilabel none(1);
@@ -63,7 +63,7 @@ class SetError final : public PerSampleError {
     double sum = 0;
     bool wrong = false;
     for (size_t i = 0; i < x.size() && i < label.size(); ++i) {
-      if (label[i] < 0) continue;  // no label: the element is ignored
+      if (label[i] < 0) continue;  // a negative label means that the element is ignored
       const double p = math::sigmoid(x[i]);
       sum += minus_log(label[i] >= 0.5 ? p : 1 - p);
       wrong |= !((p > 0.5) == (label[i] >= 0.5)) || std::isnan(p);

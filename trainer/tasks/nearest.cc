@@ -33,7 +33,7 @@ void Nearest::add(std::span<const float> rows, int64_t width, int64_t sides) {
         "Nearest::add: shapes");
   width_ = width;
   sides_ = sides;
-  // discards the ranks of the unfinished block, which gets more candidates
+  // Discards the ranks of the unfinished block, because its number of candidates grows.
   ranks_.resize(static_cast<size_t>(finished_));
   for (size_t at = 0; at < rows.size(); at += step) {
     append_unit(anchors_, &rows[at], h);

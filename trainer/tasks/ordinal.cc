@@ -15,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// Returns the number of positive logits; -1 if one is NaN.
+// Returns the number of positive logits, or -1 if a logit is NaN.
 template <class T>
 int64_t ordinal_class(std::span<const T> logits) {
   int64_t above = 0;
@@ -58,7 +58,7 @@ class OrdinalMetrics final : public ClassMetrics {
   ClassScores scores_;
 };
 
-// Predicts the class and, for each class except the highest, the probability that the label is above it.
+// Predicts the class, and for each class except the highest the probability that the label is above that class.
 class OrdinalPredictions final : public Probabilities {
  public:
   using Probabilities::Probabilities;

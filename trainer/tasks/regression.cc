@@ -1,4 +1,4 @@
-// Regression: numbers for each row, or the cosine of two embeddings where the loss compares pairs.
+// Regression: predicts numbers for each row, or the cosine of two embeddings if the loss compares pairs.
 // Metrics, predictions and errors (the distance to the label) are in the units before the target's transform.
 #include <cmath>
 

@@ -9,7 +9,7 @@ namespace amp {
 
 namespace {
 
-// The sides (anchor, candidate, ...) are either alternating rows of one output, or one output each.
+// The sides (anchor, candidate, ...) are either alternating rows of one output, or one output per side.
 class RetrievalMetrics final : public TaskMetrics {
  public:
   RetrievalMetrics(const LossSpec& loss, const MetricContext&)
@@ -45,7 +45,7 @@ class Embeddings final : public Predictions {
     for (std::string& n : names_) n += n.empty() ? "embedding" : "_embedding";
   }
 
-  // The output has alternating rows of the sides.
+  // Stores a batch's embeddings. The rows of the output alternate between the sides.
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     const HostTensor out = outputs.at(0).cast(DType::f32);
     const auto sides = static_cast<int64_t>(sides_);

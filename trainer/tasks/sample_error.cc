@@ -23,7 +23,7 @@ std::vector<double> labels_of(const SampleRow& r) {
   return out;
 }
 
-double minus_log(double p) {  // exp(-750) is 0
+double minus_log(double p) {  // 750 for p = 0, because exp(-750) is 0 in double
   return p > 0 ? -std::log(p) : std::isnan(p) ? PerSampleError::kInfinity : 750;
 }
 

@@ -1,5 +1,5 @@
-// Semantic segmentation: a class for each pixel, of outputs [B, classes, H, W] or of one channel for the foreground.
-// The error of a sample is its share of wrong pixels.
+// Semantic segmentation: predicts a class for each pixel. Outputs are [B, classes, H, W], or have one channel for the
+// foreground. The error of a sample is its share of wrong pixels.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -32,7 +32,7 @@ class SegmentationMetrics final : public ClassMetrics {
     binary_->add(logits, std::vector<float>(wanted.begin(), wanted.end()), 0, static_cast<float>(loss_.ignore_index()));
   }
 
-  std::unique_ptr<Multilabel> binary_;  // outputs of one channel
+  std::unique_ptr<Multilabel> binary_;  // metrics of outputs with one channel
 };
 
 constexpr int64_t kMostClasses = 256;  // a mask stores a pixel's class in a byte
@@ -40,7 +40,8 @@ constexpr int64_t kMostClasses = 256;  // a mask stores a pixel's class in a byt
 // Returns the value above which a pixel of a one-channel output is foreground: 0 for logits, 0.5 for probabilities.
 float foreground_above(const LossSpec& loss) { return loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f; }
 
-// Writes for each pixel the index of the largest of `channels` values; among equal values the first one.
+// Writes each pixel's class: the channel with the largest value, the first among equal values. With one channel, the
+// class is 1 for values above `yes`, else 0.
 template <class T>
 void write_classes(std::span<const float> x, size_t channels, float yes, std::vector<T>& out) {
   const size_t pixels = out.size();

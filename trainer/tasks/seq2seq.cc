@@ -1,4 +1,4 @@
-// Encoder-decoder models: the target text's tokens are the labels, at the positions that predict them.
+// Encoder-decoder models. The labels are the tokens of the target text, at the positions that predict them.
 #include "trainer/tasks/task_rule.h"
 #include "trainer/tasks/token_texts.h"
 

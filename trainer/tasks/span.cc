@@ -1,6 +1,6 @@
-// Extractive question answering: the part of a passage that answers a question, by its first and last token.
-// Metrics are SQuAD's of texts, or those of token positions without texts. The error of a sample is -log p of both ends
-// of an answer that does not match.
+// Extractive question answering: predicts the first and last token of the part of a passage that answers a question.
+// With texts, metrics are those of SQuAD; otherwise they compare token positions. The error of a sample is the sum of
+// -log p of the answer's first and last token, and exists only if the predicted answer is wrong.
 #include <algorithm>
 #include <memory>
 
@@ -131,7 +131,7 @@ class AnswerError final : public PerSampleError {
     const std::vector<double> ends = labels_of(r);
     const AnswerKey::Window& window = key_->windows.at(static_cast<size_t>(r.sample));
     const std::vector<Answer>& answers = key_->questions[window.question].answers;
-    // A window of a question with answers that does not contain the answer has no error.
+    // There is no error for a window that lacks the answer of a question with answers.
     if (!answers.empty() && ends.at(0) == static_cast<double>(window.none)) return kNone;
     double error = 0;
     for (const size_t i : {size_t{0}, size_t{1}}) {

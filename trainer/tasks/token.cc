@@ -1,6 +1,6 @@
-// Token classification: a class for each word, whose first token has the label. Tags of entities are scored by entity.
-// Predictions are the tags and the entities with their exact text; a word cut off at the end of a long text has none.
-// The error of a sample is -log p of its labels, summed over the words that are wrong.
+// Token classification: predicts a class for each word. The word's first token has the label. Entity tags are scored by
+// entity. Predictions are the tags and the entities with their exact text; a word cut off at the end of a long text has
+// no prediction. The error of a sample is -log p of its labels, summed over the words that are wrong.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,7 @@ class TokenMetrics final : public ClassMetrics {
     if (!tags_.empty() && label.rank() == 2) add_entities(label.dims()[1], ids, wanted);
   }
 
-  // Each row is a text. Its words are the positions whose label is not ignored.
+  // Adds the entities of each row. A row is a text, whose words are the positions with a label that is not ignored.
   void add_entities(int64_t length, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted) {
     const auto name = [&](int64_t id) {
       return id >= 0 && id < static_cast<int64_t>(tags_.size()) ? tags_[static_cast<size_t>(id)] : "O";
@@ -136,7 +136,7 @@ class Tags final : public Predictions {
   }
 
  private:
-  // An entity's probability is the mean of the probabilities of its words.
+  // Returns the entities of a text. The probability of an entity is the mean of those of its words.
   nlohmann::ordered_json entities(size_t r, const std::vector<std::string>& names) const {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
     const std::vector<Entity> found = find_entities(names);
@@ -159,7 +159,7 @@ class Tags final : public Predictions {
 
   std::span<const TaggedText> tagged_;
   std::vector<std::string> names_;
-  std::vector<std::vector<int64_t>> ids_;  // predicted class by word; -1: none
+  std::vector<std::vector<int64_t>> ids_;  // predicted class of each word; -1: no prediction
   std::vector<std::vector<double>> probabilities_;
 };
 
@@ -186,8 +186,8 @@ class TagError final : public PerSampleError {
   }
 
  private:
-  template <class F>
   // Calls f(label, probabilities) for each token. Outputs have the shape (rows, tokens, classes).
+  template <class F>
   static void each_token(const SampleRow& r, const F& f) {
     const std::span<const float> x = values_of(r);
     const std::vector<double> label = labels_of(r);

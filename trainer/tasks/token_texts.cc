@@ -1,4 +1,5 @@
-// Per-token losses of texts. A row's loss is the mean of its tokens whose label counts; perplexity is its exponential.
+// Per-token losses of texts. A row's loss is the mean over its tokens whose label is not ignored. The row's perplexity
+// is the exponential of that loss.
 #include "trainer/tasks/token_texts.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class TokenTextMetrics final : public ClassMetrics {
 
 class TextLosses final : public Predictions {
  public:
-  // ahead: positions from an output to the token that it predicts
+  // ahead: distance in positions from an output to the token that it predicts.
   TextLosses(const PredictionContext& context, int64_t ahead)
       : ahead_(ahead),
         sums_(static_cast<size_t>(context.rows)),
@@ -78,7 +79,7 @@ class TextLosses final : public Predictions {
     for (const float v : x) sum += std::exp(static_cast<double>(v) - top);
     return std::log(sum) + top - x[static_cast<size_t>(id)];
   }
-  // Returns NaN for a text with no token after the first.
+  // Returns the loss of a row; NaN for a text with no token after the first.
   double loss(int64_t row) const {
     const auto r = static_cast<size_t>(row);
     return tokens_[r] ? sums_[r] / static_cast<double>(tokens_[r]) : std::nan("");
@@ -146,7 +147,7 @@ class TokenLossError final : public PerSampleError {
     }
   }
 
-  size_t ahead_;  // positions from an output to the token that it predicts
+  size_t ahead_;  // distance in positions from an output to the token that it predicts
 };
 
 }  // namespace

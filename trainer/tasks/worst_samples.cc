@@ -9,7 +9,7 @@
 namespace amp {
 
 namespace {
-// Orders by descending error; among equal errors the earlier sample comes first.
+// Orders records by descending error. Among equal errors the earlier sample comes first.
 bool smaller(const SampleRecord& a, const SampleRecord& b) {
   return a.error != b.error ? a.error > b.error : a.sample < b.sample;
 }
@@ -49,7 +49,8 @@ void WorstSamples::add(const std::vector<HostTensor>& outputs, const HostTensor&
   }
 }
 
-// An item consists of one sample, or of one sample per side. Does nothing if the rows have no sample indices (tensors).
+// Adds each item whose own candidate is not the nearest; the candidate's rank is the error. An item consists of one
+// sample, or of one sample per side. Does nothing if the rows have no sample indices (tensors).
 void WorstSamples::finish(const TaskMetrics& metrics) {
   const std::span<const CandidateRank> ranks = metrics.ranks();
   if (items_.empty() || ranks.empty() || items_.size() % ranks.size() != 0) return;
@@ -77,7 +78,7 @@ void WorstSamples::keep(SampleRecord record) {
   heap_.pop_back();
 }
 
-// Keeps the samples with the lowest indices.
+// Adds a record to the samples with the lowest indices, which are shown whatever their error.
 void WorstSamples::keep_first(SampleRecord record) {
   record.error = std::max(0.0, record.error);
   const auto after =
