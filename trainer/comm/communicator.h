@@ -2,7 +2,7 @@
 // collectives in the same order. Sums are computed in the order of the ranks for every transport, so they have the same
 // bits on every rank, in every run, for threads and for processes.
 //
-// If a rank fails, all ranks that wait for it get E_RANK_LOST (exit 10).
+// If a rank fails, all ranks that wait for it throw E_RANK_LOST (exit 10).
 #pragma once
 
 #include <condition_variable>
@@ -32,16 +32,17 @@ enum class Reduction : uint8_t { sum, max };
 struct RankSum {
   std::shared_ptr<void> memory;  // owns data until the sum is complete
   std::span<float> data;
-  // Width of a matrix of which most rows may be zero on every rank; 0: not such a matrix. Only nonzero rows are
-  // exchanged if that is less data. The result has the same bits as that of a whole sum.
+  // Width of the matrix in `data` if most of its rows may be zero on every rank, else 0. Only nonzero rows are
+  // exchanged if that is less data. The result has the same bits as a sum of all rows.
   int64_t columns = 0;
   std::optional<std::vector<int32_t>> rows = {};  // rows that may be nonzero, ascending; empty: search for them
-  // f16 or bf16: ranks exchange their values divided by the number of ranks and rounded to 16 bits, as the fp16 and
-  // bf16 hooks of PyTorch's DistributedDataParallel do. The division keeps the sum in fp16's range. Values are added in
-  // fp32 and the result is rounded once more, so all ranks get the same bits, by rows or whole.
+  // Type of the exchanged values. For f16 and bf16, values are divided by the number of ranks and rounded to 16 bits
+  // before they are sent, as in the fp16 and bf16 hooks of PyTorch's DistributedDataParallel. The division keeps the
+  // sum in fp16's range. Values are added in fp32 and the result is rounded once more, so all ranks get the same bits,
+  // by rows or whole.
   DType sent = DType::f32;
   // Results:
-  double began = 0;      // seconds of the steady clock
+  double began = 0;      // start time in seconds of the steady clock
   double seconds = 0;    // duration, including the wait for other ranks
   bool by_rows = false;  // only nonzero rows were exchanged
 };
@@ -65,13 +66,13 @@ class Communicator {
   // Reduces each element over all ranks, in place. T: float, double. NaN propagates, also through max.
   template <class T>
   void all_reduce(std::span<T> data, Reduction how);
-  // Reduces only the elements of this rank's shard(); the others keep their values.
+  // Reduces only the elements of this rank's shard(); all other elements keep their values.
   template <class T>
   void reduce_scatter(std::span<T> data, Reduction how);
   // Copies each rank's shard() to all ranks.
   template <class T>
   void all_gather(std::span<T> data);
-  void broadcast(std::string& bytes, int root);  // any length
+  void broadcast(std::string& bytes, int root);  // bytes may have any length
   void barrier();
   // Returns a description of a lost rank; "" if there is none, or if the call would have to wait to detect one.
   virtual std::string gone() const { return {}; }
@@ -80,7 +81,7 @@ class Communicator {
     if (when_lost_) when_lost_(e);
   }
   void when_lost(std::function<void(const Error&)> handler) { when_lost_ = std::move(handler); }
-  // Starts an asynchronous sum. The caller must not access its data until get(). Collectives run one after the other,
+  // Starts an asynchronous sum. The caller must not access sum->data until get(). Collectives run one after the other,
   // in the order of the calls.
   Handle start_sum(std::shared_ptr<RankSum> sum);
 

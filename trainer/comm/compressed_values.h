@@ -1,4 +1,4 @@
-// Packs the values of a sum over the ranks: fp32, or 16 bits of value / ranks (RankSum::sent).
+// Packs the values of a sum over the ranks as fp32, or as 16 bits of value / ranks (RankSum::sent).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace amp {
 
-// T: float, Half, BFloat16.
+// Conversions of values that are sent as T: float, Half or BFloat16.
 template <class T>
 struct CompressedValues {
   int ranks = 1;
@@ -51,7 +51,7 @@ struct CompressedValues {
       for (int64_t i = 0; i < n; ++i) values[i] *= static_cast<float>(ranks);
     }
   }
-  void finish(float* sum, int64_t n) const {  // rounds a local fp32 sum in the same way
+  void finish(float* sum, int64_t n) const {  // rounds an fp32 sum as if it had been sent, and unpacks it
     if constexpr (!exact) {
       in_pieces(n, [&](int64_t begin, int64_t count) {
         std::array<T, kPiece> rounded;

@@ -22,7 +22,7 @@ class LineSocket {
   bool send(const nlohmann::json& line);
   // Returns the lines received so far. closed() is true if no more can follow.
   std::vector<nlohmann::json> receive();
-  std::optional<nlohmann::json> first(double until);  // the first line of a connection, if it arrives in time
+  std::optional<nlohmann::json> first(double until);  // the first line that was received; empty if none arrives in time
   bool closed() const { return closed_; }
   void finish_sending();
 
@@ -45,10 +45,10 @@ struct Connected {
   RankProcess process;
 };
 
-// Collective. Returns on rank 0 one connection per other rank, in their order; on another rank its connection to rank
-// 0. If all ranks run on one machine, rank 0 listens on the loopback address only. A connection needs the secret that
-// the communicator broadcast. Throws E_RANK_LOST immediately if the communicator detects a lost rank, else after
-// connect_timeout seconds.
+// Collective. Rank 0 gets the connections to the other ranks, in the order of the ranks; every other rank gets its
+// connection to rank 0. If all ranks run on one machine, rank 0 listens on the loopback address only. A connection
+// needs the secret that the communicator broadcast. Throws E_RANK_LOST immediately if the communicator detects a lost
+// rank, else after connect_timeout seconds.
 std::vector<Connected> connect_ranks(Communicator& ranks, double connect_timeout);
 
 RankProcess this_process(int rank);

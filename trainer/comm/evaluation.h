@@ -1,6 +1,6 @@
-// Distributed evaluation during training. Each rank evaluates a part of the batches. The results of a batch are sent to
-// all ranks, and each accumulates all of them in the order of the batches. So metrics have the same bits as with one
-// rank, on every rank.
+// Distributed evaluation during training. Each rank evaluates a part of the batches. The results of every batch are
+// sent to all ranks, and each rank accumulates them in the order of the batches. So metrics have the same bits as with
+// one rank, on every rank.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// Replaces a session's weights by those that the optimizer evaluates at, for the lifetime of this object.
+// Replaces a session's weights by the weights that the optimizer evaluates, for the lifetime of this object.
 class EvaluatedWeights {
  public:
   EvaluatedWeights(Session& session, const HostTensor& evaluated);  // empty: keeps the current weights

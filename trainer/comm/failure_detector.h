@@ -1,6 +1,6 @@
 // Detects lost processes of a run. A collective with MPI would wait forever for a process that died or was stopped.
-// Therefore every process sends rank 0 a heartbeat with its current phase twice a second over a separate TCP
-// connection, and rank 0 forwards them to all.
+// Therefore every process has a separate TCP connection to rank 0. Twice a second both processes send each other a
+// heartbeat with their current step and phase. Rank 0 reports a lost rank to all other ranks.
 //
 // A closed connection or missed heartbeats end the run for all processes: one of them reports an Error that names the
 // rank, its host and process, its phase and its last error; then all of them exit.
@@ -37,9 +37,10 @@ class FailureDetector {
   ~FailureDetector();
 
   void doing(int64_t step, const char* phase);  // sets this process's phase, a string literal
-  // Declares that this process ends for that reason. The other processes report it; this one reports no later loss.
+  // Declares that this process ends because of `why`. The other processes report that; this process reports no lost
+  // rank from now on.
   void failed(const std::string& why);
-  // Collective. Declares the end of the run: later losses are not reported.
+  // Collective. Declares the end of the run, after which lost ranks are not reported.
   void end();
 
  private:

@@ -12,7 +12,7 @@ enum class FrameResult { frame, closed, late, foreign };  // foreign: not a fram
 // Sends a frame. until: a time of steady_seconds(). Returns false if the peer closed the connection or does not read in
 // time.
 bool send_frame(int socket, const nlohmann::json& json, double until);
-// Reads a frame. A frame of more than `most` bytes is foreign.
+// Reads a frame. Returns foreign for a frame of more than `most` bytes.
 FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most = 64 * 1024);
 
 }  // namespace amp

@@ -1,10 +1,9 @@
 // Sums gradients over the ranks while backward runs, as PyTorch's DistributedDataParallel does (Li et al. 2020,
 // arXiv:2006.15704). The gradient arena is divided into buckets. Each bucket is summed as soon as the last micro-batch
-// of the accumulation step has finished its gradients.
+// of the accumulation step has finished the bucket's gradients.
 //
-// All ranks start buckets in the same order: the order in which rank 0 finished their gradients in the first step. A
-// rank without rows starts its buckets at the end of the step. The bits of the sums depend neither on this order nor on
-// the division into buckets.
+// All ranks start buckets in the order in which rank 0 finished them in the first step. A rank without rows starts its
+// buckets at the end of the step. The bits of the sums depend neither on this order nor on the division into buckets.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ class GradientReducer final : public GradientWatch {
   void begin() override;
   void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
-  void hold() { held_ = true; }  // starts no bucket before start(), because the ranks sum something else meanwhile
+  void hold() { held_ = true; }  // no bucket starts before start(), because the ranks sum something else meanwhile
   void start();                  // starts all remaining buckets, before any other sum
   void finish();                 // collective; waits for all buckets. Throws E_RANK_LOST
 
@@ -38,7 +37,7 @@ class GradientReducer final : public GradientWatch {
   };
   struct Cost {
     double seconds = 0, waited = 0;  // duration of all sums; time that finish() waited for them
-    // The backward pass of the last micro-batch (0: it reported no gradients), and the wait for the sums after it.
+    // run: backward pass of the last micro-batch (0: it reported no gradients). wait: finish()'s wait for the sums.
     Span run, wait;
     std::vector<Span> sums;
   };
@@ -46,8 +45,8 @@ class GradientReducer final : public GradientWatch {
 
  private:
   struct Bucket {
-    int64_t begin = 0, end = 0, columns = 0;        // columns: of a matrix with possibly few nonzero rows; else 0
-    int slots = 0, dense = 0;                       // dense: number of sums with too many nonzero rows
+    int64_t begin = 0, end = 0, columns = 0;  // columns: width of a matrix in which few rows may be nonzero; else 0
+    int slots = 0, dense = 0;                 // dense: number of sums with too many nonzero rows
     std::optional<std::vector<int32_t>> rows = {};  // nonzero rows of this step, if the operator reported them
   };
   void cut(const FlatLayout& layout);
@@ -59,7 +58,7 @@ class GradientReducer final : public GradientWatch {
   const DType sent_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;  // by slot; -1: frozen
-  std::vector<int> order_;      // in which buckets are started
+  std::vector<int> order_;      // order in which buckets are started
   bool agreed_ = false, held_ = false;
   double began_ = 0;  // start of the backward pass; 0: none is running
   Cost cost_;

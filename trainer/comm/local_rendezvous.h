@@ -1,6 +1,6 @@
 // Connects the processes of one machine before MPI starts. MPI_Init waits forever for a process that dies or is stopped
-// in MPI_Init, unless the launcher ends the others. So the processes first connect by a Unix socket named after the
-// launcher's job. From then on they detect failures (failure_detector.h).
+// in MPI_Init, unless the launcher ends the other processes. So the processes first connect by a Unix socket named
+// after the launcher's job. From then on they detect failures (failure_detector.h).
 #pragma once
 
 #include <optional>
@@ -16,7 +16,8 @@ struct LocalEndpoint {
   std::string name;  // the job's name; unique for machine and user
 };
 
-// Reads the variables of Open MPI's launcher. Empty if they are missing or if not all ranks run on this machine.
+// Returns the endpoint from the variables of Open MPI's launcher. Empty if they are missing or if not all ranks run on
+// this machine.
 std::optional<LocalEndpoint> local_endpoint();
 
 // Connects as connect_ranks() does. Throws E_RANK_LOST if a process ends, and E_MPI if some processes do not arrive

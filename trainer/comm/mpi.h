@@ -23,11 +23,12 @@ struct MpiApi {
   void (*abort)(int code);  // ends every process of the job
 };
 
-// Returns true if a launcher started this process as one of several processes (or of one).
+// Returns whether an MPI launcher started this process.
 bool started_by_mpi();
 
-// Throws E_MPI (exit 10) if there is no plugin or MPI does not start. Call it once per process. The object is not
-// destroyed: a process that fails exits without MPI_Finalize, which makes the launcher end the others.
+// Starts MPI and returns the communicator of the run. Call it once per process. Throws E_MPI (exit 10) if there is no
+// plugin or MPI does not start. The communicator is not destroyed: a process that fails exits without MPI_Finalize,
+// which makes the launcher end the other processes.
 Communicator& start_mpi();
 // Waits for all ranks, calls meanwhile(), and finalizes MPI.
 void end_mpi(const std::function<void()>& meanwhile);

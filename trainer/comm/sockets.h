@@ -31,7 +31,8 @@ struct Listener {
   int port = 0;
 };
 
-// Listens at a port; 0: chosen by the system. On failure the returned socket is not open, and errno has the reason.
+// Listens at `port`; if that is 0, at a port that the system chooses. On failure the returned socket is not open, and
+// errno has the reason.
 Listener listen_on(uint32_t address, int port, int backlog);
 // Returns a non-blocking connection. It is not open if there is no answer within `seconds`.
 Socket dial(const std::string& address, int port, double seconds);

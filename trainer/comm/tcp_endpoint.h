@@ -6,8 +6,8 @@
 //                              SLURM_STEP_NODELIST; MASTER_PORT, or a port derived from job and step, so that several
 //                              jobs on one node use different ones
 //
-// Only Slurm's step variables count, which srun alone sets. SLURM_NTASKS and SLURM_PROCID also exist in batch scripts
-// and in the shell of salloc, where a program that is started without srun is a single process.
+// The program uses only Slurm's step variables, because only srun sets them. SLURM_NTASKS and SLURM_PROCID also exist
+// in batch scripts and in the shell of salloc, where a program that is started without srun is a single process.
 // SLURM_LAUNCH_NODE_IPADDR is the host of the srun command, possibly a login node. (srun(1), sbatch(1); Slurm's
 // src/common/env.c.)
 #pragma once
@@ -32,7 +32,8 @@ using Environment = std::function<const char*(const char* name)>;
 std::optional<TcpEndpoint> tcp_endpoint(const Environment& environment);
 std::optional<TcpEndpoint> tcp_endpoint();  // from this process's environment
 
-// Under torchrun, the variables of an outer launcher that started torchrun are ignored.
+// Returns whether torchrun started this process. The variables of an outer launcher that started torchrun are then
+// ignored.
 bool started_by_torchrun();
 
 // Returns the first host of a node list: "gpu07" for "gpu[07-10,12],login1".

@@ -1,9 +1,9 @@
 // Connects every pair of ranks by TCP, given the endpoint at which rank 0 listens.
 //
-// All ranks connect to rank 0 and identify themselves. Once all are there, rank 0 sends each the addresses of the
-// others, and every rank connects to those with a lower number. With one connection per pair, each link carries about
-// twice the size of the gradients per step for any number of ranks (MessageCommunicator: each rank adds one shard). A
-// star would put that times the number of ranks on rank 0's link.
+// All ranks connect to rank 0 and identify themselves. Then rank 0 sends every rank the addresses of all others, and
+// every rank connects to the ranks with a lower number. With one connection per pair, each link carries about twice the
+// size of the gradients per step for any number of ranks (MessageCommunicator: each rank adds one shard). With a star,
+// rank 0's link would carry that amount times the number of ranks.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// DiscardedTerms: loss terms some (or all) of whose sums are discarded. The seeds of the backward pass are unchanged.
+// DiscardedTerms: wraps loss terms and discards the sums of some or all of them. The seeds of the backward pass are
+// unchanged.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ struct Chunk {
   std::optional<double> weight_decay;  // overrides the optimizer's
   double lr_factor = 1;                // multiplies the schedule's learning rate
   bool frozen = false;                 // not counted in the norm and not updated
-  // The fields of the same names in UpdateSpan.
+  // These fields mean the same as in UpdateSpan.
   bool elementwise = false;
   int clip_group = 0;
   double max_grad_norm = 0;

@@ -30,8 +30,8 @@ struct GraphOptions {
 
 // Kinds of compiled graphs:
 // train: the training graph.
-// hessian: the training graph differentiated twice. Each parameter's gradient is replaced by its part of H v. H is the
-// second derivatives of the losses times their seeds, v an input for every parameter.
+// hessian: the training graph differentiated twice. Each parameter's gradient is replaced by its part of H v. H
+// contains the second derivatives of the losses times their seeds; v is an input for every parameter.
 // diagonal: as hessian, but with v * H v, elementwise.
 // drawn: the training graph without the precision plan, with labels that are sampled from the outputs.
 // cached_train: the training graph, where the gradients of losses across rows with respect to the outputs are read from
@@ -48,7 +48,7 @@ inline bool differentiates(GraphForm f) { return differentiates_once(f) || diffe
 // Returns true if the graph writes curvature for the parameters instead of the losses' gradients.
 inline bool estimates_curvature(GraphForm f) { return f == GraphForm::diagonal || f == GraphForm::drawn; }
 
-// Only the names, types and shapes of the batch are used.
+// A request for a graph. Only the names, types and shapes of the batch are used.
 struct GraphRequest {
   GraphForm form = GraphForm::eval;
   const Losses* losses = nullptr;  // null: only outputs
@@ -71,11 +71,12 @@ class GraphCompiler {
   // gradients. For training it adds an input "seed.I" per loss term and the parameters' gradients.
   std::shared_ptr<Graph> compose(const GraphRequest& r) const;
   std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, const GraphRequest& r) const;
-  void fuse(Graph& graph) const;  // the last passes, if options.fusion
+  void fuse(Graph& graph) const;  // runs the last passes, if options.fusion is set
   // Removes the backward pass of a cached_forward graph, fused or not. The remaining nodes equal the training graph's.
   void drop_backward(Graph& graph, const GraphRequest& r) const;
 
-  std::vector<int> loss_values(const Losses& losses) const;  // source values that the losses read, unique; E_LOSS_IO
+  // Returns the source values that the losses read, each once. Throws E_LOSS_IO if one does not exist.
+  std::vector<int> loss_values(const Losses& losses) const;
   const SourceGraph& source() const { return source_; }
   const GraphOptions& options() const { return options_; }
 

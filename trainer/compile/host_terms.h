@@ -1,5 +1,5 @@
-// HostTerms: loss terms whose seeds and sums the host holds. For callers that need a micro-batch's losses and gradients
-// without an optimizer step.
+// HostTerms: loss terms with seeds and sums in host memory. It is for callers that need a micro-batch's losses and
+// gradients without an optimizer step.
 #pragma once
 
 #include <utility>

@@ -16,8 +16,8 @@ struct RecomputeChoice {
   Graph graph;
 };
 
-// Applies recomputation that costs almost no time and needs no budget: norms and elementwise operators of an fp32
-// graph. Empty unless it saves at least 5 % of the activations and 8 MiB.
+// Applies recomputation that costs almost no time and needs no budget: of norms and elementwise operators of an fp32
+// graph. Returns empty unless it saves at least 5 % of the activations and 8 MiB.
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options);
 
 // Returns the first choice, in the order of increasing recomputation, that needs at most `bytes`; the smallest if none

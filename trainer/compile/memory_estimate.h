@@ -13,7 +13,7 @@ namespace amp {
 struct MemoryEstimate {
   int64_t parameters = 0, gradients = 0, moments = 0, activations = 0;  // bytes; moments: of an update, with averages
   int64_t copies = 0;                                                   // 16-bit copies of weights, constants
-  int64_t libraries = 0;                                                // workspace that they may allocate
+  int64_t libraries = 0;                                                // workspace that the libraries may allocate
   std::string batch;                                                    // shapes: "ids [32,128], label [32]"
   std::vector<std::string> largest;                                     // tensors of a micro-batch, described
   std::string recomputed;                                               // with a budget: Session::recomputed()

@@ -15,12 +15,13 @@
 namespace amp {
 
 struct Packing {
-  int64_t tokens = 0;  // tokens that the graph computes: the real ones, rounded up with some padded positions
+  int64_t tokens = 0;  // number of tokens that the graph computes: the real ones, rounded up with padded positions
   Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts
 };
 
-// mask (batch, length): 1 for a token, 0 for padding. Empty if it contains other values, if a sequence is empty or does
-// not start at position 0 (padding on the left), or if less than 5 % of the positions would be saved.
+// Returns how a batch with this mask is packed. mask (batch, length): 1 for a token, 0 for padding. Empty if the mask
+// contains other values, if a sequence is empty or does not start at position 0 (padding on the left), or if less than
+// 5 % of the positions would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 
 // The packing plan of a bucket, which is all batches with the same shapes. It does not depend on a batch's contents.

@@ -40,12 +40,13 @@ class PaddingGuard {
   // Returns says_nothing if all losses or all gradients are 0, or a number of the padded computation is not finite.
   static Verdict compare(const LossesAndGradients& padded, const LossesAndGradients& packed, bool low_precision);
 
-  // Returns whether a comparison is due before this micro-batch, which is true only for the first one of a step. A
-  // comparison is due in every step until three were equal, then every 256 steps.
+  // Returns whether a comparison is due before this micro-batch, which is true only for the first micro-batch of a
+  // step. A comparison is due in every step until three comparisons were equal, then every 256 steps.
   bool due(const RunState& state);
-  // Returns whether a comparison is due before a batch is evaluated: until three were equal, then for every 64th batch.
+  // Returns whether a comparison is due before a batch is evaluated: before every batch until three comparisons were
+  // equal, then before every 64th.
   bool due_evaluation();
-  bool on_verdict(Verdict v);  // true: padding removal ends with this verdict
+  bool on_verdict(Verdict v);  // records a verdict; returns whether it ends padding removal
   bool on_evaluation(Verdict v);
 
   bool off() const { return off_; }
@@ -58,9 +59,9 @@ class PaddingGuard {
   bool off_ = false;
 };
 
-// Returns a few rows of a batch for a comparison, in their order: the two with the fewest and the two with the most
-// tokens. Returns the whole batch if a tensor has another number of rows, if there are at most four, or if a loss reads
-// several rows together.
+// Returns a few rows of a batch for a comparison, in their order: the two rows with the fewest and the two with the
+// most tokens. Returns the whole batch if a tensor has another number of rows, if there are at most four rows, or if a
+// loss reads several rows together.
 Tensors few_rows(const Losses& losses, const Tensors& batch, const HostTensor& mask);
 
 }  // namespace amp

@@ -30,7 +30,7 @@ class ParameterArena {
   void* params() const { return params_.get(); }  // layout().size() elements
   void* grads() const { return grads_.get(); }    // layout().trained_size() elements; null before need_grads()
   const DeviceMemory& grads_memory() const { return grads_; }
-  void need_grads();  // allocates the gradients if they are not yet; called only for training, so a teacher has none
+  void need_grads();  // allocates the gradients if necessary; called only for training, so a teacher has none
   void zero_grads();
   void need_curvature();  // allocates the estimate of the Hessian's diagonal, as large as the gradients
   void zero_curvature();
@@ -48,8 +48,8 @@ class ParameterArena {
 
   // Records which parameters have a gradient in this training graph.
   void reach(const Graph& graph);
-  bool reached(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // in any recorded graph
-  bool all_reached() const;                                                        // ignoring frozen parameters
+  bool reached(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // has a gradient in a recorded graph
+  bool all_reached() const;                                                        // ignores frozen parameters
   // Freezes every parameter without a gradient. Weights get new addresses; gradients, copies and all Programs become
   // invalid.
   void freeze_unreached();

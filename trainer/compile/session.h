@@ -40,7 +40,8 @@ class Session {
                           const Instrumentation* look = nullptr);
   // Writes the Hessian-vector product H v in place of the gradients. H: second derivatives of the loss that
   // launch_micro_batch() differentiates. Computed with padding and without the precision plan. direction: v by slot,
-  // for every parameter that has a gradient. E_NO_SECOND_GRADIENT names an operator that has none.
+  // for every parameter that has a gradient. Throws E_NO_SECOND_GRADIENT with the name of an operator that has no
+  // second gradient.
   void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                       LossTerms& terms, const Instrumentation* look = nullptr);
   // Writes (accumulate: adds) Hutchinson's estimate of the Hessian diagonal, v * H v elementwise, to the curvature
@@ -95,7 +96,7 @@ class Session {
   HostTensor param(int slot) const { return arena_.param(slot); }
   HostTensor grad(int slot) const { return arena_.grad(slot); }
   void set_params(const HostTensor& span) { arena_.set_params(span); }
-  bool has_grad(int slot) const { return arena_.reached(slot); }  // after a training micro-batch
+  bool has_grad(int slot) const { return arena_.reached(slot); }  // valid after a training micro-batch
   const ParamCache& copies() const { return arena_.copies(); }
   void describe(UpdateSpec& spec) const { arena_.describe(spec); }
 

@@ -25,7 +25,7 @@ struct NodeTime {
 struct StepSpan {
   enum Kind : uint8_t { step, micro_batch, kernel, update } kind = kernel;
   int node = -1;                  // kernels only: index in StepProfile::nodes
-  double begin = 0, seconds = 0;  // begin: relative to the first step's
+  double begin = 0, seconds = 0;  // begin: seconds since the first step began
 };
 
 struct StepProfile {

@@ -1,6 +1,6 @@
 // Calibration: selects a precision plan by measurement. An fp32 run over a few batches records the ranges of every
 // node's values and gradients. Nodes whose range exceeds 16 bits become fp32 (precision/calibration.h). Then candidate
-// plans are compared with the fp32 run, and bisection finds the one with the most 16-bit nodes whose loss and gradients
+// plans are compared with the fp32 run. Bisection finds the plan with the most 16-bit nodes whose loss and gradients
 // are close enough.
 #pragma once
 
@@ -31,15 +31,16 @@ struct Measured {
 
 struct CalibratedPlan {
   PrecisionPlan plan;    // its list contains the rules found and the loss scale
-  double error = 0;      // relative to fp32: the larger of the loss's and the gradients'
+  double error = 0;      // relative to fp32: the larger one of the errors of loss and gradients
   double low_share = 0;  // share of all computed elements, forward and backward, that are in 16 bits
-  bool within = false;   // error <= rtol; false: not even the plan without 16-bit nodes was
+  bool within = false;   // error <= rtol; if false, even the plan without 16-bit nodes has a larger error
 };
 
 Measured measure_ranges(const SourceGraph& g, const SessionOptions& session, const Losses& loss,
                         const std::vector<Tensors>& batches);
 
-// Usage error E_CALIBRATE without batches, or when the fp32 run itself is not finite (exit 8).
+// Returns the best plan. Throws E_CALIBRATE: a usage error without batches, exit 8 if the fp32 run itself is not
+// finite.
 CalibratedPlan calibrate(const SourceGraph& g, const Losses& loss, const std::vector<Tensors>& batches,
                          const CalibrateOptions& options);
 

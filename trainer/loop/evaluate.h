@@ -39,7 +39,7 @@ struct Objective {
   std::vector<std::string> classes = {};  // class names, if the data has any
   AnswerOptions answers = {};
   TargetTransform target = {};    // transform of regression targets
-  WorstSamples* worst = nullptr;  // receives every row that the first rank evaluates
+  WorstSamples* worst = nullptr;  // on the root rank: receives every evaluated row
 };
 
 // Returns the loss whose outputs the metrics use: the first loss with a label (or for retrieval), else the first

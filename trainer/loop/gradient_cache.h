@@ -1,9 +1,9 @@
 // GradientCache: computes losses across rows (in-batch negatives) over a whole accumulation step with the memory of one
 // micro-batch (GradCache; Gao, Zhang, Han, Callan 2021, "Scaling Deep Contrastive Learning Batch Size under Memory
-// Limited Setup",
-// arXiv:2101.06983):
-//   1. Run the forward pass of every micro-batch in training form; keep only the outputs that such losses read.
-//   2. Compute the losses of all rows together and their gradients with respect to those outputs: the cache.
+// Limited Setup", arXiv:2101.06983). The stages are:
+//   1. Run the forward pass of every micro-batch in training form. Keep only the outputs that losses across rows read.
+//   2. Compute these losses over all rows, and their gradients with respect to the outputs. The gradients are the
+//      cache.
 //   3. Run every micro-batch again, forward and backward, with its rows of the cache as gradients of the outputs.
 // Stage 3 computes the other losses as usual. With several ranks, stage 2 uses the rows of all ranks.
 #pragma once
@@ -20,7 +20,8 @@ namespace amp {
 
 class GradientCache {
  public:
-  // All arguments must outlive the cache. E_RANKS for a loss with labels on several ranks: labels are not exchanged.
+  // All arguments must outlive the cache. Throws E_RANKS if a loss across rows has labels and there are several ranks,
+  // because labels are not exchanged.
   GradientCache(Session& session, const Losses& losses, Communicator& ranks = one_rank());
   ~GradientCache();
 
@@ -29,13 +30,13 @@ class GradientCache {
   void launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows, LossTerms& terms,
               GradientWatch* watch = nullptr);
 
-  int64_t bytes() const { return arena_->used(); }  // memory of the second stage
+  int64_t bytes() const { return arena_->used(); }  // memory of stage 2
 
  private:
-  struct Joint;  // the second stage's Program
+  struct Joint;  // the Program of stage 2
   struct Term {
     size_t index;                // index among all loss terms
-    std::vector<size_t> values;  // indices in values_ of the outputs that it reads
+    std::vector<size_t> values;  // indices in values_ of the outputs that the term reads
   };
 
   void observe(const Program& forward, int64_t rows);

@@ -25,7 +25,8 @@ struct Manifest {
 
 std::string render_manifest(const Manifest& m);  // requires m.state to be a JSON object
 
-// Exit::checkpoint: E_CKPT_MANIFEST, E_CKPT_VERSION.
+// Returns the manifest in `text`. Throws E_CKPT_MANIFEST (Exit::checkpoint) if it is damaged, and E_CKPT_VERSION
+// (Exit::checkpoint) if a newer program wrote it.
 Manifest parse_manifest(std::string_view text);
 
 }  // namespace amp

@@ -22,7 +22,7 @@ void launch_micro_batches(Session& session, const Losses& losses, const std::vec
 void launch_each(Session& session, const std::vector<int64_t>& before,
                  const std::function<void(size_t m, bool accumulate)>& launch, GradientWatch* watch = nullptr);
 
-// Converts the rows of consecutive micro-batches to offsets: the number of rows before each.
+// Returns for each micro-batch the number of rows before it. rows: number of rows of each micro-batch.
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows);
 
 // As launch_micro_batches(), but waits and returns the sum of each loss term. seeds: seeds of the backward pass by

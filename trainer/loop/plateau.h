@@ -1,7 +1,6 @@
 // Plateau: the schedule reduce_lr_on_plateau, as torch's ReduceLROnPlateau. After more than `patience` evaluations in a
 // row without a better metric, the learning rate is multiplied by `factor`. These rates depend on evaluations and
-// cannot be tabulated;
-// instead the device multiplies the schedule's rates by scale() (DeviceUpdate::set_lr_scale).
+// cannot be tabulated. Therefore the device multiplies the schedule's rates by scale() (DeviceUpdate::set_lr_scale).
 #pragma once
 
 #include <cstdint>

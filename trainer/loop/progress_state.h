@@ -7,7 +7,7 @@ namespace amp {
 
 struct ProgressState {
   int64_t step = 0, total = 0;  // attempted steps so far, and of the whole run (0: unknown)
-  int64_t first_step = 0;       // first step of this process; the remaining time is estimated from its own speed
+  int64_t first_step = 0;       // first step of this process, whose speed gives the remaining time
   double epoch = 0, loss = 0, lr = 0;
   double samples_per_s = 0;
   int64_t skipped = 0;  // steps skipped so far

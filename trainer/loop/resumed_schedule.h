@@ -17,8 +17,9 @@ enum class ResumeSchedule {
 };
 ResumeSchedule resume_schedule_from_name(const std::string& name);
 
-// asked: the schedule that a new run would have, over asked.total_steps. Exit::checkpoint: E_CKPT_STEPS (more steps are
-// done already), E_CKPT_SCHEDULE (`how` is automatic and the number of steps changes learning rates).
+// Returns the schedule of the resumed run. asked: the schedule that a new run would have, over asked.total_steps.
+// Throws E_CKPT_STEPS (Exit::checkpoint) if more steps are already done. Throws E_CKPT_SCHEDULE (Exit::checkpoint) if
+// `how` is automatic and the number of steps changes learning rates.
 ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& checkpoint, ResumeSchedule how,
                                 const Log& log = {});
 

@@ -14,17 +14,17 @@ enum class SaveStrategy : uint8_t {
   none,       // only when the run is stopped before its end
 };
 
-// "auto", "epoch", "steps" or "no"; another text is E_USAGE.
+// Returns the strategy with the name "auto", "epoch", "steps" or "no". Throws E_USAGE for another text.
 SaveStrategy save_strategy(const std::string& text);
 
-// Bounds the time that checkpoints take to a share of the run's time. The first checkpoint is always affordable: its
-// cost is unknown until it has been written. A later one is affordable when the total, with another one as expensive as
-// the most expensive so far, stays within the share. Times are in seconds.
+// Bounds the time that checkpoints take to a share of the run's time. The first checkpoint is always affordable,
+// because its cost is unknown. A later checkpoint is affordable if the total time of checkpoints stays within the
+// share, assuming that it takes as long as the longest one so far. Times are in seconds.
 class SaveBudget {
  public:
   static constexpr double kShare = 0.035;
 
-  // elapsed: since the run began, checkpoints included.
+  // elapsed: time since the run began, including checkpoints.
   bool affords(double elapsed) const { return spent_ == 0 || spent_ + largest_ <= kShare * elapsed; }
   void spend(double seconds) {
     spent_ += seconds;

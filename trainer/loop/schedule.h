@@ -13,10 +13,11 @@
 namespace amp {
 
 const std::vector<const ScheduleRow*>& schedule_rows();
-// "linear", "one-cycle", ...: the name of a row; usage error otherwise.
+// Returns the name of the row for a name such as "linear" or "one-cycle". Throws a usage error for an unknown name.
 std::string schedule_from_name(const std::string& name);
 
-// --warmup_steps: an integer, or below 1 a fraction of the total, rounded up.
+// Returns the number of warm-up steps. warmup_steps: a number of steps or, below 1, a fraction of the total, rounded
+// up.
 int64_t resolve_warmup(double warmup_steps, int64_t total_steps);
 
 // Learning rate during weight averaging, as torch's SWALR: from applied step `start` the rate changes from the
@@ -27,7 +28,7 @@ struct AveragedRate {
   int64_t anneal_steps = 10;
   bool cosine = true;  // else linear
 
-  // The rate k steps after start. before: the rate of the previous step, or the schedule's for k = 0.
+  // Returns the rate k steps after start. before: the rate of the previous step, or the schedule's for k = 0.
   double next(int64_t k, double before) const;
 };
 
@@ -45,7 +46,7 @@ struct ScheduleConfig {
 
 class Schedule {
  public:
-  // Fails with a usage error that names the flag or setting of a value out of range.
+  // Throws a usage error that names the flag or setting of a value out of range.
   explicit Schedule(const ScheduleConfig& config);
   // Returns the rate of the step after `applied` applied steps; past the end the last value, if the schedule has an
   // end. Caches the last rate for recursive schedules, so it is not thread-safe.

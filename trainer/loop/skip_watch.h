@@ -12,7 +12,8 @@ namespace amp {
 
 class SkipWatch {
  public:
-  // Number of steps over which skips are counted. Also the pause after the first warning; it doubles with each one.
+  // Number of steps over which skips are counted. It is also the pause after the first warning; every further warning
+  // doubles the pause.
   static constexpr int64_t kWindow = 100;
 
   // resumed: the loss scale has been found before, so every skip counts.
@@ -24,8 +25,8 @@ class SkipWatch {
   };
   Message observe(const StepScale& step);  // call after every attempted step
 
-  // More skips than this within kWindow steps cause a warning. At least 5, or twice the skips that growing the scale
-  // causes (one in growth_interval + 1 steps).
+  // Returns the number of skips within kWindow steps above which a warning is due. It is at least 5, or twice the
+  // number of skips that growing the scale causes (one in growth_interval + 1 steps).
   int64_t tolerated() const { return tolerated_; }
 
  private:

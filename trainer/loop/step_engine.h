@@ -81,22 +81,25 @@ class StepEngine {
   void average_ranks();
   // Launches a step. counted: item counts of all ranks.
   void submit(const StepInput& window, const LossAccumulator& counted);
-  std::optional<StepResult> take(bool wait);  // the oldest step not yet taken
+  // Returns the oldest step that was not yet returned. Empty if no step is pending, or if it has not finished and
+  // `wait` is false.
+  std::optional<StepResult> take(bool wait);
 
   // The following require that no step is pending.
   int64_t applied_steps() const { return update_->state().applied; }
   ScaleState scale() const { return update_->state().scale; }
   void set_lr_scale(double scale) { update_->set_lr_scale(scale); }
   // Returns moments, averages and the curvature estimate per trained parameter as "m/NAME", "v/NAME", "ema/NAME". Also
-  // the trained weights, if the optimizer evaluates others (schedule-free). On the CPU these are views that the next
-  // step overwrites; so is average().
+  // returns the trained weights, if the optimizer evaluates other weights (schedule-free). On the CPU the results of
+  // state() and average() are views that the next step overwrites.
   std::map<std::string, HostTensor> state() const;
   HostTensor average(int k) const;  // with the layout of the trainable parameters; empty if there is none
-  // All parameters as evaluated and exported, for optimizers that train others (schedule-free); else empty.
+  // Returns all parameters as evaluated and exported, if the optimizer trains other weights (schedule-free); else
+  // empty.
   HostTensor evaluated() const;
   std::vector<double> step_scalars() const;  // the optimizer's scalar state; empty if it has none
-  // Restores what state() returned. Missing names, or other types or shapes: exit 6 E_CKPT_MISMATCH. Ignores other
-  // entries.
+  // Restores the entries that state() returned and ignores all others. Throws E_CKPT_MISMATCH (exit 6) if a name is
+  // missing or has another type or shape.
   void load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
             const std::vector<double>& step_scalars);
 
@@ -112,7 +115,8 @@ class StepEngine {
   std::string own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const;
   bool sharded() const { return optimizer_.sharded() && ranks_.size() > 1; }
   Communicator::Shard own() const { return ranks_.shard(session_.layout().trained_size(), ranks_.rank()); }
-  // All elements of a moment; empty if the optimizer has no such moment, or a sharded one was not gathered.
+  // Returns all elements of a moment. Empty if the optimizer has no such moment, or if a sharded moment was not
+  // gathered.
   HostTensor on_host(DeviceUpdate::Moment which) const;
 
   Session& session_;

@@ -12,8 +12,8 @@ namespace amp {
 
 class Teacher {
  public:
-  // graph must outlive the teacher. For each distill loss it uses the teacher's output of the same name, else its only
-  // floating-point output. Exit::usage (E_TEACHER) if there is no such output.
+  // graph must outlive the teacher. For each distill loss the teacher uses its output of the same name, else its only
+  // floating-point output. Throws E_TEACHER (Exit::usage) if there is no such output.
   Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses);
 
   // Names of the teacher's outputs, one per distilled output of the model.
@@ -23,8 +23,8 @@ class Teacher {
   // Graph inputs that the teacher needs.
   std::vector<int> inputs() const;
   // Runs the teacher on the batch's inputs and adds its outputs to the batch, each under teacher_name(output of the
-  // model). E_TEACHER if the batch lacks an input. Thread-safe: ranks that are threads of one process share the
-  // teacher.
+  // model). Throws E_TEACHER if the batch lacks an input. Thread-safe, because ranks that are threads of one process
+  // share the teacher.
   void add_outputs(Tensors& batch);
 
  private:

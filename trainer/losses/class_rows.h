@@ -31,9 +31,10 @@ ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);  // over rows t
 // lacks a parameter, its default is used.
 ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r);
 
-// Returns the cross-entropy with labels that are probabilities [N, C]: sum_c w_c y_c (-log p_c) with smoothed y, as
-// torch.nn.CrossEntropyLoss. Each row is an item.
+// Returns whether the labels are probabilities [N, C] instead of class ids.
 bool are_probabilities(Builder& b, const LossInputs& in);
+// Returns the cross-entropy with labels that are probabilities: sum_c w_c y_c (-log p_c) with smoothed y, as
+// torch.nn.CrossEntropyLoss. Each row is an item.
 ValueId soft_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId label);
 
 // Returns class ids sampled from softmax(logits), in the label's shape and type. Ignored labels stay ignored.

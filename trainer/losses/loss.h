@@ -1,6 +1,6 @@
-// LossRule: definition of a kind of loss. Each loss is one file in this folder. It builds the graph, counts the items
-// and registers a LossRule (docs/adding_a_loss.md). Everything else reads the rule: parsing, printing, metadata, the
-// key of compiled Programs, default outputs, metrics, docs/losses.md.
+// LossRule: definition of a kind of loss. Each loss is one file in this folder. The file builds the graph, counts the
+// items and registers a LossRule (docs/adding_a_loss.md). Everything else reads the rule: parsing, printing, metadata,
+// the key of compiled Programs, default outputs, metrics, docs/losses.md.
 #pragma once
 
 #include <limits>
@@ -33,7 +33,7 @@ struct LossParameter {
 //   of_rows_or_elements  as of_rows, or one binary label per element
 enum class ClassAxis : uint8_t { none, of_rows, of_tokens, of_places, tokens, of_rows_or_elements };
 
-// A line of docs/losses.md, one for each form of output and label.
+// An entry of docs/losses.md. A loss has one entry for each form of output and label.
 struct LossDoc {
   const char *takes, *item, *items;
 };

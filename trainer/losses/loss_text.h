@@ -5,7 +5,7 @@
 //   cross_entropy,gradient_penalty(x)=10                        A loss of a gradient: input=x,weight=10.
 //   [{"kind": "mse", "output": "y", "weight": 0.5}]             JSON: one object or an array of them.
 //   losses.json                                                 A file with such JSON.
-// Errors: Exit::usage, E_LOSS, with kind, parameter and the nearest name.
+// Throws E_LOSS (Exit::usage) with kind, parameter and the nearest name.
 #pragma once
 
 #include <string>

@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Returns the index of each row's largest logit, the first of equal ones. -1 if the row contains NaN, so that it counts
-// as wrong. logits: (rows, classes).
+// Returns the index of each row's largest logit, the first one among equal logits. Returns -1 for a row with NaN, so
+// that it counts as wrong. logits: (rows, classes).
 std::vector<int64_t> argmax_rows(const float* logits, int64_t rows, int64_t classes);
 
 void softmax(std::span<const float> logits, std::span<double> out);
@@ -27,7 +27,8 @@ class Classification {
  public:
   explicit Classification(int64_t classes);
 
-  // Requires equal lengths. Skips labels equal to `ignore`. Any other label outside 0..classes-1: exit 5 E_DATA_LABEL.
+  // Requires equal lengths. Skips labels equal to `ignore`. Throws E_DATA_LABEL (exit 5) for any other label outside
+  // 0..classes-1.
   void add(std::span<const int64_t> predicted, std::span<const int64_t> labels, int64_t ignore = -100);
 
   int64_t count() const { return count_; }
@@ -47,17 +48,16 @@ class Multilabel {
  public:
   explicit Multilabel(int64_t labels);
 
-  // scores and truth: rows of `labels` elements. A score above threshold is positive (NaN is negative), truth from 0.5.
-  // Skips elements whose truth is `ignore`.
+  // scores and truth: rows of `labels` elements. A score above threshold is positive; NaN is negative. Truth of at
+  // least 0.5 is positive. Skips elements whose truth is `ignore`.
   void add(std::span<const float> scores, std::span<const float> truth, float threshold, float ignore = -100);
 
   double micro_f1() const;
   double macro_f1() const;  // mean over all labels; 0 for one that does not occur (scikit-learn's zero_division=0)
   double mean_iou() const;
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
-  double accuracy() const {
-    return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0;
-  }  // of elements
+  // Share of elements that are right.
+  double accuracy() const { return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0; }
 
  private:
   std::vector<Hits> labels_;

@@ -1,5 +1,5 @@
-// The cosine schedules of Hugging Face (transformers.optimization). Theirs rise again after the end of the run; these
-// keep their last value.
+// The cosine schedules of Hugging Face (transformers.optimization). Hugging Face's rates rise again after the end of
+// the run; the rates here keep their last value.
 #pragma once
 
 #include "trainer/schedules/row.h"

@@ -8,8 +8,9 @@
 namespace amp {
 
 struct OneCycle {
-  // As in torch a phase starts at the end of the previous one, even if that is before step 0. Values: start at the
-  // beginning, peak after the first phase, back after the second of three phases, end at the end.
+  // Returns a value of the cycle: `start` at the beginning, `peak` after the first phase, `back` after the second of
+  // three phases, and `end` at the end. As in torch, a phase starts at the end of the previous one, even if that is
+  // before step 0.
   static double at(const SchedulePoint& p, double start, double peak, double back, double end) {
     const double pct = p.number("pct_start"), total = static_cast<double>(p.total), last = total - 1;
     const double at = std::min(static_cast<double>(p.step), last);

@@ -42,7 +42,7 @@ struct SchedulePoint {
   }
   int64_t whole(const std::string& key) const { return static_cast<int64_t>(std::llround(number(key))); }
 
-  // The factor of a linear warm-up; empty after its end.
+  // Returns the factor of a linear warm-up; empty after its end.
   std::optional<double> warming() const {
     if (step >= warmup) return std::nullopt;
     return static_cast<double>(step) / at_least_one(warmup);
@@ -59,8 +59,8 @@ struct ScheduleRow {
   const char* about;     // formula or source, for docs
   bool is_rate = false;  // factor returns the rate itself instead of a multiple of lr
   std::optional<double> (*momentum)(const SchedulePoint&) = nullptr;  // for schedules that also cycle the momentum
-  // For recursive schedules, as torch's chainable ones: computes the rate of a step after the warm-up from that of the
-  // previous step. factor then applies only up to the end of the warm-up.
+  // For recursive schedules, as torch's chainable ones: computes the rate of a step after the warm-up from the previous
+  // step's rate. factor then applies only until the warm-up ends.
   double (*next)(const SchedulePoint&, double before) = nullptr;
 };
 

@@ -1,6 +1,5 @@
 // timm's schedulers (timm.scheduler.create_scheduler_v2), per epoch or, with sched_on_updates, per update. timm's
-// --epochs
-// excludes the cooldown, further cycles and a prefixed warm-up; the steps of a run here include all of them:
+// --epochs excludes the cooldown, further cycles and a prefixed warm-up; the steps of a run here include all of them:
 //
 //   total = cycles of cycle_epochs + cooldown_epochs (+ warmup_epochs, with warmup_prefix)
 //
@@ -29,7 +28,7 @@ struct TimmPoint {
   }
   double total() const { return static_cast<double>(p.total) * unit / SchedulePoint::at_least_one(p.epoch_steps); }
   double of_epochs(const char* key) const { return p.number(key) * unit; }
-  // The rate during warm-up and in the first step; else empty.
+  // Returns the rate during warm-up and in the first step; else empty.
   std::optional<double> started() const {
     if (t < warmup) return p.number("warmup_lr") + t * ((p.lr - p.number("warmup_lr")) / warmup);
     return t == 0 ? std::optional(p.lr) : std::nullopt;
@@ -37,7 +36,7 @@ struct TimmPoint {
   double behind() const { return prefix ? t - warmup : t; }
 };
 
-// Floor division, as Python's n // of.
+// Returns the floor of n / of, as Python's n // of.
 inline double whole_times(double n, double of) { return std::round((n - std::fmod(n, of)) / of); }
 
 inline std::vector<ScheduleKey> timm_keys(std::vector<ScheduleKey> more) {
@@ -61,7 +60,8 @@ inline std::vector<ScheduleKey> timm_cycle_keys(std::vector<ScheduleKey> more) {
   return keys;
 }
 
-// A cyclic schedule at time t. wave(time since the cycle's start, length of the cycle) falls from 1 to 0.
+// Returns the rate of a cyclic schedule at time t. wave(time since the cycle's start, length of the cycle) falls from 1
+// to 0.
 template <class Wave>
 double timm_cycles_at(const SchedulePoint& p, const TimmPoint& at, double t, Wave&& wave) {
   const double mul = p.number("cycle_mul"), limit = p.number("cycle_limit"), low = p.number("min_lr");
@@ -109,7 +109,7 @@ inline const ScheduleRow kTimmPoly{"timm_poly", timm_cycle_keys({{"decay_rate", 
                                    },
                                    "timm's PolyLRScheduler; decay_rate is the power", true};
 
-// Without warmup_prefix the warm-up ends at the value of the curve at that time.
+// Without warmup_prefix the warm-up ends at the curve's value at that time.
 struct TimmTanh {
   static double wave(double now, double length) {
     const double part = now / length;

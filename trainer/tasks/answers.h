@@ -1,5 +1,6 @@
 // Scores answers to questions as SQuAD's evaluation scripts do. Texts are compared in lower case, without punctuation,
-// articles and superfluous space. The best of the given answers counts (1.1), and no answer may be the right one (2.0).
+// articles and superfluous space. As in SQuAD 1.1, the best match among the given answers counts. As in SQuAD 2.0, a
+// question may have no answer.
 #pragma once
 
 #include <limits>
@@ -72,7 +73,8 @@ class AnswerScores {
   // Means over the questions added.
   double exact_match() const;
   double f1() const;
-  double jaccard() const;  // of the texts as they are, with the best of the given answers; 0 for a question without one
+  // Jaccard index of the texts as they are, with the best of the given answers; 0 for a question without an answer.
+  double jaccard() const;
   // Returns the scores of SQuAD 2.0's script under its names, as fractions of 1: scores of questions with answers and
   // of those without, and the best thresholds on these questions.
   std::vector<std::pair<std::string, double>> by_kind() const;

@@ -1,4 +1,4 @@
-// Facts about its training that an exported model stores in metadata_props, so that it can be evaluated and used
+// A record of training that an exported model stores in metadata_props, so that the model can be evaluated and used
 // without the run's files:
 //   task           a task's name                      labels         JSON: names of classes
 //   loss           JSON as --loss takes it            preprocessing  JSON: {flag: value} of how text became ids

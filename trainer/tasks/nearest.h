@@ -11,8 +11,8 @@ namespace amp {
 // The rank of an item's own candidate among all candidates of the item's block, by similarity to the item's anchor.
 struct CandidateRank {
   int64_t rank = 1;  // 1: the own candidate is the nearest. Ties count against it; a cosine of NaN ranks last
-  // The nearest of the other candidates. `nearest` is the index, in the order of adding, of the item that it was added
-  // with. side 1: that item's own candidate; 2, 3, ...: one of its additional candidates.
+  // The nearest of the other candidates. `nearest` is the index of the item that has this candidate, in the order of
+  // adding. `side` is 1 for the own candidate of that item, and 2, 3, ... for its additional candidates.
   int64_t nearest = -1;  // -1: there is no other candidate
   int64_t side = 1;
 };
@@ -38,7 +38,7 @@ class Nearest {
   CandidateRank rank_of(size_t item) const;    // of an item of the unfinished block
   std::vector<float> anchors_, own_, others_;  // of the unfinished block, normalized to length 1
   int64_t width_ = 0, sides_ = 0, items_ = 0, finished_ = 0;
-  // The ranks of finished blocks and, once ranks() was called, of the unfinished block
+  // The ranks of finished blocks and, after a call of ranks(), of the unfinished block.
   mutable std::vector<CandidateRank> ranks_;
 };
 

@@ -31,7 +31,8 @@ struct PredictedField {
 class Predictions {
  public:
   virtual ~Predictions() = default;
-  // outputs: the values that the loss reads, in the order of its values(). Batches come in any order, each sample once.
+  // outputs: the values that the loss reads, in the order of LossSpec::values(). Batches come in any order, each sample
+  // once.
   virtual void add(const std::vector<HostTensor>& outputs, const Batch& batch) = 0;
   virtual std::vector<PredictedField> row(int64_t row) const = 0;
   virtual std::vector<NamedTensor> tensors() const = 0;  // the predictions as arrays with one row per input row
@@ -54,8 +55,9 @@ struct PredictionContext {
   int64_t top_k = 5;                     // tokens reported for each mask
 };
 
-// Created as the task's row (TaskRule) defines.
+// Returns whether the task's row (TaskRule) defines predictions.
 bool has_predictions(Task task);
+// Creates the predictions that the task's row defines.
 std::unique_ptr<Predictions> make_predictions(Task task, const LossSpec& loss, const PredictionContext& context);
 
 // ---- for the tasks' files

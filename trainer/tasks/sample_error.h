@@ -1,6 +1,5 @@
 // PerSampleError: computes how wrong the output for a row is, and describes the prediction for reports. A task's file
-// implements
-// it; WorstSamples (trainer/tasks/worst_samples.h) keeps the samples with the largest errors.
+// implements it. WorstSamples (trainer/tasks/worst_samples.h) keeps the samples with the largest errors.
 #pragma once
 
 #include <cstdint>
@@ -40,11 +39,11 @@ class PerSampleError {
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
   virtual double error(const SampleRow& row) const = 0;
   virtual void describe(const SampleRow& row, SampleRecord& out) const = 0;
-  // Returns true if the row is also shown if it is right, as masks are
+  // Returns true if the row is also shown if its prediction is right, as masks are.
   virtual bool shows(const SampleRow&) const { return false; }
 };
 
-// Created as the task's row (TaskRule) defines; null if it computes no errors.
+// Creates the errors that the task's row (TaskRule) defines; null if it defines none.
 std::unique_ptr<PerSampleError> make_sample_error(Task task, const LossSpec& loss, const MetricContext& context);
 
 // ---- for the tasks' files

@@ -34,8 +34,8 @@ using MetricValues = std::vector<std::pair<std::string, double>>;
 class TaskMetrics {
  public:
   virtual ~TaskMetrics() = default;
-  // outputs: the values that the loss reads (logits), in the order of its values(). samples: each row's index in the
-  // dataset, which identifies its answers. label: absent if the task has none.
+  // outputs: the values that the loss reads (logits), in the order of LossSpec::values(). samples: each row's index in
+  // the dataset, which identifies its answers. label: absent if the task has none.
   virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
@@ -51,7 +51,7 @@ struct MetricContext {
   AnswerOptions answer_options = {};
   TargetTransform target = {};  // metrics of numbers are in the units before this transform
 };
-// Returns null for Task::none.
+// Creates the task's metrics; null for Task::none.
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const MetricContext& context = {});
 
 // ---- for the tasks' files

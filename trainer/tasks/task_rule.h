@@ -52,7 +52,7 @@ struct TaskRule {
   // Data.
   std::optional<LabelForm> labels = {};  // how the label column is read; empty: the task reads none
   TextForm text = TextForm::columns;
-  bool images = false, tables = false;  // whether image files (tables of features) can have labels for it
+  bool images = false, tables = false;  // whether image files (or tables of features) can have the task's labels
   bool named_classes = false;           // whether its classes have names
   bool ordered_classes = false;         // whether its classes have an order, which is part of the data
   bool embeddings = false;              // whether outputs are embeddings; text columns are then texts for one encoder

@@ -12,8 +12,8 @@ namespace amp {
 
 // Returns the metrics accuracy of the tokens and perplexity.
 std::unique_ptr<TaskMetrics> token_text_metrics(const LossSpec& loss, const MetricContext& context);
-// Returns predictions of the mean loss of each text's tokens, its perplexity, and the number of tokens. ahead:
-// positions from an output to the token that it predicts.
+// Returns predictions of the mean loss of each text's tokens, its perplexity, and the number of tokens. ahead: distance
+// in positions from an output to the token that it predicts.
 std::unique_ptr<Predictions> text_losses(const PredictionContext& context, int64_t ahead);
 // Returns errors that are the mean loss of a text's tokens, and describe the prediction where the loss is largest.
 // Every text has an error.
