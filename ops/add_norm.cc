@@ -1,5 +1,5 @@
 // AddNorm and AddNormGrad (ops/add_norm.h) on the CPU. Each row is read once; intermediate results stay in cache.
-// Intermediate types are rounded as the separate nodes would round them, so fused and unfused graphs give the same
+// They are rounded to the types in which separate nodes would store them, so fused and unfused graphs give the same
 // bits.
 #include "ops/add_norm.h"
 
@@ -37,7 +37,7 @@ void infer_grad_sums(InferCtx& c) {
   for (int k = 0; k < (c.attrs.has("summed") ? 3 : 2); ++k) c.out(c.in(2).dtype, {n});
 }
 
-// Rows of the node in the computing type, consecutive in a thread's memory.
+// `count` row buffers of n elements, consecutive in the thread's scratch memory.
 template <class T>
 class Rows {
  public:
@@ -91,7 +91,7 @@ void copy_row(const Tensor& from, const Tensor& to, int64_t r, int64_t n) {
           static_cast<char*>(to.data) + r * n * size_of(to.dtype), n);
 }
 
-// x, recomputed as the norm of the given inputs.
+// Recomputes x as the norm of input 1 with inputs 6 to 9. Without these inputs `mean` is null.
 template <class T>
 struct RecomputedNorm {
   const T *mean = nullptr, *rstd = nullptr;
@@ -111,7 +111,7 @@ struct RecomputedNorm {
   }
 };
 
-// Stores row r in y and in its copy of another type. Either tensor may be absent.
+// Stores q as row r of y and of its copy in another type. Either tensor may be absent.
 template <class T>
 void store_both(const T* q, const Tensor& y, const Tensor& copy, int64_t r, int64_t n) {
   if (y.data) store_row(q, y, r, n);

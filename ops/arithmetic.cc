@@ -77,7 +77,7 @@ struct Detach : Unary {
 };
 // </functors>
 
-// Removes x + 0, x * 1 and the like if x already has the result's shape.
+// Returns x if `other` is the neutral constant (x + 0, x * 1) and x has the shape of the result; otherwise nothing.
 ValueId same_if_neutral(Builder& b, ValueId x, ValueId other, double neutral) {
   if (b.value(other).kind != ValueKind::constant || b.value(x).kind == ValueKind::constant) return {};
   if (broadcast(b.dims(x), b.dims(other)) != b.dims(x) || !b.is_constant(other, neutral)) return {};
@@ -118,7 +118,7 @@ void grad_div(GradBuilder& g) {
 void grad_neg(GradBuilder& g) { g.add_grad(0, g.op("Neg", {g.dy(0)})); }
 void grad_abs(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Sign", {g.in(0)})})); }
 void grad_mod(GradBuilder& g) {
-  // a mod b = a - b floor(a/b): da = dy; the quotient is piecewise constant.
+  // a mod b = a - b floor(a/b), so da = dy. The quotient floor(a/b) is piecewise constant.
   g.add_grad(0, g.dy(0));
   if (g.needs(1))
     g.add_grad(1, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Div", {g.op("Sub", {g.in(0), g.out(0)}), g.in(1)})})}));
@@ -134,7 +134,7 @@ const RegisterElementwise<Sign> sign{"Sign", [](GradBuilder&) {}};  // gradient 
 const RegisterElementwise<Mod> mod{"Mod", grad_mod};
 const RegisterElementwise<Detach> detach{"Detach", [](GradBuilder&) {}};  // torch.Tensor.detach
 
-// Respects inputs through which no gradient passes: importer/quantized/straight_through.h.
+// Lowers Add and Sub. No gradient passes to inputs in the list kDetached (importer/quantized/straight_through.h).
 void lower_sum_of_two(Lowering& l) {
   ValueId in[] = {l.in(0), l.in(1)};
   for (const int64_t k : l.attrs.ints(kDetached)) in[k] = l.b.op("Detach", {in[k]});

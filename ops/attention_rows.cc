@@ -1,5 +1,5 @@
-// Softmax of blocks of scores and its gradient in fp32 (attention_rows.h), vectorized for each SIMD level. exp is
-// vector_exp.h. The gradient recomputes probabilities from the scores and the row's log-sum-exp.
+// Softmax of blocks of scores and its gradient in fp32 (attention_rows.h), vectorized for each SIMD level.
+// vector_exp.h computes exp. The gradient recomputes probabilities from the scores and the row's log-sum-exp.
 
 #include "ops/attention_rows.h"
 
@@ -22,14 +22,14 @@ int64_t padded(int64_t n, int64_t lanes) { return (n + lanes - 1) / lanes * lane
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The rounded product, the same in forward and backward. Volatile, because otherwise the compiler contracts it to
-// an fma, which does not round the product.
+// Returns the rounded product, which must be the same in forward and backward. It is volatile, because otherwise the
+// compiler contracts it to an fma, which does not round the product.
 AMP_INLINE inline float scaled(float z, float scale) {
   const volatile float product = z * scale;
   return product;
 }
 
-// Sets scores after the last key to -inf.
+// Returns the largest score of a row. Sets the padding after the last key to -inf.
 template <int Lanes>
 AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   using V = Vector<Lanes>;
@@ -43,7 +43,8 @@ AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   return cpu::fold<Lanes>(most, [](const V& x, V& to) AMP_INLINE { to = x > to ? x : to; });
 }
 
-// Exponents are rounded with a relative error of 2^-24, as the scores are.
+// Replaces the scores z by exp(scale (z - max)), and sets sum and top (scale max). Exponents are rounded with a
+// relative error of 2^-24, as the scores are.
 template <int Lanes>
 AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& top, float& sum) {
   using V = Vector<Lanes>;

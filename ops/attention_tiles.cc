@@ -15,17 +15,18 @@ namespace amp::attention_detail {
 
 namespace {
 
-// Scores per block. Smaller if rows see different keys, so that more keys can be skipped.
+// Scores per block. Blocks are smaller if rows see different keys, so that more keys can be skipped.
 constexpr int64_t kBlockCells = 32768, kMaskedBlockCells = 8192;
 constexpr int64_t kMostPanel = 32;  // maximal keys per panel
-// Added to a score to hide it: relative to a visible key its exponential is 0 for any finite score.
+// A mask value up to this one hides a key. Added to any finite score, it makes the key's exponential 0 relative to
+// that of a visible key.
 constexpr double kHidden = -1e30;
 
 using cpu::PanelProduct;
 
 class Tiles : protected Heads<float> {
  protected:
-  // dy: for the gradient, or empty. Products use pairs of bf16 if all factors are stored as bf16.
+  // dy: the gradient of the output; empty in forward. Products use pairs of bf16 if all factors are stored as bf16.
   Tiles(const KernelArgs& a, const Tensor& dy)
       : Heads(a, a.in),
         product_(all_bf16({&q_, &k_, &v_, &dy}) ? DType::bf16 : DType::f32),
@@ -40,9 +41,9 @@ class Tiles : protected Heads<float> {
                        [](const Tensor* t) { return !t->data || t->dtype == DType::bf16; });
   }
 
-  // Floats of a row of scores.
+  // Returns the floats of a row of scores, including padding.
   int64_t row_floats(int64_t keys) const { return (product_.padded(keys) + 15) / 16 * 16; }
-  // Memory of the thread, divided by lay_out(Carver&).
+  // Calls lay_out(Carver&) to measure the memory that it takes, then to divide the thread's scratch memory.
   template <class LayOut>
   static auto in_scratch(const LayOut& lay_out) {
     Carver measure(nullptr);
@@ -53,14 +54,14 @@ class Tiles : protected Heads<float> {
   }
 
   static cpu::PackSource source(const StoredRows& m, bool depth_major) { return {m.data, m.dtype, m.ld, depth_major}; }
-  // Packs x (rows, depth) as right-hand side: x itself, multiplied over its rows, or x^T.
+  // pack and pack_transposed return x (rows, width), or x^T, packed as the right-hand side of a product.
   PanelProduct::Right pack(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, false), width, rows, to);
   }
   PanelProduct::Right pack_transposed(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, true), rows, width, to);
   }
-  // Size of a copy of x (rows, width) as left-hand side; 0 if it can be used in place.
+  // Returns the floats of a block's copy as left-hand side of a product, or 0 if the rows are read in place.
   int64_t copy_floats(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     return reads_in_place(t.dtype, s.token, width) ? 0 : rows_ * product_.steps(width);
   }
@@ -83,7 +84,8 @@ class Tiles : protected Heads<float> {
     return product_.pairs() ? ld % 2 == 0 && width % 2 == 0 : t == DType::f32;
   }
 
-  // z = q k^T for rows [i0, i0 + n). Returns the factor by which z must still be scaled.
+  // Computes z = q k^T for rows [i0, i0 + n) and applies the mask. Returns the factor by which z must still be
+  // multiplied.
   float scores(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const PanelProduct::Right& k, float* z,
                float* copy, float* mask_scratch, cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);
@@ -95,7 +97,8 @@ class Tiles : protected Heads<float> {
     return 1;
   }
 
-  // The keys that the rows [i0, i0 + n) see, in whole panels: all keys without a mask, or if some row sees none.
+  // Returns the keys that the rows [i0, i0 + n) see, rounded to whole panels. Returns all keys if there is no mask or
+  // if a row sees no key.
   Keys visible(const Unit& u, int64_t i0, int64_t n) const {
     const Keys all{0, u.keys};
     if (!mask_.data || f_.mask[3] == 0 || (mask_.dtype == DType::boolean && f_.fill > kHidden)) return all;
@@ -208,7 +211,7 @@ class Forward : Tiles {
     }
   }
   void set(int64_t row, const LogSum<float>& s) const { lse_[row] = s.lse, rest_[row] = s.rest; }
-  // sum becomes the factor by which the row must be multiplied.
+  // Returns the log of the row's sum. Replaces `sum` by the factor by which the row of y must be multiplied.
   LogSum<float> finish(float top, float& sum, float* p, int64_t ld) const {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     if (top == -static_cast<float>(kInf)) {
@@ -328,7 +331,8 @@ class Backward : Tiles {
   struct Left {
     PanelProduct::Left p, ds, ds_rows;
   };
-  // z and g of a block of n rows as operands of products over rows, and ds also over keys.
+  // Returns z and g of a block of n rows as left operands of products over the rows, and g also for a product over
+  // the keys.
   Left as_operands(int64_t n, int64_t ld, const Room& r) const {
     if (!product_.pairs()) return {{r.z, ld, false}, {r.g, ld, false}, {r.g, ld, true}};
     for (int64_t i = 0; i < n; i += 2) {
@@ -344,7 +348,7 @@ class Backward : Tiles {
   struct Right {
     PanelProduct::Right kt, vt;
   };
-  // z = dropout(p), g = ds without the scale, for rows [i0, i0 + n).
+  // Computes z = dropout(p) and g = ds without the scale, for rows [i0, i0 + n).
   void differentiate(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const Right& right, const Room& r,
                      cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);
@@ -366,7 +370,7 @@ class Backward : Tiles {
         std::fill_n(z, ld, 0.0f);
         std::fill_n(g, ld, 0.0f);
       }
-      // If the mask uses -inf, ds is 0 already.
+      // Hidden keys need ds = 0. A mask of -inf makes ds 0 already, except if the row is NaN.
       if (hides() && (f_.fill != -kInf || broken)) hide(u, i0 + i, keys, g);
     }
   }

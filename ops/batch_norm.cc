@@ -1,18 +1,20 @@
-// BatchNormalization: ONNX 7+; InstanceNormalization: ONNX 6+. x is (N, C, ...), scale, bias, mean, var are (C).
-// Core operators, attribute epsilon:
+// BatchNormalization (ONNX 7+) and InstanceNormalization (6+). x is (N, C, ...); scale, bias, mean and var are (C).
+// Core operators, with the attribute epsilon:
 //
-//   BatchNorm(x, scale, bias, mean, var) -> y          y = (x - mean) rstd(var) scale + bias; no gradient to mean and
-//   var
-//   BatchNormTrain(x, scale, bias) -> y, mean, var     of the batch; var is the biased one; gradient through y only
+//   BatchNorm(x, scale, bias, mean, var) -> y          y = (x - mean) rstd(var) scale + bias
+//   BatchNormTrain(x, scale, bias) -> y, mean, var     mean and biased var of the batch; gradient through y only
 //   BatchNormGrad(dy, x, scale, mean, var) {train} -> dx, dscale, dbias
 //
-// BindOptions::batchnorm_train, not the file, decides which form a node takes. So an inference export can be
-// trained with batch statistics, and a training export is evaluated with its running ones. `predict` is an
-// exception: it runs a file as inference engines do (BindOptions::batchnorm_as_written).
+// BatchNorm has no gradient to mean and var.
+//
+// BindOptions::batchnorm_train, not the file, decides which form a node takes. So an inference export can be trained
+// with batch statistics, and a training export is evaluated with its running statistics. `predict` is an exception:
+// it runs a file as inference engines do (BindOptions::batchnorm_as_written).
 //
 // Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
 //   running = running momentum + batch (1 - momentum),   with the biased variance of the batch.
-// (PyTorch's momentum is one minus this one, and it blends in the unbiased variance: n / (n - 1) times this one.)
+// (PyTorch's momentum is 1 - momentum. PyTorch uses the unbiased variance, which is n / (n - 1) times the biased
+// one.)
 #include "backend/cpu/norm/batch_norm.h"
 
 #include <algorithm>
@@ -76,8 +78,8 @@ std::vector<int64_t> all_but_channels(const Dims& x) {
   return axes;
 }
 
-// Decomposition of BatchNormGrad. The training form depends only on dy, x and scale, because mean and var are those
-// of x.
+// Decomposition of BatchNormGrad. The training form depends only on dy, x and scale, because mean and var are
+// computed from x.
 std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term dy(b, in[0]), x(b, in[1]);
   const Dims channel = channel_row(x.dims());
@@ -107,9 +109,9 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", w
 
 bool moves(const Lowering& l, size_t i) { return l.has(i) && l.b.value(l.in(i)).kind == ValueKind::param; }
 
-// The running statistic in input i after this batch. If training updates it, it becomes the graph's output
-// "statistic.SLOT". A module that is applied again continues from this value. It belongs to no source node, so no
-// precision plan rounds it.
+// Returns the running statistic of input i after this batch. If training updates the statistic, the result becomes
+// the graph's output "statistic.SLOT"; a module that is applied again continues from it. The new nodes belong to no
+// source node, so no precision plan rounds the result.
 ValueId blend(Lowering& l, size_t i, ValueId batch) {
   Builder& b = l.b;
   ValueId running = l.in(i);
@@ -133,8 +135,8 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   return now;
 }
 
-// Unfused form for statistics that the graph computes itself (a standardized weight), so that gradients pass
-// through them.
+// Returns an unfused BatchNorm for statistics that the graph computes itself (a standardized weight), so that
+// gradients pass through them.
 ValueId by_elements(Lowering& l, ValueId x) {
   Builder& b = l.b;
   const Dims per_channel = channel_row(b.dims(x));
@@ -144,8 +146,8 @@ ValueId by_elements(Lowering& l, ValueId x) {
   return b.op("Add", {b.op("Mul", {normal, row(1)}), row(2)});
 }
 
-// Unfused BatchNormTrain over the rows of all ranks (torch.nn.SyncBatchNorm): gradients pass through its two sums
-// over the ranks. It belongs to no source node, so no precision plan rounds it.
+// Returns an unfused BatchNormTrain over the rows of all ranks (torch.nn.SyncBatchNorm). Gradients pass through its
+// two sums over the ranks. Its nodes belong to no source node, so no precision plan rounds them.
 std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueId bias, double epsilon) {
   const Origin node = b.origin;
   b.origin = Origin{-1, "synchronized batch normalization"};
@@ -167,7 +169,8 @@ std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueI
   return {y, mean, var};
 }
 
-// Outputs: y, running mean, running var after this batch; before opset 14 also saved mean and saved var of the batch.
+// Outputs: y, running mean and running var after this batch; before opset 14 also saved mean and saved var of the
+// batch.
 void lower_batch_norm(Lowering& l) {
   Builder& b = l.b;
   if (l.version() < 9 && l.attrs.i("spatial", 1) == 0) l.unsupported("spatial = 0");
@@ -176,7 +179,7 @@ void lower_batch_norm(Lowering& l) {
   const bool vector = l.rank(0) == 1;  // one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
-  const bool empty = numel(l.dims(0)) == 0;  // no batch statistics: the running ones are kept
+  const bool empty = numel(l.dims(0)) == 0;  // without batch statistics, the running statistics are kept
   if (!empty && (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form))) {
     const auto out = l.options.sync_batchnorm ? over_ranks(b, x, l.in(1), l.in(2), a.f("epsilon", 1e-5))
                                               : b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);

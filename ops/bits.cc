@@ -1,4 +1,5 @@
-// BitShift (ONNX 11), BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot (18). Integers: no gradient.
+// BitShift (ONNX 11), BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot (18). They apply to integers and have no
+// gradient.
 #include "ops/elementwise_op.h"
 
 namespace amp {

@@ -15,7 +15,7 @@ ValueId simplify_cast(Builder& b, const std::vector<ValueId>& in, const Attrs& a
   const Value& x = b.value(in[0]);
   if (x.dtype == to) return in[0];
   if (a.has(kWholeNumbers)) return {};
-  // Moved before views, so that the producer may store the type itself (graph/passes.h).
+  // Moves the Cast before views, so that the producer of x may store the type itself (graph/passes.h).
   if (x.producer && b.graph().node(x.producer).op->view) {
     const Dims dims = x.dims;
     return b.reshape(b.cast(b.graph().node(x.producer).in[0], to), dims);
@@ -53,7 +53,7 @@ DType from_onnx(const Lowering& l, int64_t code) {
   l.unsupported(cat("element type ", code, " of TensorProto is not supported"));
 }
 void cast_to(Lowering& l, DType to) { l.out(0, l.b.cast(l.in(0), is_float(to) ? l.float_type() : to)); }
-// Quantized numbers become floating-point ones; gradients pass straight through.
+// A Cast of quantized numbers to floating point passes gradients straight through.
 void lower_cast(Lowering& l) {
   const DType to = from_onnx(l, l.attrs.i("to", 1));
   if (!is_float(to) || is_float(l.b.dtype(l.in(0)))) return cast_to(l, to);

@@ -22,7 +22,7 @@ size_t axis_of(const InferCtx& c) {
   if (axis < 0 || axis >= rank) refuse(cat("axis ", axis, " of a tensor of rank ", rank));
   return static_cast<size_t>(axis);
 }
-// Output j is the weighted sum of inputs index[begin[j]..begin[j + 1]).
+// Checks an AxisMap, in which output j is the weighted sum of the inputs index[begin[j]..begin[j + 1]).
 void axis_map(const InferCtx& c) {
   const int64_t n = c.in(0).dims[axis_of(c)];
   const auto begin = c.attrs.ints("begin"), index = c.attrs.ints("index");
@@ -35,7 +35,7 @@ void axis_map(const InferCtx& c) {
 }
 void axis_alone(const InferCtx& c) { axis_of(c); }
 
-// The region (starts, steps, dims) lies inside a tensor of dims `whole`.
+// Checks that the region (starts, steps, dims `part`) is inside a tensor of dims `whole`.
 void check_region(const InferCtx& c, const Dims& whole, const Dims& part) {
   const auto starts = c.attrs.ints("starts"), steps = c.attrs.ints("steps");
   need(starts.size() == whole.size() && steps.size() == whole.size() && part.size() == whole.size(),
@@ -79,7 +79,8 @@ void reduce(const InferCtx& c) {
   }
 }
 
-// Constant indices of the model are checked before anything runs; errors in them are not data errors.
+// Throws E_INDEX (Exit::model) if a constant index is not in [least, end). Other indices are checked when a kernel
+// runs.
 void check_indices(const InferCtx& c, size_t input, int64_t least, int64_t end) {
   const Value& v = c.in(input);
   if (v.kind != ValueKind::constant) return;
@@ -89,7 +90,7 @@ void check_indices(const InferCtx& c, size_t input, int64_t least, int64_t end) 
   }
 }
 
-// x (outer, n, inner), indices (k), y (outer, k, inner)
+// Checks a lookup of rows: x (outer, n, inner), indices (k), y (outer, k, inner).
 void rows(const InferCtx& c, const Dims& x, const Dims& y) {
   const int64_t outer = c.attrs.i("outer", 1), n = c.attrs.i("n", 1), inner = c.attrs.i("inner", 1),
                 k = numel(c.in(1).dims);
@@ -101,7 +102,7 @@ void rows(const InferCtx& c, const Dims& x, const Dims& y) {
 void gather_rows(const InferCtx& c) { rows(c, c.in(0).dims, c.attrs.ints("dims")); }
 void scatter_rows(const InferCtx& c) { rows(c, c.attrs.ints("dims"), c.in(0).dims); }
 
-// Indices along one axis. On the other axes the index tensor may be at most as large as the table.
+// Checks indices along one axis. On the other axes the index tensor may be at most as large as the table.
 void elements(const InferCtx& c, const Dims& table) {
   const Dims& index = c.in(1).dims;
   const int64_t axis = c.attrs.i("axis", 0);
@@ -157,7 +158,7 @@ void mat_mul(const InferCtx& c) {
   if (numel(c.in(2).dims) != n) refuse(cat("a bias of ", to_string(c.in(2).dims), " for ", n, " columns"));
 }
 
-// xg (T, B, G H), R (G H, H), states (B, H), lengths (B), then H times `more` of each further input.
+// Checks xg (T, B, G H), R (G H, H), `states` states (B, H), lengths (B) and peepholes or reset biases (more H).
 void recurrent(const InferCtx& c, int64_t gates, size_t states, int64_t more) {
   const Dims &x = c.in(0).dims, &r = c.in(1).dims;
   const int64_t hidden = r[1];

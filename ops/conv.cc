@@ -1,12 +1,12 @@
-// Conv: ONNX 1+; com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit
+// Conv (ONNX 1+) and com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit
 // (backend/sliding_window.h):
 //
 //   Conv(x, w, bias?)       y[n,m,o] = bias[m] + sum_{c,k} w[m,c,k] x[n,c, o stride + k dilation - pad]
-//   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward
-//   ConvGradW(x, dy) {dims} the transpose in w
+//   ConvGradX(dy, w) {dims} the gradient to x; also the forward pass of ConvTranspose
+//   ConvGradW(x, dy) {dims} the gradient to w
 //
-// The three are one trilinear form, so the gradients of each are the other two. On a GPU they may be NHWC
-// (attribute channels_last).
+// The three operators are derivatives of one trilinear form, so the gradients of each are the other two. On a GPU
+// they may be NHWC (attribute channels_last).
 #include "backend/cpu/conv/conv.h"
 
 #include "backend/channels_last.h"
@@ -87,7 +87,7 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_w
                                   RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};
 
-// Each element of y is a sum over all elements of a kernel of w (M, C / group, ...); padding is counted.
+// Returns the FLOPs: each element of y is a sum over one kernel of w (M, C / group, ...). Padding is counted.
 double products(const Tensor& y, const Tensor& w) {
   return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.dims.at(0));
 }
@@ -108,7 +108,7 @@ ValueId convolution(const Lowering& l, ValueId input, ValueId weight, ValueId bi
   if (group < 1) fail(Exit::model, "E_ATTR", cat("Conv: group ", group));
   const bool flat = x.size() == 3;
   Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end()));
-  for (size_t i = 0; i < s.kernel.size(); ++i) s.out(i, x[i + 2]);  // fits?
+  for (size_t i = 0; i < s.kernel.size(); ++i) s.out(i, x[i + 2]);  // checks that the kernel fits
   if (flat) s.push_front_unit();
   Attrs a = s.attrs();
   a.set("group", group);

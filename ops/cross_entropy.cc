@@ -1,8 +1,8 @@
 // Softmax cross-entropy on logits, summed over valid rows:
-//   loss = sum_i [label_i != ignore] (log sum_j e^(x_ij) - x_i,label),  dx = seed (softmax(x) - onehot(label)) on valid
-//   rows, 0 elsewhere.
-// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar; attribute ignore_index. fp32 (fp64)
-// arithmetic.
+//   loss = sum_i [label_i != ignore] (log sum_j e^(x_ij) - x_i,label),
+//   dx = seed (softmax(x) - onehot(label)) on valid rows, 0 elsewhere.
+// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar, with the attribute ignore_index. Arithmetic
+// is fp64 for fp64 logits, otherwise fp32.
 #include <numeric>
 
 #include "backend/indices.h"
@@ -25,7 +25,7 @@ int64_t label_of(const Tensor& labels, int64_t i, int64_t classes, int64_t ignor
   return y;
 }
 
-// Rows are summed in a fixed number of shards, and the shards in order.
+// Rows are summed in a fixed number of shards. Then the shards are added in order.
 constexpr int64_t kShards = 16;
 int64_t workspace(const Graph&, const Node&) { return kShards * 8; }
 

@@ -1,6 +1,6 @@
 // Det (ONNX 11+): determinants of square matrices (..., n, n) -> (...). Core Det(x) and DetGrad(x, dy): dx = dy *
-// cofactors of x. Cofactors are correct for singular matrices too; det * inverse is not. Gaussian elimination with
-// pivoting in fp32 or fp64.
+// cofactors of x. Cofactors are correct for singular matrices too; det * inverse is not. Determinants are computed by
+// Gaussian elimination with pivoting in fp32 or fp64.
 #include "ops/det.h"
 
 #include "backend/rows.h"

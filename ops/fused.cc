@@ -1,5 +1,5 @@
-// Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/passes/fuse.h after
-// autodiff. Inputs broadcast; outputs have the broadcast dims, except for sums.
+// Fused: a chain of elementwise operators as one node (backend/fused_program.h). ops/passes/fuse.h makes these nodes
+// after autodiff. Inputs broadcast; outputs have the broadcast dims, except for sums.
 #include <algorithm>
 #include <map>
 
@@ -29,7 +29,7 @@ void infer(InferCtx& c) {
   }
 }
 
-// One value of the current chunk: n elements or one, float or bool.
+// A value of the current chunk, float or bool: n elements, or one element that broadcasts.
 union Cell {
   float f[kPart];
   bool b[kPart];
@@ -46,7 +46,7 @@ class Chunks {
     for (const Tensor& t : in_) operands.push_back(t.dims);
     loop_ = make_broadcast_loop(dims, operands);
     size_t out = 0;
-    std::erase_if(program_.steps, [](const FusedStep& s) { return s.op == kFusedSum; });  // they are the last steps
+    std::erase_if(program_.steps, [](const FusedStep& s) { return s.op == kFusedSum; });  // sums are the last steps
     for (const FusedStep& s : program_.steps) {
       Step step;
       step.functor = find_functor(s.op);
@@ -148,7 +148,7 @@ class Chunks {
   BroadcastLoop loop_;
 };
 
-// Adds the sums of stored outputs, computed by their own kernels.
+// Returns a kernel that runs `elements`, then the kernel of each sum of a stored output.
 Kernel with_sums(const KernelArgs& a, Kernel elements) {
   std::vector<Kernel> kernels = {std::move(elements)};
   const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
@@ -192,7 +192,7 @@ OpDef def() {
   d.infer = infer;
   d.not_differentiable = true;
   d.min_inputs = 1;
-  // Not Effect::random although it may contain a Dropout: no pass that folds or merges nodes runs after it is made.
+  // A Fused node may contain a Dropout but is not Effect::random: after it is made, no pass folds or merges nodes.
   d.may_overwrite = true;
   return d;
 }

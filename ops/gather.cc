@@ -1,5 +1,5 @@
-// Gather (ONNX 1+), GatherElements (11), GatherND (11, batch_dims 12), and their transposes, which add: ScatterAdd.
-// Indices are checked when a kernel runs: an index out of bounds is a data error with the index, instead of an
+// Gather (ONNX 1+), GatherElements (11), GatherND (11; batch_dims 12) and their gradients, which add at the indices.
+// Indices are checked when a kernel runs. An index out of bounds is a data error (E_DATA_TOKEN_RANGE) instead of an
 // invalid read.
 #include <algorithm>
 #include <numeric>
@@ -27,8 +27,7 @@ void require_index_type(const Tensor& t) {
     fail(Exit::model, "E_ATTR", cat("indices are ", name_of(t.dtype), ", not int32 or int64"));
 }
 
-// ---- Core GatherRows: data as (outer, n, inner), indices (k): out (outer, k, inner). Attributes outer, n, inner,
-// dims
+// ---- Core GatherRows: data (outer, n, inner), indices (k) -> (outer, k, inner). Attributes: outer, n, inner, dims
 void infer_rows(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
 Kernel gather_rows(const KernelArgs& a) {
@@ -48,8 +47,8 @@ Kernel gather_rows(const KernelArgs& a) {
   };
 }
 
-// (dy (outer, k, inner), indices (k)) -> zeros (outer, n, inner) with dy's rows added at the indices, in the order
-// of k. With `accumulate` they are added to the existing values, of type T.
+// Adds the rows of dy (outer, k, inner) to y (outer, n, inner) at the indices (k), in the order of k. y starts with
+// zeros or, with `accumulate`, with its existing values, of type T.
 template <class T, bool accumulate>
 Kernel typed_scatter_rows(const KernelArgs& a) {
   const Tensor dy = a.in[0], idx = a.in[1], y = a.out[0];
@@ -99,12 +98,11 @@ void grad_scatter_rows(GradBuilder& g) {
   if (g.needs(0)) g.add_grad(0, g.op("GatherRows", {g.dy(0), g.in(1)}, with_dims(g.attrs(), g.dims(g.in(0)))));
 }
 
-// ---- Core GatherElements: data and indices of equal rank, along axis; its transpose ScatterElementsAdd
-// ------------------
+// ---- Core GatherElements along an axis: data and indices have equal rank. The gradient is ScatterElementsAdd.
 void infer_elements(InferCtx& c) { c.out(c.in(0).dtype, c.in(1).dims); }
 void infer_elements_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
-// Calls f(data offset, index position) for every element of indices.
+// Calls f(offset in the data, position in idx) for every index.
 template <class F>
 void walk_elements(const Dims& data, const Tensor& idx, size_t axis, F f) {
   const Dims strides = row_major_strides(data), id = idx.dims;
@@ -185,7 +183,6 @@ const RegisterLookup lookup_scatter_elements{
                            }}};
 
 // ---- ONNX
-// -------------------------------------------------------------------------------------------------------------
 ValueId rows(Lowering& l, ValueId x, ValueId idx, int64_t axis, Dims out) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -206,7 +203,7 @@ void lower_gather(Lowering& l) {
   out.insert(out.end(), id.begin(), id.end());
   out.insert(out.end(), d.begin() + static_cast<int64_t>(axis) + 1, d.end());
   if (const HostTensor* t = b.constant_of(l.in(1)); t && t->numel() > 0) {
-    // Consecutive rows are a slice (CLS token, position embeddings); all rows in order are a view.
+    // Consecutive rows are taken by a slice (CLS token, position embeddings).
     const std::vector<int64_t> idx = t->to_ints();
     const int64_t n = d[axis];
     for (const int64_t i : idx) {
@@ -234,7 +231,7 @@ void lower_gather_elements(Lowering& l) {
   l.out(0, l.b.op("GatherElements", {l.in(0), l.in(1)}, {{"axis", normalize_axis(l.attrs.i("axis", 0), l.rank(0))}}));
 }
 
-// Converts tuples of indices to flat row numbers; the gathered dims are merged.
+// Converts index tuples to row numbers of a table in which the gathered dims are merged, then gathers rows.
 void lower_gather_nd(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), id = l.dims(1);
@@ -251,7 +248,7 @@ void lower_gather_nd(Lowering& l) {
   for (int64_t i = 0; i < batch; ++i) batches *= d[static_cast<size_t>(i)];
   for (int64_t i = batch; i < batch + depth; ++i) table *= d[static_cast<size_t>(i)];
   for (size_t i = static_cast<size_t>(batch); i + 1 < id.size(); ++i) tuples *= id[i];
-  // row = sum over the tuple of (wrapped index) * stride, plus the batch's base
+  // row = sum of (wrapped index) * stride over the tuple, plus the first row of the batch entry
   const ValueId flat = b.reshape(b.cast(l.in(1), DType::i64), {batches * tuples, depth});
   std::vector<int64_t> extent, stride(static_cast<size_t>(depth), 1);
   for (int64_t i = 0; i < depth; ++i) extent.push_back(d[static_cast<size_t>(batch + i)]);
@@ -269,7 +266,7 @@ void lower_gather_nd(Lowering& l) {
   }
   const int64_t inner = batches * table == 0 ? 1 : numel(d) / (batches * table);
   const ValueId x = b.reshape(l.in(0), {batches * table, inner});
-  // All rows once, in order, are a view.
+  // If all rows are gathered once and in order, the result is a view of the input.
   if (const HostTensor* t = b.constant_of(row); t && t->numel() == batches * table) {
     const std::vector<int64_t> r = t->to_ints();
     std::vector<int64_t> iota(r.size());

@@ -1,4 +1,4 @@
-// Gelu: ONNX 20 (approximate none, tanh), com.microsoft Gelu, FastGelu, QuickGelu.
+// Gelu: ONNX 20 (approximate none, tanh), com.microsoft Gelu, BiasGelu, FastGelu, QuickGelu.
 //   none: x/2 (1 + erf(x / sqrt 2));  tanh: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));  quick: x sigmoid(1.702 x)
 #include "base/normal.h"
 #include "ops/elementwise_op.h"
@@ -7,7 +7,7 @@
 namespace amp {
 namespace {
 
-// The larger functors exceed the inliner's limit, and a loop with a call is not vectorized.
+// AMP_INLINE is needed, because larger functors exceed the inliner's limit and a loop with a call is not vectorized.
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Gelu : Unary {
   static constexpr bool wide = true;
@@ -43,7 +43,7 @@ struct GeluTanhGrad : Binary {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
-// Decompositions of the gradients, of (x, dy).
+// Decompositions of the gradients. The inputs are (x, dy).
 std::vector<ValueId> decompose_gelu(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]), cdf = 0.5 * (1 + (x * 0.70710678118654752).to("Erf"));
   return {dy * (cdf + x * 0.39894228040143268 * (-0.5 * x * x).to("Exp"))};

@@ -1,8 +1,8 @@
 // LayerNormalization (ONNX 17), RMSNormalization (23), com.microsoft SimplifiedLayerNormalization.
-//   y = (x - mean) * rstd * scale + bias,  rstd = 1 / sqrt(var + epsilon);  RMS form: mean is 0.
+//   y = (x - mean) * rstd * scale + bias,  rstd = 1 / sqrt(var + epsilon);  in the RMS form, mean is 0.
 //   With g = dy * scale, h = (x - mean) * rstd:  dx = rstd (g - avg(g) - h avg(g h)),  dscale = sum dy h,
 //   dbias = sum dy.
-// x is (rows, n) with n the product of the normalized dims. Statistics are fp32 (fp64) for any storage.
+// x is (rows, n), where n is the product of the normalized dims. Statistics are fp64 if x is fp64, otherwise fp32.
 #include <cmath>
 
 #include "backend/rows.h"
@@ -89,7 +89,8 @@ Kernel norm_backward_x(const KernelArgs& a) {
   };
 }
 
-// Inputs x, mean, rstd, dy; outputs dscale (n), dbias (n). Rows are summed in 16 shards, and the shards in order.
+// Inputs x, mean, rstd, dy; outputs dscale (n), dbias (n). Rows are summed in 16 shards; then the shards are added in
+// order.
 constexpr int64_t kShards = 16;
 int64_t weights_workspace(const Graph& g, const Node& node) {
   return kShards * 2 * node.attrs.i("n", 1) * (g.value(node.in[0]).dtype == DType::f64 ? 8 : 4);
@@ -160,7 +161,7 @@ Kernel backward_weights(const KernelArgs& a) {
   return in_double(a) ? norm_backward_weights<double, add>(a) : norm_backward_weights<float, add>(a);
 }
 
-// Decompositions of the gradients from x, scale and dy, because mean and rstd depend on x too.
+// The decompositions of the gradients compute mean and rstd again, because these depend on x too.
 struct Rows {
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a) : Rows(b, input, upstream, a, a.i("n", 1)) {}
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a, int64_t n)
@@ -232,8 +233,8 @@ void lower_norm(Lowering& l, bool rms) {
 }
 void lower_layer_norm(Lowering& l) { lower_norm(l, false); }
 void lower_rms_norm(Lowering& l) { lower_norm(l, true); }
-// Some opset 12 files contain LayerNormalization in the default domain, before it existed. Other engines accept
-// them too.
+// LayerNormalization was introduced in opset 17, but some opset 12 files contain it. Other engines accept these files
+// too.
 const RegisterOnnx onnx[] = {RegisterOnnx{{"LayerNormalization", lower_layer_norm, 1, {}}},
                              RegisterOnnx{{"RMSNormalization", lower_rms_norm, 23, {}}},
                              RegisterOnnx{{"SimplifiedLayerNormalization", lower_rms_norm, 1, {}}},

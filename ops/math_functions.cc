@@ -87,12 +87,13 @@ struct Ceil : Unary {
     return std::ceil(x);
   }
 };
+// Rounds halves to even.
 struct Round : Unary {
   template <class T>
   HD T operator()(T x) const {
     return std::nearbyint(x);
   }
-};  // halves to even
+};
 // </functors>
 
 void grad_sqrt(GradBuilder& g) { g.add_grad(0, g.op("SqrtGrad", {g.out(0), g.dy(0)})); }
@@ -102,8 +103,8 @@ void grad_log(GradBuilder& g) { g.add_grad(0, g.op("Div", {g.dy(0), g.in(0)})); 
 void grad_erf(GradBuilder& g) { g.add_grad(0, g.op("ErfGrad", {g.in(0), g.dy(0)})); }
 void grad_sin(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Cos", {g.in(0)})})); }
 void grad_cos(GradBuilder& g) { g.add_grad(0, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Sin", {g.in(0)})})})); }
-// d(x^e) = e x^(e-1) dx + x^e log(x) de. As in PyTorch, a term is 0 if its first factor is 0 (e = 0 in the first
-// term, x = 0 with e >= 0 in the second), although the other factor is infinite.
+// d(x^e) = e x^(e-1) dx + x^e log(x) de. As in PyTorch, the first term is 0 if e = 0, and the second is 0 if x = 0
+// and e >= 0, although a factor may be infinite.
 void grad_pow(GradBuilder& g) {
   const ValueId x = g.in(0), e = g.in(1), zero = g.b.scalar(0, g.b.dtype(e));
   if (g.needs(0)) {
@@ -118,7 +119,7 @@ void grad_pow(GradBuilder& g) {
     g.add_grad(1, g.op("Where", {flat, g.b.scalar(0, g.b.dtype(v)), v}));
   }
 }
-// Decompositions of the gradients, of (x or y, dy).
+// Decompositions of the gradients. The inputs are (x or y, dy).
 using Values = std::vector<ValueId>;
 Values decompose_sqrt(Builder& b, const Values& in, const Attrs&) { return {Term(b, in[1]) * 0.5 / Term(b, in[0])}; }
 Values decompose_reciprocal(Builder& b, const Values& in, const Attrs&) {
@@ -145,14 +146,14 @@ const RegisterElementwise<Cos> cos_{"Cos", grad_cos};
 const RegisterElementwise<Floor> floor_{"Floor", grad_zero};
 const RegisterElementwise<Ceil> ceil_{"Ceil", grad_zero};
 const RegisterElementwise<Round> round_{"Round", grad_zero};
-// Rounding of a quantizer (importer/quantized/fake_quant.h): straight-through gradient.
+// RoundStraight rounds in a quantizer (importer/quantized/fake_quant.h). The gradient passes straight through.
 void grad_straight(GradBuilder& g) { g.add_grad(0, g.dy(0)); }
 const RegisterElementwise<Round> round_through{"RoundStraight", grad_straight};
 void lower_round(Lowering& l) {
   l.out(0, l.b.op(l.attrs.i(kStraightThrough, 0) != 0 ? "RoundStraight" : "Round", {l.in(0)}));
 }
 
-// Small constant powers become products: exact, fast, and differentiable at 0.
+// Lowers powers of 1, 2 and 3 to products, which are exact, fast and differentiable at 0, and 0.5 to Sqrt.
 void lower_pow(Lowering& l) {
   Builder& b = l.b;
   const ValueId x = l.in(0);

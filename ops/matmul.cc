@@ -1,5 +1,5 @@
 // MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul, FusedGemm, GemmFastGelu. Core MatMul: Y = alpha op(A) op(B)
-// [+ bias], batch dims broadcast, bias a vector of the columns.
+// [+ bias]. Batch dims broadcast; bias has one element per column.
 #include "ops/matmul.h"
 
 #include "backend/cpu/gemm/gemm.h"
@@ -18,8 +18,8 @@ void infer_matmul(InferCtx& c) {
   c.out(c.in(0).dtype, s.batch);
 }
 
-// dA = dY B^T, dB = A^T dY, transposed like the stored operand. A 2-D operand used by a batch is flattened into one
-// product.
+// dA = dY B^T and dB = A^T dY, each transposed if the operand is stored transposed. If a batch shares a 2-D B, dB is
+// one product over the flattened batch.
 void grad_matmul(GradBuilder& g) {
   const ValueId a = g.in(0), b = g.in(1), dy = g.dy(0);
   const bool ta = g.attrs().i("transA", 0) != 0, tb = g.attrs().i("transB", 0) != 0;
@@ -27,7 +27,8 @@ void grad_matmul(GradBuilder& g) {
   const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
     return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
   };
-  // dB, together with the bias's gradient if both are needed: the column sums of dY, which is operand `of`.
+  // Adds dB. If the bias's gradient, the column sums of dY, is needed too, one node computes both. dY is operand
+  // `of`.
   const bool one = g.dims(b).size() == 2 && (g.dims(a).size() == 2 || !ta);
   const bool together = one && g.needs(1) && g.needs(2) && alpha == 1;
   const auto weight = [&](ValueId x, bool tx, ValueId y, bool ty, int64_t of) {
@@ -52,7 +53,7 @@ void grad_matmul(GradBuilder& g) {
 
 int64_t grain(const MatMulShape& s) { return std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1)); }
 
-// The fp64 reference: plain loops; other types are converted in the workspace.
+// Multiplies in fp64, as a reference. Operands of other types are converted in the workspace.
 Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   const Operands<double> x(args, carver);
   if (carver.measuring()) return {};
@@ -71,7 +72,7 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// fp32 and 16-bit operands.
+// Returns the product of the first batch entries of fp32 or 16-bit operands.
 cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) {
   cpu::PackedGemm g;
   g.m = p.shape.m;
@@ -112,7 +113,7 @@ Kernel packed_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// Integer products are rare (masks, shape arithmetic): a plain loop, sums wrap.
+// Multiplies integers by a plain loop, because these products are rare (masks, shape arithmetic). Sums wrap around.
 Kernel integer_matmul(const KernelArgs& args) {
   const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
   const MatMulProducts p(args);
@@ -162,7 +163,7 @@ const RegisterFlops flops{"MatMul", matmul_flops};
 const RegisterKernel matmul_cpu[] = {{DeviceKind::cpu, "MatMul", with_workspace<matmul_kernel<false>>},
                                      {DeviceKind::cpu, "MatMul+=", with_workspace<matmul_kernel<true>>}};
 
-// NumPy matmul: a 1-D operand becomes a row or a column and its dim is dropped from the result.
+// Multiplies as NumPy's matmul: a 1-D operand becomes a row or a column, and this dim is dropped from the result.
 ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
   Builder& g = l.b;
   const bool row = g.rank(a) == 1, column = g.rank(b) == 1;
@@ -177,7 +178,8 @@ ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
   }
   return y;
 }
-// The matrix of which v is the transpose, or none. Exporters that do not fold constants transpose their weights.
+// Returns the matrix of which v is the transpose, or none. Exporters that do not fold constants transpose their
+// weights.
 ValueId transposed_matrix(const Builder& b, ValueId v) {
   const Value& x = b.value(v);
   if (x.dims.size() != 2 || !x.producer) return {};
@@ -189,8 +191,8 @@ void lower_matmul(Lowering& l) {
   l.out(0, weight ? numpy_matmul(l, l.in(0), weight, {{"transB", int64_t{1}}}) : numpy_matmul(l, l.in(0), l.in(1), {}));
 }
 void lower_fused_matmul(Lowering& l) {
-  // transBatch: the rows of the matrix are the first axis, followed by the batch dims: (m, b..., k) instead of
-  // (b..., m, k).
+  // With transBatch the rows of the matrix are the first axis, before the batch dims. The operand is (m, b..., k)
+  // instead of (b..., m, k).
   const auto batch_first = [&](size_t i, const char* attribute) {
     if (l.attrs.i(attribute, 0) == 0) return l.in(i);
     const int64_t rank = l.rank(i);

@@ -1,10 +1,11 @@
 // MaxPool (ONNX 1+), AveragePool (1+), GlobalAveragePool, GlobalMaxPool (1+). Core operators, 2-d and 3-d. In
 // addition to the window (backend/sliding_window.h) the attribute dims holds the output's dims:
 //
-//   MaxPool(x) -> y, tap       tap: which tap of its window an output took (row-major in the kernel); uint8, or int32
-//   MaxPoolGrad(dy, tap) -> dx              for kernels of more than 256 taps. NaN passes through.
+//   MaxPool(x) -> y, tap       tap: the kernel element that each output took (row-major). It is uint8, or int32 for
+//                              kernels of more than 256 elements. NaN passes through.
+//   MaxPoolGrad(dy, tap) -> dx
 //   MaxPoolIndex(tap) {full} -> int64 positions in the flattened input, of dims full: ONNX's Indices
-//   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions beyond it do not
+//   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions beyond padding do not
 //   AveragePoolGrad(dy) -> dx
 #include "backend/cpu/pool/pool.h"
 
@@ -79,7 +80,7 @@ Dims spatial_dims(const Lowering& l) {
   return Dims(x.begin() + 2, x.end());
 }
 
-// The core node's attributes for an input with dims x = (N, C, the spatial dims of s).
+// Returns the core node's attributes for an input with dims x = (N, C, the spatial dims of s).
 Attrs pool_attrs(const Lowering& l, const Spatial& s, const Dims& x, bool ceil) {
   Dims y{x[0], x[1]};
   for (size_t i = 0; i < s.kernel.size(); ++i) {

@@ -1,5 +1,6 @@
-// Quantize(x, scale, zero) {low, high} = clip(round(x / scale) + zero) as a floating-point number; rounds halves to
-// even. The gradient is straight-through where the value is not clipped: dx = dq / scale, dscale = -dq x / scale^2.
+// Quantize(x, scale, zero) {low, high} = clip(round(x / scale) + zero) as a floating-point number; halves are rounded
+// to even. The gradient is straight-through where the value is not clipped:
+//   dx = dq / scale, dscale = -dq x / scale^2.
 #include <cmath>
 
 #include "ops/compose.h"

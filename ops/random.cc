@@ -1,8 +1,9 @@
 // RandomUniform, RandomNormal and their Like forms (ONNX 1+), Bernoulli (15), as used in files for dropout and
-// stochastic depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so
-// a resumed run draws the same numbers.
-// With the attribute `rows`, a row's numbers are those of its sample in the accumulation step, as in Dropout
-// (ops/dropout.cc). The site is a hash of the node's name; the file's own seed is ignored. No gradient.
+// stochastic depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so a
+// resumed run draws the same numbers.
+// With the attribute `rows`, the numbers of a row are those of its sample in the accumulation step, as in Dropout
+// (ops/dropout.cc). The site is a hash of the node's name; the file's own seed is ignored. The operators have no
+// gradient.
 #include <cmath>
 
 #include "backend/rows.h"
@@ -95,8 +96,8 @@ void lower_normal(Lowering& l) {
   l.out(0, shifted(b, scaled(b, z, l.attrs.f("scale", 1)), l.attrs.f("mean", 0)));
 }
 
-// 1 with the probability given by the element. (The function body in the ONNX standard has the comparison
-// reversed.)
+// Bernoulli is 1 with the probability that the element gives. (The function body in the ONNX standard has the
+// comparison reversed.)
 void lower_bernoulli(Lowering& l) {
   Builder& b = l.b;
   const int64_t t = l.attrs.i("dtype", 0);

@@ -1,6 +1,7 @@
-// RanksSum(x) -> y: sums x over the ranks of a run (backend/device_communicator.h); the identity for one rank, or if no
-// ranks are given. fp32 or fp64; 16 bits are converted to fp32. All ranks compute the same nodes in the same order.
-// The gradient is the sum of the ranks' gradients, because y contributes to the losses of all ranks.
+// RanksSum(x) -> y sums x over the ranks of a run (backend/device_communicator.h). It is the identity for one rank,
+// or if no ranks are given. Sums are fp32 or fp64; 16-bit values are converted to fp32. All ranks compute the same
+// nodes in the same order. The gradient is the sum of the ranks' gradients, because y contributes to the losses of
+// all ranks.
 #include "backend/device_communicator.h"
 #include "graph/autodiff.h"
 #include "ops/elementwise_op.h"

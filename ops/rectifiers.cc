@@ -1,6 +1,6 @@
-// Rectifiers: Relu, LeakyRelu, PRelu, Elu, Selu, Celu, ThresholdedRelu, Shrink (ONNX 6+). Each gradient is one functor
-// of (x or y, dy), PRelu's are two. Comparisons are written so that NaN passes through forward, because an overflow
-// must remain visible.
+// Rectifiers: Relu, LeakyRelu, PRelu, Elu, Selu, Celu, ThresholdedRelu, Shrink (ONNX 6+). Each gradient is one
+// functor of (x or y, dy); PRelu has two. Comparisons are written so that NaN passes through forward, because an
+// overflow must remain visible.
 #include "ops/elementwise_op.h"
 #include "ops/term.h"
 
@@ -74,7 +74,7 @@ struct EluGrad : Binary {
   double alpha;
 };
 
-// gamma x for x > 0, else gamma alpha (e^x - 1). The defaults are the numbers whose fp32 roundings ONNX prints.
+// gamma x for x > 0, else gamma alpha (e^x - 1). The ONNX specification prints the defaults rounded to fp32.
 struct Selu : Unary {
   explicit Selu(const Attrs& a)
       : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
@@ -157,8 +157,8 @@ void grad_prelu(GradBuilder& g) {
   if (g.needs(1)) g.add_grad(1, g.op("PReluGradSlope", {g.in(0), g.dy(0)}));
 }
 
-// Decompositions of the gradients, of (x or y, dy); PRelu's first is of (x, slope, dy). A branch that is not selected
-// must still be finite, because its derivative is multiplied by 0.
+// Decompositions of the gradients. The inputs are (x or y, dy), or (x, slope, dy) for PRelu's gradient to x. The
+// branch that Where does not select must be finite too, because its derivative is multiplied by 0.
 using Values = std::vector<ValueId>;
 Values decompose_relu(Builder& b, const Values& in, const Attrs&) {
   return {where(Term(b, in[0]) > 0, Term(b, in[1]), 0)};

@@ -1,6 +1,5 @@
-// LSTM, GRU (ONNX 7+), RNN (7+): forward, reverse, bidirectional, sequence_lens, initial states, peepholes, layout
-// (14).
-// X W^T + b of all steps is one MatMul. The core operators (backend/cpu/recurrent/recurrent.h) run the recurrence
+// LSTM, GRU and RNN (ONNX 7+) with each direction, sequence_lens, initial states, peepholes and layout (14). One
+// MatMul computes X W^T + b of all steps. The core operators (backend/cpu/recurrent/recurrent.h) run the recurrence
 // of one direction.
 #include "backend/cpu/recurrent/recurrent.h"
 
@@ -37,7 +36,7 @@ void infer_lstm(InferCtx& c) { infer_forward(c, true, false); }
 void infer_gru(InferCtx& c) { infer_forward(c, false, true); }
 void infer_rnn(InferCtx& c) { infer_forward(c, false, false); }
 
-// Outputs of a gradient: dxg, dR, dh0, ... and the dims of further ones.
+// Adds the outputs of a gradient operator: dxg, dR, dh0, then outputs with the dims `more`.
 void infer_gradient(InferCtx& c, size_t y, int64_t gates, std::vector<Dims> more) {
   const Dims d = c.in(y).dims;
   const DType t = c.in(y).dtype;
@@ -96,7 +95,8 @@ const RegisterRecurrent<gru_grad> gru_grad_op{"GRUGrad", infer_gru_grad, nullptr
 const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn, decompose_rnn};
 const RegisterRecurrent<rnn_grad> rnn_grad_op{"RNNGrad", infer_rnn_grad, nullptr};
 
-// The state times R (G, H) in each step; backward, its gradient and R's. (X W^T is a separate MatMul.)
+// Forward multiplies the state by R (G H, H) in each step. Backward computes the gradients of both. X W^T is a
+// separate MatMul.
 double forward_flops(const KernelArgs& a) {
   return 2.0 * static_cast<double>(a.in[0].numel()) * static_cast<double>(a.in[1].dims.at(1));
 }
@@ -107,7 +107,6 @@ const RegisterFlops flops[] = {{"LSTM", forward_flops},      {"GRU", forward_flo
                                {"LSTMGrad", backward_flops}, {"GRUGrad", backward_flops}, {"RNNGrad", backward_flops}};
 
 // ---- ONNX
-// -------------------------------------------------------------------------------------------------------------
 std::vector<std::string> activation_names(const Lowering& l, std::vector<std::string> fallback) {
   const auto it = l.attrs.items().find("activations");
   if (it == l.attrs.items().end()) return fallback;
@@ -117,7 +116,7 @@ std::vector<std::string> activation_names(const Lowering& l, std::vector<std::st
   return *names;
 }
 
-// The functions consume the attributes alpha and beta in order.
+// Returns the activation functions. They consume the attributes activation_alpha and activation_beta in order.
 std::vector<Activation> activations(const Lowering& l, const std::vector<std::string>& fallback) {
   const std::vector<double> alphas = l.attrs.floats("activation_alpha"), betas = l.attrs.floats("activation_beta");
   size_t a = 0, b = 0;
@@ -161,8 +160,9 @@ Attrs core_attrs(const std::vector<Activation>& all, size_t first, size_t n, boo
   return {{"reverse", int64_t{reverse}}, {"activation", kinds}, {"alpha", alpha}, {"beta", beta}};
 }
 
-// X of all steps times W (gates H, C) of one direction, plus those biases of B (2 gates H) that are added outside
-// of the recurrence. reset_bias: the GRU's bias inside of it if linear_before_reset is set.
+// gates: X W^T of all steps, where W (gates H, C) is that of one direction, plus the biases of B (2 gates H) that are
+// added outside of the recurrence. reset_bias: the GRU's bias that is added inside of the recurrence with
+// linear_before_reset.
 struct Projected {
   ValueId gates, reset_bias;
 };
@@ -236,7 +236,7 @@ void lower_recurrent(Lowering& l) {
       in.push_back(lens);
     ends.push_back(b.ops(kind, in, a));
   }
-  // Y (T, D, B, H), states (D, B, H). Batch-first layout: (B, T, D, H) and (B, D, H).
+  // Y is (T, D, B, H), states are (D, B, H). In the batch-first layout they are (B, T, D, H) and (B, D, H).
   const auto stack = [&](size_t i, const Dims& one, int64_t axis) {
     std::vector<ValueId> parts;
     for (const auto& e : ends) parts.push_back(b.reshape(e[i], one));

@@ -1,6 +1,6 @@
-// ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd and the reductions composed of them (L1, L2, SumSquare,
-// LogSum, LogSumExp). ONNX 1+. Axes are an attribute up to opset 12 (ReduceSum) or 17, then an input;
-// noop_with_empty_axes.
+// ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd and the reductions composed of them: L1, L2, SumSquare,
+// LogSum, LogSumExp (ONNX 1+). The axes are an attribute up to opset 12 (ReduceSum) or 17 (the others), and an input
+// afterwards. noop_with_empty_axes is supported.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -16,10 +16,11 @@ void infer_reduce(InferCtx& c) {
   c.out(c.in(0).dtype, reduced_dims(c.in(0).dims, c.attrs.ints("axes"), c.attrs.i("keepdims", 1) != 0));
 }
 
-// Core reductions work on one run of adjacent axes. Others are chained from the innermost run outwards.
 enum { kSum, kMax, kMin, kProd };
 const char* const kNames[] = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"};
 
+// Rewrites a reduction as core reductions, each over one run of adjacent axes, from the innermost run outwards.
+// Invalid if the reduction has this form already.
 ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>& in, const Attrs& a) {
   const Dims dims = b.dims(in[0]);
   std::vector<int64_t> axes = a.ints("axes");
@@ -30,7 +31,7 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
   }
   std::sort(big.begin(), big.end());
   if (big.empty()) return b.reshape(in[0], final_dims);
-  // Runs of axes. Dims of size 1 do not break a run.
+  // Finds the first axis of the innermost run. Dims of size 1 do not break a run.
   size_t start = big.size() - 1;
   const auto adjacent = [&](int64_t lo, int64_t hi) {
     for (int64_t d = lo + 1; d < hi; ++d) {
@@ -40,7 +41,7 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
   };
   while (start > 0 && adjacent(big[start - 1], big[start])) --start;
   if (start == 0) {
-    if (big.size() == axes.size()) return {};  // otherwise an axis of size 1 would extend the run
+    if (big.size() == axes.size()) return {};  // already a single run without axes of size 1
     return b.reshape(b.op(name, {in[0]}, {{"axes", big}, {"keepdims", int64_t{1}}}), final_dims);
   }
   const std::vector<int64_t> inner(big.begin() + static_cast<int64_t>(start), big.end());
@@ -85,7 +86,7 @@ T identity() {
     return L::has_infinity ? L::infinity() : L::max();
 }
 
-// x as [outer, reduced, inner].
+// Reduces x, as [outer, n, inner], over n.
 template <int Op, class T>
 Kernel typed_reduce(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
@@ -149,21 +150,21 @@ Kernel reduce_kernel(const KernelArgs& a) {
   return in_double(a) ? typed_reduce<Op, double>(a) : typed_reduce<Op, float>(a);
 }
 
-// dy with the reduced axes as 1, so that it broadcasts against the input.
+// Returns v with the reduced axes as 1, so that it broadcasts against the input.
 ValueId keep(GradBuilder& g, ValueId v) {
   return g.b.reshape(v, reduced_dims(g.dims(g.in(0)), g.attrs().ints("axes"), true));
 }
 void grad_sum(GradBuilder& g) { g.add_grad(0, g.b.expand(keep(g, g.dy(0)), g.dims(g.in(0)))); }
-// The gradient goes to the extreme elements, in equal parts for ties (as PyTorch's amax). They are found by
-// comparison, so the result must have the input's storage type.
+// The gradient goes to the elements that equal the result, in equal parts for ties (as PyTorch's amax). For this
+// comparison the result must have the input's storage type.
 void grad_extreme(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
   const ValueId hit = g.b.cast(g.op("Equal", {g.in(0), keep(g, g.out(0))}), t);
   const ValueId count = g.b.reduce_sum(hit, g.attrs().ints("axes"), true);
   g.add_grad(0, g.op("Mul", {hit, g.op("Div", {keep(g, g.dy(0)), count})}));
 }
-// The gradient is the product of the other elements. Without zeros: the total divided by the element. With one 0,
-// only that element has a gradient; with more zeros, none.
+// The derivative by an element is the product of the other elements. Without zeros, it is the total divided by the
+// element. With one zero, it is 0 except at the zero. With more zeros, it is 0 everywhere.
 void grad_prod(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
   const auto axes = g.attrs().ints("axes");
@@ -176,7 +177,8 @@ void grad_prod(GradBuilder& g) {
   g.add_grad(0, g.op("Mul", {keep(g, g.dy(0)), g.op("Where", {is_zero, at_zero, elsewhere})}));
 }
 
-// ReduceProd as a tree of products: grad_prod is correct if an element is 0, but its own derivative is not.
+// Decomposes ReduceProd into a tree of products. grad_prod is correct if an element is 0, but the derivative of
+// grad_prod is not.
 std::vector<ValueId> decompose_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   Term x(b, in[0]);
   const Dims reduced = reduced_dims(x.dims(), a.ints("axes"), a.i("keepdims", 1) != 0);
@@ -216,7 +218,6 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel
                                    {DeviceKind::cpu, kNames[kProd], reduce_kernel<kProd>}};
 
 // ---- ONNX
-// -------------------------------------------------------------------------------------------------------------
 struct Plan {
   std::vector<int64_t> axes;
   int64_t keepdims;
@@ -255,8 +256,8 @@ void lower_mean(Lowering& l) {
 void lower_l1(Lowering& l) { l.out(0, reduce(l, plan(l), "ReduceSum", l.b.op("Abs", {l.in(0)}))); }
 ValueId sum_square(Lowering& l, const Plan& p) { return reduce(l, p, "ReduceSum", l.b.op("Mul", {l.in(0), l.in(0)})); }
 void lower_sum_square(Lowering& l) { l.out(0, sum_square(l, plan(l))); }
-// A norm of 0 has the gradient 0, as in PyTorch. The derivative of the root is infinite there, and times x = 0
-// would give NaN.
+// The gradient of a norm of 0 is 0, as in PyTorch. The derivative of the root is infinite at 0, and its product with
+// x = 0 would be NaN.
 void lower_l2(Lowering& l) {
   Builder& b = l.b;
   const ValueId s = sum_square(l, plan(l));
@@ -266,8 +267,9 @@ void lower_l2(Lowering& l) {
   l.out(0, b.op("Where", {none, zero, b.op("Sqrt", {b.op("Where", {none, b.scalar(1, t), s})})}));
 }
 void lower_log_sum(Lowering& l) { l.out(0, l.b.op("Log", {reduce(l, plan(l), "ReduceSum", l.in(0))})); }
-// log sum e^(x - top) + top. The gradient through top cancels. top is the maximum, or 0 if that is infinite: all
-// -inf gives -inf, as in onnxruntime and PyTorch, and +inf gives +inf.
+// Computes log(sum(e^(x - top))) + top. top is the maximum, or 0 if the maximum is infinite. So the result is -inf if
+// all elements are -inf, as in onnxruntime and PyTorch, and +inf if an element is +inf. The gradients through top
+// cancel.
 void lower_log_sum_exp(Lowering& l) {
   const Plan p = plan(l);
   Builder& b = l.b;

@@ -1,4 +1,4 @@
-// Reshape, Flatten, Squeeze, Unsqueeze: views under other dims. ONNX 5+, 1+, 1+, 1+.
+// Reshape (ONNX 5+), Flatten, Squeeze and Unsqueeze (1+): views with other dims.
 #include <algorithm>
 
 #include "graph/fixed_rows.h"

@@ -5,9 +5,9 @@
 //   RoiAlign(x (N, C, H, W), rois (R, 4), image (R) int64) -> (R, C, height, width)
 //   RoiAlignGrad(dy, x, rois, image) -> dx
 //
-// No gradient for regions and image numbers, as in torchvision. Attributes {height, width, sampling, scale, half,
-// max}. sampling 0: ceil(bin size) samples per side. half: coordinates are shifted by -0.5, and regions may be
-// smaller than 1.
+// Regions and image numbers have no gradient, as in torchvision. Attributes: height, width, sampling, scale, half,
+// max. sampling = 0 takes ceil(bin size) samples per side. With half, coordinates are shifted by -0.5, and regions
+// may be smaller than 1.
 #include "ops/roi_align.h"
 
 #include "backend/rows.h"

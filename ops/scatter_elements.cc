@@ -1,5 +1,5 @@
-// ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9): a copy of data with elements replaced
-// or combined at indices along an axis. Addition is lowered to Add of ScatterElementsAdd; the other reductions are
+// ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9) copy data and replace or combine elements
+// at indices along an axis. Addition is lowered to Add and ScatterElementsAdd. The other reductions are lowered to
 //   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update wins), mul, max, min.
 // max and min divide their gradient among ties, as PyTorch does.
 #include "backend/indices.h"
@@ -61,13 +61,13 @@ Kernel kernel(const KernelArgs& a) {
   return in_double(a) ? typed<double>(a) : typed<float>(a);
 }
 
-// The gradients, as in PyTorch's scatter_reduce.
+// The gradients of ScatterElements, as in PyTorch's scatter_reduce.
 struct ScatterGrad {
   explicit ScatterGrad(GradBuilder& grad) : g(grad), b(grad.b), axis(g.attrs().i("axis", 0)), type(b.dtype(g.out(0))) {}
 
-  // data at the position of each update.
+  // Returns data at the position of each update.
   ValueId gathered(ValueId data) { return g.op("GatherElements", {data, g.in(1)}, {{"axis", axis}}); }
-  // Sums values of updates at their positions.
+  // Returns a tensor of data's shape that has the sum of v at each update's position.
   ValueId collected(ValueId v) {
     return g.op("ScatterElementsAdd", {v, g.in(1)}, {{"axis", axis}, {"dims", g.dims(g.in(0))}});
   }
@@ -81,7 +81,7 @@ struct ScatterGrad {
     if (g.needs(2)) g.add_grad(2, gathered(g.dy(0)));
   }
 
-  // Elements that equal the stored result share its gradient evenly.
+  // The gradient of max and min. Elements that equal the stored result share the result's gradient evenly.
   void extreme() {
     const ValueId y = g.out(0);
     const ValueId of_data = one_where(g.op("Equal", {b.cast(g.in(0), type), y})),
@@ -91,7 +91,8 @@ struct ScatterGrad {
     if (g.needs(2)) g.add_grad(2, mul(b, gathered(share), of_updates));
   }
 
-  // dy times the product of all other factors: y / update, except if the update is the only factor that is 0.
+  // The gradient of mul: dy times the product of all other factors. The product is y / update, except if the update
+  // is the only factor that is 0.
   void product() {
     const auto times = [&](ValueId data, ValueId updates) {
       return g.op("ScatterElements", {data, g.in(1), updates}, g.attrs());

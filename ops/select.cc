@@ -10,7 +10,6 @@ namespace {
 using namespace elementwise_detail;
 
 // ---- Where: condition bool, a and b of one type
-// ------------------------------------------------------------------------
 void infer_where(InferCtx& c) { c.out(c.in(1).dtype, broadcast(c.in(0).dims, broadcast(c.in(1).dims, c.in(2).dims))); }
 
 template <class T>
@@ -76,7 +75,6 @@ const RegisterKernel where_cpu{DeviceKind::cpu, "Where", where_kernel};
 #endif
 
 // ---- Max, Min: NaN wins
-// -------------------------------------------------------------------------------------------------
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Max : Functor<2, FloatsAndInts> {
   template <class T>
@@ -108,7 +106,6 @@ const RegisterElementwise<Max> max_{"Max", grad_extreme};
 const RegisterElementwise<Min> min_{"Min", grad_extreme};
 
 // ---- Clip with constant bounds; NaN passes
-// -------------------------------------------------------------------------------
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Clip : Functor<1, FloatsAndInts> {
   explicit Clip(const Attrs& a)
@@ -127,7 +124,7 @@ struct Clip : Functor<1, FloatsAndInts> {
   }
   double lo, hi;
 };
-struct ClipGrad : Binary {  // PyTorch clamp: the gradient passes at the bounds themselves
+struct ClipGrad : Binary {  // as in PyTorch's clamp, the gradient passes at the bounds themselves
   explicit ClipGrad(const Attrs& a)
       : lo(a.f("min", -std::numeric_limits<double>::infinity())),
         hi(a.f("max", std::numeric_limits<double>::infinity())) {}

@@ -1,5 +1,5 @@
-// Operators that are evaluated when shapes are bound (Shape, Size, Constant, ConstantOfShape, Range), and index
-// arithmetic. CumSum has a gradient, as has ScatterND; OneHot, ArgMax and ArgMin have none.
+// Shape, Size, ConstantOfShape and Range, which are evaluated when shapes are bound, and operators on indices. CumSum
+// and ScatterND have a gradient, ArgMax and ArgMin have none.
 #include <algorithm>
 #include <cmath>
 
@@ -40,8 +40,7 @@ void lower_range(Lowering& l) {
   l.out(0, l.b.constant(HostTensor::of<double>({static_cast<int64_t>(v.size())}, v).cast(t)));
 }
 
-// ---- CumSum: attributes axis (as outer, n, inner), exclusive, reverse
-// -----------------------------------------------------
+// ---- CumSum. Attributes: axis, exclusive, reverse
 template <class T>
 Kernel typed_cumsum(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
@@ -84,8 +83,7 @@ void lower_cumsum(Lowering& l) {
                    {"reverse", l.attrs.i("reverse", 0)}}));
 }
 
-// ---- ArgMax, ArgMin: attributes axis, keepdims, select_last_index
-// --------------------------------------------------------
+// ---- ArgMax, ArgMin. Attributes: axis, keepdims, select_last_index
 void infer_arg(InferCtx& c) {
   Dims d = c.in(0).dims;
   const int64_t axis = c.attrs.i("axis", 0);
@@ -159,7 +157,7 @@ void lower_one_hot(Lowering& l) {
   l.out(0, b.op("Where", {hit, one_of(1), one_of(0)}));
 }
 
-// ai.onnx.ml ArrayFeatureExtractor: columns of the last axis.
+// ai.onnx.ml ArrayFeatureExtractor: selects columns of the last axis.
 void lower_array_feature_extractor(Lowering& l) {
   Builder& b = l.b;
   Dims d = l.dims(0);
@@ -170,8 +168,7 @@ void lower_array_feature_extractor(Lowering& l) {
                 {{"outer", outer}, {"n", n}, {"inner", int64_t{1}}, {"dims", d}}));
 }
 
-// ---- ScatterND (11): a copy of data with rows replaced; gradient to data and updates
-// -------------------------------------
+// ---- ScatterND (11): copies data and replaces rows by updates. Data and updates have a gradient.
 Kernel scatter_nd(const KernelArgs& a) {
   const Tensor x = a.in[0], rows = a.in[1], u = a.in[2], y = a.out[0];
   const int64_t inner = a.attrs().i("inner", 1), n = a.attrs().i("n", 1);
@@ -228,7 +225,7 @@ void lower_scatter_nd(Lowering& l) {
                              {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", table}});
     return l.out(0, b.op("Add", {l.in(0), b.reshape(sum, d)}));
   }
-  // The reduction codes of core ScatterElements.
+  // `kind` is a reduction code of core ScatterElements.
   const int64_t kind = reduction == "mul" ? 1 : reduction == "max" ? 2 : reduction == "min" ? 3 : 0;
   if (kind == 0) l.unsupported("reduction '" + reduction + "' of " + std::string(name_of(b.dtype(l.in(0)))));
   const ValueId at = b.expand(b.reshape(rows, {tuples, 1}), added);

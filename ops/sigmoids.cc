@@ -141,8 +141,8 @@ struct MishGrad : Binary {
 void grad_from_y(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)}, g.attrs())); }
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)}, g.attrs())); }
 
-// Decompositions of the gradients, of (x or y, dy). A branch that is not selected must still be finite, because its
-// derivative is multiplied by 0.
+// Decompositions of the gradients. The inputs are (x or y, dy). The branch that Where does not select must be finite
+// too, because its derivative is multiplied by 0.
 using Values = std::vector<ValueId>;
 Values decompose_sigmoid(Builder& b, const Values& in, const Attrs&) {
   const Term y(b, in[0]), dy(b, in[1]);

@@ -147,7 +147,7 @@ const RegisterSignatures onnx{
         {"f1+ i f? i?", {"STFT"}},
         {"n n n n n", {"MelWeightMatrix"}},
         {"", {"RandomNormal", "RandomUniform", "SequenceEmpty"}},
-        // subgraphs, sequences and optionals: captured values follow the inputs; any of them may be a list
+        // subgraphs, sequences and optionals: captured values follow the inputs; each value may be a list
         {"a a*", {"If"}},
         {"a? a? a?*", {"Loop"}},
         {"a?*", {"Scan", "SequenceConstruct"}},
@@ -187,7 +187,7 @@ const RegisterSignatures onnx{
         {"i f i? f i", {"com.microsoft::QLinearSoftmax"}},
     }};
 
-// Elementwise operators check their types themselves (backend/elementwise.h).
+// Elementwise operators are absent, because they check their types themselves (backend/elementwise.h).
 const RegisterSignatures core{RegisterSignatures::core,
                               {
                                   {"b a s", {"Where"}},

@@ -1,5 +1,4 @@
-// Slice, Concat, Split, Pad (constant), Expand, Tile: copies of regions. ONNX Slice 1+, Concat 4+, Split 1+, Pad 2+,
-// Expand 8+, Tile 6+.
+// Slice, Concat, Split, Expand and Tile, which copy regions. ONNX Slice 1+, Concat 4+, Split 1+, Expand 8+, Tile 6+.
 #include "ops/slice_concat.h"
 
 #include <algorithm>
@@ -9,8 +8,7 @@
 namespace amp {
 namespace {
 
-// ---- Slice: starts, steps per dim; attribute dims is the output's shape
-// -----------------------------------------------
+// ---- Slice. Attributes: starts and steps by dim; dims, the output's shape
 void infer_slice(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
 ValueId simplify_slice(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
@@ -24,7 +22,7 @@ Kernel slice_kernel(const KernelArgs& a) {
   return strided_copy(a.in[0], slice_region(a.in[0].dims, a.attrs()), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
 
-// The transpose of Slice: zeros with dims `full`, and input 0 written into the region.
+// SliceGrad, the gradient of Slice: copies input 0 into the region of a tensor of zeros with dims `full`.
 void infer_slice_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("full")); }
 Kernel slice_grad_kernel(const KernelArgs& a) {
   const Tensor y = a.out[0];
@@ -93,8 +91,7 @@ void grad_concat(GradBuilder& g) {
   }
 }
 
-// ---- Split: attribute sizes
-// ------------------------------------------------------------------------------------------
+// ---- Split. Attributes: axis, sizes
 void infer_split(InferCtx& c) {
   const size_t axis = static_cast<size_t>(c.attrs.i("axis", 0));
   for (const int64_t n : c.attrs.ints("sizes")) {
@@ -117,7 +114,6 @@ void grad_split(GradBuilder& g) {
 }
 
 // ---- Expand
-// ----------------------------------------------------------------------------------------------------------
 void infer_expand(InferCtx& c) {
   const Dims want = c.attrs.ints("dims");
   if (broadcast(c.in(0).dims, want) != want)
@@ -153,7 +149,6 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Slice", slice_kernel},
                                    {DeviceKind::cpu, "Expand", expand_kernel}};
 
 // ---- ONNX
-// -------------------------------------------------------------------------------------------------------------
 void lower_slice(Lowering& l) {
   const Dims in = l.dims(0);
   std::vector<int64_t> starts = l.ints_or_attr(1, "starts"), ends = l.ints_or_attr(2, "ends"), axes, steps;

@@ -1,4 +1,4 @@
-// Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh: ONNX 7+ (hyperbolic ones 9+).
+// Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh: ONNX 7+, the hyperbolic functions 9+.
 #include <cmath>
 
 #include "ops/elementwise_op.h"
@@ -121,7 +121,7 @@ struct AtanhGrad : Binary {
 
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
-// Decompositions of the gradients, of (x, dy).
+// Decompositions of the gradients. The inputs are (x, dy).
 using Values = std::vector<ValueId>;
 Values decompose_tan(Builder& b, const Values& in, const Attrs&) {
   const Term dy(b, in[1]), t = Term(b, in[0]).to("Tan");

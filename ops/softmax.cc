@@ -1,10 +1,11 @@
-// Softmax, LogSoftmax: ONNX 1+ (before 13: the input is flattened to 2-D at axis; from 13: along one axis).
-// Core operators work on the last axis. Statistics are fp32 for any storage. A row of only -inf gives NaN, as the
-// formula does. With the attribute empty_rows_zero it gives 0 (attention with all keys masked, as in
-// scaled_dot_product_attention). A row of equal finite values (fully masked by -FLT_MAX) is uniform.
+// Softmax and LogSoftmax (ONNX 1+). Before opset 13 the input is flattened to 2-D at the axis; from 13 on the
+// operators apply to one axis. Core operators work on the last axis. Statistics are at least fp32. A row of only -inf
+// gives NaN, as the formula does. With the attribute empty_rows_zero, a row of only -inf gives 0 (attention with all
+// keys masked, as in scaled_dot_product_attention). A row of equal finite values (fully masked by -FLT_MAX) is
+// uniform.
 //
-// Exporters repair NaN rows by Where(IsNaN(p), 0, p). Then dy is 0, and the result must be 0 too; the formula would
-// give NaN.
+// Exporters repair NaN rows by Where(IsNaN(p), 0, p). Then dy of these rows is 0. The result must be 0 too, but the
+// formula would give NaN.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -35,7 +36,7 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
             std::fill_n(q, n, T(0));
           } else if (log) {
             const T sum = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
-            // In this order, because top + log_sum would lose log_sum to rounding for a large top.
+            // Subtracts in this order, because top + log_sum would lose log_sum to rounding for a large top.
             const T log_sum = static_cast<T>(std::log(sum));
             for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - top) - log_sum;
           } else {
@@ -50,7 +51,7 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
   };
 }
 
-// A NaN row (all of it) with a zero dy.
+// True for a row of NaN whose dy is 0.
 template <class T>
 bool guarded(const T* y, const T* dy, int64_t n) {
   return y[0] != y[0] && std::all_of(dy, dy + n, [](T d) { return d == T(0); });
@@ -102,7 +103,7 @@ Kernel backward(const KernelArgs& a) {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)})); }
 
-// Decompositions of the gradients. silent: a NaN row with a zero dy.
+// Operands of the decomposed gradients. y is 0 where y is NaN and dy is 0 (`silent`).
 struct Arriving {
   Arriving(Builder& b, const std::vector<ValueId>& in) : y(b, in[0]), dy(b, in[1]) {
     const Term silent = both(y.to("IsNaN"), dy == 0);

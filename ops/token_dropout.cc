@@ -1,6 +1,6 @@
-// TokenDropout: Dropout (ops/dropout.cc) of packed tokens. Inputs: 0 x, 1 tokens int64 (T); x has T equal parts.
-// Attribute length: token i is position s = tokens[i] % length of sample b = tokens[i] / length. Its elements are
-// dropped as Dropout drops those of (b, s) in a tensor (samples, length, ..).
+// TokenDropout: Dropout (ops/dropout.cc) of packed tokens. Inputs: x, tokens int64 (T); x has T equal parts. By the
+// attribute length, token i is position s = tokens[i] % length of sample b = tokens[i] / length. Dropout drops the
+// same elements at (b, s) of a tensor (samples, length, ..).
 #include "backend/rows.h"
 #include "ops/dropout.h"
 #include "ops/elementwise_op.h"

@@ -1,5 +1,6 @@
 // TopK: ONNX 1 (k is an attribute), 10 (an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} -> values,
-// indices: ordered by value, then by index; NaN counts as largest. The gradient goes to the selected elements.
+// indices. They are ordered by value, then by index; NaN counts as the largest. The gradient goes to the selected
+// elements.
 #include <algorithm>
 #include <numeric>
 

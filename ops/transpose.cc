@@ -19,7 +19,7 @@ void infer_transpose(InferCtx& c) {
 ValueId simplify_transpose(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const auto perm = a.ints("perm");
   const Value& x = b.value(in[0]);
-  // If the order of dims other than 1 is unchanged, so are the bytes.
+  // If the order of dims other than 1 is unchanged, the order in memory is too, so a reshape suffices.
   std::vector<int64_t> big;
   for (const int64_t p : perm) {
     if (x.dims[static_cast<size_t>(p)] != 1) big.push_back(p);
@@ -46,8 +46,8 @@ void grad_transpose(GradBuilder& g) {
   g.add_grad(0, g.b.transpose(g.dy(0), inverse));
 }
 
-// out[i * cols + j] = from[i + j * stride] for rows by cols elements: blocks in registers, the edges element by
-// element.
+// Sets out[i * cols + j] = from[i + j * stride] for rows by cols elements. Blocks are transposed in registers, the
+// edges element by element.
 template <class T>
 void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_t cols) {
   int64_t whole_rows = 0, whole_cols = 0;
@@ -68,7 +68,7 @@ void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_
   }
 }
 
-// Iterates in output order. Runs of the innermost output dim are contiguous reads, or strided ones in tiles.
+// Iterates in output order. Reads along the innermost output dim are contiguous, or strided and in tiles.
 template <class T>
 Kernel typed_transpose(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];

@@ -1,5 +1,5 @@
-// Attention (ONNX 23, 24) and the helpers of all attention operators (ops/composed/attention.h).
-// Lowered to products, masks and Softmax; ops/passes/attention_match.h then forms FusedAttention.
+// Attention (ONNX 23, 24) and the helpers of all attention operators (ops/composed/attention.h). Attention is lowered
+// to products, masks and Softmax, from which ops/passes/attention_match.h forms FusedAttention.
 #include "ops/composed/attention.h"
 
 #include <cmath>
@@ -115,7 +115,7 @@ void lower_attention(Lowering& l) {
     fail(Exit::model, "E_SHAPE", cat("attention of ", dq[1], " query heads over ", dk[1]));
   const int64_t times = dq[1] / dk[1];
   const double scale = l.attrs.f("scale", 1 / std::sqrt(static_cast<double>(dq.at(3))));
-  // As in PyTorch and onnxruntime: a query without visible keys gives 0. (A causal mask leaves at least one.)
+  // As in PyTorch and onnxruntime, a query without visible keys gives 0. (A causal mask leaves at least one key.)
   const Attended c = attend(l, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0),
                             masks, {}, l.has(3) || l.has(6));
   l.out(0, flat ? merge_heads(b, c.y) : c.y);

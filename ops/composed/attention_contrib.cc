@@ -11,7 +11,8 @@
 namespace amp {
 namespace {
 
-// Masks: (B, keys) or (B, 1..S, keys) of 0 and 1, or the number of keys of each sequence (B).
+// Returns the additive mask of m, which is (B, keys) or (B, 1..S, keys) of 0 and 1, or the key count of each sequence
+// (B).
 ValueId contrib_mask(const Lowering& l, ValueId m, int64_t batch, int64_t keys, double masked, DType t) {
   Builder& b = l.b;
   const Dims d = b.dims(m);
@@ -63,15 +64,15 @@ void lower_contrib_attention(Lowering& l) {
   l.out(0, merge_heads(b, attend(l, part[0], part[1], part[2], scale_of(l, sizes[0] / heads), 0, masks).y));
 }
 
-// Entry i of dimension 3 of (B, S, N, k, D), as (B, N, S, D).
+// Returns entry i of axis 3 of x (B, S, N, k, D), as (B, N, S, D).
 ValueId unpacked(Builder& b, ValueId x, int64_t i) {
   const Dims d = b.dims(x);
   return b.transpose(b.reshape(slice(b, x, 3, i, 1), {d[0], d[1], d[2], d[4]}), {0, 2, 1, 3});
 }
 
 // Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key, past_value (B, N, P, D).
-// query may contain all three (B, S, N, 3, D); key may contain value (B, S, N, 2, D). key and value may be split
-// into heads already (B, N, S, D).
+// query may contain key and value too (B, S, N, 3, D); key may contain value (B, S, N, 2, D). key and value may be
+// split into heads already (B, N, S, D).
 void lower_multi_head(Lowering& l) {
   Builder& b = l.b;
   for (size_t i = 8; i < l.n_in(); ++i) {

@@ -1,4 +1,4 @@
-// If (ONNX 1+), Loop (1+), Scan (9+) for conditions and counts that are known when shapes are bound: the branch is
+// If (ONNX 1+), Loop (1+), Scan (9+) whose conditions and counts are known when shapes are bound. The branch is
 // inlined, the body is unrolled. Conditions and counts that depend on data are rejected.
 #include <algorithm>
 
@@ -40,7 +40,8 @@ int64_t known(const Lowering& l, ValueId v, const std::string& what) {
   return t->to_ints()[0];
 }
 
-// Limits unrolling before it starts; bind() counts the nodes that are added.
+// Throws E_NODES (Exit::unsupported) if there are more iterations than a graph may have nodes. bind() counts the
+// nodes that are added.
 void budget(int64_t turns) {
   if (turns > limits().graph_nodes) refuse_nodes("loops are unrolled");
 }
@@ -64,7 +65,7 @@ ValueId stack(Builder& b, std::vector<ValueId> parts, int64_t axis) {
   const int64_t at = normalize_axis(axis, b.rank(parts.at(0)));
   return parts.size() == 1 ? parts[0] : concat(b, std::move(parts), at);
 }
-// The same for zero iterations: `one` has an iteration's shape.
+// Returns the stack of zero iterations. `one` has the shape of an iteration's result.
 ValueId stack_none(Builder& b, ValueId one, int64_t axis) {
   Dims d = b.dims(one);
   d.insert(d.begin() + normalize_axis(axis, static_cast<int64_t>(d.size()) + 1), 0);

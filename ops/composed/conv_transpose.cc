@@ -1,4 +1,4 @@
-// ConvTranspose: ONNX 1+. y = ConvGradX(x, w): x is used as a convolution's output gradient.
+// ConvTranspose (ONNX 1+): y = ConvGradX(x, w), in which x takes the place of a convolution's output gradient.
 #include <algorithm>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ struct Extent {
   int64_t out, begin;
 };
 
-// Output extent and begin padding along axis i, for n inputs.
+// Returns the output extent and the begin padding along axis i, for an input extent of n.
 Extent extent(const Lowering& l, const Spatial& s, size_t i, int64_t n, int64_t output_padding) {
   const std::string mode = l.attrs.s("auto_pad", "NOTSET");
   const auto shape = l.attrs.ints("output_shape");
@@ -42,7 +42,8 @@ void lower_conv_transpose(Lowering& l) {
     fail(Exit::model, "E_ATTR", cat("ConvTranspose: output_padding or output_shape should have ", r, " numbers"));
   }
 
-  // Positions that no tap reaches (output padding of at least the stride) are excluded and appended as zeros.
+  // Positions that no tap reaches (output padding of at least the stride) are left out here and appended as zeros
+  // below.
   Dims out{x[0], w[1] * group}, tail(r, 0);
   for (size_t i = 0; i < r; ++i) {
     const int64_t n = x[i + 2], reached = s.strides[i] * (n - 1) + s.reach(i);

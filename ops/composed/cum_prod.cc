@@ -8,7 +8,8 @@
 namespace amp {
 namespace {
 
-// Takes log2(n) rounds. After the round with step s, each entry is the product of the 2 s entries that end at it.
+// CumProd takes log2(n) rounds. After the round with step s, each entry is the product of the 2 s entries that end at
+// it.
 void lower_cum_prod(Lowering& l) {
   Builder& b = l.b;
   const int64_t axis = normalize_axis(l.ints(1).at(0), l.rank(0));
@@ -28,8 +29,8 @@ void lower_cum_prod(Lowering& l) {
   l.out(0, reverse ? map_axis(b, y, axis, select_map(backwards)) : y);
 }
 
-// Entries of update along the axis replace those of the cache from write_indices[batch] on, modulo its length if
-// circular.
+// TensorScatter replaces entries of the cache along the axis by the update, from write_indices[batch] on. In circular
+// mode, positions are modulo the length of the cache.
 void lower_tensor_scatter(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), u = l.dims(1);

@@ -1,5 +1,6 @@
-// Einsum (ONNX 12): any equation, implicit output, ellipsis, repeated letters. Operands are contracted in order, two at
-// a time: each pair is one MatMul over (kept in both, only here, contracted).
+// Einsum (ONNX 12): any equation, implicit output, ellipsis, repeated letters. Operands are contracted in order, two
+// at a time, by one MatMul. The letters of both operands are batch dims if they are kept, otherwise the inner dim.
+// The other letters are rows and columns.
 #include <algorithm>
 #include <map>
 
@@ -36,14 +37,14 @@ Labels parse(const std::string& text, int64_t ellipsis_dims) {
   return out;
 }
 
-// Reorders the dims of x. Every label of `order` must be one of t's.
+// Transposes t to the order of labels `order`, which must be labels of t.
 ValueId arranged(Builder& b, const Factor& t, const Labels& order) {
   std::vector<int64_t> perm;
   for (const int label : order) perm.push_back(std::find(t.labels.begin(), t.labels.end(), label) - t.labels.begin());
   return b.transpose(t.v, perm);
 }
 
-// Replaces a letter that occurs twice in one operand by its diagonal.
+// Takes the diagonal of dims that have the same letter, so that each letter occurs once in the operand.
 Factor without_repeats(Builder& b, Factor t) {
   for (size_t p = 0; p < t.labels.size(); ++p) {
     for (size_t q = p + 1; q < t.labels.size();) {

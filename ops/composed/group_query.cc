@@ -24,7 +24,7 @@ ValueId normalized(const Lowering& l, ValueId x, size_t weight) {
   return mul(b, div(b, x, rms), l.in(weight));
 }
 
-// Applies cos and sin at the positions of the queries: tables (max, R/2), position ids (B, S) or none.
+// Applies the rotary embedding. The tables of cos and sin are (max, R/2). Position ids are (B, S) or absent.
 ValueId turned(const Lowering& l, ValueId x) {
   Builder& b = l.b;
   if (l.attrs.i("do_rotary", 0) == 0) return x;

@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-// 1 at the first largest element, else 0. Before opset 13 the dims from axis on are one.
+// Hardmax is 1 at the first largest element, else 0. Before opset 13 the dims from the axis on are merged.
 void lower_hardmax(Lowering& l) {
   Builder& b = l.b;
   const Dims dims = l.dims(0);

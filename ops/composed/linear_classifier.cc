@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-// (rows, classes)
+// Returns the scores (rows, classes).
 ValueId scores(const Lowering& l) {
   Builder& b = l.b;
   const DType f = l.float_type();

@@ -11,7 +11,7 @@
 namespace amp {
 namespace {
 
-// s^(1/p). If s is 0, the result is 0 without a gradient, because the root's derivative is infinite.
+// Returns s^(1/p). If s is 0, the result is 0 without a gradient, because the root's derivative at 0 is infinite.
 ValueId root(Builder& b, ValueId s, int64_t p) {
   if (p == 1) return s;
   const DType t = b.dtype(s);
@@ -42,7 +42,7 @@ void lower_lp_pool(Lowering& l) {
   for (size_t i = 0; i < s.kernel.size(); ++i) {
     const int64_t o = s.out(i, x[i + 2], ceil);
     s.end[i] = std::max(s.end[i],
-                        (o - 1) * s.strides[i] + s.reach(i) - x[i + 2] - s.begin[i]);  // positions outside add nothing
+                        (o - 1) * s.strides[i] + s.reach(i) - x[i + 2] - s.begin[i]);  // padded positions add nothing
     plane.push_back(x[i + 2]);
     kernel.push_back(s.kernel[i]);
     out.push_back(o);
@@ -64,8 +64,8 @@ void lower_global_lp_pool(Lowering& l) {
   l.out(0, root(l.b, l.b.reduce_sum(powers(l.b, l.in(0), p), axes, true), p));
 }
 
-// (N, C prod(block), L): each column is a block that is added into the image at its original position. This is the
-// transpose of a convolution whose kernels select one tap each.
+// Col2Im of (N, C prod(block), L): each column is a block that is added to the image at the block's position. This is
+// the gradient to the input of a convolution whose kernels select one tap each.
 void lower_col2im(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0), image = l.ints(1), block = l.ints(2);
@@ -114,7 +114,7 @@ void lower_max_unpool(Lowering& l) {
   if (out.size() != x.size() || l.dims(1) != x)
     fail(Exit::model, "E_SHAPE", cat("MaxUnpool of ", to_string(x), " to ", to_string(out)));
   ValueId at = b.reshape(b.cast(l.in(1), DType::i64), {numel(x)});
-  if (out != natural && x.size() >= 3) {  // indices count in the natural image; if that is smaller, rows are wider now
+  if (out != natural && x.size() >= 3) {  // indices count in an image of dims natural: converts them to out
     const auto strides = row_major_strides(natural), wide = row_major_strides(out);
     ValueId moved;
     for (size_t d = 0; d < out.size(); ++d) {

@@ -1,6 +1,6 @@
 // NegativeLogLikelihoodLoss (ONNX 12), SoftmaxCrossEntropyLoss (12): losses inside a model, with class weights and
 // ignore_index.
-//   loss_i = -w[t_i] x[i, t_i];  mean divides by the sum of w[t_i] over what is not ignored.
+//   loss_i = -w[t_i] x[i, t_i];  mean divides by the sum of w[t_i] over the targets that are not ignored.
 #include <limits>
 #include <numeric>
 
@@ -28,7 +28,7 @@ std::vector<int64_t> classes_second(size_t rank) {
   return p;
 }
 
-// x: log-probabilities, classes last.
+// Returns the loss of the log-probabilities x, whose last axis has the classes.
 ValueId nll(Lowering& l, ValueId x) {
   Builder& b = l.b;
   const DType t = b.dtype(x);

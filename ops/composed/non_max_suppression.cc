@@ -1,6 +1,6 @@
-// NonMaxSuppression (ONNX 10, 11) and Unique (11). The number of rows depends on the values of the inputs. They are
-// computed if the inputs follow from shapes (anchors, position tables), and rejected otherwise. No gradient: the
-// outputs are indices, or values that a Gather by these indices gives too.
+// NonMaxSuppression (ONNX 10, 11) and Unique (11). The number of output rows depends on the values of the inputs. So
+// both are computed only if the inputs follow from shapes (anchors, position tables), and rejected otherwise. They
+// have no gradient of their own: the outputs are indices, or values that a Gather by these indices gives.
 #include <algorithm>
 #include <numeric>
 
@@ -34,7 +34,7 @@ Box box(const double* v, bool centered) {
 bool overlap(const Box& a, const Box& b, double limit) {
   const double high = std::min(a.y1, b.y1) - std::max(a.y0, b.y0), wide = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
   if (high <= 0 || wide <= 0 || a.area() <= 0 || b.area() <= 0) return false;
-  // In fp32, as in the runtimes, because values may be exactly at the threshold.
+  // Compares in fp32, as the runtimes do, because values may be exactly at the threshold.
   const float common = static_cast<float>(high * wide), all = static_cast<float>(a.area() + b.area()) - common;
   return common / all > static_cast<float>(limit);
 }
@@ -74,8 +74,8 @@ void lower_nms(Lowering& l) {
   l.out(0, l.b.constant(HostTensor::of<int64_t>({static_cast<int64_t>(rows.size() / 3), 3}, rows)));
 }
 
-// Finds distinct entries of an axis, or elements: the entries, first position of each, entry of each position,
-// counts.
+// Finds the distinct entries along an axis, or the distinct elements. Outputs: the entries, the first position of
+// each entry, the number of the entry at each position, and the count of each entry.
 void lower_unique(Lowering& l) {
   const HostTensor& x = known(l, 0, "the elements");
   const bool flat = !l.attrs.has("axis"), sorted = l.attrs.i("sorted", 1) != 0;

@@ -12,8 +12,8 @@
 namespace amp {
 namespace {
 
-// Normalizes each (image, group) by its own statistics, as a batch normalization of one image with N G channels;
-// then scales each channel.
+// Normalizes each (image, group) by its own statistics, as a batch normalization of one image with N G channels. Then
+// scales each channel.
 void lower_group_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);
@@ -43,7 +43,7 @@ void lower_group_norm(Lowering& l) {
   l.out(0, add(b, mul(b, b.reshape(h[0], x), by_channel(1)), by_channel(2)));
 }
 
-// x / |x|_p; 0 where the norm is 0.
+// Divides x by its p-norm; the result is 0 where the norm is 0.
 void lower_lp_norm(Lowering& l) {
   Builder& b = l.b;
   const int64_t p = l.attrs.i("p", 2), axis = normalize_axis(l.attrs.i("axis", -1), l.rank(0));
@@ -72,8 +72,8 @@ void lower_lrn(Lowering& l) {
   l.out(0, div(b, x, b.op("Pow", {base, b.scalar(l.attrs.f("beta", 0.75), b.dtype(x))})));
 }
 
-// (x - mean) / (deviation + 1e-9). For equal elements the deviation counts as 1: the result is 0 too, and the
-// gradient is finite.
+// Lowers to (x - mean) / (deviation + 1e-9). If all elements are equal, the deviation counts as 1. Then the result is
+// still 0, and the gradient is finite.
 void lower_mvn(Lowering& l) {
   Builder& b = l.b;
   std::vector<int64_t> axes = l.attrs.ints("axes", {0, 2, 3});

@@ -1,6 +1,6 @@
-// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. Padding with zeros is
-// the transpose of Slice; other constants are selected by a mask. reflect, edge and wrap are linear maps along each
-// axis (ops/axis_map.h).
+// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. SliceGrad pads with
+// zeros, and a mask selects other constants. The modes reflect, edge and wrap are linear maps along each axis
+// (ops/axis_map.h).
 #include <algorithm>
 
 #include "base/error.h"
@@ -39,7 +39,7 @@ Pads read_pads(const Lowering& l) {
   return p;
 }
 
-// Applies negative pads as a crop; p then has only the positive ones.
+// Crops x by the negative pads and sets these pads to 0 in p.
 ValueId crop(Builder& b, ValueId x, Pads& p) {
   Dims dims = b.dims(x);
   std::vector<int64_t> starts(dims.size(), 0);
@@ -73,7 +73,7 @@ ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
   return b.op("Where", {mask, padded, value});
 }
 
-// The source of each output position along an axis of extent n.
+// Returns the source position of each output position along an axis of extent n.
 std::vector<int64_t> sources(const std::string& mode, int64_t begin, int64_t n, int64_t end) {
   std::vector<int64_t> s;
   const auto wrap = [](int64_t i, int64_t m) { return (i % m + m) % m; };
@@ -111,7 +111,8 @@ void lower_pad(Lowering& l) {
   l.out(0, x);
 }
 
-// Given extents for some axes: larger inputs are cropped, smaller ones are padded with zeros, centered.
+// CenterCropPad: an axis that is longer than its given extent is cropped, a shorter axis is padded with zeros,
+// centered.
 void lower_center_crop_pad(Lowering& l) {
   const Dims in = l.dims(0);
   const std::vector<int64_t> shape = l.ints(1);

@@ -85,7 +85,7 @@ Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
   const ValueId point =
       b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
-  // Straight-through: the product has the gradient of the floating-point one, and the scale has none.
+  // Straight-through: the gradient passes to `from` as without quantization. Scale and zero point pass none.
   const ValueId s = b.op("Detach", {scale}), z = b.op("Detach", {point});
   return {b.op("Quantize", {from, s, z}, range_of(l, DType::u8)), s, z};
 }

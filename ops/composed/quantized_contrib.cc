@@ -1,6 +1,6 @@
-// com.microsoft operators of quantized files: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu,
-// QLinearSoftmax, QLinearConcat, QLinearGlobalAveragePool, QGemm (integer in and out), and of dynamically quantized
-// ones: MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention.
+// com.microsoft operators of quantized models (integer in and out): QLinearAdd, QLinearMul, QLinearSigmoid,
+// QLinearLeakyRelu, QLinearSoftmax, QLinearConcat, QLinearGlobalAveragePool, QGemm. Operators of dynamically
+// quantized models: MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention.
 // Integers are dequantized, the floating-point operator is applied, and its result is quantized again. Values that
 // were quantized in this graph get straight-through gradients; stored weights get none.
 #include <cmath>
@@ -19,7 +19,7 @@ ValueId line(const Lowering& l, size_t i, DType t) {
   const ValueId v = l.b.cast(l.in(i), t);
   return numel(l.b.dims(v)) == 1 ? l.b.reshape(v, {}) : v;
 }
-// Input i minus the zero point of input z; along the last dimension if there are several.
+// Returns input i minus the zero points in input z. Several zero points apply along the last dimension.
 ValueId centered(const Lowering& l, size_t i, size_t z, DType t) {
   const ValueId x = unquantized(l.b, l.in(i), t);
   return l.has(z) ? sub(l.b, x, line(l, z, t)) : x;
@@ -27,7 +27,8 @@ ValueId centered(const Lowering& l, size_t i, size_t z, DType t) {
 ValueId number(const Lowering& l, size_t i) {
   return mul(l.b, centered(l, i, i + 2, l.float_type()), line(l, i + 1, l.float_type()));
 }
-// Quantizes y with the scale of input s and the zero point of input z; without one, in the type of input `like`.
+// Quantizes y with the scale in input s, to the type of the zero point in input z. Without a zero point, uses 0 and
+// the type of input `like`.
 void requantize(Lowering& l, ValueId y, size_t s, size_t z, size_t like = 0) {
   const DType f = l.float_type();
   const DType t = l.b.dtype(l.in(l.has(z) ? z : like));
@@ -41,7 +42,7 @@ void lower_leaky_relu(Lowering& l) {
   requantize(l, l.b.op("LeakyRelu", {number(l, 0)}, {{"alpha", l.attrs.f("alpha", 0.01)}}), 3, 4);
 }
 
-// Along one axis; before opset 13, over all axes from `axis` on.
+// QLinearSoftmax is along one axis or, before opset 13, over all axes from `axis` on.
 void lower_softmax(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0);
@@ -76,7 +77,8 @@ void lower_global_average_pool(Lowering& l) {
   requantize(l, mean(l.b, number(l, 0), axes), 3, 4);
 }
 
-// Integers are multiplied exactly, as fp64 numbers, then scaled by both scales; the bias has units of both scales.
+// Multiplies integers exactly, in fp64, then multiplies by both scales. The bias is in units of the product of the
+// scales.
 void lower_gemm(Lowering& l) {
   Builder& b = l.b;
   const ValueId w = centered(l, 3, 5, DType::f64);

@@ -19,8 +19,8 @@ ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
   return l.b.reshape(v, line);
 }
 
-// Input i minus the zero point of input z, in fp64. Values that were quantized in this graph have straight-through
-// gradients.
+// Returns input i minus the zero point in input z, in fp64. Values that were quantized in this graph have
+// straight-through gradients.
 ValueId centered(const Lowering& l, size_t i, size_t z, int64_t axis) {
   const ValueId x = unquantized(l.b, l.in(i), DType::f64);
   if (!l.has(z)) return x;
@@ -30,7 +30,7 @@ ValueId scale(const Lowering& l, size_t i, int64_t axis, int64_t rank) {
   return along(l, l.b.cast(l.in(i), DType::f64), axis, rank);
 }
 
-// sum times the scales of a, quantized with inputs 6 and 7.
+// Quantizes `sum`, which includes the operands' scales, with the scale in input 6 and the zero point in input 7.
 void requantize(Lowering& l, ValueId sum) {
   Builder& b = l.b;
   const DType f = l.float_type(), t = b.dtype(l.in(7));
@@ -60,8 +60,8 @@ void lower_conv_integer(Lowering& l) {
   l.out(0, as_integers(l.b, convolution(l, centered(l, 0, 2, 1), centered(l, 1, 3, 0), {}), DType::i32));
 }
 
-// Also com.microsoft's. Inputs: x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias
-// (in units of both scales).
+// QLinearConv of ONNX and com.microsoft. Inputs: x, scale and zero point of x, w, scale and zero point of w, scale
+// and zero point of y, bias (in units of scale of x times scale of w).
 void lower_qlinear_conv(Lowering& l) {
   Builder& b = l.b;
   if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");

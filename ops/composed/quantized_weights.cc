@@ -1,6 +1,6 @@
-// com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and lookups with weights of 2 to 8 bits.
-// The weight is unpacked to floating-point when shapes are bound (at its full size) and is not trained. Gradients
-// pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
+// com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and lookups with weights of 2 to 8 bits. The
+// weight is unpacked to its full size in floating point when shapes are bound, and is not trained. Gradients pass to
+// the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ const uint8_t* bytes_of(const Lowering& l, size_t i, int64_t least) {
     fail(Exit::model, "E_SHAPE", cat(l.node.op, ": input ", i, " has ", t.numel(), " bytes, it needs ", least));
   return static_cast<const uint8_t*>(t.data());
 }
-// Number k of a row of packed numbers, lowest bits first.
+// Returns element k of a row of packed elements of `bits` bits, lowest bits first.
 int64_t unpacked(const uint8_t* row, int64_t k, int64_t bits) {
   const int64_t at = k * bits;
   const uint32_t pair = row[at / 8] | (at % 8 + bits > 8 ? static_cast<uint32_t>(row[at / 8 + 1]) << 8 : 0);
@@ -35,7 +35,7 @@ ValueId as_working(const Lowering& l, Dims dims, const std::vector<float>& v) {
   return l.b.constant(HostTensor::of<float>(std::move(dims), v).cast(l.float_type()));
 }
 
-// The numbers of one row with `columns` columns in blocks: subtracts zero points and multiplies by scales.
+// A weight that is quantized in blocks. row() dequantizes a row: it subtracts zero points and multiplies by scales.
 struct Blocks {
   const uint8_t* data;
   std::vector<double> scales, zeros;  // zeros: empty, or one per block
@@ -102,7 +102,7 @@ void lower_n_bits(Lowering& l) {
   l.out(0, y);
 }
 
-// The 16 values of bitsandbytes' formats.
+// The 16 values of bitsandbytes' formats FP4 and NF4.
 constexpr std::array<double, 16> kFp4{0,    5.208333333e-03,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
                                       -0.0, -5.208333333e-03, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
 constexpr std::array<double, 16> kNf4{-1.0,
@@ -170,7 +170,8 @@ std::vector<float> dequantized_table(const Lowering& l, const HostTensor& data, 
   return table;
 }
 
-// Inputs: data (rows, packed columns), indices, scales (rows, blocks), zero points: an embedding table.
+// Looks up rows of an embedding table. Inputs: data (rows, packed columns), indices, scales (rows, blocks), zero
+// points.
 void lower_gather(Lowering& l) {
   const Dims d = l.dims(0);
   const int64_t rank = l.rank(0);

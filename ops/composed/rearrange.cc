@@ -80,7 +80,7 @@ void lower_eye_like(Lowering& l) {
   l.out(0, l.b.constant(eye.cast(t)));
 }
 
-// Reverses each sequence up to its own length: a gather whose indices may depend on data.
+// Reverses each sequence up to its own length by a gather, whose indices may depend on data.
 void lower_reverse_sequence(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0);
@@ -111,7 +111,7 @@ void lower_reverse_sequence(Lowering& l) {
   l.out(0, time == 0 ? b.transpose(x, swap) : x);
 }
 
-// The number of kept rows follows from the condition, which must be known.
+// Keeps the rows whose condition is true. The condition must be known, because it determines the number of rows.
 void lower_compress(Lowering& l) {
   Builder& b = l.b;
   ValueId x = l.in(0);

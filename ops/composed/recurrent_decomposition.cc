@@ -1,5 +1,5 @@
-// Unrolled LSTM, GRU and RNN (ops/composed/recurrent_decomposition.h) after the formulas of ONNX, used for second
-// derivatives. Each step adds its operators to the graph; lengths are handled by Where.
+// Unrolls LSTM, GRU and RNN (ops/composed/recurrent_decomposition.h) by the formulas of ONNX, for second derivatives.
+// Each step adds its operators to the graph; lengths are handled by Where.
 
 #include "ops/composed/recurrent_decomposition.h"
 
@@ -12,7 +12,7 @@ namespace amp {
 
 namespace {
 
-// Function i of the layer, applied to x.
+// Returns the layer's activation function i of x.
 Term activate(const Attrs& attrs, size_t i, Term x) {
   const Activation f = read_activation(attrs, i);
   const Attrs alpha{{"alpha", f.alpha}};
@@ -49,19 +49,19 @@ class Unrolled {
 
   bool has(size_t i) const { return i < in_.size() && in_[i]; }
   Term in(size_t i) const { return {b_, in_.at(i)}; }
-  // Gates first .. first + n of (B, G H), or of a vector of gates.
+  // Returns the gates [first, first + n) of x, which is (B, G H) or a vector of all gates.
   Term gates(Term x, int64_t first, int64_t n = 1) const {
     return {b_, slice(b_, x, static_cast<int64_t>(x.dims().size()) - 1, first * hidden_, n * hidden_)};
   }
-  // h times the transpose of R's rows of gates first .. first + n.
+  // Returns h times the transpose of R's rows for the gates [first, first + n).
   Term recurrence(Term h, int64_t first, int64_t n) const {
     const ValueId rows = slice(b_, in_[1], 0, first * hidden_, n * hidden_);
     return {b_, b_.op("MatMul", {h, rows}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}})};
   }
   Term activated(size_t i, Term x) const { return activate(a_, i, x); }
 
-  // step: computes the states after a step from x (B, G H) and the previous states; the first state is h. Returns y
-  // and the last states.
+  // Runs all time steps. Returns y and the last states. step computes the next states from x (B, G H) and the
+  // previous states; the first state is h.
   std::vector<ValueId> run(std::vector<Term> states,
                            const std::function<std::vector<Term>(Term, const std::vector<Term>&)>& step) const {
     std::vector<ValueId> y(static_cast<size_t>(time_));
@@ -106,7 +106,7 @@ std::vector<ValueId> decompose_lstm(Builder& b, const std::vector<ValueId>& in, 
     const Term o = u.activated(0, peep(u.gates(g, 1), 1, cell));
     return std::vector<Term>{o * u.activated(2, cell), cell};
   });
-  out.resize(5);  // gates and cells, which only the fused gradient reads
+  out.resize(5);  // without gates and cells, which only the fused gradient reads
   return out;
 }
 
@@ -120,7 +120,7 @@ std::vector<ValueId> decompose_gru(Builder& b, const std::vector<ValueId>& in, c
         u.activated(1, reset_after ? own + r * (u.in(4) + u.recurrence(h, 2, 1)) : own + u.recurrence(r * h, 2, 1));
     return std::vector<Term>{(1 - z) * n + z * h};
   });
-  out.resize(4);  // gates and the reset product, which only the fused gradient reads
+  out.resize(4);  // without gates and the reset product, which only the fused gradient reads
   return out;
 }
 

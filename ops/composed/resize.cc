@@ -2,11 +2,11 @@
 // coordinate_transformation_mode and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one
 // linear map per resized axis (ops/axis_map.h), which provides the gradient.
 //
-// Coordinates follow onnxruntime's reading of the ONNX specification, which differs from onnx.reference. Lengths
-// are the integral extents of tensors, also for fractional scales (as PyTorch's align_corners). An output of one
-// element is at 0 in pytorch_half_pixel. An axis with scale 1 is copied, as is a tensor whose size does not change.
-// Comparisons (lengths, the nearest pixel, inside or outside) are computed in fp32. Opset 10's nearest rounds up
-// when it shrinks.
+// Coordinates follow onnxruntime's reading of the ONNX specification, which differs from onnx.reference. Lengths are
+// the integral extents of tensors, also for fractional scales (as PyTorch's align_corners). In pytorch_half_pixel, an
+// output of one element is at 0. An axis with scale 1 is copied, as is a tensor whose size does not change.
+// Comparisons (lengths, the nearest pixel, inside or outside) are computed in fp32. Mode nearest of opset 10 rounds
+// up when an axis shrinks.
 #include <algorithm>
 #include <cmath>
 
@@ -19,8 +19,9 @@
 namespace amp {
 namespace {
 
-struct Rule {                                                                                // shared by all axes
-  std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";  // or "outwards": opset 10
+// Settings that all axes share. `nearest` is a nearest_mode, or "outwards" in opset 10.
+struct Rule {
+  std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";
   double cubic_a = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;
 };
@@ -30,7 +31,7 @@ struct Axis {
   double scale = 1, roi_start = 0, roi_end = 1;
 };
 
-// Position in the input of output position x.
+// Returns the position in the input of output position x.
 template <class T>
 T original(const Rule& r, const Axis& a, T x) {
   const T in = static_cast<T>(a.in), out = static_cast<T>(a.out), scale = static_cast<T>(a.scale), half = T(0.5);
@@ -53,10 +54,11 @@ double cubic(double a, double x) {
 }
 
 struct Taps {
-  int64_t first = 0;  // offset from the position below
+  int64_t first = 0;  // offset of the first tap from the position below
   std::vector<double> weight;
 };
-// ratio in (0, 1]: distance from the position below; exactly at a position it is 1.
+// Returns the weights of the input positions around a position. ratio in (0, 1] is the distance from the integer
+// position below; it is 1 at an integer position.
 Taps taps(const Rule& r, const Axis& a, double ratio) {
   if (r.mode == "nearest") {
     const bool up = ratio == 1 || r.nearest == "ceil" || (r.nearest == "outwards" && a.scale < 1) ||
@@ -78,7 +80,7 @@ Taps taps(const Rule& r, const Axis& a, double ratio) {
   return t;
 }
 
-// The map of one axis; inside[j]: true if output j has a source.
+// Returns the map of one axis. Appends to `inside`, for each output, true if its position is inside of the input.
 AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   require_constant(cat("a resize of ", a.in, " to ", a.out), 16.0 * static_cast<double>(a.out));
   AxisMap m;
@@ -113,7 +115,7 @@ AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   return m;
 }
 
-// Applies the map of each axis in turn, then fills positions outside.
+// Applies the map of each axis in turn, then fills outputs outside of the input with the extrapolation value.
 ValueId resize(Lowering& l, const Rule& r, const std::vector<Axis>& axes) {
   Builder& b = l.b;
   ValueId x = l.in(0);

@@ -28,7 +28,7 @@ ValueId rotate(Builder& b, ValueId x, ValueId cos, ValueId sin, bool interleaved
 
 namespace {
 
-// table: (max_position, R/2) with position ids (B, S), or already (B, S, R/2).
+// cos and sin are (max_position, R/2) with position ids (B, S), or (B, S, R/2) without ids.
 void lower(Lowering& l, ValueId cos, ValueId sin, ValueId ids) {
   Builder& b = l.b;
   const Dims d = l.dims(0);

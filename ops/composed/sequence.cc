@@ -18,7 +18,8 @@ const std::vector<ValueId>& items(const Lowering& l, size_t i) {
   return *list;
 }
 
-// A position in n elements; negative ones count from the end. last: n itself is valid too.
+// Returns the position that input i gives, among n elements. Negative positions count from the end. last: n is valid
+// too.
 size_t position(const Lowering& l, size_t i, size_t n, bool last = false) {
   const int64_t size = static_cast<int64_t>(n), p = l.ints(i).at(0), from_start = p < 0 ? p + size : p;
   if (from_start < 0 || from_start > size || (from_start == size && !last))

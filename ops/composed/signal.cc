@@ -18,7 +18,8 @@ constexpr int64_t kLargestTable = int64_t{1} << 23;
 
 int64_t bins(int64_t n, bool onesided) { return onesided ? n / 2 + 1 : n; }
 
-// (..., n, 1 or 2) -> (..., bins, 2): X[k] = sum_t x[t] e^(-+ 2 pi i k t / n), the inverse divided by n.
+// Returns the DFT (..., bins, 2) of x (..., n, 1 or 2): X[k] = sum_t x[t] e^(-+ 2 pi i k t / n). The inverse is
+// divided by n.
 ValueId transform(const Lowering& l, ValueId x, bool inverse, bool onesided) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -53,8 +54,8 @@ ValueId transform(const Lowering& l, ValueId x, bool inverse, bool onesided) {
   return concat(b, {b.reshape(real, out), b.reshape(imaginary, out)}, rank - 1);
 }
 
-// (..., n / 2 + 1, 2), half the spectrum of n real numbers, -> (..., n, 1). Each bin counts twice, except the
-// first, and the middle one of an even n.
+// Returns n real numbers (..., n, 1) from half of their spectrum (..., n / 2 + 1, 2). Each bin counts twice, except
+// the first bin and, for an even n, the last bin.
 ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -81,7 +82,7 @@ ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
   return b.reshape(add(b, product(0, c), product(1, s)), out);
 }
 
-// The first n entries of an axis, with zeros appended if there are fewer.
+// Returns the first n entries of an axis, with zeros appended if there are fewer.
 ValueId resized(Builder& b, ValueId x, int64_t axis, int64_t n) {
   Dims d = b.dims(x);
   const int64_t have = d[static_cast<size_t>(axis)];
@@ -135,7 +136,7 @@ void lower_stft(Lowering& l) {
   l.out(0, transform(l, framed, false, l.attrs.i("onesided", 1) != 0));
 }
 
-// Triangular filters over frequency whose corners are equally spaced in mel.
+// Builds triangular filters over frequency, whose corners are equally spaced on the mel scale.
 void lower_mel(Lowering& l) {
   const int64_t n = l.ints(0).at(0), length = l.ints(1).at(0), rate = l.ints(2).at(0);
   const double low = l.constant(3).to_doubles().at(0), high = l.constant(4).to_doubles().at(0);

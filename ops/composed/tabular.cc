@@ -1,6 +1,6 @@
-// ai.onnx.ml preprocessing of tables, as exported from scikit-learn pipelines: Scaler, Normalizer, Imputer,
-// Binarizer and FeatureVectorizer (ai.onnx.ml 1). Their numbers are attributes of the node and are not trained;
-// gradients pass.
+// ai.onnx.ml preprocessing of tables, as exported from scikit-learn pipelines: Scaler, Normalizer, Imputer, Binarizer
+// and FeatureVectorizer (ai.onnx.ml 1). Their parameters are attributes of the node and are not trained. Gradients
+// pass to the inputs.
 #include <cmath>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ namespace {
 
 ValueId floating(const Lowering& l, size_t i) { return l.b.cast(l.in(i), l.float_type()); }
 
-// One number for all columns, or one each.
+// Returns v as a constant: one number for all columns, or a number per column.
 ValueId columns(const Lowering& l, const std::string& name, const std::vector<double>& v) {
   const int64_t n = static_cast<int64_t>(v.size()), have = l.rank(0) ? l.dims(0).back() : 1;
   if (n != 1 && n != have)
@@ -48,7 +48,7 @@ void lower_normalizer(Lowering& l) {
   l.out(0, div(b, x, b.op("Where", {b.op("Equal", {n, b.scalar(0, f)}), b.scalar(1, f), n})));
 }
 
-// Replaces the number that marks missing values (which may be NaN).
+// Replaces missing values, which are marked by a number that may be NaN.
 void lower_imputer(Lowering& l) {
   Builder& b = l.b;
   const bool real = is_float(b.dtype(l.in(0)));

@@ -1,6 +1,6 @@
-// Fuses residual sum, dropout and norm to AddNorm, and their gradients to AddNormGrad (add_norm_fusion.h).
-// NormFuser matches from each LayerNorm and LayerNormGrad outwards and records the replacement; then it writes the
-// new graph in the old order.
+// Fuses residual sum, dropout and norm into AddNorm, and their gradients into AddNormGrad (add_norm_fusion.h).
+// NormFuser starts at each LayerNorm and LayerNormGrad, matches the nodes around it and records the replacement. Then
+// it writes the new graph in the old order.
 
 #include "ops/passes/add_norm_fusion.h"
 
@@ -22,7 +22,7 @@ struct Fused {
   const char* op = "";
   std::vector<ValueId> in;
   Attrs attrs;
-  std::vector<ValueId> out;   // of the old graph, by the new node's outputs
+  std::vector<ValueId> out;   // values of the old graph, in the order of the new node's outputs
   std::vector<int32_t> gone;  // nodes that are removed, including the replaced one
 };
 
@@ -79,17 +79,17 @@ class NormFuser {
   bool kept(ValueId v) const { return kept_[static_cast<size_t>(v.index)]; }
   int64_t type(ValueId v) const { return static_cast<int64_t>(value(v).dtype); }
 
-  // The index of the node that computes v, if it is this operator; otherwise -1.
+  // Returns the index of the node that computes v if the node's operator is `op`; otherwise -1.
   int32_t made_by(ValueId v, const char* op) const {
     if (!v || value(v).kind != ValueKind::temp) return -1;
     const NodeId n = value(v).producer;
     return g_.node(n).op->name == op ? n.index : -1;
   }
-  // The same, if v has only one reader, which reads it once.
+  // Returns made_by(v, op) if v has only one reader, which reads it once; otherwise -1.
   int32_t made_for_one(ValueId v, const char* op) const {
     return readers(v).size() == 1 && !kept(v) ? made_by(v, op) : -1;
   }
-  // The only reader of this operator; -1 if there are none or several.
+  // Returns the only reader of v with the operator `op`; -1 if there are none or several.
   int32_t reader(ValueId v, const char* op) const {
     int32_t found = -1;
     for (const int32_t n : readers(v)) {
@@ -99,7 +99,7 @@ class NormFuser {
     }
     return found;
   }
-  // The node that casts v to 16 bits.
+  // Returns the node that casts v from fp32 to 16 bits; otherwise -1.
   int32_t low_copy(ValueId v) const {
     const int32_t n = reader(v, "Cast");
     return n >= 0 && value(v).dtype == DType::f32 && is_low(value(g_.node(NodeId{n}).out[0]).dtype) ? n : -1;
@@ -109,7 +109,8 @@ class NormFuser {
     return std::all_of(all.begin(), all.end(),
                        [&](int32_t r) { return r > n || std::count(but.begin(), but.end(), r) > 0; });
   }
-  bool plain_sum(int32_t n) const {  // of two tensors of one shape
+  // True if the Add n sums two tensors of one shape.
+  bool plain_sum(int32_t n) const {
     const Node& add = g_.node(NodeId{n});
     const Dims& d = value(add.out[0]).dims;
     return add.in[0] != add.in[1] && value(add.in[0]).dims == d && value(add.in[1]).dims == d;
@@ -120,7 +121,7 @@ class NormFuser {
     to.set("rows", from.i("rows", 1));
     if (from.has("length")) to.set("length", from.i("length", 1));
   }
-  // Dropout, or TokenDropout whose tokens are rows of n elements; -1 for neither.
+  // Returns the Dropout `plain`, or the TokenDropout `packed` if its tokens are rows of n elements; otherwise -1.
   int32_t dropout_of_rows(int32_t plain, int32_t packed, int64_t n) const {
     if (packed < 0) return plain;
     const Node& node = g_.node(NodeId{packed});
@@ -144,7 +145,7 @@ class NormFuser {
     f.attrs = norm.attrs;
     f.gone = {at, add};
     const Node& sum = g_.node(NodeId{add});
-    // Determines the branch of the sum: the operand with dropout, otherwise the one with a bias.
+    // Selects the branch of the sum: the operand with dropout, otherwise the operand with a bias.
     size_t which = 0;
     for (const size_t i : {1, 0}) {
       if (made_for_one(sum.in[i], "Add") >= 0) which = i;

@@ -41,7 +41,7 @@ void AttentionMatcher::find_keys(ValueId b, bool transposed, AttentionMatch& m) 
   m.k = unscaled(b, m.scale);
   m.k_transposed = !transposed;
   if (transposed) return;
-  // Reshape(Transpose(Reshape(k, (B N, Sk, H)), (0, 2, 1)))
+  // k may be transposed as Reshape(Transpose(Reshape(k, (B N, Sk, H)), (0, 2, 1))).
   const Node* outer = producer(m.k, "Reshape");
   const Node* swap = outer ? producer(outer->in[0], "Transpose") : nullptr;
   const Node* inner = swap ? producer(swap->in[0], "Reshape") : nullptr;
@@ -91,7 +91,7 @@ bool AttentionMatcher::scores(ValueId z, AttentionMatch& m) {
       z = x;
       continue;
     }
-    const ValueId x = unscaled(z, m.scale);  // of the product only; a scale that the mask shares does not match
+    const ValueId x = unscaled(z, m.scale);  // only a scale of the product, not one that the mask shares
     if (x == z || !producer(x, "MatMul")) return false;
     z = x;
   }
@@ -121,7 +121,7 @@ bool AttentionMatcher::probabilities(ValueId p, AttentionMatch& m) {
     return softmax;
   };
   if (const Node* softmax = softmax_of(p)) return scores(softmax->in[0], m);
-  // Before opset 13 the rows are flattened around Softmax.
+  // Before opset 13, Reshapes around Softmax flatten the rows.
   const Node* back = producer(p, "Reshape");
   const Node* softmax = back && uses(back->in[0]) == 1 ? softmax_of(back->in[0]) : nullptr;
   const Node* flat = softmax && uses(softmax->in[0]) == 1 ? producer(softmax->in[0], "Reshape") : nullptr;
@@ -170,7 +170,7 @@ std::optional<AttentionMatch> AttentionMatcher::match(NodeId root, const Node& n
 
 namespace {
 
-// The (B, S, N, H) value whose heads were transposed to the front, or invalid.
+// Returns the (B, S, N, H) value of which v is the transpose with heads in front, or an invalid value.
 ValueId before_heads(const Builder& b, ValueId v) {
   const Value& x = b.value(v);
   if (x.kind != ValueKind::temp) return {};
@@ -186,7 +186,7 @@ ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<
     k = b.transpose(k, b.rank(k) == 3 ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
   std::vector<ValueId> in{at(m.q), k, at(m.v)};
   const Dims dq = b.dims(in[0]);
-  const bool one_batch = dq.size() == 3;  // (B N, S, H): as many batch entries with one head
+  const bool one_batch = dq.size() == 3;  // (B N, S, H) becomes B N batch entries with one head
   const auto with_heads = [&](Dims d) {
     if (one_batch && d.size() == 3) d.insert(d.begin() + 1, 1);
     while (d.size() < 4) d.insert(d.begin(), 1);

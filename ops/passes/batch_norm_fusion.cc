@@ -64,8 +64,8 @@ class Finder {
 
  private:
   bool named(const Node& n, const char* op) const { return n.op->name == op; }
-  // True if rounding before or after the activation gives the same bits. Rounding to bf16 keeps the sign and does
-  // not cross a limit of Clip; rounding to fp16 turns small numbers into zeros.
+  // True if rounding v before or after the activation gives the same bits. Rounding to bf16 keeps the sign and does
+  // not cross a limit of Clip that bf16 represents exactly. Rounding to fp16 turns small numbers into zeros.
   bool stays(ValueId v, const Node& activation) const {
     const DType t = g_.value(v).dtype;
     if (t != DType::bf16) return t == DType::f32;
@@ -77,7 +77,7 @@ class Finder {
   }
   const std::vector<NodeId>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
 
-  // Matches if the activation's gradient is read only by the gradient of the same normalization.
+  // Sets a.norm_grad. True if only the gradient of the same normalization reads the activation's gradient.
   bool find_gradient(const Node& norm, Activated& a, const Node& activation) const {
     const ValueId dy = g_.node(a.activation_grad).out[0];
     if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, activation) ||
@@ -94,7 +94,7 @@ class Finder {
   std::vector<std::vector<NodeId>> readers_;
 };
 
-// type: of the activation's input.
+// Returns the attributes of `norm` with the activation. type: the type of the activation's input.
 Attrs with_activation(const Node& norm, const Node& activation, DType type) {
   Attrs a = norm.attrs;
   const bool relu = activation.op->name == "Relu";

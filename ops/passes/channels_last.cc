@@ -1,5 +1,5 @@
-// NHWC regions (channels_last.h). Regions grow by union-find over nodes with an NHWC form; each is kept if it
-// copies fewer bytes than its convolutions would. Rewriter then inserts transposes at the borders.
+// NHWC regions (channels_last.h). Union-find joins neighboring nodes with an NHWC form to regions. A region is kept
+// if it copies fewer bytes than its convolutions would separately. Rewriter then inserts transposes at the borders.
 
 #include "ops/passes/channels_last.h"
 
@@ -50,14 +50,14 @@ class Regions {
     while (region_[static_cast<size_t>(n)] != n) n = region_[static_cast<size_t>(n)];
     return n;
   }
-  // Bytes that a change of layout copies: none if channels or positions are 1.
+  // Returns the bytes that a change of v's layout copies: 0 if v has one channel or one position.
   int64_t moved(ValueId v) const {
     const Value& x = g_.value(v);
     Dims d = x.dims;
     d.insert(d.begin(), 4 - std::min<size_t>(d.size(), 4), 1);
     return d.size() != 4 || d[1] == 1 || d[2] * d[3] == 1 ? 0 : numel(d) * size_of(x.dtype);
   }
-  // Calls f(value, true for a result) for the values that are NHWC in the node's form.
+  // Calls f(v, is_result) for each operand and result v that is NHWC in the node's form.
   template <class F>
   void each_image(int32_t n, F f) const {
     const Node& node = g_.node(NodeId{n});
@@ -94,8 +94,8 @@ class Regions {
            std::any_of(readers.begin(), readers.end(), [&](int32_t r) { return !reads_last(r, v); });
   }
 
-  // Removes nodes at the border, other than convolutions, if copying on their other side moves fewer bytes. For
-  // example, images are transposed after their cast to 16 bits.
+  // Removes a node at the border of a region, unless it is a convolution, if transposing on the node's inner side
+  // copies fewer bytes. For example, images are transposed after their cast to 16 bits.
   void trim() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       if (may_leave(n, false)) forms_[static_cast<size_t>(n)].reset();
@@ -136,7 +136,8 @@ class Regions {
       });
     }
   }
-  // Weighs each region: the copies that its convolutions would make separately, minus those at its border.
+  // Computes the bytes that each region saves: the copies that its convolutions would make separately, minus the
+  // copies at the border of the region.
   void weigh() {
     std::set<std::pair<int32_t, ValueId>> crossing;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -229,7 +230,7 @@ class Rewriter {
   void plain(const Node& node) {
     std::vector<ValueId> in;
     for (const ValueId v : node.in) in.push_back(first(v));
-    // A transpose of the model next to an inserted one: they are merged or cancel.
+    // A transpose of the model next to an inserted transpose: the builder merges or cancels them.
     if (node.op->name == "Transpose") return first_.set(node.out[0], b_.transpose(in[0], node.attrs.ints("perm")));
     const NodeId made = out_.add_copy(node, std::move(in), types_of(g_, node.out));
     first_.set(node.out, out_.node(made).out);

@@ -27,7 +27,7 @@ struct Asked {
 };
 using Form = std::optional<ChannelsLastForm>;
 
-// All inputs and outputs of rank 4 are NHWC.
+// Returns the form in which all inputs and outputs of rank 4 are NHWC.
 Form with(const Asked& a, Attrs attrs) {
   ChannelsLastForm f;
   for (const ValueId v : a.n.in) f.in.push_back(v && a.g.value(v).dims.size() == kRank);
@@ -44,7 +44,8 @@ Form marked(const Asked& a) {
 
 bool is_spatial(const Value& v) { return v.dims.size() == kRank && numel(v.dims) > 0; }
 
-// Convolutions for tensor cores: both operands have one type. Depthwise convolutions have only NCHW kernels.
+// Convolutions on tensor cores, whose operands have one type. Depthwise convolutions have no form, because they only
+// have NCHW kernels.
 Form convolution(const Asked& a) {
   const Value &x = a.in(0), &w = a.in(1), &y = a.out(0);
   const auto fits = [&](const Value& v) {
@@ -61,19 +62,20 @@ Form convolution(const Asked& a) {
 Form of_window(const Asked& a) { return is_spatial(a.in(0)) && is_spatial(a.out(0)) ? marked(a) : Form{}; }
 Form norm(const Asked& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
-// Elementwise, with broadcasting.
+// Elementwise operators, with broadcasting.
 Form elementwise(const Asked& a) {
   if (a.n.op->effect != Effect::pure || !is_spatial(a.out(0))) return {};
-  if (a.in(0).kind == ValueKind::param && a.n.op->name == "Cast") return {};  // the optimizer keeps it (param_cache.h)
+  // The cast cache computes casts of parameters (backend/param_cache.h).
+  if (a.in(0).kind == ValueKind::param && a.n.op->name == "Cast") return {};
   Form f = with(a, a.n.attrs);
   for (size_t i = 0; i < a.n.in.size(); ++i) f->in[i] = a.has(i) && numel(a.in(i).dims) > 1;
   return f;
 }
 
-// The random bits of an element are those of its NCHW position.
+// In NHWC too, the random bits of an element are those of its NCHW position.
 Form dropout(const Asked& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
-// A transpose of the model.
+// A transpose of the model between NCHW and NHWC. In this form the input and the output are the same tensor.
 Form transposition(const Asked& a) {
   if (!is_spatial(a.in(0))) return {};
   const std::vector<int64_t> perm = a.n.attrs.ints("perm");
@@ -93,7 +95,7 @@ Attrs moved_axis(const Attrs& attrs) {
 }
 Form along_axis(const Asked& a) { return is_spatial(a.in(0)) ? with(a, moved_axis(a.n.attrs)) : Form{}; }
 
-// Slice, SliceGrad, Expand: their lists have a number per axis.
+// Slice, SliceGrad and Expand, whose attributes have a number per axis.
 Form of_region(const Asked& a) {
   if (!is_spatial(a.out(0)) || !is_spatial(a.in(0))) return {};
   Attrs attrs = a.n.attrs;
@@ -103,7 +105,7 @@ Form of_region(const Asked& a) {
   return with(a, std::move(attrs));
 }
 
-// Reduces one run of axes in either layout (ops/reduce.cc).
+// Reductions whose axes are one run in NHWC too, as ops/reduce.cc requires.
 Form reduction(const Asked& a) {
   if (!is_spatial(a.in(0))) return {};
   const Dims dims = channels_last(a.in(0).dims);
@@ -118,7 +120,7 @@ Form reduction(const Asked& a) {
   }
   Attrs attrs = a.n.attrs;
   attrs.set("axes", axes);
-  // The remaining axes must have the old order. Channels and a spatial axis together would not.
+  // The remaining axes must keep their order. Channels and a spatial axis together would not.
   const bool kept = attrs.i("keepdims", 1) != 0, channels = !gone(3), places = !gone(1) || !gone(2);
   if (!kept && channels && places) return {};
   Form f = with(a, std::move(attrs));

@@ -1,5 +1,5 @@
-// Elementwise fusion (fuse.h): greedily merges producers and readers of one output shape into groups, within the
-// limits of a kernel, unless that would create a cycle. Then writes the groups in an order that respects their
+// Elementwise fusion (fuse.h). Fuser greedily merges producers and readers of one output shape into groups, within
+// the limits of a kernel, unless that would create a cycle. Then it writes the groups in an order that respects their
 // dependencies.
 
 #include "ops/passes/fuse.h"
@@ -23,11 +23,11 @@ namespace amp {
 
 namespace {
 
-constexpr size_t kSumOperands = 6;  // operands of several rows are kept in registers
+constexpr size_t kSumOperands = 6;  // limit for a group with sums, which keeps operands of several rows in registers
 
 bool stored_in_registers(DType t) { return t == DType::f32 || is_low(t) || t == DType::boolean; }
 
-// True if a Fused node can compute it.
+// True if a Fused node can compute n.
 bool can_be_step(const Graph& g, const Node& n) {
   if (n.out.size() != 1 || n.in.empty()) return false;
   const auto type = [&](size_t i) { return g.value(n.in[i]).dtype; };
@@ -86,7 +86,7 @@ class Fuser {
     }
   }
 
-  // A sum joins the group that stores its operand, which saves loading it again.
+  // Adds each column sum to the group that stores the sum's operand, so that the operand is not loaded again.
   void add_sums() {
     for (int n = 0; n < g_.n_nodes(); ++n) {
       const Node& sum = node(n);
@@ -120,7 +120,8 @@ class Fuser {
         }
       }
     }
-    // A group is computed when its first reader needs it, otherwise at the position of its last member.
+    // A group is placed at the position of its last member, or before its first reader if that is earlier. A group of
+    // one node keeps the node's position.
     using Ready = std::pair<int, int>;
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
     const auto key = [&](size_t i) {
@@ -173,7 +174,7 @@ class Fuser {
     }
     return inputs.size() <= limits_.inputs && outputs <= limits_.outputs && !path_around(a, b) && !path_around(b, a);
   }
-  // True if the group's threads can add in the order of the sum's own kernel, and of the group's other sums.
+  // True if the group can add in the same order as the sum's own kernel. All sums of a group have the same shape.
   bool sums_along(int group, const Node& sum) const {
     const Dims& dims = g_.value(sum.in[0]).dims;
     const ReduceShape shape(dims, sum.attrs.ints("axes"));
@@ -198,7 +199,7 @@ class Fuser {
     return kept_[index(y)] || std::any_of(readers.begin(), readers.end(), [&](int r) { return !inside(r); });
   }
 
-  // True if a node outside reads a and is read, directly or indirectly, by b: then they cannot be merged.
+  // True if a path from a to b passes through a node outside of both groups. Merging them would then create a cycle.
   bool path_around(int a, int b) {
     ++stamp_;
     std::vector<int> todo;

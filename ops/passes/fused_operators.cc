@@ -1,5 +1,5 @@
-// Fuses unfused subgraphs to core operators (fused_operators.h): norms, GELU, linear layers and scaled products. Each
-// matcher starts at the last node of a pattern and goes backwards (matcher.h).
+// Fuses subgraphs into core operators (fused_operators.h): norms, GELU, linear layers, scaled products and attention.
+// Each matcher starts at the last node of a pattern and goes backwards (matcher.h).
 
 #include "ops/passes/fused_operators.h"
 
@@ -22,7 +22,7 @@ class NormMatcher : public Matcher {
  public:
   using Matcher::Matcher;
 
-  // ---- mean over the last axis, kept as 1: Mul(ReduceSum(x), 1/n); x must have last dim n
+  // Matches the mean over the last axis, of size n and kept as 1: Mul(ReduceSum(x), 1/n). Returns x.
   ValueId mean_of(ValueId v) {
     const Node* mul = take(v, "Mul");
     if (!mul) return {};
@@ -95,7 +95,7 @@ struct Norm {
   bool rms = false;
 };
 
-// Matches Add(Mul(normalized(d), W), b), d = x - mean(x).
+// Matches Add(Mul(normalized(d), W), b), where d = x - mean(x).
 std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId product = add.in[i], bias = add.in[1 - i];
@@ -115,7 +115,7 @@ std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& ad
   return std::nullopt;
 }
 
-// Matches TensorFlow's form: Add(Mul(x, r), Sub(b, Mul(mean, r))), r = Mul(Reciprocal(rms(x - mean)), W).
+// Matches TensorFlow's form: Add(Mul(x, r), Sub(b, Mul(mean, r))), where r = Mul(Reciprocal(rms(x - mean)), W).
 std::optional<Norm> match_tf_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
@@ -144,7 +144,7 @@ std::optional<Norm> match_tf_norm(NormMatcher& m, NodeId root, const Node& add) 
   return std::nullopt;
 }
 
-// Matches Mul(W, normalized(x)) with the mean square of x itself.
+// Matches Mul(W, normalized(x)), where x is divided by its own root mean square.
 std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
@@ -159,7 +159,7 @@ std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul)
   return std::nullopt;
 }
 
-// The factors of a product, through Muls without other readers.
+// Appends the factors of the product v to `out`. Follows Muls that have no other readers, up to `depth`.
 void factors(NormMatcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
   const Node* mul = depth > 0 && m.uses(v) == 1 ? m.producer(v, "Mul") : nullptr;
   if (!mul) {
@@ -239,8 +239,8 @@ class Former {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
       const ValueId composite = try_composite(NodeId{n}, node);
-      // A scalar constant of higher rank than x determines the result's rank; the fused operator would have another
-      // rank.
+      // A scalar constant of higher rank than x raises the rank of the result. The fused operator would not, so its
+      // result is used only if the dims are the same.
       if (composite && out_.value(composite).dims == m_.dims(node.out[0])) {
         mapped.set(node.out[0], composite);
         continue;
@@ -280,7 +280,7 @@ class Former {
     return b_.op("LayerNorm", in, {{"n", n}, {"epsilon", norm.eps}, {"rms", int64_t{norm.rms}}});
   }
 
-  // Fuses MatMul(x, W) + b, where b is a vector of the columns.
+  // Fuses MatMul(x, W) + b, where b has one element per column.
   ValueId linear(NodeId id, const Node& add) {
     for (size_t i = 0; i < 2; ++i) {
       m_.start(id);

@@ -1,5 +1,5 @@
-// Padding removal (padding.h). Packer emits each node packed if a rule below covers its operator, otherwise padded with
-// zeros at padded positions, and converts values on demand. padding_flow.h proves that results are equal.
+// Padding removal (padding.h). Packer packs a node if a rule below covers its operator. Otherwise the node is padded,
+// with zeros at padded positions. Values are converted on demand. padding_flow.h proves that results are equal.
 #include "ops/passes/padding.h"
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "ops/compose.h"
 
 namespace amp {
-
 namespace {
 
 class Packer {
@@ -72,7 +71,7 @@ class Packer {
     m[mask.input] = {false, {}, 1.0, 0.0};
     return m;
   }
-  // How padding reaches a value in the new graph: packed values have 0 at padded positions.
+  // Returns how v depends on padding in the new graph. A packed v becomes 0 at padded positions.
   Reach reach(ValueId v) const {
     if (!v) return {};
     if (!is_packed(v)) return reach_[at(v)];
@@ -80,7 +79,7 @@ class Packer {
   }
   bool padded_is(ValueId v, double x) const { return known_.padded_is(v, form_[at(v)], dims(v).size(), x); }
   bool clean(ValueId v) const { return reach(v).kind == Reach::clean; }
-  // True if v's tokens are correct, if v has tokens in form f.
+  // True if padding changes v only at padded positions of form f, or not at all.
   bool right(ValueId v, TokenForm f) const {
     const Reach r = reach(v);
     return r.kind == Reach::clean || (r.kind == Reach::token && r.form == f);
@@ -104,7 +103,7 @@ class Packer {
     return lookup(b_, b_.reshape(table, {n, numel(b_.dims(table)) / n}), indices);
   }
 
-  // The padded tensor, with zeros at padded positions.
+  // Returns v as a padded tensor. If v was packed, its padded positions are 0.
   ValueId plain(ValueId v) {
     if (!v) return {};
     ValueId& to = plain_[at(v)];
@@ -121,7 +120,7 @@ class Packer {
     Dims d = b_.dims(y);
     const int64_t inner = numel(d) / tokens_;
     const DType type = b_.dtype(y);
-    if (!is_float(type)) y = b_.cast(y, DType::f32);  // each sum has a single element
+    if (!is_float(type)) y = b_.cast(y, DType::f32);  // ScatterRows adds floats; each sum has one element
     y = b_.op("ScatterRows", {b_.reshape(y, {tokens_, inner}), places_},
               {{"outer", int64_t{1}}, {"n", places()}, {"inner", inner}, {"dims", Dims{places(), inner}}});
     if (!is_float(type)) y = b_.cast(y, type);
@@ -130,7 +129,7 @@ class Packer {
     d[1] = length();
     return to = b_.transpose(b_.reshape(y, d), moved(x.dims.size(), 1, f.axis));
   }
-  // The permutation that moves axis `from` to axis `to` and keeps the order of the others.
+  // The permutation that moves axis `from` to axis `to` and keeps the order of the other axes.
   static std::vector<int64_t> moved(size_t rank, size_t from, size_t to) {
     std::vector<int64_t> perm;
     for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
@@ -139,7 +138,8 @@ class Packer {
     return perm;
   }
 
-  // v as an operand of packed values (old rank `rank`): packed, unchanged without samples and positions, or invalid.
+  // Returns v as an operand of a packed node (form f, `rank` axes before): packed, or unchanged if v has neither a
+  // batch nor a length axis. Invalid if v cannot be packed.
   ValueId beside(ValueId v, TokenForm f, size_t rank) {
     if (is_packed(v)) return form_[at(v)] == f && dims(v).size() == rank ? packed_[at(v)] : ValueId{};
     const Dims d = dims(v);
@@ -154,7 +154,7 @@ class Packer {
     if ((samples == 1 || places == 1) && !clean(v)) return {};
     if (samples == 1 && places == 1) return plain(v);
     for (size_t axis = 1; axis < f.axis; ++axis) {
-      if (extent(axis) != 1) return {};  // heads between samples and positions
+      if (extent(axis) != 1) return {};  // axes between batch and length, such as heads
     }
     if (f.axis < shift) return {};
     Dims made = d;
@@ -189,7 +189,7 @@ class Packer {
       if (reach_[at(v)].kind == Reach::mixed) cause_[at(v)] = cause ? cause : id;
     }
   }
-  // Bounds of plain(v): packed values have zeros at padded positions.
+  // Returns the bounds of plain(v), which include 0 at padded positions if v is packed.
   Bounds plain_bounds(ValueId v) const {
     if (!v) return finite_between(-Bounds::kInf, Bounds::kInf);
     if (is_packed(v)) return known_.bounds(v).joined(finite_between(0, 0));
@@ -221,7 +221,7 @@ class Packer {
     return false;
   }
 
-  // A lookup of table rows per position: the start of packing.
+  // Packs a lookup of one table row per position. Packing starts at these nodes.
   bool embedding(const Node& node) {
     const ValueId table = node.in[0], index = node.in[1];
     if (!clean(table) || dims(table).size() != 2 || node.attrs.i("outer", 1) != 1) return false;
@@ -240,7 +240,7 @@ class Packer {
   bool elements(const Node& node, TokenForm f) {
     const Dims& y = dims(node.out[0]);
     if (!has_form(y, f)) return false;
-    // If a mask sets a value other than 0 at padded positions, readers may depend on it.
+    // Packing would replace a known value at padded positions by 0, and readers may depend on the value.
     const PlaceValues::Known* there = known_.at(node.out[0]);
     if (there && there->padded != 0.0) return false;
     std::vector<ValueId> in;
@@ -282,7 +282,7 @@ class Packer {
     return true;
   }
 
-  // Samples and positions stay outermost: (batch, length, ..) and (batch length, ..) have the same bytes.
+  // Packs a reshape that keeps batch and length outermost: (batch, length, ..) to or from (batch length, ..).
   bool reshape(const Node& node, TokenForm f) {
     const Dims& y = dims(node.out[0]);
     if (!f.flat && f.axis != 1) return false;
@@ -312,7 +312,7 @@ class Packer {
       set(node.out[0], b_.op("Slice", {packed_[at(node.in[0])]}, std::move(a)), f);
       return true;
     }
-    // The first token of each sequence.
+    // The only other slice that is packed takes the first token of each sequence.
     Dims want = dims(node.in[0]);
     if (f.flat || f.axis != 1) return false;
     want[1] = 1;
@@ -324,7 +324,7 @@ class Packer {
     return true;
   }
 
-  // Operators along an axis that contains neither samples nor positions.
+  // Packs an operator along an axis that is neither batch nor length.
   bool along_axis(const Node& node, TokenForm f) {
     const std::string& op = node.op->name;
     const auto rank = static_cast<int64_t>(dims(node.in[0]).size());
@@ -382,9 +382,9 @@ class Packer {
   const PlaceValues known_;
   std::vector<ValueId> plain_, packed_;
   std::vector<TokenForm> form_;  // of packed_
-  std::vector<Reach> reach_;     // of plain_, if it was computed from packed_
-  std::vector<Bounds> bounds_;   // of plain_, likewise
-  std::vector<NodeId> cause_;    // the node where it became mixed
+  std::vector<Reach> reach_;     // of plain_, for results of nodes that stay padded
+  std::vector<Bounds> bounds_;   // of plain_, for results of nodes
+  std::vector<NodeId> cause_;    // the node where plain_ became mixed
   Graph out_;
   Builder b_;
   ValueId places_, positions_, samples_, offsets_, firsts_;

@@ -1,6 +1,6 @@
-// Abstract interpretation of padded positions (padding_flow.h): PlaceValues computes the numbers that are known
-// there, Rule computes the reach of one node's output from those of its inputs. Operators without a rule count as
-// mixing positions.
+// Abstract interpretation of padded positions (padding_flow.h). PlaceValues computes which numbers are known there.
+// Rule computes the Reach of a node's output from the Reach of each input. Operators without a rule count as mixing
+// positions.
 
 #include "ops/passes/padding_flow.h"
 
@@ -13,7 +13,6 @@
 #include "ops/passes/hidden_score.h"
 
 namespace amp {
-
 namespace {
 
 int64_t product(const Dims& d, size_t from, size_t to) {
@@ -22,7 +21,8 @@ int64_t product(const Dims& d, size_t from, size_t to) {
   return n;
 }
 
-// Batch and length stay outermost with the same neighbors, so the bytes are the same.
+// Returns the form of y, a reshape of x in form f. Nothing if y does not keep batch, length and the size between
+// them.
 std::optional<TokenForm> reshaped(const Dims& x, const Dims& y, TokenPlaces p, TokenForm f) {
   const int64_t between = f.flat ? 1 : product(x, 1, f.axis);
   for (size_t k = 1; k < y.size(); ++k) {
@@ -121,14 +121,14 @@ Bounds PlaceValues::bounds_after(const Node& n) const {
   for (const ValueId v : n.in) in.push_back(v ? bounds(v) : finite_between(-Bounds::kInf, Bounds::kInf));
   Bounds out = output_bounds(g_, n, in);
   if (sums_tokens(n)) out.lo = *at(n.in[0])->real;
-  // Masked by -inf: each row has a token that is not masked.
+  // The softmax of scores masked by -inf is finite, because each row has a token that is not masked.
   if (n.op->name == "Softmax" && in[0].below && at(n.out[0])) out = finite_between(0, 1);
   const Known* k = at(n.out[0]);
   if (k && k->padded && k->uniform && std::isfinite(*k->padded)) out = finite_between(*k->padded, *k->padded);
   return out;
 }
 
-// The number of tokens of a sequence, or a multiple of it. It is at least one, because each sequence has a token.
+// True if n takes the sum or maximum of a mask over a sequence, which is at least the mask's value at a token.
 bool PlaceValues::sums_tokens(const Node& n) const {
   if (n.op->name != "ReduceSum" && n.op->name != "ReduceMax") return false;
   const Known* k = at(n.in[0]);
@@ -175,7 +175,7 @@ std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   return y;
 }
 
-// Evaluates an elementwise node for the known numbers of its inputs.
+// Evaluates an elementwise node at padded positions, or at tokens, from the known numbers of the inputs there.
 std::optional<double> PlaceValues::apply(const Node& n, bool padded) const {
   const auto number = [&](size_t i) {
     return at(n.in[i]) ? (padded ? at(n.in[i])->padded : at(n.in[i])->real) : std::nullopt;
@@ -269,7 +269,8 @@ class Rule {
     return std::all_of(in_.begin() + 1, in_.end(), [](const Reach& r) { return r.kind == Reach::clean; });
   }
 
-  // x times a mask, or x selected by a mask: the values at padded positions are removed.
+  // An elementwise node. The result is clean if a mask removes the values at padded positions by Mul, And, Or or
+  // Where.
   Reach elements() const {
     const size_t rank = result().size();
     if (!p_.has_form(result(), f_)) return kMixed;
@@ -282,7 +283,8 @@ class Rule {
     const std::string& op = n_.op->name;
     if ((op == "Mul" || op == "And") && ((gone(0, 0) && finite_[1]) || (gone(1, 0) && finite_[0]))) return {};
     if (op == "Or" && (gone(0, 1) || gone(1, 1))) return {};
-    // Its gradient too, which is 0 times that of the hidden value.
+    // Where hides values at padded positions. They must be finite, so that their gradient, which is multiplied by 0,
+    // is 0.
     if (op == "Where" && (in_[1].kind == Reach::clean || finite_[1]) && (in_[2].kind == Reach::clean || finite_[2]) &&
         in_[0].kind == Reach::clean &&
         ((gone(0, 0) && in_[2].kind == Reach::clean) || (gone(0, 1) && in_[1].kind == Reach::clean)))
@@ -290,8 +292,8 @@ class Rule {
     return {Reach::token, f_};
   }
 
-  // MatMul. The result follows the tokens if they are rows or batch entries of the left operand. It is clean if they
-  // are summed with weights that are 0 at padded positions. Otherwise it is mixed.
+  // MatMul. If the tokens are rows or batch entries of the left operand, they are in the result too. If they are
+  // summed with weights that are 0 at padded positions, the result is clean. Otherwise it is mixed.
   Reach product() const {
     const size_t rank = dims(0).size();
     const bool ta = n_.attrs.i("transA", 0) != 0, tb = n_.attrs.i("transB", 0) != 0;
@@ -311,11 +313,11 @@ class Rule {
     }
     return kMixed;
   }
-  // Operand i is 0 at padded positions, which are its axis `inner`.
+  // True if operand i, whose token axis is `inner`, is 0 at padded positions.
   bool weighs(size_t i, size_t inner) const { return known_.padded_is(n_.in[i], {inner, false}, dims(i).size(), 0); }
 
-  // The mask hides padded keys from all token queries. A mask with a query axis may show anything to padded
-  // queries.
+  // FusedAttention. The mask must hide padded keys from all token queries. If the mask has a query axis, padded
+  // queries may see padded keys, so the result depends on padding at padded positions.
   Reach attention() const {
     const bool heads_first = n_.attrs.i("heads_first", 0) != 0;
     const TokenForm tokens{heads_first ? size_t{2} : size_t{1}, false};
@@ -338,14 +340,14 @@ class Rule {
     return p_.has_form(result(), f_) ? Reach{Reach::token, f_} : kMixed;
   }
 
-  // Rows whose label is ignored at padded positions.
+  // CrossEntropy. The result is clean if all labels at padded positions are ignored.
   Reach cross_entropy() const {
     const auto ignored = static_cast<double>(n_.attrs.i("ignore_index", -100));
     const bool rows = f_.flat && in_[0].kind == Reach::token && others_clean();
     return rows && known_.padded_is(n_.in[1], f_, 1, ignored) ? Reach{} : kMixed;
   }
 
-  // Position 0: each sequence has a first token.
+  // True for a slice of position 0, which is a token in every sequence.
   bool first_token() const {
     return !f_.flat && whole_axis(n_, dims(0), result(), 0) && result()[f_.axis] == 1 &&
            n_.attrs.ints("starts")[f_.axis] == 0;

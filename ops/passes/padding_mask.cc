@@ -1,5 +1,5 @@
-// Finds the input that masks padded tokens in attention, and proves it.
-// First tries a proof by PlaceValues. Masks that cannot be proved are evaluated for sequences of many lengths.
+// Finds the input that marks tokens and the attention masks that hide padding. A mask is proved by PlaceValues if
+// possible. Otherwise it is evaluated for sequences of many lengths.
 #include <algorithm>
 #include <map>
 
@@ -11,7 +11,7 @@ namespace amp {
 
 namespace {
 
-// Evaluates a value that depends on one input only, for given contents of it.
+// Evaluates values that depend on one input only, for a given content of the input.
 class Evaluation {
  public:
   Evaluation(const Graph& g, const Evaluator& evaluator, ValueId input, HostTensor content)
@@ -39,8 +39,8 @@ class Evaluation {
   std::map<int32_t, HostTensor> known_;
 };
 
-// The single input on which v depends: an integer, boolean or floating-point (batch, length). Invalid if v depends
-// on other inputs, parameters or random numbers.
+// Returns the only input on which v depends, of any type and dims (batch, length). Invalid if v depends on other
+// inputs, parameters or random numbers.
 ValueId only_source(const Graph& g, ValueId v) {
   ValueId source;
   std::vector<ValueId> open{v};
@@ -66,8 +66,8 @@ ValueId only_source(const Graph& g, ValueId v) {
   return source;
 }
 
-// True if a mask (1 or batch, any heads, 1 or length, length) shows each token exactly its own sequence. shown(x),
-// hidden(x): tests of an element.
+// True if a mask (1 or batch, any heads, 1 or length, length) shows each token exactly the tokens of its own
+// sequence. shown and hidden test an element of the mask.
 template <class T, class Shown, class Hidden>
 bool shows_sequences(const T* v, const Dims& d, const std::vector<int64_t>& lengths, Shown shown, Hidden hidden) {
   const int64_t length = d[3];
@@ -97,7 +97,7 @@ struct Mask {
   double fill = kHiddenScore;
 };
 
-// Masks that depend on one input (batch, length) each and could hide keys of that length.
+// Returns the attention masks that depend on one input (batch, length) and whose dims fit keys of that length.
 std::vector<Mask> candidates(const Graph& g) {
   std::vector<Mask> masks;
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -109,7 +109,7 @@ std::vector<Mask> candidates(const Graph& g) {
     const Dims& d = g.value(m.value).dims;
     if (batch < 1 || length < 2 || (d[0] != 1 && d[0] != batch) || (d[2] != 1 && d[2] != length) || d[3] != length)
       continue;
-    // With two fill values, keeps the one that hides less.
+    // If attentions with different fill values share a mask, keeps the value that hides less.
     const auto same = std::find_if(masks.begin(), masks.end(), [&](const Mask& x) { return x.value == m.value; });
     if (same == masks.end())
       masks.push_back(m);
@@ -119,7 +119,8 @@ std::vector<Mask> candidates(const Graph& g) {
   return masks;
 }
 
-// Proves a mask from its values at tokens and padding, which must be the same for all of either.
+// True if the mask is known to show all tokens and to hide all padded positions. keeps: the mask is boolean (true:
+// visible).
 bool proved(const PlaceValues& known, const Mask& m, bool keeps) {
   const PlaceValues::Known* k = known.at(m.value);
   if (!k || k->uniform || k->form.flat || k->form.axis != 3 || !k->real || !k->padded) return false;
@@ -127,7 +128,7 @@ bool proved(const PlaceValues& known, const Mask& m, bool keeps) {
                : *k->real == 0 && *k->padded <= kHiddenScore;
 }
 
-// Sequences of many lengths: the full one, then others.
+// Returns many lengths, the full length first. For a batch of one, returns only length - 1.
 std::vector<int64_t> example_lengths(int64_t batch, int64_t length) {
   if (batch == 1) return {length - 1};
   std::vector<int64_t> lengths;

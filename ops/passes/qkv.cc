@@ -1,5 +1,5 @@
-// Merges the q, k and v projections of self attention into one product (qkv.h), and divides the gradients of the
-// merged weights again.
+// Merges the q, k and v projections of self attention into one product (qkv.h). part_gradients() splits the gradients
+// of the merged weights again.
 
 #include "ops/passes/qkv.h"
 
@@ -40,7 +40,7 @@ class ProjectionMerger : public Matcher {
   }
 
  private:
-  // Matches Reshape (B, S, N, H) of x W [+ b] without other readers.
+  // Matches q, k and v of the form Reshape(x W [+ b]), to (B, S, N, H), with the same x and without other readers.
   std::optional<Projections> projections(const Node& node) {
     if (node.op->name != "FusedAttention" || node.attrs.i("packed", 0) != 0 || node.attrs.i("heads_first", 0) != 0)
       return std::nullopt;
@@ -87,7 +87,7 @@ class ProjectionMerger : public Matcher {
   ValueMap mapped;
 };
 
-// The slices that divide v along an axis into equal parts, in order, if they are its only readers; otherwise empty.
+// Returns v's readers in order if they are slices that divide v along an axis into equal parts; otherwise nothing.
 std::vector<int32_t> equal_parts(const Graph& g, ValueId v, size_t axis, const std::vector<int32_t>& readers) {
   const Dims& whole = g.value(v).dims;
   std::map<int64_t, int32_t> by_start;

@@ -17,14 +17,14 @@ namespace {
 
 size_t index(ValueId v) { return static_cast<size_t>(v.index); }
 
-// Operators that take a significant part of the forward pass.
+// True for operators that take a significant part of the forward pass.
 bool is_product(const Node& n) {
   static const std::set<std::string, std::less<>> products = {
       "MatMul", "MatMulGelu", "Conv", "ConvGradX", "FusedAttention", "LSTM", "GRU", "RNN", "Det", "Inverse"};
   return products.count(n.op->name) > 0;
 }
 
-// By value: the value that owns the bytes, after following views.
+// Returns, by value, the value whose memory it uses: the source of a chain of views, otherwise the value itself.
 std::vector<int32_t> roots(const Graph& g) {
   std::vector<int32_t> root(static_cast<size_t>(g.n_values()));
   for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<int32_t>(v);
@@ -37,8 +37,8 @@ std::vector<int32_t> roots(const Graph& g) {
 
 int64_t bytes_of(const Value& v) { return numel(v.dims) * size_of(v.dtype); }
 
-// Copies and rearrangements of parameters are not recomputed: some are kept from step to step
-// (backend/param_cache.h).
+// Returns, by node, true if the node is never recomputed. Nodes that communicate are not. Nodes that depend only on
+// parameters are not, because some of their results are kept from step to step (backend/param_cache.h).
 std::vector<bool> nodes_that_stay(const Graph& g) {
   std::vector<bool> fixed(static_cast<size_t>(g.n_values()), false), out(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -56,7 +56,7 @@ std::vector<bool> nodes_that_stay(const Graph& g) {
   return out;
 }
 
-// By root: its last reader in the forward pass, and in the whole graph; -1: none.
+// forward and last: by root, the last reader in the forward pass and in the whole graph; -1 if there is none.
 struct Reads {
   std::vector<int32_t> root, forward, last;
   std::vector<bool> stays;  // by node
@@ -75,8 +75,8 @@ struct Reads {
   }
 };
 
-// kept: values that are available when backward begins. Drops cheap nodes of [begin, backward) that can be computed
-// from those, or from one another.
+// Drops results of cheap nodes of [begin, backward) that can be computed from values that are available in backward,
+// including other dropped values.
 void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& reads, Dropped& dropped) {
   std::vector<bool> there(static_cast<size_t>(g.n_values()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -90,7 +90,7 @@ void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& rea
     if (is_product(node) || reads.stays[static_cast<size_t>(n)]) continue;
     if (!std::all_of(node.in.begin(), node.in.end(), [&](ValueId v) { return !v || there[index(v)]; })) continue;
     for (const ValueId v : node.out) {
-      // a view shares its source's bytes: it is recomputed for free, and dropped together with it
+      // A view is dropped together with its source, whose memory it shares. Recomputing it is free.
       there[index(v)] = dropped[index(v)] = true;
     }
   }
@@ -117,8 +117,8 @@ Dropped drop_cheap(const Graph& g, int32_t backward) {
 Dropped drop_segments(const Graph& g, int32_t backward, int segments) {
   const Reads reads(g, backward);
   const auto n = static_cast<size_t>(backward);
-  // Before each node: the bytes kept for backward so far, and the bytes of earlier values that the forward pass
-  // still reads.
+  // By node: `kept` is the bytes that are kept for backward before the node. `crossing` is the bytes of earlier
+  // values that the forward pass reads from this node on.
   std::vector<int64_t> kept(n + 1, 0), crossing(n + 2, 0);
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
@@ -162,7 +162,7 @@ Dropped drop_segments(const Graph& g, int32_t backward, int segments) {
 
 namespace {
 
-constexpr const char* kAgain = "recomputed";  // the role in the origin of such nodes
+constexpr const char* kAgain = "recomputed";  // role in the origin of recomputed nodes
 
 // A copy of a graph whose backward nodes read recomputed versions of dropped values.
 class Recomputation {
@@ -194,7 +194,8 @@ class Recomputation {
     }
   }
 
-  // Recomputes the dropped ones of these values and what they need, in the order of the forward pass.
+  // Recomputes those of the values that were dropped, and all dropped values that they need, in the order of the
+  // forward pass.
   void compute_again(const std::vector<ValueId>& values) {
     std::set<int32_t> nodes;
     std::vector<ValueId> open = values;

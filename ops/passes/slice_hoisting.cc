@@ -1,6 +1,6 @@
-// Slice hoisting (slice_hoisting.h). Goes through the graph backwards to find the part of each value that is needed,
-// then writes a graph that computes only these parts. A value with several different demands is computed
-// completely.
+// Slice hoisting (slice_hoisting.h). SliceHoister goes through the graph backwards to find the part of each value
+// that is needed. Then it writes a graph that computes only these parts. A value of which different parts are needed
+// is computed completely.
 
 #include "ops/passes/slice_hoisting.h"
 
@@ -17,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// Positions of one axis. The axis is counted from the last one, which is the same number for operands that
+// Positions along one axis. The axis is counted from the last axis, so that it is the same for operands that
 // broadcast.
 struct Part {
   size_t axes_after = 0;
@@ -65,7 +65,7 @@ class SliceHoister {
   }
   static size_t axis_of(const Dims& d, const Part& p) { return d.size() - 1 - p.axes_after; }
 
-  // A slice of one axis, which is neither the outermost (samples) nor the last.
+  // Returns the part that n takes if n slices a single axis, which is neither the first (samples) nor the last.
   std::optional<Part> part_of(const Node& n) const {
     if (n.op->name != "Slice") return std::nullopt;
     const Dims &x = dims(n.in[0]), &y = dims(n.out[0]);
@@ -79,7 +79,7 @@ class SliceHoister {
     return part;
   }
 
-  // Which inputs of a node are sliced if output 0 is; nothing if the node mixes positions.
+  // Returns, by input, true if the input is sliced when output 0 is. Returns nothing if the node mixes positions.
   std::optional<std::vector<bool>> inputs_cut(const Node& n, const Part& p) const {
     const Dims& y = dims(n.out[0]);
     const size_t axis = axis_of(y, p);
@@ -126,7 +126,7 @@ class SliceHoister {
     for (size_t i = 0; i < n.in.size(); ++i) want(n.in[i], cut && (*cut)[i] ? d : Demand{Demand::all, {}});
   }
 
-  // The slice of a value, in the new graph.
+  // Returns part p of v in the new graph.
   ValueId piece(ValueId v, const Part& p) {
     if (narrow(v)) return mapped_(v);
     const ValueId x = mapped_(v);
@@ -145,7 +145,7 @@ class SliceHoister {
 
   const Graph& g_;
   std::vector<Demand> demands_;
-  std::vector<bool> narrow_;  // computed only at the needed positions
+  std::vector<bool> narrow_;  // by value: computed only at the needed positions
   bool products_ = false;
   Graph out_;
   Builder b_;

@@ -72,7 +72,7 @@ const std::map<std::string_view, std::pair<double, double>>& finite_operators() 
   return ops;
 }
 
-// Operators that only move elements of the first input, or of all inputs.
+// True for operators that only move, select or convert elements of the first input.
 bool moves_elements(std::string_view op) {
   static const std::set<std::string_view> ops = {"Reshape",   "Detach",    "Transpose",      "Expand",
                                                  "Slice",     "Split",     "GatherElements", "Cast",
@@ -103,8 +103,8 @@ Bounds clipped(const Node& n, const Bounds& x) {
   return out;
 }
 
-// A row that a -inf mask hides entirely is NaN. Only masks that depend on the query can do that, because each
-// sequence has a token.
+// Returns the bounds of FusedAttention. A row is NaN if -inf hides all of its keys. Only a mask that depends on the
+// query can do that, because each sequence has a token.
 Bounds attended(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
   for (size_t i = 0; i < 3 && i < in.size(); ++i) {
     if (!in[i].finite) return {};
@@ -162,7 +162,7 @@ Bounds elementwise(const Node& n, const std::vector<Bounds>& in) {
   return out;
 }
 
-// Avoids a copy in float64.
+// Returns the bounds of a large fp32 constant, without copying it to fp64.
 Bounds bounds_of_large(const HostTensor& t) {
   const float* x = t.as<float>();
   return {-kInf, kInf, std::all_of(x, x + t.numel(), [](float v) { return std::isfinite(v); })};
