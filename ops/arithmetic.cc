@@ -53,7 +53,7 @@ struct Sign : Functor<1, FloatsAndInts> {
     return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
   }
 };
-// ONNX Mod: fmod=0 takes the sign of the divisor (integers), fmod=1 that of the dividend.
+// ONNX Mod. The result has the sign of the divisor if fmod = 0 (integers), and the sign of the dividend if fmod = 1.
 struct Mod : Functor<2, FloatsAndInts> {
   explicit Mod(const Attrs& a) : fmod(a.i("fmod", 0) != 0) {}
   template <class T>

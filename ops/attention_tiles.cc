@@ -17,7 +17,7 @@ namespace {
 
 // Scores per block. Blocks are smaller if rows see different keys, so that more keys can be skipped.
 constexpr int64_t kBlockCells = 32768, kMaskedBlockCells = 8192;
-constexpr int64_t kMostPanel = 32;  // maximal keys per panel
+constexpr int64_t kMostPanel = 32;  // largest number of keys per panel
 // A mask value up to this one hides a key. Added to any finite score, it makes the key's exponential 0 relative to
 // that of a visible key.
 constexpr double kHidden = -1e30;
@@ -138,7 +138,7 @@ class Tiles : protected Heads<float> {
 
   PanelProduct product_;
   int64_t wide_, value_wide_;  // widths rounded up to whole panels
-  int64_t rows_;               // per block
+  int64_t rows_;               // rows per block
 };
 
 class Forward : Tiles {
@@ -158,7 +158,7 @@ class Forward : Tiles {
     float *kt, *v;        // panels
     float *z, *image;     // scores; exponentials as pairs of bf16
     float *q, *mask, *y;  // copies of rows
-    float *top, *sum;     // by row
+    float *top, *sum;     // maximum and sum, by row
   };
   Room lay_out(Carver& c) const {
     const int64_t keys = f_.longest_key(), cells = rows_ * row_floats(keys);
@@ -260,8 +260,8 @@ class Backward : Tiles {
     float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; also as pairs of bf16
     float *q, *dy;                                     // panels of a block
     float *q_copy, *dy_copy, *scratch, *factor, *out;  // rows
-    LogSum<float>* sums;                               // by row
-    float* d;                                          // by row
+    LogSum<float>* sums;                               // log-sums, by row
+    float* d;                                          // dot products of y and dy, by row
     float *dk, *dv;                                    // sums over blocks
   };
   Room lay_out(Carver& c) const {

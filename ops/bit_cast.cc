@@ -1,5 +1,5 @@
-// BitCast (ONNX 26): reinterprets the bytes of an element as another type of the same size. Floating-point tensors
-// have the working type (graph/lower.h), so the declared type must have the same width. No gradient.
+// BitCast (ONNX 26) reinterprets the bytes of an element as another type of the same size. Floating-point tensors
+// have the working type (graph/lower.h), so the declared type must have the same width. BitCast has no gradient.
 #include <cstring>
 
 #include "backend/rows.h"

@@ -58,7 +58,7 @@ Kernel loss_kernel(const KernelArgs& a) {
   };
 }
 
-// Inputs: logits, labels, seed (scalar). Output: dlogits in the logits' type.
+// CrossEntropyGrad. Inputs: logits, labels, seed (scalar). Output: dlogits in the logits' type.
 template <class T>
 Kernel grad_kernel(const KernelArgs& a) {
   const Tensor x = a.in[0], labels = a.in[1], dx = a.out[0];

@@ -14,7 +14,7 @@ namespace amp {
 namespace {
 
 constexpr int64_t kPart = 512;  // elements per chunk
-constexpr size_t kValues = 64;  // maximal values of a program
+constexpr size_t kValues = 64;  // largest number of values in a program
 
 void infer(InferCtx& c) {
   Dims dims;

@@ -23,7 +23,7 @@ struct GeluGrad : Binary {
     return dy * math::gelu_slope(x);
   }
 };
-// (1 + tanh(z)) / 2 is the logistic function of 2 z, which is more accurate for negative x.
+// Computes (1 + tanh(z)) / 2 as the logistic function of 2 z, which is more accurate for negative x.
 struct GeluTanh : Unary {
   static constexpr bool wide = true;
   template <class T>

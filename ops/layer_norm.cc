@@ -12,7 +12,8 @@
 namespace amp {
 namespace {
 
-// Inputs x, scale (n), bias (n, optional); outputs y, mean (rows), rstd (rows). Attributes: n, epsilon, rms.
+// LayerNorm. Inputs: x, scale (n), bias (n, optional). Outputs: y, mean (rows), rstd (rows). Attributes: n, epsilon,
+// rms.
 void infer_norm(InferCtx& c) {
   const int64_t n = c.attrs.i("n", 1);
   const DType stat = c.in(0).dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -57,7 +58,7 @@ Kernel norm_forward(const KernelArgs& a) {
   };
 }
 
-// Inputs x, scale, mean, rstd, dy; output dx.
+// LayerNormGrad. Inputs: x, scale, mean, rstd, dy. Output: dx.
 template <class T>
 Kernel norm_backward_x(const KernelArgs& a) {
   const Tensor x = a.in[0], scale = a.in[1], dy = a.in[4], dx = a.out[0];
@@ -89,8 +90,8 @@ Kernel norm_backward_x(const KernelArgs& a) {
   };
 }
 
-// Inputs x, mean, rstd, dy; outputs dscale (n), dbias (n). Rows are summed in 16 shards; then the shards are added in
-// order.
+// LayerNormGradWeights. Inputs: x, mean, rstd, dy. Outputs: dscale (n), dbias (n). Rows are summed in 16 shards. Then
+// the shards are added in order.
 constexpr int64_t kShards = 16;
 int64_t weights_workspace(const Graph& g, const Node& node) {
   return kShards * 2 * node.attrs.i("n", 1) * (g.value(node.in[0]).dtype == DType::f64 ? 8 : 4);

@@ -130,7 +130,7 @@ Values decompose_erf(Builder& b, const Values& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   return {dy * 1.1283791670955126 * (-x * x).to("Exp")};
 }
-void grad_zero(GradBuilder&) {}  // zero almost everywhere
+void grad_zero(GradBuilder&) {}  // the derivative is 0 almost everywhere
 
 const RegisterElementwise<Sqrt> sqrt_{"Sqrt", grad_sqrt};
 const RegisterElementwise<SqrtGrad> sqrt_grad{"SqrtGrad", decompose_sqrt};

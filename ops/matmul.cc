@@ -208,7 +208,7 @@ void lower_fused_matmul(Lowering& l) {
                          {"alpha", l.attrs.f("alpha", 1)}}));
 }
 
-// Y = alpha A' B' + beta C
+// Returns Y = alpha A' B' + beta C.
 ValueId gemm(Lowering& l) {
   Builder& b = l.b;
   ValueId y =

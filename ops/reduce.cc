@@ -69,7 +69,7 @@ AMP_INLINE inline T combine(T a, T b) {
   else if constexpr (Op == kProd)
     return static_cast<T>(a * b);
   else if constexpr (Op == kMax)
-    return b > a || b != b ? b : a;  // NaN wins
+    return b > a || b != b ? b : a;  // NaN propagates
   else
     return b < a || b != b ? b : a;
 }

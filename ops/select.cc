@@ -74,7 +74,7 @@ const RegisterOp where_op{where_def()};
 const RegisterKernel where_cpu{DeviceKind::cpu, "Where", where_kernel};
 #endif
 
-// ---- Max, Min: NaN wins
+// ---- Max, Min: NaN propagates
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Max : Functor<2, FloatsAndInts> {
   template <class T>

@@ -162,7 +162,7 @@ const RegisterSignatures onnx{
         {"n2", {"ai.onnx.ml::LinearClassifier"}},
         {"n n*", {"ai.onnx.ml::FeatureVectorizer"}},
         {"n1+", {"ai.onnx.ml::Imputer", "ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"}},
-        // fused by engines
+        // fused operators of inference engines
         {"f f?", {"com.microsoft::FastGelu"}},
         {"f", {"com.microsoft::Gelu", "com.microsoft::QuickGelu"}},
         {"f f1", {"com.microsoft::BiasGelu"}},

@@ -74,7 +74,7 @@ Kernel typed_transpose(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
   const auto perm = a.attrs().ints("perm");
   const Dims xs = row_major_strides(x.dims);
-  // Output dims with their input strides, merged if both sides are contiguous.
+  // Output dims with their input strides. Dims that are contiguous in input and output are merged.
   std::vector<int64_t> n, s;
   for (size_t d = 0; d < perm.size(); ++d) {
     const int64_t extent = y.dims[d], stride = xs[static_cast<size_t>(perm[d])];

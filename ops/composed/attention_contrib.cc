@@ -32,7 +32,8 @@ double scale_of(const Lowering& l, int64_t head) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(head));
 }
 
-// Inputs: input (B, S, I), weights (I, 3 H), bias (3 H), mask, past (2, B, N, P, D), attention_bias.
+// com.microsoft Attention. Inputs: input (B, S, I), weights (I, 3 H), bias (3 H), mask, past (2, B, N, P, D),
+// attention_bias.
 void lower_contrib_attention(Lowering& l) {
   Builder& b = l.b;
   if (l.has(6) || l.attrs.i("do_rotary", 0) != 0) l.unsupported("do_rotary and past_sequence_length");
@@ -70,7 +71,8 @@ ValueId unpacked(Builder& b, ValueId x, int64_t i) {
   return b.transpose(b.reshape(slice(b, x, 3, i, 1), {d[0], d[1], d[2], d[4]}), {0, 2, 1, 3});
 }
 
-// Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key, past_value (B, N, P, D).
+// MultiHeadAttention. Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key,
+// past_value (B, N, P, D).
 // query may contain key and value too (B, S, N, 3, D); key may contain value (B, S, N, 2, D). key and value may be
 // split into heads already (B, N, S, D).
 void lower_multi_head(Lowering& l) {
@@ -95,7 +97,7 @@ void lower_multi_head(Lowering& l) {
     }
   }
   int64_t at = 0;
-  for (ValueId& x : part) {  // bias (3 H), heads are consecutive
+  for (ValueId& x : part) {  // adds a part of the bias (3 H), whose heads are consecutive
     const int64_t head = b.dims(x)[3], n = heads * head;
     if (l.has(3)) x = add(b, x, b.reshape(slice(b, l.in(3), 0, at, n), {heads, 1, head}));
     at += n;

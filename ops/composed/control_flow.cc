@@ -72,7 +72,8 @@ ValueId stack_none(Builder& b, ValueId one, int64_t axis) {
   return filled(b, 0, b.dtype(one), d);
 }
 
-// Inputs: count, condition, carried values. Body: iteration, condition, carried -> condition, carried, stacked.
+// Loop. Inputs: count, condition, carried values. The body computes condition, carried values and entries of the
+// stacked outputs from iteration number, condition and carried values.
 void lower_loop(Lowering& l) {
   Builder& b = l.b;
   const SourceGraph& body = body_of(l, "body");
@@ -107,7 +108,8 @@ void lower_loop(Lowering& l) {
   }
 }
 
-// Inputs: states, sequences. Body: states, an entry of each sequence -> states, entries of the stacked outputs.
+// Scan. Inputs: states, sequences. The body computes states and entries of the stacked outputs from states and an
+// entry of each sequence.
 void lower_scan(Lowering& l) {
   Builder& b = l.b;
   const SourceGraph& body = body_of(l, "body");

@@ -28,7 +28,7 @@ void lower(Lowering& l) {
              to_string(o), " in ", parts, " groups; the output is ", oh, " x ", ow));
   }
   const DType t = b.dtype(l.in(0));
-  // Each tap's position without offset, as a grid coordinate: (taps, oh, ow) for y and for x.
+  // The position of each tap without offset, as grid coordinates (taps, oh, ow) of y and of x.
   std::vector<double> place[2];
   for (int64_t k = 0; k < taps; ++k) {
     for (int64_t i = 0; i < oh; ++i) {

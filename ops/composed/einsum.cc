@@ -160,7 +160,7 @@ void lower_einsum(Lowering& l) {
   Labels out;
   if (arrow != std::string::npos) {
     out = parse(equation.substr(arrow + 2), widest);
-  } else {  // letters that occur once, in alphabetical order, after the ellipsis
+  } else {  // implicit output: letters that occur once, in alphabetical order, after the ellipsis
     out = parse(widest > 0 ? "..." : "", widest);
     for (const auto& [label, n] : uses) {
       if (n == 1 && label < kEllipsis) out.push_back(label);

@@ -1,5 +1,5 @@
-// LpPool (ONNX 2+), GlobalLpPool (2+), Col2Im (18), MaxUnpool (9+): sums over windows and inverses of windows,
-// composed of convolutions with constant kernels and of scatters.
+// LpPool (ONNX 2+) and GlobalLpPool (2+), which sum over windows, and Col2Im (18) and MaxUnpool (9+), which write
+// windows to an image. They are composed of convolutions with constant kernels and of scatters.
 #include <algorithm>
 
 #include "base/error.h"

@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-// Permutations between (N, C, ...) and (N, ..., C).
+// classes_last and classes_second return the permutations from (N, C, ...) to (N, ..., C) and back.
 std::vector<int64_t> classes_last(size_t rank) {
   std::vector<int64_t> p(rank);
   std::iota(p.begin(), p.end(), int64_t{0});

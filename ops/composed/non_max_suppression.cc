@@ -39,7 +39,8 @@ bool overlap(const Box& a, const Box& b, double limit) {
   return common / all > static_cast<float>(limit);
 }
 
-// boxes (N, B, 4), scores (N, K, B), most per class, IoU and score thresholds -> rows (image, class, box), best first.
+// NonMaxSuppression of boxes (N, B, 4) with scores (N, K, B). The other inputs are the largest number of boxes per
+// class, the IoU threshold and the score threshold. Returns rows (image, class, box), best first for each class.
 void lower_nms(Lowering& l) {
   const HostTensor &boxes = known(l, 0, "the boxes"), &scores = known(l, 1, "the scores");
   const auto number = [&](size_t i) {

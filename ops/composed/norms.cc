@@ -55,7 +55,7 @@ void lower_lp_norm(Lowering& l) {
   l.out(0, div(b, x, p == 1 ? safe : b.op("Sqrt", {safe})));
 }
 
-// x / (bias + alpha/size * sum of squares over `size` neighboring channels)^beta
+// LRN: x / (bias + alpha/size * sum of squares over `size` neighboring channels)^beta
 void lower_lrn(Lowering& l) {
   Builder& b = l.b;
   const ValueId x = l.in(0);
@@ -93,8 +93,8 @@ std::vector<ValueId> last_axis_norm(const Lowering& l, ValueId x, ValueId scale,
   return l.b.ops("LayerNorm", in, {{"n", l.b.dims(x).back()}, {"epsilon", epsilon}, {"rms", int64_t{rms}}});
 }
 
-// Inputs: input, skip, gamma, beta (not in the simplified form), bias. Outputs: y, mean, 1/deviation, and the sum
-// before the norm.
+// SkipLayerNormalization. Inputs: input, skip, gamma, beta (not in the simplified form), bias. Outputs: y, mean,
+// 1/deviation, and the sum before the norm.
 void lower_skip_norm(Lowering& l, bool rms) {
   Builder& b = l.b;
   const size_t bias_at = rms ? 3 : 4;
@@ -112,7 +112,8 @@ void lower_skip_norm(Lowering& l, bool rms) {
 void lower_skip_layer_norm(Lowering& l) { lower_skip_norm(l, false); }
 void lower_skip_rms_norm(Lowering& l) { lower_skip_norm(l, true); }
 
-// Inputs input_ids, segment_ids, word, position, segment embeddings, gamma, beta, mask, position_ids.
+// EmbedLayerNormalization. Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,
+// position_ids.
 void lower_embed_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims ids = l.dims(0);

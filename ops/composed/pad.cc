@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 48;  // sums of pads and extents must not overflow
+constexpr int64_t kMost = int64_t{1} << 48;  // limit of a pad, so that sums of pads and extents do not overflow
 
 struct Pads {
   std::vector<int64_t> begin, end;

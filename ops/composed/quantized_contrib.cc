@@ -61,7 +61,7 @@ void lower_softmax(Lowering& l) {
   requantize(l, x, 3, 4);
 }
 
-// Inputs: scale and zero point of y, then x, scale, zero point of each part.
+// QLinearConcat. Inputs: scale and zero point of y, then x, scale and zero point of each part.
 void lower_concat(Lowering& l) {
   std::vector<ValueId> parts;
   for (size_t i = 2; i + 2 < l.n_in(); i += 3) parts.push_back(number(l, i));
@@ -99,14 +99,14 @@ ValueId product(const Lowering& l, ValueId a, ValueId b, ValueId a_scale, ValueI
   return l.b.cast(mul(l.b, l.b.op("MatMul", {a, b}), mul(l.b, a_scale, b_scale)), l.float_type());
 }
 
-// Inputs: A, B, scale of A, scale of B, zero point of A, zero point of B, bias.
+// MatMulIntegerToFloat. Inputs: A, B, scale of A, scale of B, zero point of A, zero point of B, bias.
 void lower_integer_to_float(Lowering& l) {
   if (numel(l.dims(2)) != 1 || (l.has(4) && numel(l.dims(4)) != 1)) l.unsupported("scales of the rows of A");
   const ValueId y = product(l, centered(l, 0, 4, DType::f64), centered(l, 1, 5, DType::f64), line(l, 2, DType::f64),
                             line(l, 3, DType::f64));
   l.out(0, l.has(6) ? add(l.b, y, l.in(6)) : y);
 }
-// Inputs: A (floating), B, scale of B, zero point of B, bias.
+// DynamicQuantizeMatMul. Inputs: A (floating-point), B, scale of B, zero point of B, bias.
 void lower_dynamic_matmul(Lowering& l) {
   Builder& b = l.b;
   const Dynamic a = dynamically_quantized(l, l.in(0));
@@ -115,8 +115,8 @@ void lower_dynamic_matmul(Lowering& l) {
   l.out(0, l.has(4) ? add(b, y, l.in(4)) : y);
 }
 
-// Inputs: input (B, S, I), weights (I, 3 H), bias, scale of input, scale of weights, lengths (B), zero point of input,
-// of weights, past.
+// QAttention. Inputs: input (B, S, I), weights (I, 3 H), bias, scale of input, scale of weights, lengths (B), zero
+// point of input, zero point of weights, past.
 void lower_quantized_attention(Lowering& l) {
   Builder& b = l.b;
   if (l.has(8) || l.attrs.i("do_rotary", 0) != 0) l.unsupported("a past, or do_rotary");

@@ -13,7 +13,7 @@ namespace {
 ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
   const Dims d = l.b.dims(v);
   if (numel(d) == 1) return l.b.reshape(v, {});
-  if (d.size() != 1) return v;  // already in full form
+  if (d.size() != 1) return v;  // has all dims already
   Dims line(static_cast<size_t>(rank), 1);
   line[static_cast<size_t>(axis)] = d[0];
   return l.b.reshape(v, line);

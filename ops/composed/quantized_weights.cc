@@ -78,7 +78,7 @@ void check_bits(const Lowering& l, const Blocks& b) {
   if (b.block < 1 || b.block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", b.block));
 }
 
-// Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
+// MatMulNBits. Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
 void lower_n_bits(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0);
   if (n < 1 || k < 1 || l.dims(0).empty() || l.dims(0).back() != k)
@@ -122,8 +122,8 @@ constexpr std::array<double, 16> kNf4{-1.0,
                                       0.7229568362236023,
                                       1.0};
 
-// Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per block of the
-// flat weight).
+// MatMulBnb4. Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per block
+// of the flat weight).
 void lower_bnb4(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
   const bool transposed = l.attrs.i("transB", 1) != 0;

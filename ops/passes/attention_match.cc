@@ -70,7 +70,7 @@ bool AttentionMatcher::scores(ValueId z, AttentionMatch& m) {
       return !from_param_[static_cast<size_t>(v.index)] && is_float(g_.value(v).dtype);
     };
     if (const Node* add = producer(z, "Add")) {
-      if (m.keep) return false;  // the sum would have to be masked too
+      if (m.keep) return false;  // a Where mask and added masks do not combine
       const size_t i = is_mask(add->in[1]) ? 1 : 0;
       if (!is_mask(add->in[i]) || dims(add->in[1 - i]) != dims(z)) return false;
       take(z, "Add");

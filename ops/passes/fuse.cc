@@ -245,7 +245,7 @@ class Fuser {
     const auto inside = [&](int n) { return n >= 0 && group_of(n) == static_cast<int>(group); };
     FusedProgram p;
     std::vector<ValueId> in, outputs;
-    std::map<int, int> number;  // by value of the old graph
+    std::map<int, int> number;  // number of a value in the program, by its index in the old graph
     for (const int m : nodes) {
       for (const ValueId v : node(m).in) {
         if (inside(producer(v)) || !number.emplace(v.index, static_cast<int>(in.size())).second) continue;

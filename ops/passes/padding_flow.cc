@@ -160,7 +160,7 @@ std::optional<PlaceValues::Known> PlaceValues::constant(const HostTensor& t) con
 std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   if (is_elementwise(n)) return element(n);
   const Known* x = at(n.in[0]);
-  if (!x || is_reduction(n)) return std::nullopt;  // a sum within a token is another number
+  if (!x || is_reduction(n)) return std::nullopt;  // a sum within a token changes the number
   if (n.op->name == "Softmax" && !x->uniform && !x->form.flat && x->form.axis + 1 == g_.value(n.in[0]).dims.size() &&
       x->padded.value_or(0) <= kHiddenScore)
     return Known{false, x->form, {}, 0.0};

@@ -1,6 +1,6 @@
-// Interval analysis with one rule per operator; unknown operators may return anything. Operators with a singularity
-// (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only if the bounds of their operands exclude it, for example by
-// the epsilon of Max(norm, 1e-12) or Add(variance, 1e-5).
+// Interval analysis with one rule per operator. An operator without a rule may return anything. The results of
+// operators with a singularity (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only if the bounds of the operands
+// exclude the singularity, for example by the epsilon of Max(norm, 1e-12) or Add(variance, 1e-5).
 #include "ops/passes/value_bounds.h"
 
 #include <algorithm>
