@@ -32,7 +32,7 @@ int64_t kept_bytes(const Graph& g) {
 
 namespace {
 
-// One result of an attention: the project's kernels' copy of it and its layout.
+// One result of an attention. own: where the project's kernels have stored it. place: its strides.
 struct Part {
   const char* name;
   const void* own;
@@ -180,10 +180,10 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   if (!library_->may_wait()) return false;
   std::string fact;
   switch (compare_if_room(o, fact)) {
-    case Verdict::no_room:  // no memory for the comparison: the built-in kernels run
+    case Verdict::no_room:  // there is no memory for the comparison; own() has computed the results
       return false;
     case Verdict::proves_nothing:
-      device_.proved_nothing();  // the next run may validate
+      device_.proved_nothing();  // the next run compares again
       return false;
     case Verdict::differs:
       std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
@@ -201,8 +201,8 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
     return by_own();  // timing overwrote the results with the library's
   }
   device_.judge(library_->key(), true);
-  // Takes the library's result in this run already. It may be the first run after a resume, which must have the same
-  // bits.
+  // Uses the library's result in this run already. This may be the first run after a resume. Its bits must equal those
+  // of the uninterrupted run.
   run_library(o);
   return true;
 }

@@ -31,7 +31,7 @@ struct Attention {
   double kept_scale = 0;  // dropout of the attention weights: the factor of kept weights; 0: no dropout
 };
 
-constexpr int64_t kMostKept = int64_t{1} << 30;  // bytes of AttentionOperands::kept
+constexpr int64_t kMostKept = int64_t{1} << 30;  // maximum bytes of AttentionOperands::kept
 
 struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
@@ -39,8 +39,8 @@ struct AttentionOperands {
   const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 for weights that dropout keeps, else 0
   void* y = nullptr;           // written by forward, read by backward
   float* lse = nullptr;        // (batch, heads, queries), written by forward, read by backward
-  // Flag on the device, may be null. If it is not 0, the library's results must not be used: the mask does not have the
-  // described form, or a row's scores are so large that the rounding of lse is visible.
+  // A flag in device memory; may be null. If it is not 0, the library's results must not be used: the mask does not
+  // have the described form, or a row's scores are so large that the rounding of lse is visible.
   const int32_t* unfit = nullptr;
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
@@ -50,7 +50,7 @@ struct AttentionOperands {
 class LibraryAttention : public TimedLibrary {
  public:
   virtual bool run(const AttentionOperands& o) = 0;  // false: the library refused
-  // Memory for AttentionOperands::kept, shared by all plans; null unless the attention has dropout.
+  // Returns memory for AttentionOperands::kept, which all plans share; null if the attention has no dropout.
   virtual void* kept() { return nullptr; }
 };
 

@@ -1,7 +1,8 @@
-// Reduces columns of `outer` matrices (rows, columns): bias gradients, gradients of normalization weights, statistics.
-// Neighboring threads read neighboring columns. With few columns and many rows the rows are divided into splits. The
-// last block that finishes a group of columns joins their splits. (Generated kernels join them in a second launch, in
-// the same order.) The shape fixes every order of summation.
+// Reduces the columns of `outer` matrices (rows, columns), for bias gradients, gradients of normalization weights, and
+// statistics. Neighboring threads read neighboring columns. If there are few columns and many rows, the rows are
+// divided into splits, which different blocks reduce. The last block that finishes a group of columns joins (adds up)
+// the group's splits. Generated kernels join them in a second launch, in the same order. The order of every summation
+// depends only on the shape.
 //
 // A Body defines the summands:
 //
@@ -21,7 +22,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
 
-// <device>: generated kernels hold this text too (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 namespace amp::cuda {
 
 struct ColumnTiles {
@@ -38,7 +39,8 @@ struct ColumnTiles {
 
 namespace amp::cuda {
 
-// lanes: the most threads side by side, a power of two. threads: the most threads of a block.
+// Returns the tiles of a reduction; the caller sets the splits. width: columns per thread. lanes: the maximum number of
+// threads along the columns, a power of two. threads: the maximum number of threads per block.
 inline ColumnTiles column_block(int64_t outer, int64_t rows, int64_t columns, int width, int lanes, int threads) {
   ColumnTiles t{outer, rows, columns};
   while (lanes > 1 && lanes / 2 * width >= columns) lanes /= 2;
@@ -49,8 +51,9 @@ inline ColumnTiles column_block(int64_t outer, int64_t rows, int64_t columns, in
   return t;
 }
 
-// Sums in the order of a kernel that holds whole rows in its warps (ops/cuda/chunk_sums.cuh): kChunkWarps rows at once,
-// chunks of rows that depend only on the number of rows, and kChunkClasses threads that join the chunks.
+// For shapes with sums_by_chunks(), sums are added in the order of a kernel whose warps hold whole rows
+// (ops/cuda/chunk_sums.cuh). A block sums a chunk of rows, kChunkWarps rows at a time. kChunkClasses threads then join
+// the chunks. The number of rows in a chunk depends only on the total number of rows.
 constexpr int kChunkWarps = 4, kChunkClasses = 16;
 constexpr int64_t kMostChunks = 256;
 inline bool sums_by_chunks(int64_t outer, int64_t rows, int64_t columns) {
@@ -61,7 +64,7 @@ inline int64_t chunk_rows(int64_t rows) {
   return std::max(least, (even + kChunkWarps - 1) / kChunkWarps * kChunkWarps);
 }
 
-// lanes: as for column_block().
+// Returns the tiles of a reduction with their splits. lanes: as for column_block().
 inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
   const bool chunks = sums_by_chunks(outer, rows, columns);
   ColumnTiles t = column_block(outer, rows, columns, width, chunks ? 32 : lanes, chunks ? 32 * kChunkWarps : 256);
@@ -75,7 +78,8 @@ inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, in
   return t;
 }
 
-// The tiles that join the splits: the splits are the rows, `outer` counts the body's sums, a cell is a column.
+// Returns the tiles of the reduction that joins the splits of `of`. Its rows are the splits, its columns are the cells
+// of `of` (outer * columns), and its `outer` is the number of the body's sums.
 inline ColumnTiles join_tiles(int64_t sums, const ColumnTiles& of) {
   const bool chunks = sums_by_chunks(of.outer, of.rows, of.columns);
   const int threads = chunks ? 32 * kChunkWarps : 256;
@@ -88,7 +92,7 @@ inline ColumnTiles join_tiles(int64_t sums, const ColumnTiles& of) {
 
 }  // namespace amp::cuda
 
-// <device>: generated kernels hold this text too (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 namespace amp::cuda {
 
 template <class Body>
@@ -99,7 +103,7 @@ struct ColumnKernel {
   static constexpr int K = Body::kSums, W = Body::kWidth;
   Body body;
   ColumnTiles tiles;
-  T* partial;  // (K, splits, outer * columns); null: the body stores
+  T* partial;  // (K, splits, outer * columns); null: body.store() receives the sums
 
   DEV void operator()() const {
     for (int64_t t = block_index(); t < tiles.count(); t += grid_blocks()) tile(t);
@@ -133,7 +137,7 @@ struct ColumnKernel {
   }
 
  private:
-  // Keeps four loads in flight.
+  // Adds rows row, row + step, ... before `end` to acc. Keeps four loads in flight.
   DEV void add_rows(T (&acc)[K][W], int64_t outer, int64_t column, int64_t row, int64_t end, int64_t step) const {
     const auto context = body.begin(column);
     for (; row + 3 * step < end; row += 4 * step) {
@@ -144,7 +148,7 @@ struct ColumnKernel {
     for (; row < end; row += step) body.add(acc, body.fetch(outer, row, column), context);
   }
 
-  // Joins the sums of a block's rows in the threads of the first row.
+  // Combines the sums of all threads of a column. The threads with y = 0 receive the result.
   DEV void meet(T (&acc)[W], int x, int y, int abreast) const {
     T* const scratch = shared_memory<T>();
     const int all = block_threads();
@@ -170,7 +174,7 @@ namespace amp::cuda {
 template <class Body>
 struct MinBlocks<ColumnKernel<Body>> : MinBlocks<Body> {};
 
-// Joins the results of the splits in a separate launch.
+// A Body that joins the splits of a reduction in a separate launch.
 template <class Body>
 struct JoinSplits {
   using Value = typename Body::Value;
@@ -193,7 +197,7 @@ struct JoinSplits {
   }
 };
 
-// Makes this thread's earlier stores visible to every thread that reads a later store of it.
+// A memory fence. Threads that read a store made after the fence also observe this thread's stores before the fence.
 DEV void publish() {
 #ifdef __CUDA_ARCH__
   __threadfence();
@@ -207,7 +211,7 @@ DEV uint32_t count_up(uint32_t* at) {
   return (*at)++;
 #endif
 }
-// Reads a value that another block has published, not a stale copy in this block's cache.
+// Returns a value that another block has published. The volatile loads do not use stale copies in this block's cache.
 template <class T>
 DEV T published(const T* at) {
 #ifdef __CUDA_ARCH__
@@ -221,15 +225,16 @@ DEV T published(const T* at) {
 #endif
 }
 
-// Sums and joins in one launch: the last block of those that share columns joins their splits, as JoinSplits would.
+// Reduces and joins in one launch. The last of the blocks that share a group of columns joins the group's splits, in
+// the order of JoinSplits.
 template <class Body>
 struct JoiningColumnKernel {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
   using T = typename Body::Value;
   ColumnKernel<Body> first;
-  uint32_t* done;      // finished blocks by columns; zero before and after
-  int lanes, abreast;  // when joining: threads along the columns, threads that add up one column's splits
+  uint32_t* done;      // number of finished blocks per group of columns; zero before and after a launch
+  int lanes, abreast;  // for joining: threads along the columns, threads that add up one column's splits
   bool chunks;         // each thread adds four classes of splits (sums_by_chunks)
 
   DEV void operator()() const {
@@ -255,7 +260,8 @@ struct JoiningColumnKernel {
   }
 
  private:
-  // Splits form `own * abreast` classes. Members of a class have equal distances; the classes are joined in a tree.
+  // Joins the splits of a group of columns. Split s is in class s % (own * abreast). The splits of a class are added in
+  // order. The classes are then combined in a tree.
   template <int own>
   DEV void join(int64_t group) const {
     const ColumnTiles& tiles = first.tiles;
@@ -311,7 +317,8 @@ void launch_columns(CudaDevice& d, const ColumnTiles& t, const ColumnKernel<Body
   launch_columns<Body, ColumnKernel<Body>>(d, t, k);
 }
 
-// Part of a prepare function (backend/cpu/workspace.h).
+// Returns a kernel that reduces the columns of `outer` matrices (rows, columns). Used in prepare functions
+// (backend/cpu/workspace.h): takes workspace from carver, and returns an empty Kernel while carver.measuring().
 template <class Body>
 Kernel reduce_columns(const KernelArgs& a, Carver& carver, int64_t outer, int64_t rows, int64_t columns,
                       const Body& body, int lanes = 32) {

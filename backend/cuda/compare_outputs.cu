@@ -7,7 +7,7 @@
 
 namespace amp::cuda {
 
-// Finds per block the largest difference and the largest element of a. (In an unnamed namespace nvcc would report
+// Finds per block the largest difference and the largest magnitude in a. (In an unnamed namespace nvcc would report
 // `cooperative` as unused.)
 struct CompareResults {
   static constexpr bool cooperative = true;

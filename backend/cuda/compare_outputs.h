@@ -6,10 +6,12 @@
 namespace amp::cuda {
 
 struct OutputDifference {
-  // `difference`: the largest of any two elements. `largest`: the largest element of the first. NaN if any element is
-  // NaN.
+  // difference: the largest difference of two corresponding elements; NaN if one of them is NaN. largest: the largest
+  // magnitude in the first tensor; NaN if it has a NaN.
   float difference = 0, largest = 0;
-  bool validates() const { return largest > 0 && largest - largest == 0; }  // not if all are zero or one is infinite
+  bool validates() const {
+    return largest > 0 && largest - largest == 0;
+  }  // false if all elements are zero or one is not finite
   bool within(double tolerance) const {
     return difference - difference == 0 && difference <= tolerance * static_cast<double>(largest);
   }
@@ -19,7 +21,7 @@ struct OutputDifference {
 // permitted, or a 16-bit result. A wrong result differs by about the largest element itself.
 inline double library_tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
 
-// Waits for the device. The tensors have the same number of elements and any floating types.
+// Compares two tensors with the same number of elements and any floating types. Waits for the device.
 OutputDifference compare_outputs(CudaDevice& d, const Tensor& first, const Tensor& second);
 
 }  // namespace amp::cuda

@@ -1,6 +1,7 @@
-// Guards convolutions by a library. The first run computes with the project's kernels and the library, and compares.
-// If both agree, the library is used from then on, else it is dropped with a warning. Kernels register the operators
-// that may use a library convolution; graphs with such operators reserve memory for its workspace.
+// Validates convolutions by a library. The first run computes a convolution with the project's kernels and with the
+// library, and compares the results. If they agree, the library is used from then on. Otherwise it is dropped with a
+// warning. Kernels register the operators that may use a library convolution. Graphs with these operators reserve
+// memory for the library's workspace.
 #include <iostream>
 #include <set>
 
@@ -43,7 +44,8 @@ bool WidenedGradient::run(const ConvolutionOperands& o) {
   return true;
 }
 
-// The fp16 result may overflow to infinity. The loss scaler then skips the step.
+// Returns whether an fp16 result is so large that the other result may have overflowed. The comparison then proves
+// nothing; the loss scaler skips a step with an overflow.
 static bool overflows(const OutputDifference& d, DType t) { return t == DType::f16 && d.largest > 65000; }
 
 bool GuardedConvolution::proved(const ConvolutionOperands& o) {
@@ -58,9 +60,9 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
       found = compare_outputs(device_, {o.c, result_.dtype, result_.dims}, {other.c, result_.dtype, result_.dims});
   } catch (const Error& e) {
     if (e.id() != "E_OOM") throw;
-    return false;  // no memory for the comparison: the built-in kernels go on
+    return false;  // there is no memory for the comparison, so the built-in kernels run
   }
-  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the next run may validate
+  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the next run compares again
     device_.proved_nothing();
     return false;
   }
@@ -96,7 +98,7 @@ void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   trusted_ = proved(o);
   if (!trusted_) return;
   device_.judge(library_->key(), true);
-  library_->run(o);  // the library's result from the first run on, so that a resumed run has the same bits
+  library_->run(o);  // its result is used from the first run on, so that a resumed run has the same bits
 }
 
 }  // namespace amp::cuda

@@ -19,7 +19,7 @@ struct Convolution {
   ConvolutionKind kind = ConvolutionKind::forward;
   ConvShape shape;
   DType type = DType::f32;
-  std::optional<DType> bias;   // forward: the type of the bias that is added, one number an output channel
+  std::optional<DType> bias;   // forward: type of the added bias, which has one number per output channel
   bool channels_last = false;  // operands are (N, H, W, C) and (M, H, W, C)
 };
 
@@ -28,10 +28,11 @@ struct ConvolutionOperands {
   void* c = nullptr;
 };
 
-// Everything that a plan depends on: "forward 8 1x32>64 ..., float16".
+// Returns a string of everything that a plan depends on, such as "forward 8 1x32>64 ..., float16".
 std::string key_of(const Convolution& what);
 
-// Whether the graph has nodes of operators that RegisterConvolutionUser lists: their kernels use library convolutions.
+// Returns whether the graph has nodes of operators that are registered by RegisterConvolutionUser. Their kernels use
+// library convolutions.
 bool uses_convolution_library(const Graph& g);
 struct RegisterConvolutionUser {
   explicit RegisterConvolutionUser(std::string_view op);
@@ -47,8 +48,8 @@ class LibraryConvolution {
   virtual std::string key() const { return {}; }       // as TimedLibrary::key()
 };
 
-// A library's weight gradient has the 16-bit type of its operands. This class rounds it once, into `rounded`, and
-// widens it into the fp32 result, as PyTorch's autocast does.
+// Adapts a library's weight gradient, which has the 16-bit type of its operands, to an fp32 result. The library writes
+// to `rounded`, which is then widened to fp32, as PyTorch's autocast does.
 class WidenedGradient final : public LibraryConvolution {
  public:
   WidenedGradient(CudaDevice& d, std::shared_ptr<LibraryConvolution> plan, Tensor rounded)

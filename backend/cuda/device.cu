@@ -11,8 +11,8 @@ namespace amp::cuda {
 
 namespace {
 
-// Conversion passes integers through int64 and floating numbers through float, or through double if either side is
-// fp64.
+// Converts an element by way of T: float between fp32 and 16-bit types, double from other floating types or to other
+// types, uint64_t from u64, int64_t from other integers.
 template <class T>
 struct Convert {
   Ref from, to;
@@ -54,7 +54,7 @@ struct CheckIndices {
     const int64_t k = load<int64_t>(indices, i);
     if (bound.holds(k)) return;
     const int64_t near = k < -kFlagIndex ? -kFlagIndex : k >= kFlagIndex ? kFlagIndex - 1 : k;
-    *flag = near * 65536 + number;  // any index out of bounds is reported
+    *flag = near * 65536 + number;  // if several indices are out of bounds, any of them is reported
   }
 };
 

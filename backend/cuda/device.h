@@ -1,5 +1,6 @@
 // CudaDevice: the base class of the real device (runtime/runtime.cc) and of the devices of tests (tests/emulator). It
-// gives kernels a stream to launch on, products and other work of libraries. CUDA's headers are not needed here.
+// provides the stream on which kernels run, and matrix products, convolutions and attention by libraries. This header
+// does not include CUDA's headers.
 #pragma once
 
 #include <functional>
@@ -21,8 +22,9 @@ namespace amp::cuda {
 struct Gemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool trans_a = false, trans_b = false;
-  // Also set for a single product whose addresses differ from call to call: each address is a multiple of its stride
-  // from a 64-byte boundary. Plans rely on this alignment.
+  // Distances from one product of the batch to the next. They are also set for a single product whose addresses differ
+  // from call to call. Each address is then a multiple of the operand's stride from a 64-byte boundary. Plans rely on
+  // this alignment.
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   int64_t lda = 0, ldb = 0, ldc = 0;  // elements from one stored row to the next; 0: rows are contiguous
   DType in = DType::f32, out = DType::f32;
@@ -57,27 +59,28 @@ class CudaDevice : public Device {
   int64_t unvalidated() const override { return unvalidated_; }
   void proved_nothing() { ++unvalidated_; }
 
-  // The result of check_indices(), in device memory: 0, or an index out of bounds and the number of its check. Once
-  // set, it stays set until heed().
+  // Returns the address of the flag, in device memory, that kernels of check_indices() set. The flag is 0, or contains
+  // an index out of bounds and the number of its check. It stays set until heed().
   int64_t* index_flag();
-  // Takes a value that was read from the flag. Unless it is 0, clears the flag and throws by refuse_index().
+  // Clears the flag and throws by refuse_index(), unless `flag`, a value that was read from it, is 0.
   void heed(int64_t flag);
 
   virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // zeroed host memory that the device can write
   virtual void* stream() const = 0;                         // cudaStream_t
   virtual int multiprocessors() const = 0;
-  // Returns a planned product; the plan is tuned at first use. Empty if the library cannot add this bias.
+  // Returns a function that computes the product. The plan is tuned at the first call. The function is empty if the
+  // library cannot add the bias.
   virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
-  // Returns a product with an epilogue in one launch; null if the library has none.
+  // Returns a product with an epilogue that takes one launch; null if the library has none.
   virtual std::shared_ptr<LibraryProduct> product(const EpilogueProduct&) { return nullptr; }
   // Returns a convolution planned by a library; null if there is no library or no plan.
   virtual std::shared_ptr<LibraryConvolution> convolution(const Convolution&) { return nullptr; }
   // Returns attention planned by a library; null if there is no library or no plan.
   virtual std::shared_ptr<LibraryAttention> attention(const Attention&) { return nullptr; }
-  // Starts to compile a kernel from source in the background. Empty if the device has no compiler.
+  // Returns a kernel and starts to compile it in the background. The kernel is empty if the device has no compiler.
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
-  // Returns whether the library is used for work with this TimedLibrary::key(), if that was decided. Decisions for an
-  // empty key are not stored.
+  // Returns whether the library is used for work with this TimedLibrary::key(); nullopt if that is not decided.
+  // Decisions for an empty key are not stored.
   std::optional<bool> judged(const std::string& key) const {
     const auto it = judgements_.find(key);
     return it == judgements_.end() ? std::nullopt : std::optional<bool>(it->second);
@@ -85,16 +88,16 @@ class CudaDevice : public Device {
   void judge(const std::string& key, bool used) {
     if (!key.empty()) judgements_[key] = used;
   }
-  // Called once per step. Waits until at most the work since the last `ahead` calls is unfinished, which bounds the
+  // Called once per step, after its launches. Waits until all steps but the last `ahead` are finished, which bounds the
   // delay of reports to the host.
   virtual void pace(int ahead) = 0;
-  // False: launches are recorded, but nothing is computed (tests/emulator/dry_device.h).
+  // Returns false if launches are listed but nothing is computed (tests/emulator/dry_device.h).
   virtual bool computes() const { return true; }
   // Called after every launch. The emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 
  protected:
-  const void* raised() const { return flag_.get(); }  // null: there are no checks
+  const void* raised() const { return flag_.get(); }  // the flag's address; null if there are no checks
 
  private:
   struct Check {
@@ -107,7 +110,7 @@ class CudaDevice : public Device {
   int64_t unvalidated_ = 0;
 };
 
-[[noreturn]] void no_fp64(const KernelArgs& a);  // CUDA kernels compute in fp32: E_DTYPE
+[[noreturn]] void no_fp64(const KernelArgs& a);  // throws E_DTYPE (Exit::unsupported)
 
 inline CudaDevice& device_of(const KernelArgs& a) { return static_cast<CudaDevice&>(*a.device); }
 

@@ -1,5 +1,6 @@
-// Division by a number that is fixed before the launch: a multiplication and a shift if the dividend is below 2^31, as
-// it is for nearly every tensor. (Granlund and Montgomery, Division by invariant integers using multiplication, 1994.)
+// Divisor divides by a number that is fixed before the launch. This takes a multiplication and a shift if the dividend
+// is below 2^31, as it is for nearly every tensor. (Granlund and Montgomery, Division by invariant integers using
+// multiplication, 1994.)
 #pragma once
 
 #include "backend/cuda/thread.cuh"

@@ -1,5 +1,5 @@
-// Elementwise kernels from the functors of the CPU kernels (backend/elementwise.h). Inputs broadcast to the output's
-// dims. Any floating storage except fp64; arithmetic in fp32 or in the integers' own type.
+// Elementwise kernels made of the functors of the CPU kernels (backend/elementwise.h). Inputs are broadcast to the
+// output's dims. Tensors may have any type except fp64. Arithmetic is in fp32, or in the type of the integers.
 #pragma once
 
 #include "backend/cuda/divide.cuh"
@@ -14,16 +14,16 @@ DEV auto apply(const F& f, const T* x, std::index_sequence<I...>) {
   return f(x[I]...);
 }
 
-// The iteration of a kernel with N operands, independent of what it computes. The output is visited in groups of
-// neighbors within one inner row.
+// How a kernel with N inputs visits their elements, independent of what it computes. A thread visits one group of
+// neighboring elements of an output row at a time.
 template <int N>
 struct Walk {
   Ref in[N];
   Ref out;
   int64_t inner = 1, groups = 0;  // inner: elements of a row
   Divisor per_row;                // groups of one row
-  int step[N] = {};               // 0: the row reads one element
-  Axes rows[N];                   // input k's offset of each row
+  int step[N] = {};               // 0: all elements of a row read the same element of input k
+  Axes rows[N];                   // the offset in input k of each row
 };
 
 template <class F, class T, class R, int kWidth>
@@ -78,8 +78,9 @@ Space<N> space_of(const KernelArgs& a) {
   return amp::elementwise_detail::make_space<N>(a.out[0].dims, dims);
 }
 
-// Groups of four require that rows begin at multiples of four in every input that advances. The types must be fp32 or
-// 16 bits wide: other types would only make the kernel longer.
+// Returns whether a thread may take groups of four elements. Rows must begin at multiples of four in every input that
+// is not broadcast along the row. The types must be fp32 or 16 bits wide, because other types would only make the
+// kernel longer.
 template <size_t N>
 bool takes_four(const KernelArgs& a, const Space<N>& space) {
   const auto usual = [](const Tensor& t) { return t.dtype == DType::f32 || is_low(t.dtype); };

@@ -1,8 +1,8 @@
 // The emulator runs kernels on the CPU, one block after another, to test arithmetic, index maps and synchronization.
-// thread.cuh calls it when a compiler other than nvcc is used. It is implemented in tests/emulator; products do not
-// link it. Threads of a cooperative kernel are fibers that switch at synchronization points. Other threads run one
-// after the other. With reversed() the threads of a block run from last to first: if this changes a result, a sync is
-// missing.
+// thread.cuh calls it when a compiler other than nvcc is used. It is implemented in tests/emulator and is not part of
+// the program or the plugin. Threads of a cooperative kernel are fibers that switch at synchronization points. Threads
+// of other kernels run one after the other. With reversed() the threads of a block run from last to first. If this
+// changes a result, a sync is missing.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ void run(const Block& shape, const std::function<void()>& body);
 
 void reversed(bool on);
 
-// Synchronization points. An internal error outside a cooperative kernel.
+// Synchronization points. A call from a kernel that is not cooperative is an internal error.
 void sync_block();
-// Every lane of the warp passes `bytes` (at most 16) at `mine` and receives those of lane `from`.
+// Every lane of the warp passes `bytes` (at most 16) at `mine` and receives the bytes of lane `from`.
 void exchange_bytes(const void* mine, void* theirs, int bytes, int from);
 unsigned ballot(bool b);
 

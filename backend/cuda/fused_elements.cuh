@@ -1,9 +1,9 @@
-// Elements in fused kernels: W neighbors, float or bool, of any storage type (ref.cuh).
+// Loads and stores of fused kernels: W neighboring elements, as float or bool, of any storage type (ref.cuh).
 #pragma once
 
 #include "backend/cuda/ref.cuh"
 
-// <device>: generated kernels hold this text too (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 namespace amp::cuda {
 
 DEV Ref make_ref(uint64_t address, DType type) {
@@ -24,7 +24,7 @@ template <int W>
 DEV void read(const Ref& r, int64_t i, bool (&v)[W]) {
   for (int j = 0; j < W; ++j) v[j] = load<bool>(r, i + j);
 }
-// Broadcasts one element to all.
+// Sets all of v to element i.
 template <class T, int W>
 DEV void read_one(const Ref& r, int64_t i, T (&v)[W]) {
   const T x = load<T>(r, i);

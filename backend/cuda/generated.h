@@ -18,11 +18,11 @@ struct GeneratedSource {
   size_t words = 0;                // number of 64-bit words in the entry point's only argument, a struct
 };
 
-// Returns the self-contained source: the common prelude, the functors, the bodies.
+// Returns a self-contained source text: the common prelude, the functors and the bodies.
 std::string whole_text(const std::vector<GeneratedSource>& sources);
 
-// Launches the kernel. Empty if the device has no compiler. A launch returns false if compiling had failed; then
-// nothing was launched.
+// Launches a generated kernel. It is empty if the device has no compiler. A launch returns false if compiling has
+// failed; nothing was launched then.
 using GeneratedKernel = std::function<bool(const Grid&, const std::vector<uint64_t>& words)>;
 
 }  // namespace amp::cuda

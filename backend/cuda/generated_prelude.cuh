@@ -1,8 +1,9 @@
 // The beginning of every generated kernel. NVRTC has neither the headers of the C++ library nor those of the toolkit.
-// This file defines the few parts that the functors use. Any other compiler (the emulator's tests) has headers.
+// This file defines the few parts of them that the functors use. Other compilers, for the emulator's tests, include the
+// headers.
 #pragma once
 
-// <device>: generated kernels hold this text (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 #ifdef __CUDACC_RTC__
 typedef signed char int8_t;
 typedef short int16_t;
@@ -93,7 +94,8 @@ struct RunState {
   uint64_t seed;
   int64_t step, samples_before;
 };
-// Parameters of a functor are read on the host and passed as its bytes.
+// Stands for the Attrs that functors are constructed from. The host reads a functor's parameters and passes the
+// functor's bytes, so kernels read no attributes.
 struct Attrs {
   double f(const char*, double v) const { return v; }
   long long i(const char*, long long v) const { return v; }

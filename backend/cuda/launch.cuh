@@ -1,4 +1,4 @@
-// Launches kernels (thread.cuh), and for_each(), a kernel that runs a function for every index.
+// Contains launch(), which launches a kernel (thread.cuh), and for_each(), which calls a function for every index.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,8 @@ struct ForEach {
 template <class F>  // 64 registers if F has no min_blocks
 struct MinBlocks<ForEach<F>> : std::integral_constant<int, MinBlocks<F>::value ? MinBlocks<F>::value : 4> {};
 
-// The grid of a loop over n items: several times the blocks that fill the device, but no more than there is work.
+// Returns the grid of a loop over n elements: several times the blocks that fill the device, but no more than there is
+// work.
 inline Grid loop_grid(const CudaDevice& d, int64_t n) {
   const int threads = n >= 256 ? 256 : 32;
   const int64_t blocks = (n + threads - 1) / threads;

@@ -1,5 +1,6 @@
-// Guards products with an epilogue by a library (cuBLASLt). The first run computes with the project's kernels and with
-// the library and compares both. A library that agrees is then timed against the kernels, and the faster is kept.
+// Validates a library's products with an epilogue (cuBLASLt). The first run computes a product with the project's
+// kernels and with the library, and compares the results. A library that agrees is then timed against the kernels. The
+// faster of them is used from then on.
 #include <iostream>
 
 #include "backend/cuda/compare_outputs.h"
@@ -69,19 +70,19 @@ void GuardedProduct::prove(const void* a, const void* b, const Results& results,
     if (!library_->known_faster()) kept = like(results, memory);
   } catch (const Error& e) {
     if (e.id() != "E_OOM") throw;
-    return own();  // no memory for the comparison: the built-in kernels go on
+    return own();  // there is no memory for the comparison, so the built-in kernels run
   }
   device_.copy(other.c.data, results.c.data, other.c.bytes());  // the product is added to these values
   own();
   const bool ran = library_->run(a, b, other.c.data, other.extra.data);
   const std::optional<bool> right = agrees(ran, results, other);
-  if (!right) return device_.proved_nothing();  // the next run may validate
+  if (!right) return device_.proved_nothing();  // the next run compares again
   if (!*right) return drop();
   if (kept.c.data) copy(kept, results);  // timing overwrites the results, and adds to them repeatedly
   const Kernel theirs = [&] { library_->run(a, b, results.c.data, results.extra.data); };
   trusted_ = is_faster(*library_, theirs, own);
-  // Takes the library's result in this run already. It may be the first run after a resume, which must have the same
-  // bits.
+  // Uses the library's result in this run already. This may be the first run after a resume. Its bits must equal those
+  // of the uninterrupted run.
   if (trusted_)
     copy(results, other);
   else if (kept.c.data)

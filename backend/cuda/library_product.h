@@ -1,4 +1,4 @@
-// Products with more work in the same launch (cuBLASLt's epilogues): their description, and the guard that validates a
+// Products with more work in the same launch (cuBLASLt's epilogues): their description, and the class that validates a
 // library's results.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace amp::cuda {
 
-// With p = alpha op(a) op(b) + bias:
+// The results of a product with an epilogue, where p = alpha op(a) op(b) + bias.
 enum class Epilogue {
   sums_a,         // c = p (+ c);  extra (m) = the sums of op(a) over k, fp32
   sums_b,         // c = p (+ c);  extra (n) = the sums of op(b) over k, fp32
@@ -20,11 +20,11 @@ enum class Epilogue {
 };
 
 struct EpilogueProduct {
-  Gemm gemm;  // one product
+  Gemm gemm;  // not a batch
   Epilogue epilogue = Epilogue::sums_b;
 };
 
-// A planned product.
+// A product that a library has planned.
 class LibraryProduct : public TimedLibrary {
  public:
   virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // false: the library refused
@@ -45,8 +45,8 @@ class GuardedProduct {
     Tensor c, extra;
   };
   void prove(const void* a, const void* b, const Results& own_results, const Kernel& own);
-  // Returns whether the library's results, in `other`, agree with the project's, and warns if not. Empty: the results
-  // prove nothing.
+  // Returns whether the library's results, in `other`, agree with the project's, and warns if they do not. Returns
+  // nullopt if the results prove nothing.
   std::optional<bool> agrees(bool ran, const Results& own_results, const Results& other);
   bool reads_extra() const { return what_.epilogue == Epilogue::gelu_gradient; }
   Results like(const Results& r, std::vector<DeviceMemory>& memory);

@@ -1,6 +1,6 @@
-// Loads NCCL 2 at run time and implements the device communicator: sums, averages, gathers over ranks, one GPU per
-// rank. A thread polls the communicator for asynchronous errors, because the host may block in a collective that never
-// ends. NCCL's functions are declared in nccl.h; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
+// Loads NCCL 2 at run time and implements the device communicator, which sums, averages and gathers over ranks with one
+// GPU each. A thread polls the communicator for asynchronous errors, because the host may block in a collective that
+// never ends. nccl.h declares NCCL's functions; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
 #include "backend/cuda/nccl.h"
 
 #include <dlfcn.h>
@@ -92,8 +92,8 @@ NcclRanks::~NcclRanks() {
   }
   changed_.notify_all();
   watcher_.join();
-  // Work in flight uses the communicator. A failed communicator is not destroyed: destroying it may wait for a lost
-  // rank.
+  // Waits for work in flight, which uses the communicator, and destroys the communicator. After an error it does
+  // neither, because both may wait for a lost rank.
   int error = nccl::kSuccess;
   if (api_.comm_get_async_error(comm_, &error) != nccl::kSuccess || error != nccl::kSuccess) return;
   try {
@@ -154,8 +154,7 @@ void NcclRanks::average(const std::vector<Tensor>& data) {
   for (const Tensor& t : data) divide(device_, t, contact_.size);
 }
 
-// Ranges may differ in length, which ncclAllGather does not support. A group of broadcasts replaces it, as in NCCL's
-// guide.
+// Gathers by a group of broadcasts, as NCCL's guide suggests, because ncclAllGather requires ranges of equal length.
 void NcclRanks::gather(const Tensor& data, const std::vector<ElementRange>& ranges) {
   check(data.dtype == DType::f32 && static_cast<int>(ranges.size()) == contact_.size, "shares of fp32 are gathered");
   ensure(api_.group_start(), "starting to gather");
@@ -170,8 +169,8 @@ void NcclRanks::gather(const Tensor& data, const std::vector<ElementRange>& rang
   ensure(api_.group_end(), "gathering");
 }
 
-// Polls for asynchronous errors, because the host may wait for a sum that never ends. The callback that receives the
-// error ends the process, as PyTorch's watchdog does; ncclCommAbort itself may wait.
+// Polls for asynchronous errors, because the host may wait for a sum that never ends. On an error calls contact_.lost,
+// which ends the process, as PyTorch's watchdog does. ncclCommAbort is not used, because it may wait.
 void NcclRanks::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return over_; })) {

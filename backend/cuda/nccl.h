@@ -2,9 +2,9 @@
 // loaded when ranks with GPUs connect, so that the program runs without it. This file declares the functions that are
 // used; runtime/nccl_abi.cc compares the declarations with NVIDIA's header.
 //
-// A sum is enqueued on the device's stream and recorded with it. NCCL fixes its order: all ranks get the same bits,
-// which may differ from those of the CPU's ranks. NVLink SHARP may differ from run to run; it is off unless
-// NCCL_NVLS_ENABLE enables it.
+// A sum is enqueued on the device's stream and recorded with the kernels. NCCL fixes the order of the summands: all
+// ranks get the same bits, which may differ from those of the CPU's ranks. The order of NVLink SHARP may differ from
+// run to run. It is off unless NCCL_NVLS_ENABLE enables it.
 #pragma once
 
 #include <condition_variable>
@@ -49,7 +49,7 @@ struct Api {
   const char* (*get_last_error)(Comm comm);
 };
 
-// Errors: E_NCCL if the library is missing or too old.
+// Opens the library `file`. Throws E_NCCL (Exit::unsupported) if it is missing or too old.
 Api open(const char* file);
 // Opens libnccl.so.2, or the library that ONNX_AMP_NCCL_LIBRARY names, once per process.
 const Api& load();
@@ -58,7 +58,7 @@ const Api& load();
 
 class NcclRanks final : public DeviceCommunicator {
  public:
-  // Collective: all ranks construct it together. Errors: E_NCCL if NCCL does not start.
+  // All ranks must construct it together. Throws E_NCCL (Exit::distributed) if NCCL does not start.
   NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact);
   ~NcclRanks() override;
 

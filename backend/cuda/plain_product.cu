@@ -12,7 +12,7 @@ struct Multiply {
   Divisor m, n;
   int64_t k;
   int64_t batch_a, batch_b, batch_c;         // strides from one matrix to the next
-  int64_t row_a, k_a, k_b, column_b, row_c;  // within each matrix
+  int64_t row_a, k_a, k_b, column_b, row_c;  // strides within a matrix
   float alpha;
   bool adds;
 

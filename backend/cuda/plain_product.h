@@ -7,7 +7,8 @@
 
 namespace amp::cuda {
 
-// Each thread computes one element and sums in the order of k. Correct, and many times slower than cuBLASLt.
+// Returns a product in which each thread computes one element and sums in the order of k. It is many times slower than
+// cuBLASLt.
 std::function<void(const void* a, const void* b, void* c)> plain_product(CudaDevice& d, const Gemm& g);
 
 }  // namespace amp::cuda

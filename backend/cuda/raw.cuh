@@ -1,14 +1,14 @@
-// Elements in registers in their storage type. Converting waits for the memory, so a loop that fetches several before
-// it unpacks any keeps more loads in flight.
+// Elements that are held in registers in their storage type. Converting an element waits for the memory. A loop that
+// fetches several elements before it unpacks any therefore keeps more loads in flight.
 #pragma once
 
 #include "backend/cuda/ref.cuh"
 
-// <device>: generated kernels hold this text too (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 namespace amp::cuda {
 
-// W neighboring elements that unpack to T. For T = float, the storage is fp32, fp16 or bf16 and W is 1 or 4 (then the
-// data is aligned to four elements and the index is a multiple of 4). Other T allow any storage.
+// W neighboring elements that unpack to T. For T = float, the storage is fp32, fp16 or bf16, and W is 1 or 4. If W is
+// 4, the data is aligned to four elements and the index is a multiple of 4. Other T allow any storage.
 template <class T, int W>
 struct Raw {
   T value[W];
@@ -81,8 +81,8 @@ DEV uint32_t float_to_bits(float f) {
 #endif
 }
 
-// Loads W floats of fp32, fp16 or bf16, as fetch() does. Other types are not supported: each check would add code at
-// every call.
+// Loads W elements of fp32, fp16 or bf16 as floats, as fetch() does. Other types are not supported, because each check
+// of a type would add code at every call.
 template <int W>
 DEV void load_some(const Ref& r, int64_t i, float (&out)[W]) {
   unpack(r, fetch<float, W>(r, i), out);

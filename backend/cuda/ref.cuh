@@ -1,11 +1,11 @@
-// Tensors in kernels: a pointer and a storage type. Loading and storing convert. The type is the same for all threads,
-// so the choice costs a uniform branch.
+// Ref: a tensor in a kernel, as a pointer and a storage type. Loads and stores convert from and to the storage type.
+// The type is the same for all threads, so that branches on it do not diverge.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
 #include "backend/kernel.h"
 
-// <device>: generated kernels hold this text too (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 namespace amp::cuda {
 
 DEV float half_to_float(uint16_t h) {
@@ -52,7 +52,7 @@ struct Ref {
   HD explicit operator bool() const { return data != nullptr; }
 };
 
-// Loads element i as T: float or double from any floating type (and any other by value), an integer from integers.
+// Returns element i as T. T is float or double for any storage type, or an integer type for integer storage.
 template <class T>
 DEV T load(const Ref& r, int64_t i) {
   switch (r.type) {
@@ -102,7 +102,7 @@ DEV I to_integer(T v) {
   }
 }
 
-// Rounds to nearest even when the storage is 16 bits wide.
+// Stores v as element i. 16-bit floating types round to nearest even; integers convert as in to_integer().
 template <class T>
 DEV void store(const Ref& r, int64_t i, T v) {
   switch (r.type) {
@@ -148,7 +148,7 @@ DEV void store(const Ref& r, int64_t i, T v) {
   }
 }
 
-// Loads four neighbors at once. i is a multiple of 4, the data is aligned to four elements, T is float or double.
+// Loads elements i to i + 3 at once. i is a multiple of 4, the data is aligned to four elements, T is float or double.
 template <class T>
 DEV void load4(const Ref& r, int64_t i, T (&out)[4]) {
   if (r.type == DType::f32) {
@@ -187,7 +187,7 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
     for (int k = 0; k < 4; ++k)
       f.v[k] = r.type == DType::f16 ? float_to_half(static_cast<float>(v[k])) : float_to_bf16(static_cast<float>(v[k]));
     static_cast<Four*>(r.data)[i / 4] = f;
-  } else {  // no loop: arrays that a loop indexes may leave the registers
+  } else {  // no loop: the compiler may move arrays that a loop indexes out of the registers
     store(r, i, v[0]);
     store(r, i + 1, v[1]);
     store(r, i + 2, v[2]);
@@ -197,7 +197,8 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
 
 constexpr int kMaxRank = 8;
 
-// Dims and strides passed to a kernel. Axes of extent 1 and neighbors that advance together may be merged before.
+// Extents and strides that are passed to a kernel. make_axes() omits axes of extent 1 and merges neighboring axes if
+// one stride describes both.
 struct Axes {
   int rank = 0;
   int64_t extent[kMaxRank] = {};
@@ -228,8 +229,8 @@ struct Axes {
 
 namespace amp::cuda {
 
-// Makes the axes of row-major iteration over dims with the given strides. Merges axes where possible; E_RANK above
-// kMaxRank axes.
+// Returns the axes of a row-major iteration over dims with the given strides. Merges axes where possible. Throws E_RANK
+// (Exit::unsupported) if more than kMaxRank axes remain.
 inline Axes make_axes(const Dims& dims, const Dims& strides) {
   Axes a;
   for (size_t d = 0; d < dims.size(); ++d) {

@@ -27,7 +27,7 @@ struct RowPart {
     else
       v[0] = load<float>(x, at + i);
   }
-  // Calls f(group, index of its first element).
+  // Calls f(group, i) for each of this thread's groups. i is the group's first element in the row.
   template <class F>
   static DEV void each(int64_t n, const RowTeam& team, F f) {
     if constexpr (V > 0) {
@@ -41,7 +41,8 @@ struct RowPart {
   }
 };
 
-// Returns make(number of groups of four per thread), which returns a Kernel.
+// Returns make(V), a Kernel, for rows of length n. V is the number of groups of four elements per thread, rounded up to
+// a compiled number; 0 if rows are not kept in registers.
 template <class Make>
 Kernel by_length(int64_t n, const Make& make) {
   const int64_t groups = n % 4 == 0 ? (n / 4 + team_size(n) - 1) / team_size(n) : 0;

@@ -1,4 +1,4 @@
-// Kernels over rows of the last axis: one warp per row if rows are short, else one block per row.
+// Kernels over rows of the last axis. A short row has one warp, a long row has one block.
 #pragma once
 
 #include "backend/cuda/launch.cuh"

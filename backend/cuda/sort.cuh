@@ -1,6 +1,6 @@
-// Sorts small keys. Up to kCountedAtOnce keys, one launch: every element counts the elements below it. More keys:
-// blocks of 256 are sorted by counting, then merged; every element finds its own position (1 + log2(n / 256) launches).
-// The result depends only on the keys.
+// Sorts keys below 2^32. Up to kCountedAtOnce keys take one launch: every element counts the elements below it, which
+// is its position. More keys take 1 + log2(n / 256) launches. Tiles of 256 keys are sorted by counting and then merged;
+// every element finds its own position by binary search. The result depends only on the keys.
 #pragma once
 
 #include "backend/cpu/workspace.h"
@@ -8,7 +8,7 @@
 
 namespace amp::cuda {
 
-// A key and its index. Words are distinct, and equal keys stay in order.
+// Returns a word that contains a key and its index. Words are distinct, and sorted words keep equal keys in order.
 DEV uint64_t sort_word(int64_t key, int64_t i) { return static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(i); }
 DEV int64_t key_of(uint64_t word) { return static_cast<int64_t>(word >> 32); }
 DEV int64_t place_of(uint64_t word) { return static_cast<int64_t>(word & 0xffffffffu); }
@@ -68,10 +68,10 @@ struct MergeRuns {
   }
 };
 
-// The most keys that fit into a block's shared memory.
+// The maximum number of keys that fit into a block's shared memory.
 constexpr int64_t kCountedAtOnce = 8192;
 
-// Each block sorts 32 elements, one per lane. Its warps divide the keys to compare with.
+// Each block finds the positions of 32 elements, one per lane. Its warps divide the keys to compare with.
 template <class Key>
 struct SortByCounting {
   static constexpr bool cooperative = true;
@@ -109,7 +109,8 @@ struct Sorted {
   Kernel sort;
 };
 
-// Part of a prepare function. key(i) is in [0, 2^32) for i in [0, n), n < 2^32. Takes 16 n bytes of workspace.
+// Returns a kernel that sorts the words of key(0) to key(n - 1), and the address of the sorted words. key(i) is in [0,
+// 2^32), and n < 2^32. Used in prepare functions: takes 16 n bytes of workspace from carver.
 template <class Key>
 Sorted prepare_sort(CudaDevice* d, Carver& carver, int64_t n, const Key& key) {
   uint64_t* a = carver.take<uint64_t>(n);

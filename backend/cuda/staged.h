@@ -1,4 +1,5 @@
-// Operands in the type that a library requires: used in place if stored so, else copied through the node's workspace.
+// Staged: an operand in the type that a library requires. It is used in place if it is stored in this type, and
+// otherwise copied through the node's workspace.
 #pragma once
 
 #include "backend/cpu/workspace.h"
@@ -8,7 +9,7 @@ namespace amp::cuda {
 
 struct Staged {
   void* data = nullptr;
-  Kernel move = [] {};  // before the work for inputs, after it for outputs
+  Kernel move = [] {};  // converts; call it before the work for an input, after the work for an output
 
   static Staged input(const KernelArgs& a, Carver& c, const Tensor& t, DType type) {
     return stage(a, c, t, type, true);
@@ -30,7 +31,8 @@ struct Staged {
   }
 };
 
-// Returns the type in which a product of two operands is computed: theirs if equal, else fp32.
+// Returns the type in which a product of two operands is computed: the operands' type if they have the same, otherwise
+// fp32.
 inline DType common_type(const Tensor& a, const Tensor& b) { return a.dtype == b.dtype ? a.dtype : DType::f32; }
 
 }  // namespace amp::cuda

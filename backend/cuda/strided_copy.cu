@@ -1,5 +1,6 @@
-// Copies between strided regions. Axes are merged first. Each thread copies the largest common unit, at most 16 bytes.
-// Transposing copies go through squares in shared memory. Large contiguous copies are left to the driver.
+// Copies between strided regions. Axes are merged first. Each thread copies units of the largest size that the
+// addresses and strides allow, at most 16 bytes. Transposing copies go through square tiles in shared memory. The
+// driver does large contiguous copies.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -9,7 +10,7 @@ namespace amp::cuda {
 
 namespace strided_copy_detail {
 
-// Axes of a copy, outermost first, and both sides' strides of their row-major iteration.
+// The axes of a copy, outermost first, with their strides in the source (from) and in the destination (to).
 struct CopyAxes {
   int rank = 0;
   Divisor extent[kMaxRank];
@@ -60,8 +61,9 @@ struct Copy {
   }
 };
 
-// Axis a is contiguous in the source, axis b in the destination. Squares of both go through shared memory, so that
-// reads and writes coalesce. The odd pitch, in words, distributes a column over the banks.
+// A copy that exchanges axes: axis a is contiguous in the source, axis b in the destination. Square tiles of both axes
+// go through shared memory, so that reads and writes coalesce. The odd pitch (in words, or in elements of 8 bytes)
+// distributes a column over the banks.
 template <class T, int kSide>
 struct Transposition {
   static constexpr bool cooperative = true;
@@ -71,7 +73,7 @@ struct Transposition {
   const T* x;
   T* y;
   int64_t a, b, a_stride, b_stride;  // the strides: of a in the destination, of b in the source
-  Divisor squares_a, squares_b;      // squares along either
+  Divisor squares_a, squares_b;      // number of squares along each axis
   CopyAxes outer;
   int64_t squares;
 
@@ -128,8 +130,8 @@ Kernel transposition(CudaDevice& d, const T* x, T* y, const CopyWalk& w, size_t 
   return [&d, grid, k] { launch(d, grid, k); };
 }
 
-// Returns the axis that is contiguous in the source, if the last axis is contiguous in the destination. Returns the
-// last axis if there is none, or if squares would be mostly empty.
+// Returns axis a of a Transposition: the axis that is contiguous in the source if the last axis is contiguous in the
+// destination. Returns the last axis if there is no such axis, or if squares would be mostly empty.
 size_t crossing_axis(const CopyWalk& w) {
   const size_t last = w.n.size() - 1;
   constexpr int64_t kLeast = 12;
@@ -151,7 +153,7 @@ Kernel plain(CudaDevice& d, const void* x, void* y, const CopyWalk& w) {
   return [&d, grid, body] { launch(d, grid, body); };
 }
 
-constexpr int64_t kByDriver = 1 << 20;  // bytes
+constexpr int64_t kByDriver = 1 << 20;  // contiguous copies of this many bytes or more are done by the driver
 
 struct alignas(16) Sixteen {
   uint64_t v[2];
@@ -168,7 +170,8 @@ Kernel typed(CudaDevice& d, const char* x, char* y, const CopyWalk& w) {
   return transposition<T, 32>(d, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(y), w, a);
 }
 
-// Returns the bytes to move as one: the largest power of two, at most 16, that divides every run, step and address.
+// Returns the number of bytes that a thread copies at once: the largest power of two, at most 16, that divides both
+// addresses, all strides and the length of the contiguous runs. Returns `size`, the element's, if there are no runs.
 int64_t unit_of(const char* x, const char* y, int64_t size, const CopyWalk& w) {
   const size_t last = w.n.size() - 1;
   if (w.from[last] != 1 || w.to[last] != 1) return size;
@@ -190,7 +193,7 @@ Kernel strided_copy(CudaDevice& d, const Tensor& src, const Region& from, const 
   CopyWalk w = copy_walk(dims, from.strides, to.strides);
   const char* x = static_cast<const char*>(src.data) + from.offset * size;
   char* y = static_cast<char*>(dst.data) + to.offset * size;
-  // A driver's copy starts later than a kernel in a recorded step, so it is used only for large copies.
+  // In a recorded step, a copy by the driver starts later than a kernel, so the driver does only large copies.
   if (w.n.size() == 1 && w.from[0] == 1 && w.to[0] == 1 && w.n[0] * size >= kByDriver)
     return [&d, x, y, bytes = w.n[0] * size] { d.copy(y, x, bytes); };
   const int64_t unit = unit_of(x, y, size, w);

@@ -6,8 +6,8 @@
 
 namespace amp::cuda {
 
-// Copies src[src region] to dst[dst region] over dims. The element types are equal and the regions do not overlap.
-// E_RANK if more than eight axes remain after merging.
+// Returns a kernel that copies src[from] to dst[to] over dims. The element types are equal and the regions do not
+// overlap. Throws E_RANK (Exit::unsupported) if more than eight axes remain after merging.
 Kernel strided_copy(CudaDevice& d, const Tensor& src, const Region& from, const Tensor& dst, const Region& to,
                     const Dims& dims);
 

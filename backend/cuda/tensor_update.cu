@@ -7,7 +7,7 @@ namespace {
 
 using namespace update_kernels;
 
-// Prepares a tensor's step: its scalars, and the unscaled and clipped gradient.
+// Writes the scalars of a tensor's step.
 struct BeginTensor {
   Moves moves;
   double lr_factor, decay;
@@ -18,6 +18,7 @@ struct BeginTensor {
     *now = {s.lr * lr_factor, decay, s.applied - from_step};
   }
 };
+// Writes the unscaled and clipped gradient of a tensor.
 struct TransformGradient {
   Moves moves;
   int64_t clip_group;

@@ -1,4 +1,4 @@
-// The GPU's update by a tensor-wise optimizer, one tensor at a time, and its state.
+// The optimizer step of a tensor-wise optimizer on the GPU, one tensor at a time, and the optimizer's state.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The operations of a tensor-wise optimizer (backend/tensor_rule.h) on the GPU, one or two launches each. They do
-// nothing in a skipped step and for a frozen tensor. Products still run; they write only scratch memory.
+// The operations of a tensor-wise optimizer (backend/tensor_rule.h) on the GPU, of one or two launches each. They do
+// nothing in a skipped step and for a frozen tensor, except matrix products, which write only scratch memory.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace tensor_kernels {
 
 using update_kernels::kThreads;
 
-// The tensor that is being updated.
+// The state of a step and the tensor's first step. over() returns whether the tensor is not updated in this step.
 struct Turn {
   const UpdateState* state;
   int64_t from_step;
@@ -59,7 +59,7 @@ struct Larger {
   DEV double operator()(double a, double b) const { return a > b ? a : b; }
 };
 
-// Each block reduces a part of a row: parts[row * n_parts + part].
+// Each block reduces a part of a row to parts[row * n_parts + part].
 template <class F, class Op>
 struct RowParts {
   static constexpr bool cooperative = true;
@@ -82,7 +82,7 @@ struct RowParts {
   }
 };
 
-// Each thread reduces a column of a part of a matrix's rows: parts[(matrix * n_parts + part) * columns + column].
+// Each thread reduces a column of a part of a matrix's rows to parts[(matrix * n_parts + part) * columns + column].
 template <class F>
 struct ColumnParts {
   int64_t rows, columns, n_parts;
@@ -211,7 +211,7 @@ class TensorWorker {
     g.beta = beta == 0 ? 0 : 1;
     tools_.product(g, a, b, c);
   }
-  bool may_be_nonzero(const double*) const { return true; }  // only the device has the answer
+  bool may_be_nonzero(const double*) const { return true; }  // the numbers are on the device
 
  private:
   template <class F, class Op>

@@ -30,7 +30,7 @@
 #include "backend/cuda/emulator.h"
 #endif
 
-// <device>: generated kernels hold this text too (cmake/functors.cmake)
+// <device>: cmake/functors.cmake copies this section into generated kernels
 namespace amp::cuda {
 
 class CudaDevice;
@@ -107,7 +107,7 @@ struct Product {
     return a * b;
   }
 };
-// A NaN operand is the result.
+// The results of Maximum and Minimum are NaN if an operand is NaN.
 struct Maximum {
   template <class T>
   DEV T operator()(T a, T b) const {
@@ -121,7 +121,7 @@ struct Minimum {
   }
 };
 
-// Returns the result to every thread. The order of the operations depends only on the launch.
+// Reduces over a warp and returns the result to every lane. The order of the operations is fixed.
 template <class T, class Op>
 DEV T warp_reduce(T v, Op op) {
   for (int mask = 16; mask > 0; mask >>= 1) {
@@ -131,7 +131,8 @@ DEV T warp_reduce(T v, Op op) {
   return v;
 }
 
-// Reduces over a block. scratch: 32 elements of shared memory, which may be reused after the call.
+// Reduces over a block and returns the result to every thread. scratch: 32 elements of shared memory, which may be
+// reused after the call.
 template <class T, class Op>
 DEV T block_reduce(T v, T identity, Op op, T* scratch) {
   v = warp_reduce(v, op);

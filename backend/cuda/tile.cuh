@@ -1,16 +1,16 @@
-// Matrix products of a warp on the tensor cores: C (16, 8; fp32) += A (16, 16) B (16, 8), fp16 or bf16. Operands come
-// from shared memory or from the registers of an earlier result. Also asynchronous copies into shared memory, which
-// overlap with arithmetic.
+// Matrix products of a warp on the tensor cores: C (16, 8; fp32) += A (16, 16) B (16, 8), with A and B in fp16 or bf16.
+// Operands come from shared memory or from the registers of an earlier result. Also asynchronous copies into shared
+// memory, which overlap with arithmetic.
 //
 // Every lane holds a part of each matrix, in PTX's layout for mma.m16n8k16 (PTX ISA, "Matrix fragments"):
 //   g = lane / 4, t = lane % 4
 //   A (16, 16):  v[0] = (g, 2t..2t+1), v[1] = (g + 8, 2t..), v[2] = (g, 2t + 8..), v[3] = (g + 8, 2t + 8..)
 //   B (16, 8):   v[0] = (2t..2t+1, g), v[1] = (2t + 8.., g)
 //   C (16, 8):   v[0..1] = (g, 2t..2t+1), v[2..3] = (g + 8, 2t..)
-// Two neighboring C have the layout of an A. The emulator runs the same kernels; its lanes exchange their parts.
+// Two neighboring C have the layout of one A. The emulator runs the same kernels; its lanes exchange their parts.
 //
 // Matrices in shared memory are row-major, and their rows begin at multiples of 16 bytes. If the distance of two rows
-// is 16 bytes more than a multiple of 128, they are read without bank conflicts.
+// is 16 bytes more than a multiple of 128, the rows are read without bank conflicts.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -50,8 +50,8 @@ DEV uint32_t pack(float low, float high) {
 #endif
 }
 
-// Returns x, hidden from the compiler's analysis: expressions of the result are computed here again, rather than kept
-// in registers since an earlier computation.
+// Returns x, but hides from the compiler that it does. Expressions of the result are therefore computed again, instead
+// of being kept in registers since an earlier computation.
 DEV int64_t found_again(int64_t x) {
 #ifdef __CUDA_ARCH__
   asm volatile("" : "+l"(x));
@@ -91,14 +91,15 @@ DEV void multiply_add(TileC& c, const TileA& a, const TileB& b) {
         : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
 }
 
-// Starts to copy 16 bytes to shared memory: `bytes` (0 to 16) are read, the rest are zero.
+// Starts an asynchronous copy of 16 bytes to shared memory. Only `bytes` (0 to 16) are read; the rest are set to zero.
 DEV void copy_later(void* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from)), "r"(bytes)
                : "memory");
 }
 DEV void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all of this thread's groups but the last `groups`. A sync_threads() must follow.
+// Waits until all groups of copies that this thread has committed, except the last `groups`, are complete. A
+// sync_threads() must follow.
 template <int groups>
 DEV void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
@@ -196,7 +197,7 @@ DEV void load_b_pair_rows(const uint16_t* m, int ld, TileB& left, TileB& right) 
   right = {{r[2], r[3]}};
 }
 
-// Makes an A of two results, its left and right halves.
+// Returns an A whose left and right halves are two results, rounded to 16 bits.
 template <DType type>
 DEV TileA as_a(const TileC& left, const TileC& right) {
   return {{pack<type>(left.v[0], left.v[1]), pack<type>(left.v[2], left.v[3]), pack<type>(right.v[0], right.v[1]),
@@ -205,7 +206,7 @@ DEV TileA as_a(const TileC& left, const TileC& right) {
 
 constexpr int64_t kSharedMemory = 99 << 10;  // per block, available from compute capability 8.0 on
 
-// launch() for kernels with more than 48 KiB of shared memory, which requires a function attribute.
+// Launches a kernel that may use more than 48 KiB of shared memory. CUDA requires a function attribute for it.
 template <class K>
 void launch_large(CudaDevice& d, const Grid& g, const K& kernel) {
   check(g.shared <= kSharedMemory, "a block has more than kSharedMemory bytes of shared memory");

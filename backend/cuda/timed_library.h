@@ -14,17 +14,17 @@ class TimedLibrary {
   virtual ~TimedLibrary() = default;
   virtual std::string name() const = 0;  // "cuDNN", for messages
   virtual bool may_wait() const = 0;     // false while launches are recorded, because the host cannot wait then
-  // Everything that determines the result and the time. A decision about one call holds for all with its key
-  // (CudaDevice::judge). Empty: decisions are not shared.
+  // Returns a string of everything that determines the result and the time of the call. A decision about one call holds
+  // for all calls with the same key (CudaDevice::judge). Empty: decisions are not shared.
   virtual std::string key() const { return {}; }
   // Measures the device time of some work, without the host's cost of launches, as in a recorded step.
   virtual double milliseconds(const Kernel& work) = 0;
-  // Whether the library is faster than the project's kernels, if this was stored for this GPU.
+  // Returns whether the library is faster than the project's kernels, if this is stored for the GPU.
   virtual std::optional<bool> known_faster() const = 0;
   virtual void remember(bool faster) = 0;
 };
 
-// Returns the stored decision, or times both and stores it.
+// Returns the stored decision. If there is none, times both and stores the result.
 inline bool is_faster(TimedLibrary& library, const Kernel& theirs, const Kernel& own) {
   if (const std::optional<bool> known = library.known_faster()) return *known;
   const double its = library.milliseconds(theirs), ours = library.milliseconds(own);

@@ -15,7 +15,7 @@ struct TypedRef {
   TypedRef() = default;
   TypedRef(const Tensor& t) : data(static_cast<Stored*>(t.data)) {}  // NOLINT: as Ref
   HD explicit operator bool() const { return data != nullptr; }
-  // The compiler removes the branches on the type of the result.
+  // Converts to a Ref whose type is a constant, so that the compiler removes the branches on it.
   DEV operator Ref() const {
     Ref r;
     r.data = data;
@@ -37,7 +37,7 @@ DEV void store(const TypedRef<type>& r, int64_t i, float v) {
   if constexpr (type == DType::bf16) r.data[i] = float_to_bf16(v);
 }
 
-// Returns f(TypedRef<t>()) if all tensors with data have one type t, else f(Ref()).
+// Returns f(TypedRef<t>()) if all tensors with data have the same type t, otherwise f(Ref()).
 template <class F>
 Kernel by_type(std::initializer_list<Tensor> tensors, F f) {
   const DType t = tensors.begin()->dtype;

@@ -1,5 +1,6 @@
-// The device's update (backend/update.h) on CUDA. All launches of a step are recorded as a CUDA graph and replayed.
-// The host does not wait: reports of steps arrive in a ring in pinned memory and are read later.
+// Implements DeviceUpdate (backend/update.h), the optimizer step, on CUDA. All launches of a step are recorded as a
+// CUDA graph and replayed. The host does not wait for the steps. It reads their reports later from a ring buffer in
+// pinned memory.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -49,7 +50,7 @@ class Update final : public DeviceUpdate {
     set_copies({});
   }
 
-  ~Update() override {  // unfinished reports write into ring_
+  ~Update() override {  // steps that still run write into ring_
     try {
       d_.synchronize();
     } catch (...) {
@@ -176,8 +177,8 @@ class Update final : public DeviceUpdate {
 
  private:
   static constexpr int64_t kRing = 64;
-  // Steps that the host prepares ahead of the device: enough to keep it busy. More would delay reports, which makes
-  // step times uneven and stop signals slow.
+  // The number of steps that the host may enqueue ahead of the device. Three keep the device busy. More would delay the
+  // reports, which would make step times uneven and delay the reaction to stop signals.
   static constexpr int kAhead = 3;
 
   struct Quantized {
@@ -243,18 +244,18 @@ class Update final : public DeviceUpdate {
   static float* floats(const DeviceMemory& memory) { return static_cast<float*>(memory.get()); }
   UpdateState* on_device() const { return static_cast<UpdateState*>(state_.get()); }
   int64_t n_statistics() const { return static_cast<int64_t>(spec_.statistics.size()); }
-  int64_t inspected() const { return by_shards_ ? n_shards_ : blocks_; }  // parts of an inspection
+  int64_t inspected() const { return by_shards_ ? n_shards_ : blocks_; }  // number of Parts per inspection
   int64_t n_parts() const { return inspected() + n_statistics() + (spec_.curvature ? inspected() : 0); }
   int64_t blocks_of(int64_t shards) const { return std::min<int64_t>(shards, int64_t{d_.multiprocessors()} * 8); }
   int64_t shard_blocks() const { return blocks_of(n_shards_); }
 
   const Shard* shards() const { return static_cast<const Shard*>(shards_.get()); }
-  // State of the elements that this rank updates, indexed as in all elements.
+  // Shifts memory of own_ so that kernels can index it by an element's number among all elements. Null stays null.
   float* of_all(const DeviceMemory& memory) const { return memory ? floats(memory) - own_.begin : nullptr; }
 
   Tensor elements(float* data) const { return {data, DType::f32, {spec_.elements}}; }
 
-  // All-reduces over the ranks, recorded with the step.
+  // All-reduces gradients, loss terms and staged statistics over the ranks. The launches are recorded with the step.
   void sum_over_ranks() {
     if (!spec_.ranks) return;
     launch(d_, {n_statistics(), kThreads, 0},
@@ -305,7 +306,7 @@ class Update final : public DeviceUpdate {
     } else {
       with_element(o.rule, o.settings, [&](auto element) { launch_rule<decltype(element)>(); });
     }
-    if (spec_.own) {  // a skipped step leaves the previous weights
+    if (spec_.own) {  // also in a skipped step, which leaves the weights unchanged
       spec_.gather();
       launch(d_, {shard_blocks(), kThreads, 0}, KeepCopies{shards(), n_shards_, spec_.params});
     }
@@ -376,7 +377,7 @@ class Update final : public DeviceUpdate {
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  const ElementRange own_;  // elements that this rank updates: all, or the shard of a sharded optimizer
+  const ElementRange own_;  // elements that this rank updates: all, or its shard if the optimizer is sharded
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
       parts_, lr_, momentum_, statistics_, counts_, shards_, moved_, ring_, bounds_, clips_, places_;
   std::optional<TensorUpdate> tensors_;  // for a tensor-wise optimizer
@@ -385,7 +386,7 @@ class Update final : public DeviceUpdate {
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   bool by_shards_ = false;           // gradients are inspected shard by shard
-  std::deque<UpdateState> reports_;  // read from the ring, not yet returned by a call
+  std::deque<UpdateState> reports_;  // read from the ring, not yet returned by take()
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;
 };

@@ -1,5 +1,5 @@
-// The kernels of the device's update (backend/update.h). Pass 1 inspects the gradients, one block computes the scalars
-// of the step, pass 2 updates the weights. Rules that need norms of tensors measure them before pass 2.
+// The kernels of DeviceUpdate (backend/update.h). Pass 1 inspects the gradients. One block then computes the scalars of
+// the step. Pass 2 updates the weights. If the rule needs norms of tensors, they are computed before pass 2.
 #pragma once
 
 #include <cmath>
@@ -8,11 +8,12 @@
 
 namespace amp::cuda::update_kernels {
 
-// The result of one inspection block.
+// A partial result of the inspection: of one block (Inspect), one shard (InspectShards) or one statistic
+// (InspectStatistics).
 struct Part {
   double sum_squares;
   float most;   // largest magnitude
-  int32_t bad;  // 1: not all are finite
+  int32_t bad;  // 1 if an element is not finite, otherwise 0
 };
 
 DEV bool finite(float x) { return x - x == 0.0f; }
@@ -34,8 +35,9 @@ struct AddTerm {
   DEV void operator()(int64_t) const { state->terms[term] += load<double>(sum, 0); }
 };
 
-// Pass 1: the sum of squares of the unscaled gradients, the largest magnitude, and the finite check. The check tests
-// elements, because the sum of squares overflows earlier.
+// Pass 1. Computes the sum of squares of the unscaled gradients and the largest magnitude of the scaled gradients, and
+// checks that all gradients are finite. The check tests every element, because the sum of squares may overflow although
+// all elements are finite.
 struct Inspect {
   static constexpr bool cooperative = true;
   static constexpr int kAhead = 4;  // 16-byte loads that a thread has in flight
@@ -76,7 +78,7 @@ struct Inspect {
   }
 };
 
-// Stands for the element rule of a tensor-wise optimizer, which has no scalars per step.
+// Takes the place of the element rule if the optimizer is tensor-wise, which has no scalars per step.
 struct NoElement {
   DEV static void begin_step(const RuleSettings&, int64_t, double (&)[kStepScalars]) {}
 };
@@ -88,11 +90,12 @@ struct Rules {
   ScaleRule scale;
   AverageRule averages[kMaxAverages];
   const double* lr;
-  const double* momentum;  // null: not cycled
+  const double* momentum;  // null if no schedule cycles the momentum
   int64_t n_lr;            // entries of lr and momentum
 };
 
-// Computes all scalars of the step from the inspection's parts, and the loss scale of the next step. One block.
+// Computes all scalars of the step from the parts of the inspection, and the loss scale of the next step. Runs in one
+// block.
 template <class Element>
 struct Decide {
   static constexpr bool cooperative = true;
@@ -135,7 +138,7 @@ struct Decide {
   }
 };
 
-// Before pass 2, for a rule that needs norms of tensors: the sums of squares of each shard.
+// Computes the sums of squares of each shard before pass 2, for a rule that needs norms of tensors.
 template <class Element>
 struct Measure {
   static constexpr bool cooperative = true;
@@ -168,7 +171,7 @@ struct Measure {
   }
 };
 
-// Sums the shards' squares to the norms of each span. One block per span.
+// Computes the norms of each span from the sums of the span's shards. Each span has one block.
 struct SpanNorms {
   static constexpr bool cooperative = true;
   const NormTerms<double>* parts;
@@ -193,7 +196,8 @@ DEV Ref floats(const float* data) {
   return r;
 }
 
-// The work after the rule has updated elements: Lookahead, storing the weights, averages, 16-bit copies.
+// Finishes elements that the rule has updated: applies Lookahead, stores the weights, and updates averages and 16-bit
+// copies.
 struct Followers {
   float* p;
   float* averages;  // (n_averages, elements)
@@ -208,7 +212,8 @@ struct Followers {
     float average[W] = {}, behind[W] = {};
   };
   DEV bool looks(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
-  // Reads values before the rule's arithmetic, which hides the latency.
+  // Reads the values that settle() needs. It is called before the rule's arithmetic, which hides the latency of the
+  // loads.
   template <int W>
   DEV Read<W> read(bool looks, int64_t at) const {
     Read<W> r;
@@ -216,7 +221,7 @@ struct Followers {
     if (looks) load_some(floats(slow), at, r.behind);
     return r;
   }
-  // x: the rule's new values of the shard's elements from e on.
+  // Finishes W elements from element e of the shard on. x: the values that the rule has computed for them.
   template <int W>
   DEV void settle(const UpdateState& state, const Shard& s, int64_t e, bool looks, Read<W> r, float (&x)[W]) const {
     const int64_t at = s.begin + e;
@@ -274,7 +279,7 @@ struct Apply {
     const bool looks = followers.looks(state);
     const RuleSettings settings = moves.settings.at(state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
-      const Shard& s = moves.shards[i];  // a reference: the array in a copy would be in local memory
+      const Shard& s = moves.shards[i];  // a reference, because a copy's array would be placed in local memory
       if (s.stays(state)) continue;
       RuleStep step = moves.template step<Element>(settings, s);
       if constexpr (kNeedsNorms<Element>) {
@@ -283,7 +288,8 @@ struct Apply {
       }
       const auto k = Element::template scalars<float>(settings, step);
       const float inverse = state.inverse, clip = moves.clip(s);
-      // Four elements at a time: shards and copies begin at multiples of four. The rest of a tensor is updated singly.
+      // Updates `width` elements from e on. Shards and copies begin at multiples of four, so four elements are updated
+      // at a time. The remaining elements of a shard are updated singly.
       const auto some = [&](auto width, int64_t e) {
         constexpr int W = decltype(width)::value;
         float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, diagonal[W] = {};
@@ -313,12 +319,12 @@ struct Apply {
   }
 };
 
-// Writes the step's report to host memory, and last the count with which the host finds it.
+// Writes the step's report to host memory. Then writes the number of reports, by which the host detects the new report.
 struct Report {
   const UpdateState* state;
   UpdateState* ring;
   int64_t* counts;         // reports so far, in device memory
-  volatile int64_t* seen;  // the same in host memory, written after the report
+  volatile int64_t* seen;  // the same number in host memory
   int64_t size;
   const int64_t* index_flag;
   DEV void operator()(int64_t) const {

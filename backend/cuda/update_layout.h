@@ -1,4 +1,5 @@
-// Builds the tables about a run's parameters for the device's update: parts of tensors, units, statistics.
+// Builds tables of a run's parameters for the kernels of DeviceUpdate: shards, statistics, units and bounds for
+// clipping.
 #pragma once
 
 #include <vector>
@@ -9,12 +10,12 @@
 namespace amp::cuda {
 
 std::vector<update_kernels::Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
-// Returns the parts of the shards that are within these elements.
+// Returns the parts of the shards that are within a range of elements.
 std::vector<update_kernels::Shard> shards_within(const std::vector<update_kernels::Shard>& all,
                                                  const ElementRange& range);
 // Returns the index of each span's first shard, then the number of shards.
 std::vector<int64_t> first_shards(const std::vector<update_kernels::Shard>& shards, size_t spans);
-// The rule's settings, with the one that a schedule cycles.
+// Returns the rule's settings, and which of them a schedule cycles.
 update_kernels::SteppedSettings settings_of(const UpdateSpec& spec);
 std::vector<update_kernels::Statistic> statistics_of(const UpdateSpec& spec,
                                                      const std::vector<ParamCache::Copy>& copies);

@@ -1,4 +1,4 @@
-// The update's second pass with moments in 8 bits (backend/quantized.h).
+// Pass 2 of DeviceUpdate with moments in 8 bits (backend/quantized.h).
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"
@@ -10,15 +10,16 @@ static_assert(kThreads == kQuantizedBlock && kShard % kQuantizedBlock == 0);
 
 // One quantized moment of all spans.
 struct QuantizedSpans {
-  const float* map;  // 256 numbers
+  const float* map;  // the numbers of the 256 codes
   uint8_t* codes;
-  float* largest;
-  float* wide;
+  float* largest;  // largest magnitude of each block of codes
+  float* wide;     // elements of spans that are kept in fp32
   DEV float load(const QuantizedLayout::Place& p, int64_t e) const {
     if (p.wide >= 0) return wide[p.wide + e];
     return map[codes[p.codes + e]] * largest[p.blocks + e / kQuantizedBlock];
   }
-  // Called by all threads of a CUDA block, one element each. counts: false for a thread without an element.
+  // Stores element e of a span. All threads of a CUDA block call it together, with one element each. counts: false for
+  // a thread without an element.
   DEV void store(const QuantizedLayout::Place& p, int64_t e, bool counts, float x) const {
     if (p.wide >= 0) {
       if (counts) wide[p.wide + e] = x;
@@ -31,7 +32,8 @@ struct QuantizedSpans {
   }
 };
 
-// A CUDA block updates a shard at a time, one block of codes after another, one element per thread.
+// Pass 2 with 8-bit moments. A CUDA block updates one shard at a time, block of codes by block of codes, with one
+// element per thread.
 template <class Element>
 struct ApplyQuantized {
   static constexpr bool cooperative = true;

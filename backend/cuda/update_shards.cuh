@@ -1,4 +1,4 @@
-// The work items of the update's kernels: shards (parts of tensors) with their settings, and the scalars of a step.
+// Data that the kernels of DeviceUpdate read: shards (parts of tensors) with their settings, and the scalars of a step.
 #pragma once
 
 #include <cmath>
@@ -12,19 +12,19 @@ namespace amp::cuda::update_kernels {
 constexpr int kThreads = 256;
 constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16 per thread
 
-// A 16-bit copy of a parameter or of a part of it.
+// A 16-bit copy of a parameter, as a shard of the parameter writes it.
 struct Kept {
   Ref to;
-  int64_t first = 0;           // the part's first element
-  int64_t row = 0, pitch = 0;  // contiguous elements, and the distance of such rows; row 0: all are contiguous
-  bool fours = true;           // groups of four are contiguous and aligned
+  int64_t first = 0;           // the shard's first element in the parameter
+  int64_t row = 0, pitch = 0;  // elements of a row of the copy, distance of rows; row 0: all are contiguous
+  bool fours = true;           // four elements from a multiple of four on are contiguous and aligned
 
   Kept() = default;
   explicit Kept(const ParamCache::Copy& c) : to(c.tensor), row(c.row), pitch(c.pitch) {
     const auto address = reinterpret_cast<uintptr_t>(c.tensor.data);
     fours = row % 4 == 0 && pitch % 4 == 0 && address % static_cast<uintptr_t>(4 * size_of(c.tensor.dtype)) == 0;
   }
-  // Stores W elements, beginning at the part's element e.
+  // Stores W elements of the shard from element e on.
   template <int W>
   DEV void put(int64_t e, const float (&v)[W]) const {
     if (row == 0) return store_some(to, first + e, v);
@@ -43,18 +43,19 @@ struct Kept {
     return r * pitch + i - r * row;
   }
 };
-constexpr int kKept = 3;  // copies per parameter: by itself, and joined to others in up to two ways
+constexpr int kKept = 3;  // copies per parameter: one of its own, and up to two joined with other parameters
 
 struct Shard {
-  int64_t begin = 0, first = 0;  // first element, counted from the start of all elements and of its span
+  int64_t begin = 0, first = 0;  // index of the first element among all elements, and in its span
   int32_t count = 0, span = 0;
   double weight_decay = 0, lr_factor = 1;
   int64_t from_step = 0;   // frozen until this many steps were applied
-  float limit = INFINITY;  // bound of a gradient's elements
+  float limit = INFINITY;  // bound of the magnitude of a gradient's elements
   int32_t clip_group = 0;
   Kept copy[kKept];
 
-  // Whether the shard is frozen: stays() while a step is applied, which `applied` already counts; waits() before that.
+  // Both return whether the shard is frozen in this step. stays() is for kernels after Decide, when `applied` includes
+  // the step. waits() is for kernels before it.
   DEV bool stays(const UpdateState& s) const { return from_step >= s.applied; }
   DEV bool waits(const UpdateState& s) const { return from_step > s.applied; }
 };
@@ -66,7 +67,7 @@ DEV float transformed(float g, float inverse, float clip, float limit) {
   return g < -limit ? -limit : g;
 }
 
-// A rule's settings. If a schedule cycles the momentum, at() inserts that of the step.
+// A rule's settings. If a schedule cycles the momentum, at() sets the momentum of the step.
 struct SteppedSettings {
   enum Cycled : uint8_t { none, beta1, momentum };
   RuleSettings fixed;

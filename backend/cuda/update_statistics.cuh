@@ -1,5 +1,5 @@
-// Kernels of running statistics (ops/statistics.h) in the device's update. Staged statistics are checked for infinities
-// before a step is applied. If it is applied, they replace the committed ones.
+// Kernels of DeviceUpdate for running statistics (ops/statistics.h). Staged statistics are checked for infinities
+// before a step is applied. If the step is applied, they replace the committed statistics.
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"
@@ -13,7 +13,8 @@ struct Statistic {
   Kept copy[kKept];
 };
 
-// Multiplies statistics by the rank's share of the rows, before they are summed over ranks. One block per statistic.
+// Multiplies staged statistics by the rank's share of the rows, before they are summed over ranks. Each statistic has
+// one block.
 struct WeightStatistics {
   static constexpr bool cooperative = false;
   const Statistic* statistics;
@@ -24,7 +25,7 @@ struct WeightStatistics {
   }
 };
 
-// The finite check. One block per statistic.
+// Checks that staged statistics are finite. Each statistic has one block.
 struct InspectStatistics {
   static constexpr bool cooperative = true;
   const Statistic* statistics;

@@ -26,8 +26,8 @@ struct AddNoise {
   }
 };
 
-// Pass 1 by shards, used if some tensors are still frozen (their gradients are ignored) or if clipping groups need
-// norms.
+// Pass 1 by shards. It is used if some tensors are frozen until a later step, because their gradients are ignored, or
+// if clipping groups need norms.
 struct InspectShards {
   static constexpr bool cooperative = true;
   const UpdateState* state;
@@ -107,8 +107,8 @@ struct DecideAscent {
   }
 };
 
-// SAM: moves p to the point of the second pass and keeps its old value. If g is null, restores p. Updates the 16-bit
-// copies.
+// SAM: moves the weights p to the point at which the second pass computes gradients, and saves their old values in
+// `kept`. If g is null, restores p from `kept`. Updates the 16-bit copies.
 struct Displace {
   const UpdateState* state;
   const Shard* shards;
@@ -138,7 +138,7 @@ struct Displace {
   }
 };
 
-// Writes the 16-bit copies of weights that other ranks have updated.
+// Writes the 16-bit copies of all weights after the other ranks' shards have been gathered.
 struct KeepCopies {
   const Shard* shards;
   int64_t n_shards;
@@ -168,7 +168,8 @@ struct Unit {
   bool matrix = false;
   double factor = 0;  // 0: no clipping
 };
-// Centralizes each unit's gradient and clips it by the norm of its weights. One block per unit.
+// Centralizes each unit's gradient and clips it relative to the norm of the unit's weights. A block takes one unit at a
+// time.
 struct ShapeUnits {
   static constexpr bool cooperative = true;
   static constexpr int min_blocks = 1;

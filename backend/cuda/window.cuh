@@ -1,5 +1,6 @@
-// Sliding windows (backend/sliding_window.h) for kernels: 32-bit numbers and divisions by multiplication. They list the
-// taps of an output that are inside the input, and the outputs that have a tap on an input, for gradients by gathering.
+// Sliding windows (backend/sliding_window.h) for kernels, with 32-bit numbers and divisions by multiplication.
+// each_tap() visits the taps of an output that are inside the input. each_output() visits the outputs that have a tap
+// on an input; gradients gather from these.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
@@ -47,12 +48,13 @@ struct DeviceAxis {
   Divider by_stride, by_dilation;
 
   DEV int at(int o, int k) const { return o * stride + k * dilation - pad; }
-  // Taps [first_tap(o), last_tap(o)) of output o are inside the input; none if first_tap(o) >= last_tap(o).
+  // Taps [first_tap(o), last_tap(o)) of output o are inside the input. There are none if first_tap(o) >= last_tap(o).
   DEV int first_tap(int o) const { return taps_below(pad - o * stride); }
   DEV int last_tap(int o) const { return taps_below(in + pad - o * stride); }
   // Returns the number of taps before the end of the input's padding.
   DEV int padded_taps(int o) const { return taps_below(in + pad_end + pad - o * stride); }
-  // Outputs [first_output(i), last_output(i)] may have a tap on input i. They have one if tap(i, o) is not negative.
+  // Only outputs [first_output(i), last_output(i)] can have a tap on input i. tap(i, o) returns the tap of output o, or
+  // -1 if output o has none on input i.
   DEV int first_output(int i) const {
     const int lack = i + pad - (kernel - 1) * dilation;
     return lack <= 0 ? 0 : by_stride.over(lack + stride - 1);

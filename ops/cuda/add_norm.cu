@@ -1,5 +1,6 @@
-// AddNorm, AddNormGrad, AddNormGradSums (ops/add_norm.h): one kernel reads a row once and keeps it in registers.
-// Its sums over rows are added in the order of columns.cuh, so that the bits equal those of the separate operators.
+// The kernels of AddNorm, AddNormGrad and AddNormGradSums (ops/add_norm.h). A kernel reads a row once and keeps it in
+// registers. Sums over rows are added in the order of columns.cuh, so that their bits equal those of the separate
+// operators.
 #include "backend/cuda/row_part.cuh"
 #include "ops/add_norm.h"
 #include "ops/cuda/add_norm_elements.cuh"
@@ -16,7 +17,7 @@ struct Forward {
   Branch a;
   Sum x;
   Ref scale, bias, b;
-  const float *x_mean, *x_rstd;  // null: x is added; else its norm, computed from these
+  const float *x_mean, *x_rstd;  // null: x is added. Otherwise the norm of x is added, computed with these.
   Ref x_scale, x_bias;
   Sum y, s;
   Branch copy;
@@ -27,8 +28,8 @@ struct Forward {
   Drop drop;
   Rounding round_sum, round_dropped;
 
-  // Stores s = x + dropout(a + b). Four elements stay in registers; single ones are read again where this thread wrote
-  // them.
+  // Computes W elements of s = x + dropout(a + b) and stores them. p: a on entry, s on return. residual: x or its norm.
+  // i: the first element's index in the row. at: its index in s.
   DEV void sum(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], const float (&residual)[W]) const {
     if (b) {
       float q[W];
@@ -46,13 +47,15 @@ struct Forward {
     store_some(to, at, p);
   }
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    // Everything is fetched before anything is stored: the compiler must assume that a store may alias the next read.
+    // All operands are fetched before the first store, because the compiler must assume that a store may alias a later
+    // read.
     const RowPart<V, Branch> branch(a, row * n, n, team);
     const RowPart<V, Sum> residual(x, row * n, n, team);
     Drop::Row dropped;
     if constexpr (kDrops) dropped = drop.begin(row);
     const float xm = x_mean ? x_mean[row] : 0, xk = x_mean ? x_rstd[row] : 0;
     float held[G][W];
+    // Returns elements of s. If V is 0 they are not in registers and are read again; the same thread wrote them.
     const auto get = [&](auto g, int64_t i, float(&p)[W]) {
       if constexpr (V > 0) {
         for (int w = 0; w < W; ++w) p[w] = held[g][w];
@@ -105,7 +108,7 @@ struct Forward {
   }
 };
 
-// The result of AddNormGradSums that is summed for the branch's bias.
+// The output of AddNormGradSums whose sum over the rows is the gradient of the branch's bias.
 enum class Branch : uint8_t { none, ds, da, copy };
 
 template <int V, class T, bool kDrops>
@@ -125,7 +128,7 @@ struct Backward {
   Rounding round_norm;
   ChunkSums sums;
   Branch summed;
-  // mine: this warp's sums, if there are any.
+  // mine: this warp's partial sums; null if nothing is summed.
   DEV void operator()(int64_t row, const RowTeam& team, float* mine) const {
     const RowPart<V, Sum> part(s, row * n, n, team), grad(dy, row * n, n, team), rest(dy_more, row * n, n, team),
         added(more, row * n, n, team);
@@ -174,7 +177,8 @@ struct Backward {
   }
 
  private:
-  // Stores p as ds, then its dropped form as da, and a 16-bit copy; adds the one that the branch's bias sums to mine.
+  // Stores p as ds, p after dropout as da, and the 16-bit copy of the last of them. Adds the output that `summed` names
+  // to the sums in `mine`.
   DEV void store_gradients(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], float* mine) const {
     const Ref to = ds;
     Rounding{to.type}(p);
@@ -195,7 +199,8 @@ struct Backward {
   }
 };
 
-// Distributes chunks of rows: the block's teams take the rows of a chunk in turn.
+// Calls the body for every row. A block processes one chunk of rows at a time. Its teams (its warps, or the whole
+// block) take the rows of a chunk in turn.
 template <class Body>
 struct ChunkKernel {
   static constexpr bool cooperative = true;
@@ -234,8 +239,10 @@ Kernel rows_kernel(const KernelArgs& a, const Body& body, int64_t rows) {
   return [&d = device_of(a), body, rows] { for_each_row(d, rows, body.n, body); };
 }
 
-// Calls make(groups of four that a thread holds, types, whether it drops), which returns a Kernel. branch, sum: the
-// large operands by role. Uncommon combinations of types are resolved at every load.
+// Returns make(V, types, drops), a Kernel, with compile-time constants. V: the number of groups of four elements that a
+// thread holds; 0: rows are not held. types: the storage types. drops: whether there is dropout. branch, sum: the
+// tensors of the size of s, by role. With AnyTypes, which uncommon combinations of types use, every load branches on
+// the type.
 template <class Make>
 Kernel by_kind(const Drop& drop, std::initializer_list<Tensor> branch, std::initializer_list<Tensor> sum,
                const Make& make) {
@@ -296,7 +303,8 @@ Kernel forward(const KernelArgs& args) {
   });
 }
 
-// outputs: the number of AddNormGrad's outputs, the first of args.
+// Returns the kernel of the gradient. The first `outputs` outputs of args are those of AddNormGrad; the others are
+// sums.
 Kernel backward(const KernelArgs& args, size_t outputs, const ChunkSums& sums, Branch summed) {
   const Attrs& t = args.attrs();
   const Tensor& ds = args.out[0];
@@ -319,7 +327,8 @@ Kernel backward(const KernelArgs& args) {
   return backward(args, args.out.size(), {}, Branch::none);
 }
 
-// If rows are not held in warps, the sums are computed after the gradient.
+// Returns the kernel of AddNormGradSums. If warps hold whole rows, one kernel computes the gradient and the sums.
+// Otherwise a second kernel computes the sums.
 template <bool accumulate>
 Kernel backward_and_sums(const KernelArgs& args, Carver& carver) {
   if (in_double(args)) no_fp64(args);

@@ -1,4 +1,4 @@
-// Element-wise parts of AddNorm and its gradient (ops/add_norm.h): the rounding between formerly separate nodes,
+// Elementwise parts of AddNorm and its gradient (ops/add_norm.h): the rounding between formerly separate nodes,
 // dropout, and the operands' types.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace amp::cuda {
 
-// The storage type of an intermediate result in separate nodes.
+// Rounds to the storage type that an intermediate result has if it is passed between separate nodes.
 struct Rounding {
   DType type = DType::f32;
   HD explicit Rounding(DType t) : type(t) {}
@@ -25,7 +25,7 @@ struct Rounding {
 };
 
 // The types of the large operands. branch: a product's result or its gradient. sum: the residual stream, its norm and
-// their gradients. Types known at compile time make the kernel a tenth as long.
+// their gradients. If the types are known at compile time, the kernel is a tenth as long.
 template <class BranchRef, class SumRef>
 struct Types {
   using Branch = BranchRef;
@@ -41,7 +41,7 @@ struct Drop {
   uint32_t threshold = 0, site = 0;
   float scale = 1;
   int64_t per_sample = 1, n = 1;
-  const int64_t* tokens = nullptr;  // of each row; null: rows are in their original places
+  const int64_t* tokens = nullptr;  // each row's token; null: row i is token i
   Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
       : state(a.state),
         per_sample(elements_per_sample(a.attrs(), elements)),
@@ -54,17 +54,17 @@ struct Drop {
     scale = static_cast<float>(bits.scale);
   }
   explicit operator bool() const { return drops; }
-  // Whether no sample ends within a row and groups of four coincide with Philox blocks.
+  // Returns whether no sample ends within a row and groups of four coincide with Philox blocks. True without dropout.
   bool whole_rows() const { return !drops || (per_sample % n == 0 && n % 4 == 0); }
 
   struct Row {
-    int64_t sample = 0, at = 0;  // of its first element, in the sample
+    int64_t sample = 0, at = 0;  // the sample of the row's first element, and the element's index in the sample
   };
   DEV Row begin(int64_t row) const {
     const int64_t at = (tokens ? tokens[row] : row) * n, sample = quotient(at, per_sample);
     return {sample, at - sample * per_sample};
   }
-  // Drops from W elements of a row, starting at i. Groups of four begin at a multiple of four.
+  // Applies dropout to W elements of a row from element i on. If W is 4, i is a multiple of four.
   template <int W>
   DEV void operator()(const Row& row, int64_t i, float (&v)[W]) const {
     int64_t k = row.at + i, sample = row.sample;

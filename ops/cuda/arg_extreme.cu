@@ -1,5 +1,5 @@
-// ArgMax, ArgMin (ops/shape_ops.cc): along the middle of (outer, n, inner). As on the CPU, a NaN is chosen only if it
-// comes first.
+// The kernels of ArgMax and ArgMin (ops/shape_ops.cc). x is viewed as (outer, n, inner); a line is the n elements along
+// the axis. As on the CPU, a NaN is chosen only if it comes first.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 
@@ -19,7 +19,7 @@ struct Arg {
   }
 };
 
-// One thread per line, for many lines; neighboring lines belong to neighboring threads.
+// Processes a line with one thread, for many lines or short ones. Neighboring threads have neighboring lines.
 template <bool Max, class T>
 struct Alone : Arg<Max, T> {
   DEV void operator()(int64_t i) const {
@@ -45,7 +45,7 @@ struct Better {
   }
 };
 
-// One team per line: finds the extreme, then its index.
+// Processes a line with one team (rows.cuh): finds the extreme, then its index.
 template <bool Max, class T>
 struct Together : Arg<Max, T> {
   static constexpr int min_blocks = 4;

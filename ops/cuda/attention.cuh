@@ -1,5 +1,5 @@
-// Code shared by the kernels of fused attention (ops/fused_attention.h): their arguments, the part that a block
-// computes, masks, and dropout's bits.
+// Code that the kernels of fused attention share (ops/fused_attention.h): their arguments, the head that a block
+// computes, masks, and dropout.
 #pragma once
 
 #include <cmath>
@@ -21,32 +21,32 @@ struct AttentionProblem {
   Ref mask;
   int64_t mask_stride[4] = {};
 
-  // Kernels do nothing if `gate` is not null and holds 0.
+  // Kernels do nothing if `gate` is not null and points to 0.
   const int32_t* gate = nullptr;
 
-  const int64_t* offsets = nullptr;  // of sequences
+  const int64_t* offsets = nullptr;  // first token of each sequence, then the end of the last sequence
   int64_t sequences = 0, longest = 0;
 
   const RunState* state = nullptr;
   uint32_t threshold = 0, site = 0;
   float keep = 1;          // factor of the elements that are kept
-  int64_t per_sample = 0;  // elements of p; 0: a batch entry or sequence is a sample
-  bool in_fours = false;   // four keys from a multiple of four on are one Philox block
+  int64_t per_sample = 0;  // elements of p per sample; 0: each batch entry or sequence is a sample
+  bool in_fours = false;   // each Philox block decides four keys, from a multiple of four on
 
   HD bool hides() const { return mask && mask.type == DType::boolean; }
   HD bool per_key() const { return mask && mask_stride[2] == 0; }  // the mask is the same for all queries
 };
 
-// Compile-time options of a kernel: whether there may be a mask, and dropout. Without them the kernel has neither their
-// branches nor their registers.
+// Compile-time options of a kernel: whether it supports masks and dropout. Without an option, the kernel has neither
+// the option's branches nor its registers.
 template <bool kMasks, bool kDrops>
 struct AttentionKind {
   static constexpr bool masks = kMasks, drops = kDrops;
 };
 
-// A head of a batch entry or of a sequence.
+// One head of one batch entry or sequence.
 struct AttentionUnit {
-  int64_t outer = 0, batch = 0, first = 0;  // first: token where it begins
+  int64_t outer = 0, batch = 0, first = 0;  // outer: batch entry or sequence; first: the sequence's first token
   int head = 0, queries = 0, keys = 0;
 
   DEV AttentionUnit(const AttentionProblem& p, int64_t index) {
@@ -60,7 +60,7 @@ struct AttentionUnit {
       keys = static_cast<int>(p.keys);
       return;
     }
-    // Clamps the offsets, so that invalid ones access nothing outside.
+    // Clamps the offsets, so that invalid offsets do not cause accesses outside of the tensors.
     first = p.offsets[outer];
     int64_t n = p.offsets[outer + 1] - first;
     n = n < p.longest ? n : p.longest;
@@ -68,11 +68,11 @@ struct AttentionUnit {
     if (n > p.queries - first) n = p.queries > first ? p.queries - first : 0;
     queries = keys = static_cast<int>(n);
   }
-  // Returns the offset of element 0 of this head's token.
+  // Returns the offset of the first element of a token of this head.
   DEV int64_t at(const AttentionForm::Strides& s, int64_t token) const {
     return s.offset + batch * s.batch + head * s.head + (first + token) * s.token;
   }
-  // Returns the row in lse and other tensors of (batch, heads, queries).
+  // Returns the index of a query in lse and other tensors of (batch, heads, queries).
   DEV int64_t row(const AttentionProblem& p, int64_t query) const {
     return (batch * p.heads + head) * p.queries + first + query;
   }
@@ -81,8 +81,8 @@ struct AttentionUnit {
   }
 };
 
-// Returns scale q k, rounded. No compiler may contract the product with later arithmetic, because forward and backward
-// must compute the same score.
+// Returns z * scale, rounded to fp32. The compiler must not contract the product with later arithmetic, because forward
+// and backward must compute the same score.
 DEV float scaled(float z, float scale) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(z, scale);
@@ -90,13 +90,13 @@ DEV float scaled(float z, float scale) {
   return z * scale;
 #endif
 }
-// Applies the mask's element m to z = scale q k.
+// Returns the masked score. z: the score, scale q k. m: the mask's element.
 DEV float masked(const AttentionProblem& p, float z, float m) {
   if (!p.mask) return z;
   if (p.hides()) return m != 0 ? z : p.fill;
   return z + m;
 }
-// Reads an element of the mask; a boolean is 1 or 0.
+// Returns an element of the mask; 1 or 0 for a boolean mask.
 DEV float mask_value(const AttentionProblem& p, int64_t at) {
   if (p.mask.type == DType::f32) return static_cast<const float*>(p.mask.data)[at];
   if (p.mask.type == DType::boolean) return static_cast<const uint8_t*>(p.mask.data)[at] != 0 ? 1.0f : 0.0f;
@@ -104,7 +104,7 @@ DEV float mask_value(const AttentionProblem& p, int64_t at) {
   return p.mask.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
 }
 
-// The end of a row's softmax: outputs 1 and 2, and the factor of the row's result.
+// The end of a row's softmax: lse and rest, which are outputs 1 and 2, and the factor of the row's result.
 struct AttentionRowEnd {
   float lse, rest, scale;
 
@@ -117,7 +117,7 @@ struct AttentionRowEnd {
     if (keys == 0) {
       scale = rest = 0;
       lse = -INFINITY;
-    } else if (sum == 0) {  // -inf throughout
+    } else if (sum == 0) {  // all scores are -inf
       scale = p.empty_rows_zero ? 0.0f : NAN;
       lse = p.empty_rows_zero ? INFINITY : NAN;
       rest = 0;
@@ -125,8 +125,8 @@ struct AttentionRowEnd {
   }
 };
 
-// Whether a row is NaN because all its keys are masked, and its gradient is 0 (d = sum dy y is 0). Such a row
-// contributes no gradient.
+// Returns whether a row contributes no gradient because all its keys are masked: its lse is NaN, and d, the dot product
+// of dy and y, is 0.
 DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }
 
 // Approximates e^x to a few units in the last place, for results stored in 16 bits.
@@ -138,7 +138,7 @@ DEV float exp_near(float x) {
 #endif
 }
 
-// The bits of Dropout on p.
+// The random numbers of Dropout on the weights p.
 class AttentionDropout {
  public:
   DEV AttentionDropout(const AttentionProblem& p, const AttentionUnit& u) : p_(p), u_(u) {
@@ -148,14 +148,14 @@ class AttentionDropout {
     step_ = static_cast<uint32_t>(p.state->step);
   }
   DEV explicit operator bool() const { return p_.threshold != 0; }
-  // Whether p at (query, key) is kept.
+  // Returns whether dropout keeps p at (query, key).
   DEV bool keeps(int64_t query, int64_t key) const {
     const Cell c = cell(row(query) + key);
     const PhiloxBlock b = block(c);
     const auto lane = static_cast<int>(c.k & 3);
     return keeps(lane == 0 ? b.v[0] : lane == 1 ? b.v[1] : lane == 2 ? b.v[2] : b.v[3]);
   }
-  // For keys in groups of four: the words of keys 4 four .. 4 four + 3.
+  // Returns the random words of keys 4 four to 4 four + 3. Requires AttentionProblem::in_fours.
   DEV PhiloxBlock words(int64_t query, int64_t four) const { return block(cell(row(query) + 4 * four)); }
   DEV bool keeps(uint32_t word) const { return word >= p_.threshold; }
 
@@ -166,7 +166,7 @@ class AttentionDropout {
     return p_.per_sample > 0 ? u_.outer * p_.heads * p_.queries * p_.keys + in_batch : in_batch;
   }
   struct Cell {
-    int64_t sample, k;  // of the micro-batch; within it
+    int64_t sample, k;  // a sample of the micro-batch; the element's index in the sample
   };
   DEV Cell cell(int64_t at) const {
     if (p_.per_sample == 0) return {u_.outer, at};
@@ -186,7 +186,7 @@ class AttentionDropout {
   uint32_t step_ = 0;
 };
 
-// Applies dropout. A dropped NaN becomes 0.
+// Returns p after dropout. A dropped NaN becomes 0.
 DEV float dropped(float p, bool kept, float keep) { return kept ? p * keep : 0.0f; }
 
 }  // namespace amp::cuda

@@ -1,8 +1,8 @@
-// Fused attention by a library (backend/cuda/attention.h): its description, and the operands that it needs in addition
-// to the node's. A causal mask and a mask of lengths are not passed to it as tensors. The shape of the mask suggests
-// the form: (B, 1, 1, Sk) lengths, (1, 1, S, S) causal, (B, 1, S, S) causal with lengths. FindForm compares each mask
-// with it on the device. If the first one differs, the mask becomes the library's bias from then on. If a later one
-// differs, the project's kernels compute that run.
+// Attention of a node by a library (backend/cuda/attention.h): how the node is described to the library, and the
+// operands that the library needs in addition to the node's. Causal masks and masks of lengths are not passed as
+// tensors. The shape of a mask suggests its form: (B, 1, 1, Sk) lengths, (1, 1, S, S) causal, (B, 1, S, S) causal with
+// lengths. FindForm compares every mask with this form on the device. If the first mask differs, all masks are passed
+// as the library's bias from then on. If a later mask differs, the project's kernels compute that run.
 #pragma once
 
 #include <cmath>
@@ -26,8 +26,8 @@ struct ToBias {
 
 // Sets `unfit` if a library would compute a row of the mask wrongly. A library keeps only the logarithm of a row's sum
 // of exponentials, which is rounded by more than 2^-14 if the row's largest bias is beyond 1024. It also adds the fill
-// of a boolean mask to masked scores instead of replacing them, which differs if all keys of a row are masked. One warp
-// per row.
+// of a boolean mask to masked scores instead of replacing them, which differs if all keys of a row are masked. Each row
+// has one warp.
 struct FindRounding {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
@@ -45,13 +45,14 @@ struct FindRounding {
   }
 };
 
-// Finds the lengths of a mask (batch, 1, rows, keys), and sets `unfit` if they do not describe it. The last row of a
-// sample has its first length keys, at least one. Row i has the same keys, and if the form is causal only those up to
-// i. Without lengths, they are all keys. One warp per row.
+// Writes the number of keys of each sample (its length) that a mask (batch, 1, rows, keys) describes, and sets `unfit`
+// if the mask does not have the expected form. In this form, the last row of a sample leaves keys 0 to length - 1
+// unmasked, at least one. Row i leaves the same keys unmasked or, if the form is causal, those of them up to key i.
+// Without lengths, the last row leaves all keys unmasked. Each row has one warp.
 struct FindForm {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
-  // A bias of at most this masks a key: its weight, relative to an unmasked key, is exp(-1000) = 0.
+  // A bias up to this value masks a key. The weight of the key relative to an unmasked key is exp(-1000) = 0.
   static constexpr float kHidden = -1000;
   Ref mask;
   int64_t batch, rows, keys;
@@ -88,7 +89,8 @@ struct FindForm {
   }
 };
 
-// Writes the dropout mask that a library multiplies by: 1 or 0 per weight. i: four keys of a Philox block, or one key.
+// Writes the dropout mask by which a library multiplies the weights: 1 for a kept weight, otherwise 0. Index i has the
+// four keys that a Philox block decides, or one key.
 struct WriteKept {
   AttentionProblem p;
   uint16_t* kept;
@@ -107,7 +109,8 @@ struct WriteKept {
   }
 };
 
-// One attention by a library. Its description has the form of the mask while the masks have that form, else a bias.
+// Runs the attention of one node by a library. The first Way describes the mask by its form (causal, lengths). It is
+// used while the masks have this form. The next Way passes the mask as a bias.
 class AskedAttention {
  public:
   struct Way {
@@ -117,7 +120,7 @@ class AskedAttention {
     bool form = false;
   };
 
-  // ways: in order of preference. own: the project's kernels. finish: runs after the library.
+  // ways: in order of preference. own: the project's kernels. finish: runs after the library has run.
   AskedAttention(CudaDevice& d, std::vector<Way> ways, Kernel own, Kernel finish)
       : device_(d), ways_(std::move(ways)), own_(std::move(own)), finish_(std::move(finish)) {
     plan();
@@ -145,7 +148,7 @@ class AskedAttention {
   }
 
  private:
-  // Plans the first way that the library supports.
+  // Makes a plan of the first way that the library supports. Removes the ways before it.
   void plan() {
     library_.reset();
     while (!ways_.empty() && !(library_ = device_.attention(ways_[0].what))) ways_.erase(ways_.begin());
@@ -155,12 +158,12 @@ class AskedAttention {
   CudaDevice& device_;
   std::vector<Way> ways_;
   Kernel own_, finish_;
-  std::shared_ptr<LibraryAttention> library_;  // null: none
+  std::shared_ptr<LibraryAttention> library_;  // null: the library supports no way
   std::optional<GuardedAttention> guarded_;
-  bool has_form_ = false;  // the first mask had the form
+  bool has_form_ = false;  // true after the first mask was found to have the form
 };
 
-// The descriptions by which a node may use the library, and their memory.
+// The descriptions of a node for the library, in order of preference, and the memory that they need.
 class AttentionByLibrary {
  public:
   AttentionByLibrary(const KernelArgs& a, Carver& carve, const AttentionTask& t, bool backward) {
@@ -181,8 +184,9 @@ class AttentionByLibrary {
     take_mask(a, carve, t, what);
   }
 
-  // Returns the kernels of make(t), or the library after it is trusted. o: the node's operands. rest: forward's output
-  // 2, which is 0 if lse is the library's.
+  // Returns a kernel that runs make(t), the project's kernels, until the library has been validated, and then the
+  // library. o: the node's operands. rest: output 2 of the forward pass, which is 0 if the library computes lse; null
+  // for the gradient.
   template <class Make>
   Kernel guard(const KernelArgs& a, const AttentionTask& t, const AttentionOperands& o, float* rest,
                const Make& make) const {
@@ -204,7 +208,7 @@ class AttentionByLibrary {
   }
 
  private:
-  // Whether a score that a boolean mask replaces by `fill` has a weight of 0 relative to an unmasked key.
+  // Returns whether a score that a boolean mask replaces by `fill` has a weight of 0 relative to an unmasked key.
   static bool fill_hides(double fill) { return fill <= -100; }
 
   void take_mask(const KernelArgs& a, Carver& carve, const AttentionTask& t, const Attention& what) {
@@ -215,7 +219,8 @@ class AttentionByLibrary {
     form.lengths = d[0] > 1;
     form.causal = square && d[2] == t.f.queries;
     const bool has_form = hides && d[1] == 1 && d[3] == t.f.keys && (form.causal || (form.lengths && d[2] == 1));
-    // A bias of -inf, or rows without keys that must be 0, may mask a whole row. Libraries do not define its result.
+    // Libraries do not define the result of a row whose keys are all masked by -inf. They also cannot give 0 for a row
+    // without keys.
     const bool has_bias = hides && d[3] == t.f.keys && !t.f.empty_rows_zero && !(t.p.hides() && std::isinf(t.f.fill));
     if (has_form) whats_.push_back(form);
     if (has_form && form.lengths) lengths_ = carve.take<int32_t>(2 * t.f.batch);
@@ -269,7 +274,7 @@ class AttentionByLibrary {
 
   std::vector<Attention> whats_;
   Tensor bias_;
-  int32_t *lengths_ = nullptr, *unfit_ = nullptr;  // set if there is a mask (AttentionOperands)
+  int32_t *lengths_ = nullptr, *unfit_ = nullptr;  // null without a mask (AttentionOperands)
 };
 
 }  // namespace amp::cuda

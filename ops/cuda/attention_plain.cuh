@@ -1,5 +1,6 @@
-// Fused attention in fp32 arithmetic, for any storage types and widths: 64 queries by 64 keys at a time, 64 columns of
-// a result per block. Also the small kernels before and after it.
+// Kernels of fused attention in fp32 arithmetic, for any storage type and width. A block computes 64 rows by 64 columns
+// of a result, and processes 64 queries by 64 keys at a time. Also contains the small kernels that run before and after
+// them.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -7,7 +8,7 @@
 
 namespace amp::cuda {
 
-// Loads an element of fp32 or 16 bits; attention has no other types.
+// Returns element i, stored in fp32, fp16 or bf16. Attention has no other types.
 DEV float load_one(const Ref& r, int64_t i) {
   float v[1];
   load_some(r, i, v);
@@ -18,13 +19,13 @@ DEV void store_one(const Ref& r, int64_t i, float v) {
   store_some(r, i, one);
 }
 
-// A tile of 256 threads: in a 64x64 matrix thread (x, y) = (thread % 16, thread / 16) owns rows y + 16 r, columns x +
-// 16 c.
+// Products of 64x64 tiles by a block of 256 threads. Thread (x, y) = (thread % 16, thread / 16) owns the elements (y +
+// 16 r, x + 16 c) of a tile, r and c from 0 to 3.
 struct PlainTiles {
   static constexpr int kSize = 64, kThreads = 256, kPart = 32, kLd = kSize + 1, kPartLd = kPart + 1;
   static constexpr int64_t kShared = (2 * kSize * kPartLd + kSize * kLd) * 4;
 
-  struct Rows {  // tokens of a head, from a tile's first on
+  struct Rows {  // the tokens of a head from the first token of a tile on
     const Ref& data;
     int64_t at, stride;
     int valid, width;
@@ -39,7 +40,7 @@ struct PlainTiles {
     unrolled<4>([&](auto r) { unrolled<4>([&](auto c) { f(r, c, y() + 16 * r, x() + 16 * c); }); });
   }
 
-  // z = a b^T
+  // Computes z = a b^T.
   static DEV void multiply(float (&z)[4][4], const Rows& a, const Rows& b) {
     each([&](auto r, auto c, int, int) { z[r][c] = 0; });
     float *const as = staged(), *const bs = as + kSize * kPartLd;
@@ -60,7 +61,8 @@ struct PlainTiles {
       }
     }
   }
-  // Computes sum += w b or w^T b. The threads hold w (64, 64); b contributes columns [column, column + 64).
+  // Computes sum += w b, or w^T b if `transposed`. w (64, 64) is distributed over the threads as z is. Only columns
+  // [column, column + 64) of b are used.
   template <bool transposed>
   static DEV void accumulate(float (&sum)[4][4], const float (&w)[4][4], const Rows& b, int column) {
     float *const ws = weights(), *const bs = staged();
@@ -79,7 +81,7 @@ struct PlainTiles {
       each([&](auto r, auto c, int, int) { sum[r][c] += left[r] * right[c]; });
     }
   }
-  // Stores rows and columns of the block's result.
+  // Stores the block's result times `scale` in the columns from `column` on.
   static DEV void leave(const float (&sum)[4][4], float scale, const Rows& to, int column) {
     each([&](auto r, auto c, int i, int j) {
       if (i < to.valid && column + j < to.width)
@@ -88,8 +90,8 @@ struct PlainTiles {
   }
 };
 
-// The part that a block of the three kernels owns: a tile of a head's queries or keys, and a range of the result's
-// columns.
+// The part of a result that one block computes, in all three kernels: the rows of a tile of a head's queries or keys,
+// and a range of columns.
 struct PlainBlock {
   AttentionUnit unit;
   int first, column;
@@ -168,7 +170,8 @@ struct PlainBackward : PlainTiles {
   const float *lse, *rest, *d;
   int tiles, parts;
 
-  // Sets z = p as it multiplies v and g = ds, for queries from i0 on and keys from j0 on.
+  // Computes z, a tile of the weights p after dropout, and g, the same tile of ds, the gradient of the scores. The tile
+  // has queries from i0 on and keys from j0 on.
   DEV void slopes(const PlainBlock& b, const AttentionDropout& dropout, int i0, int j0, float (&z)[4][4],
                   float (&g)[4][4]) const {
     const AttentionUnit& unit = b.unit;
@@ -232,8 +235,8 @@ struct PlainGradQueries : PlainBackward {
   }
 };
 
-// Computes d = sum dy y of every query; 0 if dy is 0, for any y. Sixteen lanes per row, W elements at a time.
-// Rows are visited in their order in memory.
+// Computes d, the dot product of dy and y, of every query. A term with dy = 0 is 0 even if y is not finite. Sixteen
+// lanes share a row and load W elements at a time. Rows are visited in their order in memory.
 template <int W>
 struct AttentionDots {
   static constexpr bool cooperative = true;
@@ -278,7 +281,7 @@ struct AttentionTail {
   const int64_t* end;
   int64_t tokens;
   int heads, width;
-  float *lse, *rest;  // may be null; set to infinity and 0
+  float *lse, *rest;  // lse is set to infinity and rest to 0; both may be null
 
   DEV void operator()() const {
     const int64_t row = int64_t{heads} * width, first = *end < 0 ? 0 : *end;

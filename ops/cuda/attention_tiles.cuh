@@ -1,5 +1,5 @@
-// Fused attention on tensor cores (Dao, FlashAttention-2, 2023). Operands have one 16-bit type; widths are multiples of
-// eight, at most D. A block has 64 rows, a warp 16. Scores stay in registers.
+// Kernels of fused attention on tensor cores (Dao, FlashAttention-2, 2023). All operands have the same 16-bit type.
+// Widths are multiples of eight, at most D. A block computes 64 rows, each of its warps 16. Scores stay in registers.
 #pragma once
 
 #include "backend/cuda/tile.cuh"
@@ -9,7 +9,7 @@ namespace amp::cuda {
 
 constexpr int kAttentionRows = 64;  // rows per block
 
-// Code shared by the three kernels. Matrices in shared memory have D columns; rows are D + 8 apart.
+// Functions that the three kernels share. Matrices in shared memory have D columns; their rows are kLd = D + 8 apart.
 template <DType type, int D>
 struct AttentionTiles {
   static constexpr int kLd = D + 8, kSteps = D / 16, kThreads = 128, kChunks = D / 8;
@@ -24,7 +24,8 @@ struct AttentionTiles {
       copy_later(to + row * kLd + column, there ? from + row * token_stride + column : from, there ? 16 : 0);
     }
   }
-  // Computes x (16 rows per warp, 8 F) = a b^T. a starts at row 16 warp; b's rows are x's columns.
+  // Computes x = a b^T, of 16 rows per warp and 8 F columns. A warp uses the rows of a from 16 * warp() on. Column j of
+  // x belongs to row j of b.
   template <int F>
   static DEV void scores(TileC (&x)[F], const Elements* a, const Elements* b) {
     unrolled<F>([&](auto f) { x[f] = {}; });
@@ -55,8 +56,8 @@ struct AttentionTiles {
       });
     });
   }
-  // Stores the block's rows, scaled by `low` (this thread's first row) and `high` (the row 8 below). They pass through
-  // shared memory that is no longer read.
+  // Stores the block's rows. A thread multiplies its first row by `low` and its second row, 8 below, by `high`. The
+  // rows pass through `shared`, whose previous contents are no longer read.
   static DEV void leave(const TileC (&sum)[kChunks], float low, float high, Elements* shared, Elements* to,
                         int64_t token_stride, int valid, int width) {
     sync_threads();
@@ -73,8 +74,8 @@ struct AttentionTiles {
           *reinterpret_cast<const FourWords*>(shared + row * kLd + column);
     }
   }
-  // Returns dropout's bits for x (queries, keys): bit 4 f + i for x[f].v[i]. query: the warp's first row. key: the
-  // first column.
+  // Returns which elements of x (queries, keys) dropout keeps: bit 4 f + i for x[f].v[i]. query: the warp's first row.
+  // key: the first column.
   template <int F>
   static DEV uint32_t kept_by_query(const AttentionDropout& dropout, bool in_fours, int query, int key) {
     if (!dropout) return 0xffffffffu;
@@ -85,7 +86,8 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(row + (e & 2) * 4, column + e / 4 * 8 + (e & 1))} << e;
       return kept;
     }
-    // Two neighboring lanes share the Philox blocks of both their rows: each computes one and exchanges half.
+    // Two neighboring lanes need the same two Philox blocks, one per row. Each lane computes one of them, and the lanes
+    // exchange halves.
     const bool odd = (lane() & 1) != 0;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(row + (odd ? 8 : 0), (column + f * 8) / 4);
@@ -97,7 +99,7 @@ struct AttentionTiles {
     }
     return kept;
   }
-  // Returns dropout's bits for x (keys, queries).
+  // Returns which elements of x (keys, queries) dropout keeps, as kept_by_query() does.
   template <int F>
   static DEV uint32_t kept_by_key(const AttentionDropout& dropout, bool in_fours, int key, int query) {
     if (!dropout) return 0xffffffffu;
@@ -200,7 +202,8 @@ struct AttentionForward : AttentionTiles<type, D> {
     Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
   }
 
-  // Online softmax: replaces z by e^(z - largest so far). before: the factor by which earlier sums and results shrink.
+  // Online softmax: replaces z by e^(z - top), where `top` is a row's largest score so far. before: receives the factor
+  // by which the sums and results of earlier keys must be multiplied.
   DEV static void exponentials(TileC (&z)[kKeys / 8], float (&top)[2], float (&sum)[2], float (&before)[2]) {
     unrolled<2>([&](auto r) {
       float highest = top[r];
@@ -221,7 +224,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // Writes the log-sums of this thread's rows. scale: the factors of their results.
+  // Writes lse and rest of this thread's rows. scale: receives the factors of the rows' results.
   DEV void close_rows(const AttentionUnit& unit, int i, const float (&top)[2], float (&sum)[2],
                       float (&scale)[2]) const {
     unrolled<2>([&](auto r) {
@@ -236,7 +239,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // Turns q k into z, -inf after the last key.
+  // Turns the products of q and k in z into scores: scales and masks them. Scores after the last key become -inf.
   DEV void finish(const AttentionUnit& unit, TileC (&z)[kKeys / 8], const float* column, int i, int j0) const {
     unrolled<kKeys / 8>([&](auto f) {
       unrolled<4>([&](auto e) {

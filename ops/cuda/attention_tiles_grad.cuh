@@ -6,7 +6,7 @@
 
 namespace amp::cuda {
 
-// p (after dropout) and ds of one element.
+// The weight p after dropout and ds, the gradient of the score, of one query and key.
 struct AttentionSlope {
   float p, ds;
 };
@@ -14,7 +14,8 @@ struct AttentionSlope {
 struct AttentionRow {
   float lse = 0, rest = 0, d = 0;
 };
-// g = dy v^T of the element. hidden: masked by a boolean mask.
+// Returns p and ds of one query and key. z: the score. g: the element of dy v^T. hidden: whether a boolean mask masks
+// it.
 DEV AttentionSlope attention_slope(float z, float g, const AttentionRow& row, bool kept, float keep, bool hidden) {
   const float soft = sees_nothing(row.lse, row.d) ? 0.0f : exp_near((z - row.lse) - row.rest), d = row.d;
   return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
@@ -42,8 +43,8 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     const AttentionDropout dropout(p, unit);
     uint16_t* const ks = shared_memory<uint16_t>();
     uint16_t* const vs = ks + kAttentionRows * kLd;
-    uint16_t* const stages = vs + kAttentionRows * kLd;                         // queries and dy, twice
-    float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // lse, rest and d, twice
+    uint16_t* const stages = vs + kAttentionRows * kLd;                         // two stages, each with queries and dy
+    float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // two stages, each with lse, rest and d
 
     const auto fetch = [&](int i0, int stage) {
       fetch_queries(unit, i0, stages + 2 * stage * kQueries * kLd, rows + 3 * stage * kQueries);
@@ -53,7 +54,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     commit_copies();
     if (unit.queries > 0) fetch(0, 0);
     const int j = j0 + warp() * 16 + tile_row();  // this thread's first key
-    float own[2] = {};                            // of the mask
+    float own[2] = {};                            // mask values of this thread's keys
     if (Kind::masks && p.per_key()) {
       for (int r = 0; r < 2; ++r) own[r] = j + 8 * r < unit.keys ? mask_value(p, unit.mask_at(p, 0, j + 8 * r)) : 0.0f;
     }
@@ -90,8 +91,9 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 
  private:
-  // z, g: products of q and k, of dy and v. m: the key's mask, used if it is per key. row: lse of the query; rest and d
-  // follow at distances of kQueries. Elements outside of the problem are 0.
+  // Returns p and ds of an element, 0 outside of the problem. z, g: the element's products of q and k, and of dy and v.
+  // m: the key's mask value, used if the mask is per key. row: the query's lse; rest and d follow at distances of
+  // kQueries.
   DEV AttentionSlope slope(const AttentionUnit& unit, int i, int key, float z, float g, float m, const float* row,
                            bool kept) const {
     if (i >= unit.queries || key >= unit.keys) return {0, 0};
@@ -103,7 +105,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     return attention_slope(x, g, {row[0], row[kQueries], row[2 * kQueries]}, kept, Kind::drops ? p.keep : 1.0f,
                            Kind::masks && p.hides() && m == 0);
   }
-  // Fetches queries and dy of one block to qs; their lse, rest and d to rows.
+  // Fetches a block of queries from i0 on and their dy to qs, and their lse, rest and d to rows.
   DEV void fetch_queries(const AttentionUnit& unit, int i0, uint16_t* qs, float* rows) const {
     Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
     Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
@@ -118,8 +120,8 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 };
 
-// Computes dq of 64 queries in a loop over the keys. It runs first, because it also computes d, the dots of y and dy,
-// for the other kernel.
+// Computes dq of 64 queries in a loop over the keys. It runs before AttentionGradKeys, because it also computes d, the
+// dot products of y and dy, which that kernel reads.
 template <DType type, int D, class Kind>
 struct AttentionGradQueries : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
@@ -143,8 +145,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     const AttentionDropout dropout(p, unit);
     uint16_t* const qs = shared_memory<uint16_t>();
     uint16_t* const dys = qs + kAttentionRows * kLd;
-    uint16_t* const stages = dys + kAttentionRows * kLd;                        // keys and values, twice
-    float* const columns = reinterpret_cast<float*>(stages + 4 * kKeys * kLd);  // of the mask, twice
+    uint16_t* const stages = dys + kAttentionRows * kLd;                        // two stages, each with keys and values
+    float* const columns = reinterpret_cast<float*>(stages + 4 * kKeys * kLd);  // two stages of the keys' mask values
 
     const auto fetch = [&](int j0, int stage) {
       fetch_keys(unit, j0, stages + 2 * stage * kKeys * kLd, columns + stage * kKeys);
@@ -189,8 +191,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   }
 
  private:
-  // ds of an element; 0 outside of the problem. z, g: products of q and k, of dy and v. column: the key's mask, read if
-  // it is per key.
+  // Returns ds of an element, 0 outside of the problem. z, g: the element's products of q and k, and of dy and v.
+  // column: the key's mask value, read if the mask is per key.
   DEV float slope(const AttentionUnit& unit, int query, int j, float z, float g, const float* column,
                   const AttentionRow& row, bool kept) const {
     if (query >= unit.queries || j >= unit.keys) return 0;
@@ -204,7 +206,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     }
     return attention_slope(x, g, row, kept, Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0).ds;
   }
-  // Four neighboring threads share a row.
+  // Reads lse and rest of this thread's two rows, and computes and stores their d. Four neighboring threads share a
+  // row.
   DEV void fetch_rows(const AttentionUnit& unit, int i, AttentionRow (&rows)[2]) const {
     Ref of_y, of_dy;
     of_y.data = const_cast<uint16_t*>(y), of_dy.data = const_cast<uint16_t*>(dy);
@@ -226,7 +229,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       if (lane() % 4 == 0) d[unit.row(p, row)] = sum;
     }
   }
-  // Fetches keys and values of one block to ks, and the mask of its columns.
+  // Fetches a block of keys from j0 on and their values to ks, and their mask values to column.
   DEV void fetch_keys(const AttentionUnit& unit, int j0, uint16_t* ks, float* column) const {
     Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
     Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);

@@ -1,4 +1,4 @@
-// AxisMap (ops/axis_map.cc), the core of Resize and Pad (reflect, edge, wrap).
+// The kernel of AxisMap (ops/axis_map.cc), which computes Resize, and Pad in modes reflect, edge and wrap.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -6,7 +6,8 @@
 namespace amp::cuda {
 namespace {
 
-// Uploads a table that belongs to one kernel. It is written when the kernel is prepared.
+// Uploads a table of one kernel when the kernel is prepared, and returns its address. keep: receives the memory, which
+// the kernel must own.
 template <class T, class From>
 const T* upload_table(CudaDevice& d, std::vector<DeviceMemory>& keep, const std::vector<From>& v) {
   const std::vector<T> host(v.begin(), v.end());

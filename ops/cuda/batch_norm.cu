@@ -1,5 +1,6 @@
-// BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C) in channels-last
-// layout, in which every position counts as an image. Statistics take two passes in fp32.
+// The kernels of BatchNorm, BatchNormTrain and BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C)
+// in channels-last layout. In channels-last layout, Layout counts every position as an image with inner = 1. The mean
+// and then the variance are computed in two passes, in fp32.
 #include "backend/channels_last.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/divide.cuh"
@@ -23,10 +24,12 @@ class Layout {
   HD int64_t channels() const { return channels_; }
   HD int64_t inner() const { return inner_; }
   int64_t numel() const { return n_ * channels_ * inner_; }
-  // Statistics of an empty tensor are 0.
+  // Returns the number of elements of a channel, at least 1, so that the statistics of an empty tensor are 0.
   float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }
-  int lanes() const { return inner_ == 1 ? 32 : 1; }  // channels are side by side in channels-last layout
-  int64_t rows() const { return n_ * inner_; }        // elements of a channel
+  int lanes() const {
+    return inner_ == 1 ? 32 : 1;
+  }  // in channels-last layout, neighboring threads read neighboring channels
+  int64_t rows() const { return n_ * inner_; }  // elements of a channel
 
   // Returns the offset of element i of a channel's (N, inner).
   DEV int64_t at(int64_t i, int64_t channel) const {
@@ -47,8 +50,8 @@ DEV float rstd_of(const Ref& var, int64_t channel, float epsilon) {
   return 1 / sqrtf(load<float>(var, channel) + epsilon);
 }
 
-// A thread has W neighbors of one channel, or one of each of C neighboring channels: W C is 1 or 4. Returns the channel
-// of neighbor k, relative to the first one's.
+// A thread processes W neighboring elements of one channel (C = 1), or one element of each of C neighboring channels (W
+// = 1). W * C is 1 or 4. Returns the channel of the thread's element k, relative to the channel of its first element.
 template <int C>
 DEV constexpr int channel_at(int k) {
   return C == 1 ? 0 : k;
@@ -75,7 +78,8 @@ struct Normalize {
   }
 };
 
-// Sums for a channel's mean, or for its variance about a given mean. A row is W elements.
+// A Body of columns.cuh that computes the mean of each channel, or the variance about a given mean. A row is W elements
+// of the channel.
 template <bool Variance, int W, int C>
 struct Moment {
   using Value = float;
@@ -108,7 +112,7 @@ struct Moment {
   DEV void store(int, int64_t channel, float sum) const { amp::cuda::store(out, channel, sum / count); }
 };
 
-// sums: sum dy, then sum dy (x - mean), by channel.
+// A Body of columns.cuh that computes dbias, dscale, and sums (2, C): sum dy, then sum dy (x - mean).
 template <int W, int C>
 struct GradSums {
   using Value = float;
@@ -152,7 +156,7 @@ struct GradSums {
   }
 };
 
-// dx = scale rstd (dy - [train] (sum dy + xhat sum dy xhat) / count)
+// Computes dx = scale rstd (dy - (sum dy + xhat sum dy xhat) / count), or scale rstd dy if Train is false.
 template <bool Train, int W, int C>
 struct GradX {
   static constexpr int K = W * C;
@@ -226,7 +230,7 @@ Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
   };
 }
 
-// Calls f(W, C) with the widest loads that the layout allows.
+// Returns f(W, C) for the widest loads that the layout allows.
 template <class F>
 Kernel by_width(const Layout& l, F f) {
   using One = std::integral_constant<int, 1>;

@@ -1,4 +1,4 @@
-// BitCast (ops/bit_cast.cc).
+// The kernel of BitCast (ops/bit_cast.cc).
 #include <cstring>
 
 #include "backend/cuda/launch.cuh"
@@ -7,7 +7,9 @@
 namespace amp::cuda {
 namespace {
 
-// 16-bit storage holds numbers of the working type; the bits are taken from those numbers.
+// Reinterprets the bits of elements of the declared type. A floating tensor that is stored in 16 bits contains rounded
+// numbers of the declared type, so its elements are converted to the declared type before (x) or from it afterwards
+// (y).
 struct BitCast {
   Ref x, y;
   int size;  // bytes of an element in the declared type

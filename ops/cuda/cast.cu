@@ -1,4 +1,4 @@
-// Cast (ops/cast.cc), Where (ops/select.cc).
+// The kernels of Cast (ops/cast.cc) and Where (ops/select.cc).
 #include "backend/cuda/elementwise.cuh"
 
 namespace amp::cuda {

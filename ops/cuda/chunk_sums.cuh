@@ -1,7 +1,8 @@
-// Sums down the columns of a matrix that a kernel holds row by row. Its blocks take chunks of consecutive rows; each
-// warp takes every fourth row and adds to its own sums in shared memory. A chunk's sums go to memory. The last block of
-// a class of chunks adds these up, and the last block of all adds up the classes. The order is that of columns.cuh
-// (sums_by_chunks), so the bits equal those of the separate kernels.
+// Column sums of a matrix whose rows a kernel holds in registers. A block takes chunks of consecutive rows. Each of its
+// four warps takes every fourth row and adds it to the warp's sums in shared memory. A chunk's sums are written to
+// memory. The block that finishes the last chunk of a class adds up the class. The block that finishes the last class
+// adds up the classes. The order is that of columns.cuh (sums_by_chunks), so the bits equal those of the separate
+// kernels.
 #pragma once
 
 #include "backend/cuda/columns.cuh"
@@ -13,17 +14,18 @@ namespace amp::cuda {
 struct ChunkSums {
   static constexpr int kMost = 3;
   Ref out[kMost];
-  int count = 0;  // of sums, each of n
+  int count = 0;  // number of sums, each of n columns
   bool accumulate = false;
   int64_t n = 0, chunks = 0;
   float* partial = nullptr;  // (chunks, count, n); null: nothing is summed
   float* classes = nullptr;  // (kChunkClasses, count, n)
-  uint32_t* done = nullptr;  // chunks of each class, classes; zero before and after
+  uint32_t* done = nullptr;  // finished chunks of each class, then finished classes; zero before and after
 
   static int64_t shared_bytes(int64_t count, int64_t n) { return 4 * kChunkWarps * count * n; }
 
   HD explicit operator bool() const { return partial != nullptr; }
-  // Returns this warp's sums. Each lane owns the columns that it holds, so no synchronization is needed.
+  // Returns this warp's sums in shared memory, set to zero. Each lane accesses only its own columns, so no
+  // synchronization is needed.
   DEV float* begin(const RowTeam& team) const {
     float* const mine = shared_memory<float>() + warp() * count * n;
     for (int k = 0; k < count; ++k) {
@@ -31,16 +33,16 @@ struct ChunkSums {
     }
     return mine;
   }
-  // Four neighbors, columns from i on.
+  // Adds v to the columns i to i + 3 of sum k. mine: the result of begin().
   DEV void add(float* mine, int k, int64_t i, const float (&v)[4]) const {
     Four f = load_four(mine + k * n + i);
     for (int w = 0; w < 4; ++w) f.v[w] += v[w];
     store_four(mine + k * n + i, f);
   }
-  // Not called: rows that are not held have no sums here.
+  // An overload for kernels that do not hold rows. They compile it but do not call it.
   DEV void add(float*, int, int64_t, const float (&)[1]) const {}
 
-  // Ends a chunk; call it after the chunk's last row with all threads of the block.
+  // Ends a chunk. All threads of the block must call it after the chunk's last row.
   DEV void meet(int64_t chunk) const {
     const float* const warps = shared_memory<float>();
     const int64_t cells = count * n;
@@ -52,7 +54,7 @@ struct ChunkSums {
     });
     const int64_t kind = chunk % kChunkClasses, members = (chunks - kind + kChunkClasses - 1) / kChunkClasses;
     if (!last_of(done + kind, members)) return;
-    // One cell a thread from here on: more registers would be charged to the whole kernel.
+    // From here on each thread handles one cell at a time. More cells would need more registers in the whole kernel.
     for (int64_t i = thread_index(); i < cells; i += block_threads()) {
       float sum = 0;
       for (int64_t c = kind; c < chunks; c += kChunkClasses) sum += published(partial + c * cells + i);
@@ -92,7 +94,8 @@ struct ChunkSums {
   static DEV void each(int64_t cells, const F& f) {
     for (int64_t i = 4 * thread_index(); i < cells; i += 4 * block_threads()) f(i);
   }
-  // Whether this block is the last of `all` blocks to arrive with its stores. If so, resets the counter to zero.
+  // Returns whether this block is the last of `all` blocks that call this with the counter. If so, resets the counter
+  // to zero. The block then observes the stores of the others.
   static DEV bool last_of(uint32_t* counter, int64_t all) {
     int* const last = shared_memory<int>();
     publish();

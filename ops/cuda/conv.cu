@@ -1,14 +1,14 @@
-// Conv, ConvGradX, ConvGradW (ops/conv.cc): im2col into the workspace, some images at a time, and products by the
-// device's library. Sums are fp32: column gradients stay fp32 until they are added up. Depthwise convolutions have
-// their own kernels. If the device has a convolution library for these types, it takes over after validation
-// (backend/cuda/convolution.h).
+// The kernels of Conv, ConvGradX and ConvGradW (ops/conv.cc). im2col writes the columns of some images at a time to
+// workspace, and CudaDevice::gemm() multiplies them. Sums are fp32: gradients of columns stay fp32 until they are added
+// up. Depthwise convolutions have separate kernels. If the device has a convolution library for the types, the library
+// replaces these kernels after validation (backend/cuda/convolution.h).
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {
 namespace {
 
-// One product per image and group: c = w b or c = w^T b. b and c are (images, groups, rows, p), w is (groups, m, k).
-// Batches run over images or groups, whichever are more.
+// Computes one product per image and group: c = w b or c = w^T b. b and c are (images, groups, rows, p), w is (groups,
+// m, k). A batched product runs over images or over groups, whichever are more.
 class EachGroup {
  public:
   EachGroup(CudaDevice& d, const ConvProblem& p, Gemm g, int64_t images) : g_(g), weights_(p.s.m * p.k) {
@@ -17,7 +17,8 @@ class EachGroup {
     const bool aligned =
         step_b_ * size_of(g.in) % 16 == 0 && step_c_ * size_of(g.out) % 16 == 0 && weights_ * size_of(g.in) % 16 == 0;
     const bool over_images =
-        // The strides describe the alignment that all products share.
+        // A batch over images requires aligned groups, because the library derives the alignment of all products from
+        // the strides.
         p.s.groups == 1 || (images >= p.s.groups && aligned);
     g_.batch = over_images ? images : p.s.groups;
     times_ = over_images ? p.s.groups : images;
@@ -129,7 +130,8 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
       return [&d = device_of(a), body, rows = a.out[0].numel(), n = q.s.n * q.p] { for_each_row(d, rows, n, body); };
     });
   }
-  // One product per group over the outputs of several images: both operands are laid out as (groups, rows, images, p).
+  // One product per group sums over the outputs of several images. Both operands are laid out as (groups, rows, images,
+  // p).
   const int64_t image = (q.s.groups * q.k + q.gm) * q.p, step = q.images_at_a_time(image * size_of(q.in));
   if (step < q.s.n) q.out = DType::f32;  // chunks are added in fp32
   const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in),

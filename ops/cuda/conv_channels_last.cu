@@ -1,5 +1,6 @@
-// Conv, ConvGradX, ConvGradW in channels-last layout (ops/passes/channels_last.h): one product per group over all
-// positions of some images; im2col makes a row of each window. Sums are fp32; a library takes over as in conv.cu.
+// The kernels of Conv, ConvGradX and ConvGradW in channels-last layout (ops/passes/channels_last.h). One product per
+// group covers all positions of some images. im2col writes a row for each window. Sums are fp32. A library replaces
+// these kernels as in conv.cu.
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {
@@ -9,18 +10,19 @@ ConvShape shape_of(const KernelArgs& a, const Tensor& x, const Tensor& w, const 
   return conv_shape(channels_first(x.dims), channels_first(w.dims), channels_first(y.dims), a.attrs());
 }
 
-// Matrices of a group: places (rows, channels) within all channels, columns (rows, k), weights (m, k).
+// The layout of a group's matrices: x and y are (rows, channels of the group), within rows of all channels; columns are
+// (rows, k), weights (m, k).
 class Groups {
  public:
   explicit Groups(const ConvProblem& q) : q_(q), apart_(q.s.groups > 1) {}
-  // Elements from one group to the next, and from one row to the next.
+  // Distances in elements from one group to the next (next_...), and from one row of the columns to the next.
   int64_t next_x() const { return q_.s.c; }
   int64_t next_y() const { return q_.s.m; }
   int64_t next_w() const { return q_.s.m * q_.k; }
   int64_t next_columns(int64_t rows) const { return q_.pointwise() ? q_.s.c : rows * q_.k; }
   int64_t row_of_columns() const { return q_.pointwise() ? q_.gc : q_.k; }
-  // Returns the number that an address is a multiple of (Gemm::stride_a ...) when it moves by groups or chunks of
-  // images.
+  // Returns the stride to set in a Gemm (stride_a ...) for an operand whose address differs between calls by groups or,
+  // if `chunks`, by chunks of images. 0: the address is the same in all calls.
   int64_t step(int64_t group, int64_t chunk, bool chunks) const { return apart_ ? group : chunks ? chunk : 0; }
 
  private:
@@ -28,9 +30,10 @@ class Groups {
   bool apart_;
 };
 
-// The columns of images from `first` on: laid out in the workspace, or the input itself.
+// The columns of a convolution. of() returns the columns of the images from `first` on, either written to the workspace
+// or the input itself.
 struct Columns {
-  char* place = nullptr;  // null: the input's own rows
+  char* place = nullptr;  // null: the columns are the input itself
   DeviceWindow window;
   int64_t k, gc, c, in_size, p;
   DType type;

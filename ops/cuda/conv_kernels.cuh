@@ -1,4 +1,5 @@
-// Kernels before and after the products of a convolution (conv.cu), and depthwise convolutions, which use no products.
+// Kernels that run before and after the matrix products of a convolution (conv.cu), and kernels of depthwise
+// convolutions, which need no matrix products.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"
@@ -8,14 +9,15 @@
 
 namespace amp::cuda {
 
-// im2col: a row for every channel and tap. It holds the inputs that the outputs of an image use, 0 in the padding.
-// Consecutive rows belong to one image (images_inside false) or to one channel and tap (true). E: the elements' bits.
+// im2col: writes a row for every image, channel and tap. Element p of a row is the input that the tap multiplies for
+// output p of the image, 0 in the padding. Consecutive rows belong to one image (images_inside false) or to one channel
+// and tap (true). E: an integer type of the elements' size.
 template <class E>
 struct Im2col {
   const E* x;
   E* columns;
   DeviceWindow w;
-  int64_t channels;  // of an image, all groups
+  int64_t channels;  // of an image, in all groups together
   bool images_inside;
   Divider by_images, by_taps;
   DEV void operator()(int64_t row, const RowTeam& team) const {
@@ -44,15 +46,15 @@ struct Im2col {
   }
 };
 
-// im2col of a channels-last input: a row for every output of every image, with the channels of its taps in sequence.
-// Groups have separate matrices. Rows are images * out_size().
+// im2col of a channels-last input: writes a row for every output of every image. A row contains the channels of tap 0,
+// then of tap 1, and so on. Each group has a separate matrix of images * out_size() rows.
 template <class E>
 struct Im2colLast {
   const E* x;
   E* columns;
   DeviceWindow w;
-  int64_t rows, group;                     // rows of a matrix; its columns
-  Divider by_channels, by_group_channels;  // of an image, of a group
+  int64_t rows, group;                     // rows and columns of a group's matrix
+  Divider by_channels, by_group_channels;  // channels of an image, channels of a group
   DEV void operator()(int64_t row, const RowTeam& team) const {
     const int64_t out = w.out_size(), image = quotient(row, out), channels = by_channels.d;
     int od, oh, ow;
@@ -92,7 +94,7 @@ struct ChannelsFirst {
 struct Col2im {
   const float* columns;
   Ref dx;
-  int64_t first;  // element of dx that belongs to element 0
+  int64_t first;  // element of dx that index 0 computes
   DeviceWindow w;
   DEV void operator()(int64_t i) const {
     const int64_t in = w.in_size(), out = w.out_size(), plane = quotient(i, in);
@@ -104,11 +106,11 @@ struct Col2im {
   }
 };
 
-// The transpose of Im2colLast, for images first, first + 1 ...
+// The transpose of Im2colLast, for the images whose part of dx begins at element `first`.
 struct Col2imLast {
   const float* columns;
   Ref dx;
-  int64_t first;  // element of dx that belongs to element 0
+  int64_t first;  // element of dx that index 0 computes
   DeviceWindow w;
   int64_t rows, group, channels, group_channels;
   DEV void operator()(int64_t i) const {
@@ -129,7 +131,7 @@ struct FillChannels {
   DEV void operator()(int64_t i) const { store(y, i, bias ? load<float>(bias, quotient(i, n) % channels) : 0.0f); }
 };
 
-// Depthwise: one input channel per group, m output channels.
+// Depthwise convolution: each group has one input channel and m output channels.
 template <class R>
 struct DepthwiseForward {
   R x, w, bias, y;
@@ -167,7 +169,7 @@ struct DepthwiseGradX {
     store(dx, i, sum);
   }
 };
-// A row is one weight: its sum runs over all images and outputs.
+// Computes dw. A row of the row kernel is one weight, whose gradient is a sum over all images and outputs.
 template <class R>
 struct DepthwiseGradW {
   R x, dy;

@@ -1,4 +1,4 @@
-// Code shared by the kernels of convolutions in both layouts (conv.cu, conv_channels_last.cu).
+// Code that the kernels of convolutions in both layouts share (conv.cu, conv_channels_last.cu).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace amp::cuda {
 
-// Prepare the operator for channels-last layout.
+// Prepare functions of Conv, ConvGradX and ConvGradW in channels-last layout.
 Kernel conv_last(const KernelArgs& a, Carver& carve);
 Kernel conv_last_grad_x(const KernelArgs& a, Carver& carve);
 Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve);
@@ -20,7 +20,8 @@ struct ConvProblem {
   ConvShape s;
   DType in, out;  // types that products read and write
   DeviceWindow window;
-  int64_t k, p, gm, gc, in_size;  // weights of an output channel, outputs of a channel; channels of all groups
+  int64_t k, p, gm, gc,
+      in_size;  // k: weights of an output channel; p: outputs of a channel; gm, gc: output and input channels
 
   ConvProblem(const KernelArgs& args, const ConvShape& shape, const Tensor& result)
       : a(args),
@@ -39,13 +40,14 @@ struct ConvProblem {
   }
   bool empty() const { return s.n == 0 || k == 0 || p == 0 || gm == 0 || in_size == 0; }
   bool depthwise() const { return s.groups > 1 && s.c == 1; }
-  // Whether the columns equal the input.
+  // Returns whether im2col's columns equal the input.
   bool pointwise() const {
     return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) {
       return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out;
     });
   }
-  // kMostColumns bytes of workspace for columns, unless one image needs more; attribute column_bytes is another limit
+  // The default limit on the bytes of workspace for columns. The attribute column_bytes replaces it. A single image may
+  // exceed it.
   static constexpr int64_t kMostColumns = int64_t{256} << 20;
   int64_t images_at_a_time(int64_t bytes_of_one) const {
     return std::clamp<int64_t>(a.attrs().i("column_bytes", kMostColumns) / std::max<int64_t>(bytes_of_one, 1), 1,
@@ -66,7 +68,7 @@ void launch_rows(CudaDevice& d, int64_t rows, int64_t n, DType type, const void*
     for_each_row(d, rows, n, Body<uint32_t>{static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to), more...});
 }
 
-// Calls f(first image, images, product) chunk by chunk; the last chunk may be shorter.
+// each() calls f(first image, number of images, product) chunk by chunk. The last chunk may be shorter.
 template <class P>
 class ImageChunks {
  public:
@@ -83,14 +85,14 @@ class ImageChunks {
   P whole_, rest_;
 };
 
-// Reserves memory for a library's weight gradient in its operands' 16 bits if the products write fp32; else returns
-// null.
+// Reserves workspace for a library's weight gradient in the 16 bits of its operands. Returns null if the product itself
+// writes the operands' type.
 inline void* take_rounded(const ConvProblem& q, Carver& carve, const Tensor& dw) {
   return q.out == q.in ? nullptr : carve.take<char>(dw.numel() * size_of(q.in));
 }
 
-// Runs own, or the library after it has agreed with own. rounded: take_rounded() of a weight gradient. own adds the
-// bias itself.
+// Returns a kernel that runs own until the library's result has agreed with it, and then the library. own adds the bias
+// itself. rounded: take_rounded() of a weight gradient.
 inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOperands o, const Dims& result, Kernel own,
                       const Tensor& bias = {}, void* rounded = nullptr) {
   if (q.out != q.in && !rounded) return own;
@@ -105,7 +107,7 @@ inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOpe
   return [=, own = std::move(own)] { guard->run(o, own); };
 }
 
-// Returns work with the conversions of its operands before and of its result after it.
+// Returns a kernel that converts the operands, runs work, and converts the result.
 inline Kernel staged(const Staged& a, const Staged& b, const Staged& c, Kernel work) {
   return [=, work = std::move(work)] {
     a.move();

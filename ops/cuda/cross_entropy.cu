@@ -1,6 +1,6 @@
-// CrossEntropy, CrossEntropyGrad (ops/cross_entropy.cc). A row's maximum and sum of exponentials are computed in one
-// read (online softmax). A label out of range is an error on the CPU and yields NaN here: a kernel cannot raise an
-// error, but a loss that is not finite stops the run.
+// The kernels of CrossEntropy and CrossEntropyGrad (ops/cross_entropy.cc). A row's maximum and sum of exponentials are
+// computed in one read (online softmax). A label out of range is an error on the CPU and yields NaN here. A kernel
+// cannot raise an error, but a loss that is not finite stops the run.
 #include <cfloat>
 
 #include "backend/cpu/workspace.h"
@@ -10,8 +10,8 @@
 namespace amp::cuda {
 namespace {
 
-// Visits a row that begins at element `at`. Calls take(v, index) with one element at the row's unaligned ends and four
-// between them. Four loads are in flight.
+// Calls take(v, index) for all elements of the row that begins at element `at`. v has one element at the row's
+// unaligned ends and four elements between them. Four loads are in flight.
 template <class F>
 DEV void walk(const Ref& x, int64_t at, int64_t n, const RowTeam& team, F take) {
   const int64_t misaligned = (4 - at % 4) % 4, head = misaligned < n ? misaligned : n;
@@ -38,7 +38,7 @@ DEV void walk(const Ref& x, int64_t at, int64_t n, const RowTeam& team, F take) 
   }
 }
 
-// Largest element and sum of e^(x - largest), read once.
+// Computes the largest element of a row (top) and the sum of e^(x - top) (total) in one read.
 struct SoftmaxSum {
   float top = -FLT_MAX;  // not -infinity: e^(-inf - -inf) is NaN
   float total = 0;

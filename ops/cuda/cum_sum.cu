@@ -1,5 +1,6 @@
-// CumSum (ops/shape_ops.cc): along the middle of (outer, n, inner). If there are enough lines, one thread sums each
-// line in order. Else one warp per line computes prefix sums of 32 elements at a time.
+// The kernels of CumSum (ops/shape_ops.cc). x is viewed as (outer, n, inner); a line is the n elements along the axis.
+// If there are enough lines, one thread sums each line in order. Otherwise one warp per line computes prefix sums of 32
+// elements at a time.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 
@@ -19,7 +20,7 @@ struct Scan {
   }
 };
 
-// One thread per line, for many lines; neighboring lines belong to neighboring threads.
+// Processes a line with one thread, for many lines or short ones. Neighboring threads have neighboring lines.
 template <class T>
 struct Alone : Scan<T> {
   DEV void operator()(int64_t i) const {
@@ -33,7 +34,7 @@ struct Alone : Scan<T> {
   }
 };
 
-// One warp per line, 32 elements at a time.
+// Processes a line with one warp, 32 elements at a time.
 template <class T>
 struct Together : Scan<T> {
   static constexpr int min_blocks = 4;

@@ -1,5 +1,5 @@
-// Det and DetGrad (ops/det.cc): one thread per determinant. Matrices are interleaved in the workspace, so that the
-// threads of a warp read and write neighbors.
+// The kernels of Det and DetGrad (ops/det.cc). Each determinant is computed by one thread. Matrices are interleaved in
+// the workspace, so that the threads of a warp read and write neighboring elements.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -23,7 +23,7 @@ struct Det {
   }
 };
 
-// One thread per cofactor.
+// Computes the gradient, with one thread per cofactor.
 struct DetGrad {
   Ref x, dy, dx;
   float* scratch;

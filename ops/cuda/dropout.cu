@@ -1,5 +1,6 @@
-// Dropout (ops/dropout.cc): the same bits as on the CPU. A Philox block decides four elements, numbered within their
-// sample, so the mask does not depend on the batch size. In channels-last layout, elements use the numbers of NCHW.
+// The kernels of Dropout (ops/dropout.cc). They drop the same elements as on the CPU. A Philox block decides four
+// elements, numbered within their sample, so the mask does not depend on the batch size. In channels-last layout,
+// elements use the numbers of NCHW.
 #include "backend/channels_last.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
@@ -8,7 +9,7 @@
 namespace amp::cuda {
 namespace {
 
-// One Philox block decides group g of a row's elements: four, or fewer at the row's end.
+// Each index has one group of a row: the four elements that a Philox block decides, or fewer at the row's end.
 template <int W>
 struct Dropout {
   Ref x, y;
@@ -32,7 +33,7 @@ struct Dropout {
   }
 };
 
-// Channels last: an element uses the bits of its place in (N, C, places).
+// Dropout in channels-last layout. The random number of an element is that of the element's place in (N, C, places).
 struct DropoutLast {
   Ref x, y;
   const RunState* state;

@@ -1,6 +1,6 @@
-// Fused (ops/fused.cc): a kernel generated for the chain (fused_source.h). Without run-time compilation, a kernel
-// interprets the steps, which are in its arguments. The bits are equal, but intermediate values go through local
-// memory.
+// The kernel of Fused (ops/fused.cc), which is generated for the node's steps (fused_source.h). Without run-time
+// compilation, the kernel Interpret reads the steps from its arguments and interprets them. The bits are equal, but
+// Interpret keeps intermediate values in local memory.
 #include "backend/broadcast_loop.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/fused_elements.cuh"
@@ -25,10 +25,10 @@ struct Step {
   uint8_t in[3];
   int8_t out;  // number of an output, or -1
   DType type;
-  uint8_t words;  // offset of its parameters
+  uint8_t words;  // offset of the step's parameters in Interpret::words
 };
 
-// Applies one functor to numbers; a truth value is 0 or 1.
+// Applies one functor to numbers. A truth value is passed and returned as 0 or 1.
 struct Call {
   const uint64_t* words;
   const float* x;
@@ -96,7 +96,7 @@ Kernel interpreted(const KernelArgs& a) {
   check(p.n_in <= kInputs && p.steps.size() <= kSteps, "a fused node of too many values");
   Interpret body{};
   body.n_in = p.n_in;
-  // sums are last
+  // Sums are the last steps and are not interpreted.
   body.n_steps = static_cast<int32_t>(
       std::count_if(p.steps.begin(), p.steps.end(), [](const FusedStep& s) { return s.op != kFusedSum; }));
   body.state = a.state;
@@ -141,7 +141,7 @@ Kernel interpreted(const KernelArgs& a) {
   return [&d = device_of(a), n, body] { for_each(d, n, body); };
 }
 
-// Sums the results of the interpreting kernel with separate kernels.
+// Returns a kernel that runs `elements`, the interpreting kernel, and then a separate kernel for each sum.
 Kernel with_sums(const KernelArgs& a, const FusedSums& sums, void* partial, const Kernel& elements) {
   std::vector<Kernel> kernels = {elements};
   const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
@@ -158,7 +158,8 @@ Kernel with_sums(const KernelArgs& a, const FusedSums& sums, void* partial, cons
   };
 }
 
-// If a column's rows are split: joins the splits in a second launch, as the sum's own kernel does.
+// Returns a kernel that joins the splits of each sum, in the order of the sum's own kernel. It is needed if the rows of
+// a column are divided into splits.
 Kernel join_splits(const KernelArgs& a, const FusedSums& sums, float* partial) {
   const int64_t cells = sums.tiles.outer * sums.tiles.columns;
   const ColumnTiles join = join_tiles(1, sums.tiles);

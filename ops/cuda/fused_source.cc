@@ -1,6 +1,6 @@
-// Generates the CUDA source of a Fused node's kernel and its arguments. A thread keeps the values of all steps in
-// registers. The text depends only on the steps, the types and the form of broadcasting, so that NVRTC's result is
-// shared between shapes.
+// Generates the CUDA source of a Fused node's kernel, and the kernel's arguments. A thread keeps the values of all
+// steps in registers. The text depends only on the steps, the types and the form of broadcasting, so that many shapes
+// share one compiled kernel.
 #include "ops/cuda/fused_source.h"
 
 #include <algorithm>
@@ -99,7 +99,8 @@ class Writer {
     steps();
     body_ += "  }\n}\n";
   }
-  // Writes the Body of columns.cuh: fetch() loads the operands, add() computes the steps, stores and sums.
+  // Writes a Body for columns.cuh. Its fetch() loads the operands. Its add() computes the steps, stores their results
+  // and adds to the sums.
   void columns() {
     addresses();
     const ColumnTiles& t = sums_->tiles;
@@ -148,7 +149,7 @@ class Writer {
     for (const Tensor& t : a_.out)
       out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
   }
-  // Writes the loads of the operands' W elements from `at` on. in: prefix of the variables, as "l.".
+  // Writes the loads of the operands' W elements from `at` on. in: the prefix of the variables' names, such as "l.".
   void loads(const std::string& in) {
     rows();
     for (size_t k = 0; k < a_.in.size(); ++k) {
@@ -173,7 +174,8 @@ class Writer {
     }
     store();
   }
-  // Writes a group's position in the rows, for operands that are broadcast.
+  // Writes the computation of a group's row, its column, and the row's index along each outer axis (digit0, digit1
+  // ...). Broadcast operands are addressed with these. Writes nothing if no operand needs them.
   void rows() {
     size_t first = loop_.extent.size();  // the outermost digit that is read
     bool column = false;

@@ -1,7 +1,7 @@
-// The source of a Fused node's kernel. A thread takes one element, or four neighbors, through all steps in registers.
-// The text is the same for all shapes that broadcast alike; extents, strides and addresses are arguments. NVRTC
-// compiles it on a device, the C++ compiler for the emulator's tests. With sums, a thread takes rows of its columns,
-// and columns.cuh sums them.
+// The source of a Fused node's kernel. A thread takes one element, or four neighboring elements, through all steps in
+// registers. The text is the same for all shapes that broadcast alike; extents, strides and addresses are arguments.
+// NVRTC compiles it on a device, the C++ compiler for the emulator's tests. If the node has sums, a thread takes the
+// rows of its columns, and columns.cuh sums them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct FusedSums {
 };
 std::optional<FusedSums> fused_sums(const KernelArgs& a);
 
-// partial: tiles.splits * shape.outer * shape.inner numbers for each sum if there are splits.
+// Returns the source and the arguments of the node's kernel. partial: workspace of tiles.splits * shape.outer *
+// shape.inner numbers for each sum, if there are several splits.
 FusedLaunch fused_launch(const KernelArgs& a, const std::optional<FusedSums>& sums, void* partial);
 
 }  // namespace amp::cuda

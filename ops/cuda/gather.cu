@@ -1,6 +1,6 @@
-// GatherRows and GatherElements (ops/gather.cc): each thread copies one unit of the output from the element that its
-// index names. If both tensors have one type, units of up to 16 bytes are copied without conversion, as wide as the
-// addresses and row lengths allow. Indices outside the range are clamped (indices.cuh).
+// The kernels of GatherRows and GatherElements (ops/gather.cc). Each thread copies one unit of the output from the
+// element that its index names. If both tensors have the same type, units of up to 16 bytes are copied without
+// conversion, as wide as the addresses and row lengths allow. Indices outside the range are clamped (indices.cuh).
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "ops/cuda/indices.cuh"
@@ -8,7 +8,8 @@
 namespace amp::cuda {
 namespace {
 
-// Movers copy one unit: bytes without conversion if both tensors have one type, else one or four converted elements.
+// A mover copies one unit: Bytes without conversion if both tensors have the same type, Converted one converted
+// element, ConvertedFour four.
 template <class T>
 struct Bytes {
   const T* x;
@@ -32,8 +33,8 @@ struct alignas(16) Sixteen {
   uint64_t v[2];
 };
 
-// Calls f(mover, elements per unit) with the widest mover that fits. Elements are copied in contiguous runs of `run`
-// elements that begin at multiples of `run`.
+// Returns f(mover, elements per unit) for the widest mover that the addresses allow. Elements are copied in contiguous
+// runs of `run` elements that begin at multiples of `run`.
 template <class F>
 Kernel with_mover(const Tensor& x, const Tensor& y, int64_t run, F f) {
   const int64_t size = size_of(x.dtype);

@@ -1,8 +1,8 @@
-// GridSample and GridSampleGrad (ops/grid_sample.cc).
+// The kernels of GridSample and GridSampleGrad (ops/grid_sample.cc).
 //
-// Many outputs may read one input element; which ones depends on the grid's values. The gradient of x is therefore
-// summed in 64-bit fixed point. Integer additions give the same sum in every order of the threads, which float atomics
-// do not. No sort is needed.
+// Many outputs may read one input element; which outputs do depends on the grid's values. The gradient of x is
+// therefore summed in 64-bit fixed point. Integer additions give the same sum in every order of the threads, which
+// float atomics do not. No sort is needed.
 //
 // Each plane (image and channel) has its own unit: the largest |dy| of the plane times 2^-(61 - bits). 2^bits is at
 // least the sum of all weights that can be added to one element, so no sum overflows. For a million outputs the error
@@ -81,7 +81,7 @@ struct Shape {
   }
 };
 
-// Item i: one output position of an image, for a group of channels.
+// The work of index i: one output position of an image, for a group of channels.
 struct Item {
   int64_t image, point, first, last;  // channels [first, last)
   DEV Item(const Shape& s, int64_t i) {
@@ -116,7 +116,7 @@ struct Forward {
   }
 };
 
-// The gradient of the grid. One thread computes one grid point over all channels.
+// Computes the gradient of the grid. One thread computes one grid point over all channels.
 struct GridGrad {
   Ref x, grid, dy, dgrid;
   Shape s;

@@ -1,7 +1,9 @@
-// GRU and GRUGrad (ops/recurrent.cc). The gates z, r, n of a sequence at one step are stored in this order, H each.
-//   z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T) or, reset after, g(xn + r hn) with hn = h Rn^T + rb;
-//   h' = (1 - z) n + z h
-// Products are done by the device's library. Here are the elementwise kernels between them (recurrent.cuh).
+// The kernels of GRU and GRUGrad (ops/recurrent.cc). The gates z, r, n of a sequence at one step are stored in this
+// order, with H numbers each.
+//   z = f(xz + h Rz^T), r = f(xr + h Rr^T), h' = (1 - z) n + z h
+//   n = g(xn + (r h) Rn^T) with the reset gate before the product
+//   n = g(xn + r hn), hn = h Rn^T + rb with the reset gate after the product (`after`)
+// CudaDevice::gemm() computes the products. The elementwise kernels between them are in this file (recurrent.cuh).
 #include <numeric>
 
 #include "ops/cuda/recurrent.cuh"
@@ -17,7 +19,8 @@ struct Rows {
   DEV void operator()(int64_t i) const { to[i] = from[i % columns]; }
 };
 
-// Reset before: activates z and r, and computes hn = r h, the operand of the second product.
+// Activates z and r and computes hn = r h, the operand of the second product. Used if the reset gate is before the
+// product.
 struct Reset {
   Activation f;
   int64_t hidden;
@@ -36,7 +39,7 @@ struct Reset {
 struct Cell {
   Steps s;
   Activation f, g;
-  bool after;  // reset after: z and r are not yet activated
+  bool after;  // the reset gate is after the product; z and r are not yet activated
   const float* hn;
   float *y, *hs, *gates;
   int64_t t;
@@ -94,8 +97,8 @@ struct CellGrad {
   Steps s;
   Activation f, g;
   bool after;
-  const float *gates, *hn, *before, *dy;  // of step t; dy may be null
-  float *dgates, *left, *right, *dh;      // dRn = left^T right; left Rn is the gradient of Rn's other operand
+  const float *gates, *hn, *before, *dy;  // of step t, before: the state before it; dy may be null
+  float *dgates, *left, *right, *dh;  // dRn = left^T right; left Rn is the gradient of the operand that Rn multiplies
   int64_t t;
   DEV void operator()(int64_t e) const {
     const int64_t H = s.hidden, b = e / H, k = e - b * H;
@@ -113,7 +116,7 @@ struct CellGrad {
   }
 };
 
-// Reset before: computes dr and a part of dh from d(r h).
+// Computes dr and a part of dh from dreset, the gradient of r h. Used if the reset gate is before the product.
 struct ResetGrad {
   Activation f;
   int64_t hidden;

@@ -1,6 +1,6 @@
-// Indices that are tensor data. Negative ones count from the end. The host refuses a batch with an index out of range
-// before any launch (E_DATA_TOKEN_RANGE). A model may still compute a bad index. Kernels then stay within the tensor: a
-// gather reads the nearest row, a scatter drops the update.
+// Indices that are read from tensors. Negative indices count from the end. The host refuses a batch with an index out
+// of range before any launch (E_DATA_TOKEN_RANGE). A model may still compute a bad index. Kernels then stay within the
+// tensor: a gather reads the nearest row, a scatter drops the update.
 #pragma once
 
 #include "backend/cuda/ref.cuh"
@@ -23,8 +23,8 @@ inline void require_index_type(const Tensor& t) {
     fail(Exit::model, "E_ATTR", cat("indices are ", name_of(t.dtype), ", not int32 or int64"));
 }
 
-// GatherElements and scatters along an axis: the offset in the data of element i of the indices is
-// base.offset(i) + index * stride.
+// Locates the elements of GatherElements and of scatters along an axis. Element i of the indices refers to the data at
+// offset base.offset(i) + index * stride.
 struct Lines {
   Axes base;                  // the indices' dims with the data's strides; stride 0 along the axis
   int64_t n = 0, stride = 1;  // extent and stride of the axis in the data

@@ -1,5 +1,6 @@
-// Inverse (ops/inverse.cc): one thread per matrix. The matrix and its inverse are stored in the workspace, interleaved
-// with those of the other threads: element e of all threads is contiguous, so that a warp's accesses coalesce.
+// The kernel of Inverse (ops/inverse.cc), with one thread per matrix. The matrix and its inverse are stored in the
+// workspace, interleaved with those of the other threads: element e of all threads is contiguous, so that a warp's
+// accesses coalesce.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"

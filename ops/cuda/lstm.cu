@@ -1,6 +1,6 @@
-// LSTM and LSTMGrad (ops/recurrent.cc). The gates i, o, f, c of a sequence at one step are stored in this order, H
-// each. A step is one product by the device's library and one elementwise kernel (recurrent.cuh). The gradients of
-// weights are computed after the loop, in one product over all steps.
+// The kernels of LSTM and LSTMGrad (ops/recurrent.cc). The gates i, o, f, c of a sequence at one step are stored in
+// this order, with H numbers each. A step is one matrix product and one elementwise kernel (recurrent.cuh). The
+// gradients of weights are computed after the loop, in one product over all steps.
 #include "ops/cuda/recurrent.cuh"
 
 namespace amp::cuda {
@@ -58,12 +58,12 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Computes the gradients of step t's pre-activations and updates dc. dh is left as the accumulator of the product that
+// Computes the gradients of step t's pre-activations and updates dc. Prepares dh as the accumulator of the product that
 // follows: 0 for active sequences, unchanged for sequences that have ended.
 struct CellGrad {
   Steps s;
   Activation f, g, h;
-  const float *P, *c0, *gates, *cells, *dy;  // gates and dy of step t; cells of all; P and dy may be null
+  const float *P, *c0, *gates, *cells, *dy;  // gates and dy of step t; cells of all steps; P and dy may be null
   float *dgates, *dh, *dc;
   int64_t t;
   DEV void operator()(int64_t e) const {
@@ -89,7 +89,7 @@ struct CellGrad {
   }
 };
 
-// Returns what one step of one sequence (row) adds to element `column` of dP (3 H: i, o, f).
+// The operator returns the summand of one step of one sequence (row) in element `column` of dP (3 H: i, o, f).
 struct PeepholeGrad {
   Steps s;
   const float *dgates, *cells, *c0;

@@ -1,6 +1,6 @@
-// MatMul (ops/matmul.cc): matrix products by the device's library (cuBLASLt). A batch is divided into the longest runs
-// whose operands have constant strides; each run is one call. Operands of different types are converted in the
-// workspace first. Integer products have a plain kernel.
+// The kernels of MatMul (ops/matmul.cc). The device's library (cuBLASLt) computes matrix products. A batch is divided
+// into the longest runs whose operands have constant strides; each run is one call. Operands of different types are
+// converted in the workspace first. Integer products have a plain kernel.
 #include <numeric>
 
 #include "backend/cuda/launch.cuh"
@@ -11,7 +11,7 @@
 namespace amp::cuda {
 namespace {
 
-// The product for k = 0: the sum is empty, only the bias remains.
+// The product for k = 0. The sum is empty, so only the bias remains.
 struct BiasAlone {
   Ref y, bias;
   int64_t columns;
@@ -31,7 +31,8 @@ struct AddBias {
   }
 };
 
-// Returns the length of the longest equal runs of the batch along which both operands have constant strides.
+// Divides the batch into runs of equal length in which both operands have constant strides, and returns the largest
+// possible length.
 int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = p.batch;
   const auto regular = [&](const std::vector<int64_t>& o, int64_t n) {
@@ -49,7 +50,7 @@ int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, cons
   return 1;
 }
 
-// Integers: one launch per matrix of the batch, one thread per element.
+// The product of two integer matrices, one thread per element. Each matrix of a batch is one launch.
 struct IntegerProduct {
   Ref a, b, y;
   int64_t at_a, at_b, at_y, n, k, ai, ak, bk, bj;  // offsets of the matrices, then extents, then strides
@@ -87,9 +88,10 @@ Kernel integer_matmul(const KernelArgs& args) {
 // alignment of the operands from the strides.
 int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = run_length(p, oa, ob);
-  // The library assumes that all runs have the alignment of the stride. If one has not, calls take single products.
+  // Returns whether some run of an operand begins with less alignment than the library derives from the stride. Calls
+  // then compute single products.
   const auto strays = [&](const std::vector<int64_t>& o) {
-    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // nothing assumed
+    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // the library assumes no alignment
     for (int64_t i = 0; i < p.batch; i += length) {
       if (o[static_cast<size_t>(i)] * size_of(g.in) % 16 != 0) return true;
     }
@@ -101,7 +103,7 @@ int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>
     g.stride_a = oa[1] - oa[0];
     g.stride_b = ob[1] - ob[0];
     g.stride_c = g.m * g.n;
-  } else {  // single products: the strides only state the alignment of their addresses
+  } else {  // for single products, the strides only state the alignment of the addresses
     for (const int64_t o : oa) g.stride_a = std::gcd(g.stride_a, o);
     for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
     g.stride_c = p.batch > 1 ? g.m * g.n : 0;

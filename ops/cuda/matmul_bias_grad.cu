@@ -1,6 +1,6 @@
-// MatMulBiasGrad (ops/matmul_bias_grad.h): the gradients of a linear layer's weight and bias. cuBLASLt computes the
-// product and the column sums in one launch if it supports the types; the first result is checked (library_product.h).
-// Otherwise the sums are a separate kernel.
+// The kernels of MatMulBiasGrad (ops/matmul_bias_grad.h): the gradients of a linear layer's weight and bias. cuBLASLt
+// computes the product and the column sums in one launch if it supports the types. Its first result is checked
+// (library_product.h). Otherwise a separate kernel computes the sums.
 #include "backend/cuda/library_product.h"
 #include "backend/cuda/staged.h"
 #include "ops/cuda/column_sums.cuh"
@@ -9,8 +9,8 @@
 namespace amp::cuda {
 namespace {
 
-// If the results of the parts are at a constant distance, all products are one batched launch. This holds for the
-// weights of q, k and v if the arena has the model's order.
+// Returns a kernel that computes the products of all parts. If the results are at a constant distance, it is one
+// batched launch. This holds for the weights of q, k and v if the arena has the model's order.
 Kernel products_of_parts(CudaDevice& d, const MatMulBiasGradShape& q, Gemm g, const Staged& a, const Staged& b,
                          const std::vector<Staged>& c) {
   const auto address = [&](size_t i) { return reinterpret_cast<intptr_t>(c[i].data); };
@@ -91,8 +91,8 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
   const Staged a = Staged::input(args, carver, args.in[0], in), b = Staged::input(args, carver, args.in[1], in);
   const Staged c = Staged::output(args, carver, args.out[0], out);
   const Tensor& summed = args.in[q.of];
-  // The library writes fp32 sums: into the output if it is fp32 and not accumulated, else into workspace. The workspace
-  // covers both cases.
+  // The library writes fp32 sums. They go into the output if the output is fp32 and not accumulated, otherwise into
+  // workspace. The workspace is reserved in both cases.
   const bool in_place = !accumulate && args.out[1].dtype == DType::f32;
   float* const apart_sums = carver.take<float>(q.columns);
   const Tensor sums = in_place ? args.out[1] : Tensor{apart_sums, DType::f32, {q.columns}};

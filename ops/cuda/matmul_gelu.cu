@@ -1,5 +1,5 @@
-// MatMulGelu, MatMulGeluGrad (ops/matmul_gelu.h): one launch of cuBLASLt if it supports the operands, else the kernels
-// of MatMul and GeluTanh.
+// The kernels of MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): one launch of cuBLASLt if it supports the operands,
+// otherwise the kernels of MatMul and GeluTanh.
 #include "backend/cuda/library_product.h"
 #include "ops/inner_node.h"
 #include "ops/matmul.h"
@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-// Returns the library's product, or null if it cannot read and write the tensors in their storage types.
+// Returns the library's product. Returns null if the library cannot read and write the tensors in their storage types.
 std::shared_ptr<GuardedProduct> library_product(const KernelArgs& a, const Tensor& result, const Tensor& extra,
                                                 const Tensor& bias, Epilogue epilogue) {
   const MatMulProducts p(a);

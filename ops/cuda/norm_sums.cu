@@ -1,6 +1,6 @@
-// NormSums (ops/norm_sums.h): the gradients of a norm's scale and bias, and optionally another tensor's column sums, in
-// one pass over the rows (chunk_sums.cuh). Products and sums are rounded as in the separate operators, so that the bits
-// are equal.
+// The kernels of NormSums (ops/norm_sums.h): the gradients of a norm's scale and bias, and optionally another tensor's
+// column sums, in one pass over the rows (columns.cuh). Products and sums are rounded as in the separate operators, so
+// that the bits are equal.
 #include "ops/cuda/norm_sums.cuh"
 
 namespace amp::cuda {

@@ -7,11 +7,11 @@
 
 namespace amp::cuda {
 
-// The normalized x.
+// Returns the normalized x.
 DEV float normalized(float x, float mean, float rstd, float scale, float bias) {
   return rounded_sum(rounded_product(rounded_product(x - mean, rstd), scale), bias);
 }
-// The element's summand of the gradient of scale.
+// Returns the element's summand of the gradient of scale.
 DEV float scale_term(float dy, float x, float mean, float rstd) {
   return rounded_product(rounded_product(dy, x - mean), rstd);
 }

@@ -1,6 +1,7 @@
-// MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc), in NCHW and channels-last layout. One
-// thread per element of the result; threads of a warp access contiguous elements. Gradients gather from the windows
-// that cover an input, in the order of the outputs, so that sums do not depend on the order of the threads.
+// The kernels of MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool and AveragePoolGrad (ops/pool.cc), in NCHW and
+// channels-last layout. Each element of the result has one thread; threads of a warp access contiguous elements.
+// Gradients gather from the windows that cover an input, in the order of the outputs, so that sums do not depend on the
+// order of the threads.
 #include "backend/channels_last.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/typed.cuh"
@@ -17,8 +18,8 @@ struct Shape {
   Shape(const Dims& x, const Dims& y, const Attrs& a) : Shape(window_of(x, y, a)) {
     if (has_channels_last(a)) step = x.back();
   }
-  // Element i of a tensor with `own` positions per plane: its position, and the offset of the same channel's first
-  // position in a tensor with `others` positions per plane.
+  // The result of spot() for element i of a tensor with `own` positions per plane. place: the element's position in its
+  // plane. other: the offset of the same channel's first position in a tensor with `others` positions per plane.
   struct Spot {
     int place;
     int64_t other;
@@ -141,7 +142,7 @@ struct AveragePoolGrad {
   }
 };
 
-// Global pooling: a row kernel whose rows are planes.
+// Global average pooling. The rows of the row kernel are planes.
 struct GlobalAverage {
   Ref x, y;
   int64_t n;

@@ -1,4 +1,4 @@
-// RandomUniform (ops/random.cc): the same numbers as on the CPU, by Philox.
+// The kernels of RandomUniform (ops/random.cc). They draw the same numbers as on the CPU, by Philox.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/philox.h"
@@ -7,8 +7,8 @@
 namespace amp::cuda {
 namespace {
 
-// Elements 4 i to 4 i + 3. Arithmetic is fp64, as on the CPU: fp32 would lose bits of the draw if the bounds are far
-// from 0.
+// Computes elements 4 i to 4 i + 3. Arithmetic is fp64, as on the CPU. fp32 would lose bits of the draw if the bounds
+// are far from 0.
 struct Uniform {
   Ref low, high, y;
   const RunState* state;
@@ -25,7 +25,7 @@ struct Uniform {
   }
 };
 
-// Element i. A row's numbers belong to a sample of the accumulation step.
+// Computes element i. The numbers of a row are those of a sample of the accumulation step.
 struct UniformRows {
   Ref low, high, y;
   const RunState* state;

@@ -1,6 +1,6 @@
-// Code shared by the kernels of LSTM, GRU and RNN (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two
-// products and an elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32; 16-bit operands
-// are converted in the workspace.
+// Code that the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two
+// matrix products and an elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32; 16-bit
+// operands are converted in the workspace.
 #pragma once
 
 #include "backend/activation.h"
@@ -23,7 +23,7 @@ struct Steps {
   int64_t at(int64_t step) const { return reverse ? time - 1 - step : step; }
   int64_t states() const { return batch * hidden; }
 
-  // Clamps a length to 0..time, because a kernel cannot raise an error.
+  // Returns the length of sequence b, clamped to 0..time, because a kernel cannot raise an error.
   DEV int64_t length(int64_t b) const {
     if (!lens) return time;
     const int64_t n = load<int64_t>(lens, b);
@@ -36,7 +36,7 @@ struct Steps {
   }
 };
 
-// Computes (T, B, H): the state before each step, 0 after the end of a sequence.
+// Computes the state before each step, (T, B, H). It is 0 after the end of a sequence.
 struct AllBefore {
   Steps s;
   const float *states, *initial;
@@ -79,15 +79,16 @@ void column_sums(CudaDevice& d, int64_t rows, int64_t columns, const F& f, float
 
 using MatrixProduct = std::function<void(const void*, const void*, void*)>;
 
-// Returns a product in fp32. k = 0 gives 0 (or leaves c if beta is 1); the result's rows must then be contiguous.
+// Returns a product in fp32. If k = 0, the product sets c to 0, or leaves c unchanged if beta is 1. The rows of c must
+// then be contiguous.
 inline MatrixProduct product(CudaDevice& d, const Gemm& g) {
   if (g.m == 0 || g.n == 0) return [](const void*, const void*, void*) {};
   if (g.k > 0) return d.gemm(g);
   if (g.beta != 0) return [](const void*, const void*, void*) {};
   return [&d, bytes = g.m * g.n * 4](const void*, const void*, void* c) { d.fill(c, 0, bytes); };
 }
-// Alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a): each is a multiple of this many
-// elements from an aligned address; 0: aligned.
+// Alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a). Each address is a multiple of so
+// many elements from an aligned address. 0: the address itself is aligned.
 struct Moving {
   int64_t a = 0, b = 0, c = 0;
 };
@@ -97,7 +98,8 @@ inline Gemm moving(Gemm g, const Moving& by) {
   g.stride_c = by.c;
   return g;
 }
-// c (m, n) += a (m, k) b (k, n), or b (n, k) if transposed; lda and ldc are the distances of the rows of a and c.
+// Returns a product that computes c (m, n) += a (m, k) b (k, n); b is (n, k) if transposed. lda and ldc are the
+// distances of the rows of a and c.
 inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc,
                             const Moving& by) {
   Gemm g = moving({m, n, k}, by);
@@ -107,7 +109,7 @@ inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool
   g.beta = 1;
   return product(d, g);
 }
-// c (m, n) = a^T b over `rows` rows; lda is the distance of a's rows.
+// Returns a product that computes c (m, n) = a^T b over `rows` rows. lda is the distance of a's rows.
 inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda,
                                      const Moving& by = {}) {
   Gemm g = moving({m, n, rows}, by);

@@ -1,6 +1,7 @@
-// ReduceSum, ReduceMax, ReduceMin, ReduceProd (ops/reduce.cc): x as (outer, n, inner), reduced over n. Four kernels:
-// one thread per result (few summands or many results), column sums (columns.cuh), long rows by blocks, short rows by
-// warps. ReduceShape chooses by the shape only, so that the bits do not depend on the device.
+// The kernels of ReduceSum, ReduceMax, ReduceMin and ReduceProd (ops/reduce.cc). x is viewed as (outer, n, inner) and
+// reduced over n. There are four kernels: one thread per result (few summands or many results), column sums
+// (columns.cuh), blocks for long rows, and warps for short rows. ReduceShape chooses by the shape only, so that the
+// bits do not depend on the device.
 #include <limits>
 
 #include "backend/cuda/columns.cuh"
@@ -34,7 +35,7 @@ struct Columns {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
-// Reduces long rows by one or several blocks: a row is a column of n / W rows for columns.cuh.
+// Reduces long rows, with one or several blocks each. For columns.cuh, a row is a matrix of one column and n / W rows.
 template <class Op, class T, int W>
 struct LongRows {
   using Value = T;
@@ -58,7 +59,7 @@ struct LongRows {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
-// Reduces short rows, a warp each.
+// Reduces short rows, with one warp each.
 template <class Op, class T, int W>
 struct ShortRows {
   Ref x, y;

@@ -1,4 +1,4 @@
-// RNN and RNNGrad (ops/recurrent.cc): h' = f(xg + h R^T). A step is one product by the device's library and one
+// The kernels of RNN and RNNGrad (ops/recurrent.cc): h' = f(xg + h R^T). A step is one matrix product and one
 // elementwise kernel (recurrent.cuh). dR is computed after the loop, in one product over all steps.
 #include "ops/cuda/recurrent.cuh"
 
@@ -41,7 +41,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// dh is left as the accumulator of the next product, as in lstm.cu.
+// Computes dxg of step t. Prepares dh as the accumulator of the next product, as in lstm.cu.
 struct CellGrad {
   Steps s;
   Activation f;

@@ -1,6 +1,7 @@
-// RoiAlign and RoiAlignGrad (ops/roi_align.cc). In mode avg, one thread per element of dx visits the regions of its
-// image in order. In mode max, each bin's gradient goes to one element; the gradients are sorted by element and summed
-// (scatter_rows.cuh). Neither needs atomics, so the result is the same in every run.
+// The kernels of RoiAlign and RoiAlignGrad (ops/roi_align.cc). For the gradient in mode avg, the thread of an element
+// of dx visits the regions of the element's image in order. In mode max, the gradient of each bin goes to one element.
+// The gradients are sorted by element and summed (scatter_rows.cuh). Neither mode needs atomics, so the result is the
+// same in every run.
 #include "ops/cuda/scatter_rows.cuh"
 #include "ops/roi_align.h"
 
@@ -15,14 +16,14 @@ DEV Bins<float> bins_of(const Shape& s, const Ref& rois, int64_t region) {
   return Bins<float>(s, roi);
 }
 
-// An element of a plane of x.
+// A plane of x. The operator returns element i of the plane.
 struct Plane {
   Ref x;
   int64_t at;
   DEV float operator()(int64_t i) const { return load<float>(x, at + i); }
 };
 
-// One thread per bin of a channel.
+// Computes y, with one thread per channel and bin.
 struct Forward {
   Shape s;
   Ref x, rois, images, y;
@@ -47,7 +48,8 @@ struct Forward {
   }
 };
 
-// dx in mode avg. One thread per element sums the samples that touch it, over its image's regions in order.
+// Computes dx in mode avg. The thread of an element sums over the samples that touch the element, over the regions of
+// its image in order.
 struct Mean {
   Shape s;
   Ref dy, rois, images, dx;
@@ -88,7 +90,8 @@ struct Mean {
   }
 };
 
-// Mode max: computes each bin's gradient and the element that receives it, or one past the end for none.
+// Computes in mode max the gradient of each bin and the element that receives it, or one past the last element if the
+// region's image does not exist.
 struct Chosen {
   Shape s;
   Ref dy, x, rois, images;

@@ -1,20 +1,21 @@
-// ScatterElementsAdd (ops/gather.cc), ScatterElements (ops/scatter_elements.cc), ScatterNDRows (ops/shape_ops.cc).
-// Updates of the same element are combined in order, without float atomics, so that results are the same in every run.
-// On short lines the first update of an element collects the others; long lines are sorted (scatter_rows.cuh). If the
-// last update replaces the element, it is found by an integer atomic maximum.
+// The kernels of ScatterElementsAdd (ops/gather.cc), ScatterElements (ops/scatter_elements.cc) and ScatterNDRows
+// (ops/shape_ops.cc). Updates of the same element are combined in order, without float atomics, so that results are the
+// same in every run. A line is the elements along the axis. In a short line, the thread of an element's first update
+// combines all updates of the element. Long lines are sorted (scatter_rows.cuh). If updates replace the element, an
+// integer atomic maximum finds the last one.
 #include "ops/cuda/scatter_rows.cuh"
 
 namespace amp::cuda {
 namespace {
 
-// Combines all updates of a line that have the same target element. The thread of the first one does it, in order.
+// Finds all updates of a line that have the same target element. The thread of the first update handles them, in order.
 struct Meeting {
   Ref indices;
   Lines lines;
   Divisor along, inner;  // extent of the indices' axis, and the product of the extents after it
 
-  // If update i is the first one of its target, calls f(update) for all updates of that target in order and returns
-  // true. Returns false if it is not, or if its index is out of range.
+  // If update i is the first update of its target, calls f(update) for all updates of the target in order and returns
+  // true. Otherwise returns false, also if the index of update i is out of range.
   template <class F>
   DEV bool all(int64_t i, F f) const {
     int64_t o = i;
@@ -44,7 +45,7 @@ Meeting meeting(const Tensor& idx, const Dims& data, int64_t axis) {
           Divisor(std::max<int64_t>(inner, 1))};
 }
 
-// Longer lines are sorted: comparing all indices of a line with each other takes quadratic time.
+// Longer lines are sorted, because comparing all indices of a line with each other takes quadratic time.
 constexpr int64_t kLongLine = 2048;
 
 struct AddMeeting {
@@ -110,7 +111,9 @@ struct Replace {
   }
 };
 
-// y is x, whose n rows of `inner` elements are replaced by rows of u: row i of u replaces row place(i).
+// Returns a kernel that copies x to y and then replaces rows of `inner` elements: row i of u replaces row place(i) of
+// y, which has n rows. If several rows of u have the same place, the last one is used. Throws E_SHAPE
+// (Exit::unsupported) for 2^31 indices or more.
 template <class Place>
 Kernel replace_rows(const KernelArgs& a, Carver& carver, const Place& place, int64_t n, int64_t inner) {
   const Tensor &x = a.in[0], &idx = a.in[1], &u = a.in[2], &y = a.out[0];

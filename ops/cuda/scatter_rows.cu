@@ -1,5 +1,5 @@
-// ScatterRows (ops/gather.cc): the gradient of an embedding. Rows are sorted by their index and summed in order
-// (scatter_rows.cuh).
+// The kernels of ScatterRows (ops/gather.cc), the gradient of an embedding. Rows are sorted by their index and summed
+// in order (scatter_rows.cuh).
 #include "backend/cuda/columns.cuh"
 #include "ops/cuda/scatter_rows.cuh"
 
@@ -15,7 +15,7 @@ struct RowPlace {
   }
 };
 
-// A table of one or two rows needs no sort: the columns are summed for both rows at once.
+// Sums for a table of one or two rows. They need no sort: the columns are summed for both rows at once.
 constexpr int kFewRows = 2;
 template <int W>
 struct FewRows {
@@ -39,7 +39,7 @@ struct FewRows {
   DEV void add(float (&acc)[kFewRows][W], const Loaded& l, const Context&) const {
     float v[W];
     unpack(x, l.x, v);
-    // Selects the summand, not the sum: acc indexed by a variable would be in local memory.
+    // Selects the summand, not the sum. If a variable indexed acc, acc would be in local memory.
     unrolled<kFewRows>([&](auto k) {
       for (int w = 0; w < W; ++w) acc[k][w] += l.place == k ? v[w] : 0.0f;
     });

@@ -1,9 +1,9 @@
-// Adds rows to given places of a tensor, which is set to zero first unless it is accumulated to: the gradient of a
-// gather. The result has the same bits in every run.
+// Adds rows to given places of a tensor, as the gradient of a gather does. The tensor is set to zero first, unless
+// RowSums::accumulate is set. The result has the same bits in every run.
 //
-// The rows are sorted by place and divided into pieces of sixteen, which are summed in parallel. Sums of places that
-// are within one piece are final. Sums of places that continue in other pieces go to workspace; one block per place
-// joins them. One place may therefore have most of the rows, as padding tokens do.
+// The rows are sorted by place and divided into pieces of sixteen, which are summed in parallel. The sum of a place
+// whose rows are in one piece is final. Sums of a place that continues in other pieces go to workspace, and the warps
+// of one block join them. This is fast even if one place has most of the rows, as the place of padding tokens may have.
 #pragma once
 
 #include "backend/cuda/divide.cuh"
@@ -17,9 +17,9 @@ struct RowSums {
   Ref x, y;  // (outer, k, inner) -> (outer, n, inner); fp32, fp16, bf16
   int64_t outer = 1, k = 0, n = 0, inner = 1;
   bool accumulate = false;          // adds to y's values
-  const uint64_t* words = nullptr;  // k sorted places; place n: the row is dropped
-  // (outer, pieces, 2, inner): a piece's sums for a place that began in an earlier piece, and for one that continues in
-  // the next.
+  const uint64_t* words = nullptr;  // the sorted places of the k rows (sort_word); rows of place n are dropped
+  // Partial sums (outer, pieces, 2, inner). Sum 0 of a piece is for a place that began in an earlier piece, sum 1 for a
+  // place that begins in the piece and continues in the next.
   float* parts = nullptr;
 
   static constexpr int kPiece = 16;
@@ -81,8 +81,8 @@ struct SumPieces {
   }
 };
 
-// Joins the sums of a place that begins in a piece and continues after it. One block per such piece and 32 columns; its
-// warps divide the pieces that follow.
+// Joins the partial sums of each place that begins in one piece and continues in others. One block joins 32 columns of
+// a place. Its warps divide the other pieces.
 struct JoinPieces {
   static constexpr bool cooperative = true;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -114,7 +114,9 @@ struct JoinPieces {
   }
 };
 
-// Row i is added to place(i), for i in [0, s.k). place(i) is in [0, s.n]; s.n drops the row.
+// Returns a kernel that adds row i to place(i), for i in [0, s.k). place(i) is in [0, s.n]; rows of place s.n are
+// dropped. Used in prepare functions: takes workspace from carver. Throws E_SHAPE (Exit::unsupported) for 2^32 places
+// or rows.
 template <class Place>
 Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& place) {
   const Tensor& y = a.out[0];

@@ -1,6 +1,6 @@
-// Slice, SliceGrad, Concat, Split, Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc): strided copies
-// (backend/cuda/strided_copy.h). Concat and Split of 2 to 8 parts are one launch that copies units of up to 16 bytes;
-// with more parts each part is a copy.
+// The kernels of Slice, SliceGrad, Concat, Split and Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc).
+// They are strided copies (backend/cuda/strided_copy.h). Concat and Split of 2 to 8 parts take one launch, which copies
+// units of up to 16 bytes. With more parts, each part is a separate copy.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/strided_copy.h"
@@ -25,7 +25,8 @@ Kernel slice_grad(const KernelArgs& a) {
   };
 }
 
-// Concatenates parts along the rows of a joined tensor, or splits it, in one launch. Sizes are in units of T.
+// Concatenates parts into a joined tensor (joins), or splits a joined tensor into parts, in one launch. Each row of the
+// joined tensor contains a row of each part, side by side. Sizes are in units of T.
 constexpr size_t kMostParts = 8;
 template <class T, bool joins>
 struct SideBySide {
@@ -52,7 +53,8 @@ struct alignas(16) Sixteen {
   uint64_t v[2];
 };
 
-// Returns an empty kernel for a single part, for too many parts and for an empty tensor.
+// Returns a kernel that runs SideBySide. Returns an empty Kernel for a single part, for too many parts and for an empty
+// tensor.
 template <bool joins>
 Kernel side_by_side(const KernelArgs& a, const Tensor& joined, const std::vector<Tensor>& parts) {
   if (parts.size() < 2 || parts.size() > kMostParts || joined.numel() == 0) return {};

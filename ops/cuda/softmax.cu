@@ -1,6 +1,6 @@
-// Softmax, LogSoftmax and their gradients (ops/softmax.cc), over the last axis. A warp or a block handles a row: it
-// subtracts the row's maximum, sums the exponentials in fp32 and divides. Rows of up to 8 groups of four per thread
-// stay in registers between the passes (row_part.cuh).
+// The kernels of Softmax, LogSoftmax and their gradients (ops/softmax.cc), over the last axis. A warp or a block
+// handles a row. It subtracts the row's maximum, sums the exponentials in fp32 and divides. Rows of up to 8 groups of
+// four per thread stay in registers between the passes (row_part.cuh).
 #include "backend/cuda/row_part.cuh"
 
 namespace amp::cuda {
@@ -38,8 +38,8 @@ struct Forward {
   }
 };
 
-// Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy). If y is NaN and all of the row's dy are 0, dx
-// is 0.
+// Computes dx = y (dy - sum(y dy)) for Softmax and dx = dy - e^y sum(dy) for LogSoftmax. If y is NaN and all of the
+// row's dy are 0, dx is 0.
 template <bool Log, int V>
 struct Backward {
   static constexpr int W = RowPart<V>::W, min_blocks = V ? 0 : 6;

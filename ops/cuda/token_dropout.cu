@@ -1,4 +1,4 @@
-// TokenDropout (ops/token_dropout.cc): the same bits as on the CPU.
+// The kernel of TokenDropout (ops/token_dropout.cc). It drops the same elements as on the CPU.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/philox.h"
@@ -7,7 +7,7 @@
 namespace amp::cuda {
 namespace {
 
-// One group: the elements of one token, at most four, that one Philox block decides.
+// Each index has one group: the elements of one token, at most four, that one Philox block decides.
 struct TokenDropout {
   Ref x, y;
   const int64_t* tokens;
@@ -36,7 +36,7 @@ Kernel dropout(const KernelArgs& a) {
   if (a.in[0].numel() == 0) return [] {};
   const int64_t n = a.in[1].numel(), unit = a.in[0].numel() / n;
   const DropoutBits bits = dropout_bits(a.attrs());
-  // A token may begin inside a Philox block. If its elements are not a multiple of four, it may touch one block more.
+  // A token whose elements are not a multiple of four may begin inside a Philox block and touch one block more.
   const int64_t groups = unit % 4 == 0 ? unit / 4 : unit / 4 + 2;
   const TokenDropout body{
       a.in[0],   a.out[0],       a.in[1].as<int64_t>(),         a.state, unit, groups, a.attrs().i("length", 1),

@@ -1,6 +1,6 @@
-// TopK (ops/topk.cc): along the middle of (outer, n, inner), ordered by value, then by index; NaN counts as largest.
-// Lines of at most 4096 floats are sorted in shared memory by a bitonic network if k > 2. Otherwise k passes each
-// select the next element.
+// The kernels of TopK (ops/topk.cc). x is viewed as (outer, n, inner); a line is the n elements along the axis.
+// Elements are ordered by value, then by index; NaN counts as largest. Lines of at most 4096 floats are sorted in
+// shared memory by a bitonic network if k > 2. Otherwise k passes each select the next element.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 
@@ -10,7 +10,7 @@ namespace {
 // Maps a value to an unsigned integer with the same order.
 DEV uint64_t key_of(float v) {
   if (v != v) return 0xffffffffu;
-  v += 0.0f;  // -0 is 0
+  v += 0.0f;  // turns -0 into 0
   uint32_t u;
 #ifdef __CUDA_ARCH__
   u = __float_as_uint(v);
@@ -45,8 +45,8 @@ struct Lines {
   }
 };
 
-// Sorts a line of at most kSorted floats in shared memory (bitonic). Words have the key in the upper half and the
-// inverted index in the lower, so that equal values are ordered by index.
+// Sorts a line of at most kSorted floats in shared memory (bitonic). A sorted word has the key in its upper half and
+// the inverted index in its lower half, so that equal values are ordered by index.
 constexpr int kSorted = 4096;
 struct Sort : Lines<float> {
   static constexpr bool cooperative = true;
@@ -78,7 +78,7 @@ struct Sort : Lines<float> {
   }
 };
 
-// Selects k times the best element that comes after the last selected one.
+// Selects k elements in k passes. Each pass finds the best element that comes after the last selected one.
 template <class T>
 struct Select : Lines<T> {
   static constexpr int min_blocks = 4;

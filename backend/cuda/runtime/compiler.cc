@@ -1,5 +1,5 @@
 // Compiles generated kernels with NVRTC on background threads, caches the machine code in files and loads it into the
-// driver at the first launch. Failures warn once, and launches then return false.
+// driver at the first launch. The first failure prints a warning. Launches of a kernel that failed return false.
 #include "backend/cuda/runtime/compiler.h"
 
 #include <cuda_runtime.h>
@@ -30,7 +30,7 @@ struct Compiler::Entry {
   cudaKernel_t kernel = nullptr;
   bool failed = false;
 
-  // Runs once, on the launching thread.
+  // Waits for the code and loads it into the driver. Each launch calls it; only the first call has an effect.
   void load() {
     if (!code.valid()) return;
     const std::string cubin = code.get();

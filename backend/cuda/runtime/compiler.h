@@ -1,5 +1,5 @@
-// Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, cached in files, loaded. Without NVRTC
-// compile() returns an empty kernel, and one warning is printed.
+// Compiles generated kernels (backend/cuda/generated.h) by NVRTC, caches the machine code in files and loads it.
+// Without NVRTC compile() returns an empty kernel, and one warning is printed.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ class Compiler {
   // stream: a cudaStream_t. Compiled code is cached in `folder`; empty: no cache.
   Compiler(void* stream, const std::string& architecture, const std::string& folder);
   ~Compiler();
-  // Starts to compile on a background thread. The first launch waits for it.
+  // Returns a kernel and starts to compile it on a background thread. The first launch waits for the compilation.
   GeneratedKernel compile(const GeneratedSource& source);
 
  private:

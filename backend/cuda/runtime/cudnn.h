@@ -29,8 +29,8 @@ class Cudnn {
  public:
   explicit Cudnn(CudaDevice& device) : device_(device) {}
 
-  // Returns the version of cudnn-frontend's headers (cmake/cudnn_frontend.cmake), as "1.18.0". Empty: built without
-  // them.
+  // Returns the version of cudnn-frontend's headers (cmake/cudnn_frontend.cmake), such as "1.18.0". Returns an empty
+  // string if the build did not have them.
   static std::string headers();
 
   // Returns false, with one warning, if the library is missing.
@@ -60,8 +60,8 @@ class PlanBound {
   const char* of_;
 };
 
-// Calls `attempt`, which compiles a plan, and clears CUDA's error state. Errors of cuDNN's headers and a lack of memory
-// for the workspace are ignored: then there is no plan.
+// Calls `attempt`, which compiles a plan, and clears CUDA's error state. Ignores errors of cuDNN's headers and a lack
+// of memory for the workspace; there is then no plan.
 void try_plan(const std::function<void()>& attempt);
 
 // A cache of the plans of one kind, each compiled once. Library: LibraryConvolution or LibraryAttention.
@@ -70,7 +70,8 @@ class CudnnPlans {
  public:
   CudnnPlans(int most, const char* of) : bound_(most, of) {}
 
-  // Returns the plan of a key. make() compiles it or returns null. Null if there is no plan or no more may be compiled.
+  // Returns the plan of a key. The first call for a key compiles the plan by make(). Returns null if make() does, or if
+  // no more plans may be compiled.
   template <class Make>
   std::shared_ptr<Library> find(const std::string& key, Make make) {
     const auto known = plans_.find(key);
@@ -82,7 +83,7 @@ class CudnnPlans {
 
  private:
   PlanBound bound_;
-  std::map<std::string, std::shared_ptr<Library>> plans_;  // null: there is none
+  std::map<std::string, std::shared_ptr<Library>> plans_;  // null: the key has no plan
 };
 
 }  // namespace amp::cuda

@@ -1,6 +1,6 @@
-// Attention by cuDNN. A plan is compiled for each shape, mask form and precision, chosen by timing among cuDNN's
-// engines, and remembered by its bytes in the autotune cache. Without the frontend's headers, plan() returns null and
-// the built-in kernels run.
+// Attention by cuDNN. For each shape, mask form and precision, the first plan that cuDNN supports is compiled. The
+// autotune cache stores whether the plan is faster than the built-in kernels. Without the frontend's headers, plan()
+// returns null and the built-in kernels run.
 #include "backend/cuda/runtime/cudnn_attention.h"
 
 #include <cudnn.h>
@@ -31,7 +31,7 @@ std::shared_ptr<LibraryAttention> CudnnAttention::plan(const Attention&) { retur
 
 namespace {
 
-// Returns a key with everything that a plan depends on.
+// Returns a string of everything that a plan depends on.
 std::string key_of(const Attention& a) {
   const auto place = [](const HeadStrides& s) { return cat(s.batch, ',', s.token, ',', s.head); };
   std::string bias = "none";
@@ -51,7 +51,8 @@ class Plan final : public LibraryAttention {
         key_(std::move(key)),
         choices_(std::move(choices)) {}
 
-  // Returns false if cuDNN has no plan.
+  // Compiles the plan and reserves memory for the dropout mask. Returns false if cuDNN has no plan or the mask is too
+  // large.
   bool choose(Cudnn& cudnn, SharedMemory& kept) {
     const int64_t bytes =
         what_.kept_scale == 0 ? 0 : what_.batch * what_.heads * what_.queries * what_.keys * size_of(what_.type);

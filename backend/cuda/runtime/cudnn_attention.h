@@ -19,8 +19,8 @@ class CudnnAttention {
   // gpu: part of the name of the file that stores choices.
   CudnnAttention(Cudnn& cudnn, const std::string& gpu);
 
-  // Returns a compiled plan, without running it. Equal descriptions share one plan. Null if cuDNN has no deterministic
-  // plan within 1 GiB of workspace (shared by all plans), or if the dropout mask is larger than that.
+  // Returns a compiled plan, without running it. Equal descriptions share one plan. Returns null if cuDNN has no
+  // deterministic plan within 1 GiB of workspace (shared by all plans), or if the dropout mask is larger than 1 GiB.
   std::shared_ptr<LibraryAttention> plan(const Attention& what);
 
  private:

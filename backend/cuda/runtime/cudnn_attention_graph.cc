@@ -1,5 +1,5 @@
-// Attention as cudnn-frontend's operations sdpa and sdpa_backward describe it: tensors of 16 bits, arithmetic in fp32,
-// the log-sum-exp of every row as `stats`, a deterministic gradient.
+// Describes attention by cudnn-frontend's operations sdpa and sdpa_backward. Tensors have 16 bits, arithmetic is fp32,
+// `stats` is the log-sum-exp of every row, and the gradient is deterministic.
 #ifdef ONNX_AMP_CUDNN_FRONTEND
 
 #include "backend/cuda/runtime/cudnn_attention_graph.h"
@@ -61,7 +61,7 @@ class Describer {
     set_output(dv, kDv, a_.keys, a_.value_width, a_.v);
   }
 
-  // Restricts which queries and keys take part.
+  // Sets the causal mask and the lengths, which restrict the keys of each query.
   template <class Options>
   void set_form(Options& options) {
     if (a_.causal) options.set_causal_mask(true);

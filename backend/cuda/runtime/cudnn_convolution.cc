@@ -26,7 +26,7 @@ class Plan final : public LibraryConvolution {
   Plan(Cudnn& cudnn, std::string key)
       : handle_(cudnn.handle()), stream_(static_cast<cudaStream_t>(cudnn.device().stream())), key_(std::move(key)) {}
 
-  // Returns false if cuDNN has no plan.
+  // Compiles the plan. Returns false if cuDNN has none within the limits.
   bool choose(Cudnn& cudnn, const Convolution& what, bool tf32) {
     return describe_convolution(graph_, what) && compile(graph_, cudnn, convolution_limits(what, tf32), workspace_);
   }

@@ -14,12 +14,12 @@ namespace amp::cuda {
 class CudnnConvolution {
  public:
   static constexpr int kMostPlans = 512;                         // in a run
-  static constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // of all convolutions together
+  static constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // bytes, for all convolutions together
 
   CudnnConvolution(Cudnn& cudnn, bool tf32) : cudnn_(cudnn), tf32_(tf32) {}
 
   // Returns the plan that the library's heuristics rank first, without running it. Equal descriptions share one plan.
-  // Null if cuDNN has no deterministic plan within 512 MiB of workspace (shared by all plans).
+  // Returns null if cuDNN has no deterministic plan within 512 MiB of workspace (shared by all plans).
   std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
 
  private:

@@ -1,5 +1,5 @@
-// Convolutions and their gradients as cudnn-frontend's operations conv_fprop, conv_dgrad and conv_wgrad describe them:
-// operands of one type with their channels first or last, sums in fp32, a bias added in the same kernel.
+// Describes convolutions and their gradients by cudnn-frontend's operations conv_fprop, conv_dgrad and conv_wgrad.
+// Operands have the same type, with channels first or last. Sums are fp32. A bias is added in the same kernel.
 #ifdef ONNX_AMP_CUDNN_FRONTEND
 
 #include "backend/cuda/runtime/cudnn_convolution_graph.h"
@@ -28,7 +28,8 @@ class Describer {
       y_.push_back(a.out);
       w_.push_back(a.kernel);
       before_.push_back(a.pad);
-      // Some inputs at the end may be unused. The padding must not add an output.
+      // The padding at the end must give exactly a.out outputs. It is 0 if inputs at the end are unused. The padding of
+      // the beginning is preferred if it gives the same number.
       after_.push_back(std::max<int64_t>((a.out - 1) * a.stride + a.reach() - a.in - a.pad, 0));
       const int64_t symmetric = (a.in + 2 * a.pad - a.reach()) / a.stride + 1;
       if (symmetric == a.out) after_.back() = a.pad;

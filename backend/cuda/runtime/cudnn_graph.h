@@ -26,8 +26,9 @@ struct PlanLimits {
   bool tensor_cores = true;  // fp32 operands may be rounded to TF32
 };
 
-// Requests cuDNN's plans of a described graph, the likely fastest first. Keeps the deterministic ones within the limits
-// that sum in fp32. Returns an error if none is left. handle: null for a described device.
+// Requests cuDNN's plans of a described graph, the likely fastest first. Keeps those that are deterministic, sum in
+// fp32 and are within the limits. Returns an error if none is left. handle: null if only a description of the device
+// exists.
 inline cudnn_frontend::error_t find_plans(cudnn_frontend::graph::Graph& g, cudnnHandle_t handle,
                                           const PlanLimits& limits) {
   using cudnn_frontend::HeurMode_t;

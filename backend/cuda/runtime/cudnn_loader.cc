@@ -14,7 +14,7 @@ namespace {
 
 struct Library {
   void* handle = nullptr;
-  std::string missing;  // why the library is missing
+  std::string missing;  // why the library is missing; empty if it is loaded
 
   Library() {
     handle = dlopen(cat("libcudnn.so.", CUDNN_MAJOR).c_str(), RTLD_NOW | RTLD_LOCAL);

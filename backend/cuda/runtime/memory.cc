@@ -1,5 +1,5 @@
-// Device memory for the CUDA runtime: single allocations, an arena on the driver's virtual memory management that grows
-// under a fixed address, and an uploader that copies from two halves of pinned memory.
+// Device memory for the CUDA runtime: single allocations, an arena that grows without moving (by the driver's virtual
+// memory management), and an uploader that copies through two halves of pinned memory.
 #include "backend/cuda/runtime/memory.h"
 
 #include <cuda.h>
@@ -145,7 +145,7 @@ void Uploader::upload(void* to, const void* host, int64_t bytes) {
       ensure(cudaEventRecord(read_[half_], stream_), "recording an event");
       half_ = 1 - half_;
       used_ = 0;
-      // An event that was not recorded does not wait.
+      // Returns at once if the event was not recorded yet.
       ensure(cudaEventSynchronize(read_[half_]), "waiting for an upload");
     }
     const int64_t n = std::min(bytes, kHalf - used_);

@@ -1,5 +1,4 @@
-// Memory of a CUDA device: single allocations, an arena that grows under one address, and pinned host memory for
-// uploads.
+// Memory of a CUDA device: single allocations, an arena that grows without moving, and pinned host memory for uploads.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,16 +25,18 @@ class MemoryUse {
   std::atomic<int64_t> now_{0}, peak_{0};
 };
 
-// Throws E_CUDA (E_OOM if memory is exhausted) with the name of the failed action.
+// Throws E_CUDA (Exit::memory) with the name of the failed action if status is an error, or E_OOM if memory is
+// exhausted.
 void ensure(cudaError_t status, const char* what);
 
 DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<MemoryUse> use);
 
-// Reserves the address space once and maps physical memory on demand (the driver's virtual memory management).
+// Returns an arena that reserves its address space once and maps physical memory on demand (the driver's virtual memory
+// management).
 std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<MemoryUse> use);
 
-// Copies to the device that return at once: the bytes wait in pinned memory. Two halves alternate; a half is reused
-// after the device has read it.
+// Copies to the device without waiting for it. upload() first copies the bytes to pinned memory. The pinned memory has
+// two halves, which are used in turn. A half is reused after the device has read it.
 class Uploader {
  public:
   explicit Uploader(cudaStream_t stream);

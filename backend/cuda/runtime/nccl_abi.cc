@@ -10,7 +10,7 @@ namespace amp::cuda::nccl {
 
 namespace {
 
-// Whether both types are passed alike: both pointers, or the same size and kind.
+// True if values of both types are passed alike: both are pointers, or both have the same size and kind.
 template <class A, class B>
 constexpr bool kAlike = std::is_pointer_v<A> == std::is_pointer_v<B> &&
                         sizeof(A) == sizeof(B) && std::is_class_v<A> == std::is_class_v<B>;

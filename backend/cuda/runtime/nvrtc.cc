@@ -29,7 +29,7 @@ struct Library {
   decltype(&nvrtcGetCUBINSize) cubin_size = nullptr;
   decltype(&nvrtcGetCUBIN) cubin = nullptr;
   decltype(&nvrtcGetErrorString) error = nullptr;
-  std::string missing;  // why the library is missing
+  std::string missing;  // why the library is missing; empty if it is loaded
 
   Library() {
     const std::string name = cat("libnvrtc.so.", CUDART_VERSION / 1000);
@@ -55,8 +55,8 @@ struct Library {
   }
 
  private:
-  // NVRTC opens its builtins by name. That fails if NVRTC itself was found by the plugin's RUNPATH. A loaded library is
-  // found by its name, so this loads the builtins from NVRTC's folder first.
+  // Loads NVRTC's builtins library from NVRTC's folder. NVRTC opens this library by name, which fails if NVRTC itself
+  // was found by the plugin's RUNPATH. A library that is already loaded is found by its name.
   void load_builtins() const {
     int major = 0, minor = 0;
     Dl_info place{};

@@ -9,13 +9,14 @@
 namespace amp::cuda {
 
 std::string nvrtc_missing();  // why NVRTC is missing; empty if it is present
-// Returns machine code for an architecture ("sm_90"). Empty if it failed; `why` then has the reason.
+// Returns machine code for an architecture ("sm_90"). Returns an empty string if compiling fails; `why` then receives
+// the reason.
 std::string compile_cubin(const GeneratedSource& source, const std::string& architecture, std::string& why);
 std::string nvrtc_version();  // "13.0"; empty without NVRTC
 
 // Reads a file of machine code: a checksum, then the code. A broken or missing file reads as empty.
 std::string read_cubin(const std::string& path);
-// Writes under a temporary name first. Errors are ignored: it is a cache.
+// Writes the file, under a temporary name first. Errors are ignored, because it is only a cache.
 void write_cubin(const std::string& path, const std::string& code);
 
 }  // namespace amp::cuda

@@ -1,6 +1,7 @@
-// Matrix products by cuBLASLt. A plan is made once per shape. At its first run the library's candidates are timed
-// on the real operands, unless the choice is on disk already. The fastest algorithm is kept in memory and on disk.
-// cuBLASLt is column-major: a row-major product c = a b is requested as c' = b' a', with a and b swapped.
+// Matrix products by cuBLASLt. A plan is made once per shape. When a plan first runs, the library's candidate
+// algorithms are timed on the real operands, unless a choice is already stored on disk. The fastest algorithm is kept
+// in memory and on disk. cuBLASLt is column-major: a row-major product c = a b is requested as c' = b' a', with a and b
+// exchanged.
 #include "backend/cuda/runtime/products.h"
 
 #include <optional>
@@ -53,7 +54,7 @@ const char* key_of(Epilogue e) {
   return "";
 }
 
-// cuBLASLt's matrix A is our b.
+// Returns cuBLASLt's constant for the epilogue. cuBLASLt's matrix A is b, and its matrix B is a.
 cublasLtEpilogue_t library_epilogue(const EpilogueProduct& p) {
   switch (p.epilogue) {
     case Epilogue::sums_a:
@@ -72,12 +73,13 @@ std::span<uint8_t> bytes_of(cublasLtMatmulAlgo_t& algorithm) {
   return {reinterpret_cast<uint8_t*>(&algorithm), sizeof algorithm};
 }
 
-// Counts the elements from a result's first to its last.
+// Returns the number of elements from the first to the last element of the result.
 int64_t extent_of_c(const Gemm& g) { return (g.batch - 1) * g.stride_c + (g.m - 1) * (g.ldc ? g.ldc : g.n) + g.n; }
 
 }  // namespace
 
-// cuBLASLt is column-major: a row-major (m, n) is its (n, m). The product c = a b is requested as c' = b' a'.
+// cuBLASLt is column-major: a row-major (m, n) matrix is described as an (n, m) matrix. The product c = a b is
+// requested as c' = b' a'.
 struct Products::Plan {
   Gemm g;
   cublasLtMatmulDesc_t op = nullptr;
@@ -114,7 +116,8 @@ cublasLtMatmulPreference_t preference_for(const Gemm& g, size_t workspace) {
   ensure(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                        sizeof workspace);
-  // A batch's matrices may begin at any element. Plans assume the alignment that all of them share.
+  // The matrices of a batch may begin at any multiple of the stride. A plan may assume only the alignment that all of
+  // them have.
   const uint32_t alignment = 16;
   const auto aligned = [&](int64_t stride, DType t) {
     return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t));
@@ -124,7 +127,7 @@ cublasLtMatmulPreference_t preference_for(const Gemm& g, size_t workspace) {
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &at_b, sizeof at_b);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &at_c, sizeof at_c);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &at_c, sizeof at_c);
-  // Partial sums of a split product are added in fp32, whatever the result's type.
+  // If the library splits a product along k, the partial sums are added in fp32, whatever the type of the result is.
   const uint32_t reduction =
       g.out == DType::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
@@ -151,7 +154,8 @@ void Products::describe(Plan& p, const Gemm& g, const EpilogueProduct* more) con
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, cuda_type(g.out));
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
     }
-    // Heuristics may refuse an epilogue without a pointer. This is a placeholder; run() sets the real one.
+    // The library may find no algorithm for an epilogue without a pointer. workspace_ is a placeholder; run() sets the
+    // real pointer.
     set(sums ? CUBLASLT_MATMUL_DESC_BIAS_POINTER : CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, workspace_);
   } else if (g.bias) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
@@ -197,7 +201,7 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
       if (r.state == CUBLAS_STATUS_SUCCESS) p->candidates.push_back(r.algo);
   }
   if (p->candidates.empty()) {
-    if (more || g.bias) return nullptr;  // the caller does the rest
+    if (more || g.bias) return nullptr;  // the caller then applies the bias or the epilogue itself
     fail(Exit::unsupported, "E_CUDA", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
   }
   p->chosen = p->candidates.front();
@@ -217,8 +221,8 @@ cublasStatus_t Products::run(Plan& p, const cublasLtMatmulAlgo_t& algorithm, con
                         kWorkspace, stream_);
 }
 
-// Times the candidates as in a recorded step and keeps the fastest. A product that adds to its result is timed on
-// scratch memory of the same size, filled with zeros.
+// Times the candidate algorithms in a CUDA graph, as in a recorded step, and keeps the fastest. A product that adds to
+// its result is timed on scratch memory of the same size, filled with zeros.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
   if (is_capturing(stream_)) return;  // while recording, the library's first choice is used
   p.tuned = true;
@@ -238,7 +242,7 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
     bool ran = true;
     const auto once = [&] { ran = ran && run(p, candidate, a, b, c, extra) == CUBLAS_STATUS_SUCCESS; };
     once();
-    if (!ran) continue;  // not for these operands
+    if (!ran) continue;  // the library refuses it for these operands
     const double ms = milliseconds(stream_, once);
     if (!ran || (best && ms >= *best)) continue;
     best = ms;
@@ -263,7 +267,7 @@ bool Products::recall(Plan& p, const std::string& key) {
 
 cublasStatus_t Products::tuned_run(Plan& p, const std::string& key, const void* a, const void* b, void* c,
                                    void* extra) {
-  // Another process or device may have stored its choice meanwhile. Using it gives the same bits.
+  // Another process or device may have stored a choice meanwhile. Equal choices give equal bits.
   if (!p.tuned && !recall(p, key)) tune(p, key, a, b, c, extra);
   return run(p, p.chosen, a, b, c, extra);
 }

@@ -39,7 +39,7 @@ namespace {
        "use `device` cpu, or `device` auto to take a GPU when there is one");
 }
 
-// The step that a profiler records, by its number from 1; -1: none (ONNX_AMP_CUDA_PROFILE_STEP).
+// Returns the number of the step that a profiler records, counted from 1 (ONNX_AMP_CUDA_PROFILE_STEP); -1: none.
 int64_t profiled_step() {
   const char* step = std::getenv("ONNX_AMP_CUDA_PROFILE_STEP");
   return step && *step ? std::max<int64_t>(std::strtoll(step, nullptr, 10), 1) : -1;
@@ -208,7 +208,7 @@ class RealDevice final : public CudaDevice {
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
-  // A library that is switched off stays null. cuDNN and NVRTC are then not loaded.
+  // Opens the libraries. The member of a library that is switched off stays null. cuDNN and NVRTC are then not loaded.
   void open_libraries(const PluginOptions& options) {
     const std::string gpu = properties_.name;
     if (options.libraries.cublaslt) products_ = std::make_unique<Products>(stream_, gpu, options.tf32);
@@ -230,7 +230,7 @@ class RealDevice final : public CudaDevice {
   int64_t opened_ = 0;
   int64_t steps_ = 0, profiled_step_ = profiled_step();
   std::deque<cudaEvent_t> marks_;  // one event after each of the last steps
-  DeviceMemory flag_read_;         // pinned
+  DeviceMemory flag_read_;         // pinned memory into which download() reads the index flag
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
@@ -250,9 +250,10 @@ Device* open(const PluginOptions& options) {
 }
 
 PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
-// Returns an estimate of the memory that is allocated outside of the plan: an allowance for kernels that CUDA loads at
-// their first launch and for recordings, cuDNN's workspace for convolutions (twice, because plans keep the smaller
-// buffer that they were made with), and dropout masks for its attention.
+// Returns an estimate of the device memory that is allocated outside of the memory plan. It is the sum of 64 MiB for
+// CUDA graphs and for kernels that CUDA loads at their first launch, cuDNN's workspace for convolutions, and dropout
+// masks for cuDNN's attention. The workspace counts twice, because older plans keep the smaller buffer that they were
+// made with.
 int64_t library_bytes(const Graph& g) {
   return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * CudnnConvolution::kMostWorkspace : 0) + kept_bytes(g);
 }
