@@ -16,9 +16,9 @@ struct HeadStrides {
   int64_t batch = 0, token = 0, head = 0;
 };
 
-// y = softmax(scale q k^T + bias) v for every sample and head, or its gradient. Operands are those of the core
-// operators FusedAttention and FusedAttentionGrad (ops/fused_attention.h). Operands are of one type (fp16, bf16); sums
-// are fp32.
+// Describes y = softmax(scale q k^T + bias) v for every sample and head, or its gradient. Operands are those of the
+// core operators FusedAttention and FusedAttentionGrad (ops/fused_attention.h). They have the same type (fp16 or bf16);
+// sums are fp32.
 struct Attention {
   bool backward = false;
   DType type = DType::f16;
@@ -39,8 +39,8 @@ struct AttentionOperands {
   const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 for weights that dropout keeps, else 0
   void* y = nullptr;           // written by forward, read by backward
   float* lse = nullptr;        // (batch, heads, queries), written by forward, read by backward
-  // A flag in device memory; may be null. If it is not 0, the library's results must not be used: the mask does not
-  // have the described form, or a row's scores are so large that the rounding of lse is visible.
+  // A flag in device memory; may be null. If the flag is not 0, the library's results must not be used: the mask does
+  // not have the described form, or a row's scores are so large that the rounding of lse changes the results.
   const int32_t* unfit = nullptr;
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
@@ -54,11 +54,12 @@ class LibraryAttention : public TimedLibrary {
   virtual void* kept() { return nullptr; }
 };
 
-// Registers an operator whose nodes may use the library's dropout. bytes: size of a node's `kept`, or 0.
+// Registers an operator whose nodes may use the library's dropout. bytes: returns the size of AttentionOperands::kept
+// for a node, or 0.
 struct RegisterDropoutUser {
   RegisterDropoutUser(std::string_view op, int64_t (*bytes)(const Graph&, const Node&));
 };
-// Returns the largest size of `kept` of the graph's nodes.
+// Returns the largest size of AttentionOperands::kept that a node of the graph needs.
 int64_t kept_bytes(const Graph& g);
 
 // Runs an attention by the library after it has been validated and found to be faster. The first run calls `own`, the
@@ -81,7 +82,7 @@ class GuardedAttention {
 
   CudaDevice& device_;
   Attention what_;
-  std::shared_ptr<LibraryAttention> library_;  // null: dropped
+  std::shared_ptr<LibraryAttention> library_;  // null after the library was dropped
   bool trusted_ = false;
 };
 

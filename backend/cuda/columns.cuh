@@ -64,7 +64,7 @@ inline int64_t chunk_rows(int64_t rows) {
   return std::max(least, (even + kChunkWarps - 1) / kChunkWarps * kChunkWarps);
 }
 
-// Returns the tiles of a reduction with their splits. lanes: as for column_block().
+// Returns the tiles of a reduction, including the splits. lanes: as for column_block().
 inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
   const bool chunks = sums_by_chunks(outer, rows, columns);
   ColumnTiles t = column_block(outer, rows, columns, width, chunks ? 32 : lanes, chunks ? 32 * kChunkWarps : 256);
@@ -235,7 +235,7 @@ struct JoiningColumnKernel {
   ColumnKernel<Body> first;
   uint32_t* done;      // number of finished blocks per group of columns; zero before and after a launch
   int lanes, abreast;  // for joining: threads along the columns, threads that add up one column's splits
-  bool chunks;         // each thread adds four classes of splits (sums_by_chunks)
+  bool chunks;         // sums_by_chunks() holds: each thread adds four classes of splits
 
   DEV void operator()() const {
     const ColumnTiles& tiles = first.tiles;

@@ -9,9 +9,8 @@ struct OutputDifference {
   // difference: the largest difference of two corresponding elements; NaN if one of them is NaN. largest: the largest
   // magnitude in the first tensor; NaN if it has a NaN.
   float difference = 0, largest = 0;
-  bool validates() const {
-    return largest > 0 && largest - largest == 0;
-  }  // false if all elements are zero or one is not finite
+  // Returns false if all elements of the first tensor are zero or one is not finite.
+  bool validates() const { return largest > 0 && largest - largest == 0; }
   bool within(double tolerance) const {
     return difference - difference == 0 && difference <= tolerance * static_cast<double>(largest);
   }

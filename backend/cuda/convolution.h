@@ -13,7 +13,8 @@ namespace amp::cuda {
 
 enum class ConvolutionKind { forward, grad_x, grad_w };
 
-// Operands are those of the core operators (ops/conv.cc), all of one type (fp32, fp16, bf16). Sums are fp32.
+// Describes a convolution or one of its gradients. Operands are those of the core operators (ops/conv.cc), all of the
+// same type (fp32, fp16, bf16). Sums are fp32.
 //   forward: a = x, b = w, c = y;   grad_x: a = dy, b = w, c = dx;   grad_w: a = x, b = dy, c = dw
 struct Convolution {
   ConvolutionKind kind = ConvolutionKind::forward;
@@ -80,7 +81,7 @@ class GuardedConvolution {
 
   CudaDevice& device_;
   Convolution what_;
-  std::shared_ptr<LibraryConvolution> library_;  // null: dropped
+  std::shared_ptr<LibraryConvolution> library_;  // null after the library was dropped
   Tensor result_;                                // without data
   bool trusted_ = false;
 };

@@ -110,7 +110,7 @@ class CudaDevice : public Device {
   int64_t unvalidated_ = 0;
 };
 
-[[noreturn]] void no_fp64(const KernelArgs& a);  // throws E_DTYPE (Exit::unsupported)
+[[noreturn]] void no_fp64(const KernelArgs& a);  // throws E_DTYPE (Exit::unsupported): no fp64 on CUDA
 
 inline CudaDevice& device_of(const KernelArgs& a) { return static_cast<CudaDevice&>(*a.device); }
 

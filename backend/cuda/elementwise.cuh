@@ -14,8 +14,8 @@ DEV auto apply(const F& f, const T* x, std::index_sequence<I...>) {
   return f(x[I]...);
 }
 
-// How a kernel with N inputs visits their elements, independent of what it computes. A thread visits one group of
-// neighboring elements of an output row at a time.
+// Describes how a kernel with N inputs visits their elements, independent of what it computes. A thread visits one
+// group of neighboring elements of an output row at a time.
 template <int N>
 struct Walk {
   Ref in[N];
@@ -28,8 +28,8 @@ struct Walk {
 
 template <class F, class T, class R, int kWidth>
 struct Elementwise {
-  static constexpr int max_threads = 256;  // as loop_grid() launches
-  static constexpr int min_blocks = 6;     // 40 registers
+  static constexpr int max_threads = 256;  // the most that loop_grid() launches
+  static constexpr int min_blocks = 6;     // limits a thread to 40 registers
   static constexpr int N = static_cast<int>(F::arity);
   F f;
   Walk<N> walk;

@@ -29,7 +29,8 @@ void run(const Block& shape, const std::function<void()>& body);
 
 void reversed(bool on);
 
-// Synchronization points. A call from a kernel that is not cooperative is an internal error.
+// The following functions are synchronization points. A call from a kernel that is not cooperative is an internal
+// error.
 void sync_block();
 // Every lane of the warp passes `bytes` (at most 16) at `mine` and receives the bytes of lane `from`.
 void exchange_bytes(const void* mine, void* theirs, int bytes, int from);

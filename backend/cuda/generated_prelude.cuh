@@ -94,8 +94,8 @@ struct RunState {
   uint64_t seed;
   int64_t step, samples_before;
 };
-// Stands for the Attrs that functors are constructed from. The host reads a functor's parameters and passes the
-// functor's bytes, so kernels read no attributes.
+// Replaces the Attrs that functors are constructed from. The host reads a functor's parameters and passes the functor's
+// bytes, so kernels read no attributes.
 struct Attrs {
   double f(const char*, double v) const { return v; }
   long long i(const char*, long long v) const { return v; }

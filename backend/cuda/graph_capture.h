@@ -16,7 +16,8 @@ class GraphCapture {
   virtual ~GraphCapture() = default;
   virtual void begin() = 0;                         // throws Error if the driver refuses
   virtual std::unique_ptr<Recording> finish() = 0;  // throws Error if the driver refuses
-  // After a failure: ends a capture in progress and clears its error, so that no later launch reports it.
+  // Must be called after a failure. Ends a capture in progress and clears its error, so that no later launch reports
+  // it.
   virtual void abandon() = 0;
 };
 

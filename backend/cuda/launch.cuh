@@ -53,7 +53,7 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
 
 template <class F>
 struct ForEach {
-  static constexpr int max_threads = 256;  // as loop_grid() launches
+  static constexpr int max_threads = 256;  // the most that loop_grid() launches
   F f;
   int64_t n;
   DEV void operator()() const {

@@ -58,7 +58,8 @@ const Api& load();
 
 class NcclRanks final : public DeviceCommunicator {
  public:
-  // All ranks must construct it together. Throws E_NCCL (Exit::distributed) if NCCL does not start.
+  // Joins the communicator of all ranks, which must construct it together. Throws E_NCCL (Exit::distributed) if NCCL
+  // does not start.
   NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact);
   ~NcclRanks() override;
 
@@ -67,7 +68,7 @@ class NcclRanks final : public DeviceCommunicator {
   void gather(const Tensor& data, const std::vector<ElementRange>& ranges) override;
 
  private:
-  void sum_all(const std::vector<Tensor>& data);  // of any type that NCCL supports, as one group
+  void sum_all(const std::vector<Tensor>& data);  // sums tensors of any type that NCCL supports, as one group
   void sum_local(const std::vector<Tensor>& data);
   void ensure(int result, const char* doing) const;
   void watch();  // polls for NCCL's asynchronous errors
@@ -76,12 +77,12 @@ class NcclRanks final : public DeviceCommunicator {
   CudaDevice& device_;
   const RankContact contact_;
   Tensor sent_;                        // gradients that are exchanged in 16 bits
-  DeviceMemory sent_memory_, broken_;  // broken_: flag of local-step ranks; not 0 if some value is not finite
+  DeviceMemory sent_memory_, broken_;  // broken_: with local steps, a flag: not 0 if a value is not finite
   nccl::Comm comm_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread watcher_;  // the last member: it uses the others
+  std::thread watcher_;  // the last member, because the thread uses the others
 };
 
 }  // namespace amp::cuda

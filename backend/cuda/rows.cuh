@@ -28,7 +28,8 @@ class RowTeam {
   bool block_;
 };
 
-// Body: DEV void operator()(int64_t row, const RowTeam&) const. All threads of a team call it once per row.
+// Calls the body, which has  DEV void operator()(int64_t row, const RowTeam&) const, for every row. All threads of a
+// team call it together.
 template <class Body>
 struct RowKernel {
   static constexpr bool cooperative = true;

@@ -171,7 +171,8 @@ Kernel typed(CudaDevice& d, const char* x, char* y, const CopyWalk& w) {
 }
 
 // Returns the number of bytes that a thread copies at once: the largest power of two, at most 16, that divides both
-// addresses, all strides and the length of the contiguous runs. Returns `size`, the element's, if there are no runs.
+// addresses, all strides and the length of the contiguous runs. Returns `size`, the size of an element, if there are no
+// contiguous runs.
 int64_t unit_of(const char* x, const char* y, int64_t size, const CopyWalk& w) {
   const size_t last = w.n.size() - 1;
   if (w.from[last] != 1 || w.to[last] != 1) return size;

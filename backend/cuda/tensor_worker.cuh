@@ -14,7 +14,7 @@ namespace tensor_kernels {
 
 using update_kernels::kThreads;
 
-// The state of a step and the tensor's first step. over() returns whether the tensor is not updated in this step.
+// Decides whether a tensor is updated in a step. over() returns true if the step is skipped or the tensor is frozen.
 struct Turn {
   const UpdateState* state;
   int64_t from_step;
@@ -211,7 +211,7 @@ class TensorWorker {
     g.beta = beta == 0 ? 0 : 1;
     tools_.product(g, a, b, c);
   }
-  bool may_be_nonzero(const double*) const { return true; }  // the numbers are on the device
+  bool may_be_nonzero(const double*) const { return true; }  // the host does not read the numbers
 
  private:
   template <class F, class Op>

@@ -17,7 +17,7 @@ class TimedLibrary {
   // Returns a string of everything that determines the result and the time of the call. A decision about one call holds
   // for all calls with the same key (CudaDevice::judge). Empty: decisions are not shared.
   virtual std::string key() const { return {}; }
-  // Measures the device time of some work, without the host's cost of launches, as in a recorded step.
+  // Returns the device time of the work in milliseconds, as in a recorded step, without the host's cost of launches.
   virtual double milliseconds(const Kernel& work) = 0;
   // Returns whether the library is faster than the project's kernels, if this is stored for the GPU.
   virtual std::optional<bool> known_faster() const = 0;

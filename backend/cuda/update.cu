@@ -50,7 +50,7 @@ class Update final : public DeviceUpdate {
     set_copies({});
   }
 
-  ~Update() override {  // steps that still run write into ring_
+  ~Update() override {  // waits for steps that still write into ring_
     try {
       d_.synchronize();
     } catch (...) {

@@ -78,7 +78,7 @@ struct Inspect {
   }
 };
 
-// Takes the place of the element rule if the optimizer is tensor-wise, which has no scalars per step.
+// Replaces the element rule in Decide if the optimizer is tensor-wise. Tensor-wise optimizers have no scalars per step.
 struct NoElement {
   DEV static void begin_step(const RuleSettings&, int64_t, double (&)[kStepScalars]) {}
 };
@@ -323,7 +323,7 @@ struct Apply {
 struct Report {
   const UpdateState* state;
   UpdateState* ring;
-  int64_t* counts;         // reports so far, in device memory
+  int64_t* counts;         // number of reports so far, in device memory
   volatile int64_t* seen;  // the same number in host memory
   int64_t size;
   const int64_t* index_flag;

@@ -12,11 +12,11 @@ namespace amp::cuda::update_kernels {
 constexpr int kThreads = 256;
 constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16 per thread
 
-// A 16-bit copy of a parameter, as a shard of the parameter writes it.
+// A 16-bit copy of a parameter, and the position in the parameter of the shard that writes to it.
 struct Kept {
   Ref to;
   int64_t first = 0;           // the shard's first element in the parameter
-  int64_t row = 0, pitch = 0;  // elements of a row of the copy, distance of rows; row 0: all are contiguous
+  int64_t row = 0, pitch = 0;  // elements of a row of the copy, distance of rows; row 0: it is contiguous
   bool fours = true;           // four elements from a multiple of four on are contiguous and aligned
 
   Kept() = default;

@@ -57,7 +57,7 @@ struct InspectShards {
   }
 };
 
-// Computes the clipping coefficient of each group. One block per group; runs after Decide.
+// Computes the clipping coefficient of each group after Decide. Each group has one block.
 struct ClipGroups {
   static constexpr bool cooperative = true;
   const UpdateState* state;
@@ -84,7 +84,7 @@ struct ClipGroups {
   }
 };
 
-// SAM: computes the factor of the ascent along the gradients. One block.
+// SAM: computes the factor of the ascent along the gradients. Runs in one block.
 struct DecideAscent {
   static constexpr bool cooperative = true;
   UpdateState* state;

@@ -1,8 +1,9 @@
 // Attention of a node by a library (backend/cuda/attention.h): how the node is described to the library, and the
-// operands that the library needs in addition to the node's. Causal masks and masks of lengths are not passed as
-// tensors. The shape of a mask suggests its form: (B, 1, 1, Sk) lengths, (1, 1, S, S) causal, (B, 1, S, S) causal with
-// lengths. FindForm compares every mask with this form on the device. If the first mask differs, all masks are passed
-// as the library's bias from then on. If a later mask differs, the project's kernels compute that run.
+// operands that the library needs in addition to the node's. Masks that are causal, or that mask the keys after each
+// sample's length, are not passed as tensors. The shape of a mask suggests its form: (B, 1, 1, Sk) lengths, (1, 1, S,
+// S) causal, (B, 1, S, S) causal with lengths. FindForm compares every mask with this form on the device. If the first
+// mask differs, all masks are passed as the library's bias from then on. If a later mask differs, the project's kernels
+// compute that run.
 #pragma once
 
 #include <cmath>
@@ -89,8 +90,8 @@ struct FindForm {
   }
 };
 
-// Writes the dropout mask by which a library multiplies the weights: 1 for a kept weight, otherwise 0. Index i has the
-// four keys that a Philox block decides, or one key.
+// Writes the dropout mask by which a library multiplies the weights: 1 for a kept weight, otherwise 0. Index i stands
+// for the four keys that a Philox block decides, or for one key.
 struct WriteKept {
   AttentionProblem p;
   uint16_t* kept;

@@ -26,9 +26,8 @@ class Layout {
   int64_t numel() const { return n_ * channels_ * inner_; }
   // Returns the number of elements of a channel, at least 1, so that the statistics of an empty tensor are 0.
   float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }
-  int lanes() const {
-    return inner_ == 1 ? 32 : 1;
-  }  // in channels-last layout, neighboring threads read neighboring channels
+  // In channels-last layout, neighboring threads read neighboring channels.
+  int lanes() const { return inner_ == 1 ? 32 : 1; }
   int64_t rows() const { return n_ * inner_; }  // elements of a channel
 
   // Returns the offset of element i of a channel's (N, inner).

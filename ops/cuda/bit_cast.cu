@@ -7,9 +7,8 @@
 namespace amp::cuda {
 namespace {
 
-// Reinterprets the bits of elements of the declared type. A floating tensor that is stored in 16 bits contains rounded
-// numbers of the declared type, so its elements are converted to the declared type before (x) or from it afterwards
-// (y).
+// Reinterprets the bits of elements. If x is stored in 16 bits, its elements are first converted to the declared type,
+// of which they are rounded numbers. If y is stored in 16 bits, the results are rounded from the declared type.
 struct BitCast {
   Ref x, y;
   int size;  // bytes of an element in the declared type

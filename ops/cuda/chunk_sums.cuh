@@ -95,7 +95,7 @@ struct ChunkSums {
     for (int64_t i = 4 * thread_index(); i < cells; i += 4 * block_threads()) f(i);
   }
   // Returns whether this block is the last of `all` blocks that call this with the counter. If so, resets the counter
-  // to zero. The block then observes the stores of the others.
+  // to zero. The last block observes the stores of the other blocks.
   static DEV bool last_of(uint32_t* counter, int64_t all) {
     int* const last = shared_memory<int>();
     publish();

@@ -9,12 +9,12 @@
 namespace amp::cuda {
 namespace {
 
-// Each index has one group of a row: the four elements that a Philox block decides, or fewer at the row's end.
+// Index i stands for one group of a row: the four elements that a Philox block decides, or fewer at the row's end.
 template <int W>
 struct Dropout {
   Ref x, y;
   const RunState* state;
-  int64_t per_row, groups;  // of a row
+  int64_t per_row, groups;  // elements per row, groups per row
   uint32_t site, threshold;
   float scale;
   DEV void operator()(int64_t i) const {

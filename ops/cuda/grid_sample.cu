@@ -54,7 +54,8 @@ struct Shape {
     for (int k = 0; k < rank; ++k)
       t[k] = sample_taps(load<float>(grid, point * rank + (rank - 1 - k)), size[k], mode, padding, align);
   }
-  // Calls f(source offset, index of the tap in each dimension) for every source of an output that is not padding.
+  // Calls f(offset, index of the tap in each dimension) for every input element that an output reads. Taps in the
+  // padding are skipped.
   template <class F>
   DEV void sources(const SampleTaps<float>* t, F f) const {
     const int n1 = rank > 1 ? t[1].n : 1, n2 = rank > 2 ? t[2].n : 1;
@@ -160,7 +161,7 @@ struct Units {
   }
 };
 
-// Adds each output's weighted gradients to its sources, in fixed point.
+// Adds each output's weighted gradients to the input elements that the output reads, in fixed point.
 struct Scatter {
   Ref grid, dy;
   Shape s;

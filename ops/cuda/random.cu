@@ -25,7 +25,7 @@ struct Uniform {
   }
 };
 
-// Computes element i. The numbers of a row are those of a sample of the accumulation step.
+// Computes element i. The numbers of a row depend on the row's sample in the accumulation step.
 struct UniformRows {
   Ref low, high, y;
   const RunState* state;

@@ -7,7 +7,7 @@
 namespace amp::cuda {
 namespace {
 
-// Each index has one group: the elements of one token, at most four, that one Philox block decides.
+// Index i stands for one group: the elements of one token, at most four, that one Philox block decides.
 struct TokenDropout {
   Ref x, y;
   const int64_t* tokens;

@@ -78,7 +78,7 @@ struct Sort : Lines<float> {
   }
 };
 
-// Selects k elements in k passes. Each pass finds the best element that comes after the last selected one.
+// Selects k elements in k passes. Each pass finds the next element in the order.
 template <class T>
 struct Select : Lines<T> {
   static constexpr int min_blocks = 4;

@@ -47,12 +47,12 @@ class Cudnn {
   SharedMemory workspace_;
 };
 
-// Limits the plans of one kind that a run compiles. cuDNN needs up to a second per plan, which would dominate runs
-// whose batches have many shapes. After `most` shapes, new ones use the built-in kernels.
+// Limits how many plans of one kind a run compiles. cuDNN needs up to a second per plan, which would dominate runs
+// whose batches have many shapes. After `most` shapes, new shapes use the built-in kernels.
 class PlanBound {
  public:
   PlanBound(int most, const char* of) : most_(most), of_(of) {}
-  // Returns whether one more plan may be compiled. Warns once if not.
+  // Returns whether one more plan may be compiled. Prints a warning at the first plan that may not.
   bool take();
 
  private:

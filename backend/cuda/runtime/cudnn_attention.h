@@ -14,7 +14,7 @@ namespace amp::cuda {
 // Destroy it before the Cudnn that it plans with. Plans may outlive both, but must not run then.
 class CudnnAttention {
  public:
-  static constexpr int kMostPlans = 32;  // in a run: 16 shapes, forward and gradient
+  static constexpr int kMostPlans = 32;  // the most that a run compiles: 16 shapes, forward and gradient
 
   // gpu: part of the name of the file that stores choices.
   CudnnAttention(Cudnn& cudnn, const std::string& gpu);

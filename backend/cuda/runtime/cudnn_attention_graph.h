@@ -7,7 +7,7 @@
 
 namespace amp::cuda {
 
-// Identities of the graph's tensors, for its execution.
+// Identifiers of the graph's tensors, by which an execution receives their addresses.
 enum AttentionTensor : int64_t {
   kQ = 1,
   kK,

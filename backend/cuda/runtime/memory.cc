@@ -145,7 +145,7 @@ void Uploader::upload(void* to, const void* host, int64_t bytes) {
       ensure(cudaEventRecord(read_[half_], stream_), "recording an event");
       half_ = 1 - half_;
       used_ = 0;
-      // Returns at once if the event was not recorded yet.
+      // cudaEventSynchronize() returns at once if the event was not recorded yet.
       ensure(cudaEventSynchronize(read_[half_]), "waiting for an upload");
     }
     const int64_t n = std::min(bytes, kHalf - used_);

@@ -18,7 +18,7 @@ namespace amp::cuda {
 
 namespace {
 
-// The library's functions that are used, with the declarations of its header.
+// The functions of NVRTC that are used, declared as in NVRTC's header.
 struct Library {
   decltype(&nvrtcVersion) version = nullptr;
   decltype(&nvrtcCreateProgram) create = nullptr;

@@ -1,5 +1,5 @@
-// NVRTC, NVIDIA's compiler for kernels at run time, loaded at first use. It needs neither GPU nor driver. Also the
-// files that cache its machine code.
+// NVRTC, NVIDIA's compiler for kernels at run time, is loaded at first use. It needs neither GPU nor driver. This
+// header also declares functions for the files that cache machine code.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ std::string nvrtc_missing();  // why NVRTC is missing; empty if it is present
 std::string compile_cubin(const GeneratedSource& source, const std::string& architecture, std::string& why);
 std::string nvrtc_version();  // "13.0"; empty without NVRTC
 
-// Reads a file of machine code: a checksum, then the code. A broken or missing file reads as empty.
+// Returns the machine code in a file, which has a checksum before the code. Returns an empty string if the file is
+// broken or missing.
 std::string read_cubin(const std::string& path);
 // Writes the file, under a temporary name first. Errors are ignored, because it is only a cache.
 void write_cubin(const std::string& path, const std::string& code);
