@@ -1,8 +1,8 @@
 // Decides whether values are arranged (a fixed filter or transform) or look random (a trained weight). A line is a row
 // or column of the tensor. The decision is a permutation test. Each row is divided by its largest magnitude. A run is k
-// neighboring elements of a line; runs that are equal up to sign and direction count as one. Weights have as many
-// distinct runs as after shuffling; filters and transforms have far fewer. k is chosen so that shuffled lines rarely
-// repeat a run.
+// neighboring elements of a line; runs that are equal up to sign and direction count as one. Weights have about as many
+// distinct runs as the same lines after shuffling; filters and transforms have far fewer. k is chosen so that shuffled
+// lines rarely repeat a run.
 #include "importer/discover/arrangement.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr size_t kFewestRuns = 8, kLongestRun = 12;
 
 using Line = std::vector<int>;  // levels: 0 for zero, else the rank of the magnitude with the value's sign
 
-// The largest magnitude of a row, from at most 256 of its elements; dividing by it removes a quantizer's scale per row.
-// Short rows (coordinates, 3x3 kernels) have no such scale.
+// Returns the largest magnitude in a sample of the row. Dividing by it removes the per-row scale of a quantizer.
+// Returns 1 for short rows (coordinates, 3x3 kernels), which have no per-row scale.
 double row_scale(const TensorValues& v, int64_t row, int64_t length) {
   if (length < 8) return 1;
   double most = 0;
@@ -32,7 +32,8 @@ double row_scale(const TensorValues& v, int64_t row, int64_t length) {
   return most > 0 ? most : 1;
 }
 
-// Lines of `length` elements, `step` apart; at most kMostElements elements, spread evenly over all lines.
+// Returns the levels of evenly spaced lines, about kMostElements in total. A line has `length` elements that are `step`
+// apart.
 std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length, int64_t between, int64_t step) {
   const int64_t most = std::max<int64_t>(1, kMostElements / length), skip = std::max<int64_t>(1, count / most);
   const int64_t used = std::min(length, kMostElements);
@@ -68,7 +69,7 @@ std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length,
   return out;
 }
 
-// A hash of the smallest among a run, its mirror image and their negatives.
+// Returns a hash that is the same for a run, its mirror image and the negatives of both.
 uint64_t canonical_run(const int* run, size_t k) {
   std::array<int, kLongestRun> best = {}, next = {};
   for (int form = 0; form < 4; ++form) {
@@ -110,7 +111,7 @@ std::vector<Line> shuffled(std::vector<Line> lines) {
 }
 
 bool recurring(const std::vector<Line>& lines) {
-  double levels = 0;  // levels of a line, on average
+  double levels = 0;  // average number of distinct levels per line
   size_t elements = 0;
   for (const Line& line : lines) {
     levels += static_cast<double>(std::set<int>(line.begin(), line.end()).size()) / static_cast<double>(lines.size());

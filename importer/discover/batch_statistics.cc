@@ -14,7 +14,7 @@ const SourceNode* producer(const SourceGraph& g, int v) {
   return p < 0 ? nullptr : &g.nodes[static_cast<size_t>(p)];
 }
 
-// True for the mean of the first input over axis 0, possibly with other axes.
+// True for a mean over axis 0, possibly also over other axes.
 bool mean_over_batch(const SourceGraph& g, const SourceNode& n) {
   if (n.op != "ReduceMean" || !n.domain.empty() || n.inputs.empty()) return false;
   std::vector<int64_t> axes = n.attrs.ints("axes", {});
@@ -26,7 +26,7 @@ bool mean_over_batch(const SourceGraph& g, const SourceNode& n) {
 
 std::vector<int> batch_statistics(const SourceGraph& g) {
   const std::vector<char> fed = downstream_of(g, g.inputs);
-  std::set<int> normalized;  // a value's mean and variance count once
+  std::set<int> normalized;  // values whose statistics are in `out`; the mean and variance of a value count once
   std::vector<int> out;
   const auto add = [&](int x, size_t node) {
     if (normalized.insert(x).second) out.push_back(static_cast<int>(node));

@@ -18,12 +18,13 @@ constexpr int64_t kLargest = int64_t{64} << 20, kTotal = int64_t{1} << 30;
 
 bool weight_position(const SourceNode& n, int input) {
   const char* role = weight_role(n, input);
-  // Ordinary shape arithmetic also uses fills in sums, products and lookups.
+  // Operands of sums, products and lookups do not count, because ordinary shape arithmetic also uses fills there.
   const bool weak = n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Sum" || n.op.rfind("Gather", 0) == 0;
   return role && !weak;
 }
 
-// The dims in the node's input; empty if they are not constant, not positive or of another form.
+// Returns the dims in the node's input; empty if they are not constant, not positive, or not a vector of int64 with at
+// most 8 elements.
 Dims fill_dims(const SourceGraph& g, const SourceNode& n) {
   const int shape = n.inputs.size() == 1 ? n.inputs[0] : -1;
   if (shape < 0 || g.values[static_cast<size_t>(shape)].kind != SourceKind::constant) return {};
@@ -49,7 +50,7 @@ void materialize_constant_filled(Built& built) {
   SourceGraph& g = built.graph;
   const auto consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
-  // Captured values keep their producer: nested graphs refer to them by name.
+  // Values that nested graphs capture keep their producer, because the nested graphs refer to them by name.
   std::set<int> captured;
   for (const SourceNode& n : g.nodes) {
     for (const std::string& name : captures(n)) captured.insert(g.find(name));
@@ -69,7 +70,7 @@ void materialize_constant_filled(Built& built) {
     const bool weight =
         std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return weight_position(u.at(), u.site_input); });
     if (!weight) continue;
-    // Respect the size limits; a dim product that overflows is too large.
+    // Compute the size in bytes. A size that overflows exceeds every limit.
     int64_t bytes = size_of(value.dtype());
     for (const int64_t d : dims) {
       if (__builtin_mul_overflow(bytes, d, &bytes)) bytes = INT64_MAX;

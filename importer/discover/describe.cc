@@ -23,7 +23,7 @@ bool floating(const SourceValue& v) {
   return kept && v.data && is_float(v.data.dtype());
 }
 
-// Values that surgery added have no verdict; they get an empty one.
+// Returns the verdict of value i; an empty verdict for values that surgery added, which have none.
 const Verdict& verdict_of(const std::vector<Verdict>& verdicts, size_t i) {
   static const Verdict none;
   return i < verdicts.size() ? verdicts[i] : none;
@@ -37,7 +37,8 @@ bool in_doubt(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t
   return floating(g.values[i]) && !by_flag(g.values[i]) && verdict_of(verdicts, i).unsure();
 }
 
-// Doubtful ones first, least certain at the top; then parameters, then constants, in file order.
+// Returns the indices of floating-point tensors in order of output: doubtful tensors first, the least certain at the
+// top; then parameters; then constants. Parameters and constants are in file order.
 std::vector<size_t> in_order(const SourceGraph& g, const std::vector<Verdict>& verdicts) {
   std::vector<size_t> order;
   for (size_t i = 0; i < g.values.size(); ++i) {

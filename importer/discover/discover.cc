@@ -1,6 +1,5 @@
-// Two passes. The first finds clear weights: large unstructured tensors that products, convolutions or lookups read.
-// The second weighs every constant; how much a name or a container counts depends on how rare it is among the clear
-// weights.
+// Discovers parameters in two passes. The first pass finds the clear weights: large tensors of unstructured values that
+// products, convolutions or lookups read. The second pass weighs the evidence for every constant.
 #include "importer/discover/discover.h"
 
 #include <algorithm>
@@ -53,16 +52,15 @@ std::string module_of_name(const std::string& name) {
   return without_digits(dot == std::string::npos ? "" : name.substr(0, dot));
 }
 
-// Properties of the file's clear weights: large tensors of unstructured values that products, convolutions or lookups
-// read. Position and values identify them; the names and containers of the other weights are judged by theirs.
+// Facts about the clear weights. They are found by position and values, so their names show how the file names weights.
 struct ClearWeights {
-  std::vector<char> is;      // per value
+  std::vector<char> is;      // per value: 1 for a clear weight
   bool any_learned = false;  // a weight of any size has unstructured values that are not short decimals
-  bool biases_learned = false, tensorflow = false;  // a bias has such values; a weight is named after a variable
+  bool biases_learned = false, tensorflow = false;  // a bias is unstructured; a name is a TensorFlow variable's
   int all = 0, named = 0, made_up = 0, in_nodes = 0, raw = 0;
-  std::set<std::string> modules, ends;  // of their names, without digits
+  std::set<std::string> modules, ends;  // modules and last components of the clear weights' names, with '#' for digits
 
-  // Weight of a container or a kind of name as evidence: zero if at least a quarter of the clear weights have it.
+  // Returns the factor of evidence that `of_them` clear weights have too: 1 if none has it, 0 if a quarter or more do.
   double rarity(int of_them) const { return all == 0 ? 1 : std::max(0.0, 1 - 4.0 * of_them / all); }
 };
 
@@ -86,8 +84,8 @@ class Discovery {
   const TensorRecord& record(int v) const { return record_.of[static_cast<size_t>(v)]; }
   bool clear(int v) const { return clear_.is[static_cast<size_t>(v)] != 0; }
 
-  // A dotted name is a module path if PyTorch wrote it. In other files it must share its module or last component with
-  // a clear weight, because exporters also number their own tensors with dots.
+  // True if the dotted name is a module path. If PyTorch did not write the file, the name must be usual for a parameter
+  // or share its module or last component with a clear weight: other exporters number tensors with dots.
   bool module_path(const std::string& name) const {
     if (naming_of(name) != Naming::module) return false;
     if (record_.torch || clear_.all == 0 || name.find("ReadVariableOp") != std::string::npos) return true;
@@ -96,17 +94,17 @@ class Discovery {
            clear_.ends.count(without_digits(last_component(name)));
   }
 
-  // PyTorch names every initializer after the module that holds it; one held by the model itself has no dot.
+  // Returns the naming by the tensor's best name. PyTorch names a tensor that the model itself holds without a dot.
   Naming own_naming(int v) const {
     const TensorRecord& r = record(v);
     if (!r.initializer) return Naming::made_up;
     Naming best = Naming::made_up;
     for (const std::string& name : r.names) {
       const Naming n = naming_of(name);
-      // TorchScript's exporter keeps a word like "mean"; both exporters generate names that end in a number.
+      // TorchScript keeps plain names such as "mean". Names that PyTorch's exporters generate contain a number.
       const bool word = n == Naming::none || (!record_.lists_parameters && plain_word(name));
       if (module_path(name) || (word && record_.torch)) return Naming::module;
-      // In TensorFlow's files a name with slashes is a variable's or an operator's; only variables are weights.
+      // TensorFlow's variables were recognized above, so this name with slashes belongs to an operator.
       const bool graph_name = clear_.tensorflow && n == Naming::none && name.find('/') != std::string::npos;
       if (n != Naming::made_up && n != Naming::module && !graph_name) best = n;
     }
@@ -221,8 +219,8 @@ class Discovery {
     return out;
   }
 
-  // Returns one row of a value that is stored once per row of a batch because it is joined with the batch's rows. Other
-  // values are returned whole.
+  // Returns a single copy of a value that the file stores once for each row of a batch, because it is concatenated with
+  // the batch. Returns other values whole.
   HostTensor one_copy(int v, const std::vector<Use>& uses) const {
     const HostTensor& data = g_.value(v).data;
     const auto own_rows = [&](const Use& u) {
@@ -248,7 +246,7 @@ class Discovery {
     });
   }
 
-  // Biases and norms are initialized to zeros and ones.
+  // True if the tensor is used as a bias, a norm's scale or a similar weight that is initialized to zeros or ones.
   static bool starts_regular(const std::vector<Use>& uses) {
     return std::any_of(uses.begin(), uses.end(), [](const Use& u) {
       const char* role = weight_role(u.at(), u.site_input);
@@ -258,7 +256,7 @@ class Discovery {
     });
   }
 
-  // Evidence from exporter metadata and name. The returned naming decides how much position and values count.
+  // Adds the evidence of metadata and name. Returns the naming, which decides how much position and values count.
   Naming name_evidence(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const {
     const TensorRecord& r = record(v);
     switch (r.kind) {
@@ -272,7 +270,7 @@ class Discovery {
         out.push_back({cat("the exporter computed it from parameter '", printable(r.from), "'"), 6});
         return Naming::folded;
       case Recorded::computed:
-        // A weight multiplied by a norm that is folded into it is computed from constants that were computed before.
+        // A weight that a norm is folded into is computed from constants too, so this is weak evidence there.
         out.push_back(
             {r.from_buffers ? "the exporter computed it from buffers" : "the exporter computed it from constants",
              !r.from_buffers && computed_weight(v, uses) ? -2.0 : -8.0});
@@ -298,7 +296,8 @@ class Discovery {
     return naming;
   }
 
-  // A generated name or a Constant node counts by its rarity among the clear weights, and less if v is one of them.
+  // Adds evidence against a tensor that has a generated name or is in a Constant node. The evidence is weaker if many
+  // clear weights have the same, or if v is a clear weight. Returns the naming.
   Naming made_up_evidence(int v, std::vector<Evidence>& out) const {
     if (!clear(v) && optimizer_result(v)) {
       out.push_back({"an optimizer computed it from the file's tensors", 0});
@@ -316,8 +315,8 @@ class Discovery {
     return rarity > 0 ? Naming::made_up : Naming::none;
   }
 
-  // onnxsim and onnxslim name results after the node that they evaluated ("/block/Exp_output_0"). An unstructured
-  // result was computed from a parameter or an unstructured buffer; Python's own numbers do not become nodes.
+  // True for an unstructured result that onnxsim or onnxslim named after the node that they evaluated
+  // ("/block/Exp_output_0"). It was computed from a parameter or buffer, because numbers of Python do not become nodes.
   bool optimizer_result(int v) const {
     const HostTensor& data = g_.value(v).data;
     const std::string& name = record(v).names.front();
@@ -327,7 +326,7 @@ class Discovery {
     return data.numel() == 1 ? !from_formula(data) : unstructured(data, 4);
   }
 
-  // True in the position of a large weight or of its bias, with unstructured values.
+  // True if v is a clear weight, or the bias of a convolution or Gemm without a fixed pattern.
   bool computed_weight(int v, const std::vector<Use>& uses) const {
     if (clear(v)) return true;
     const SourceValue& value = g_.values[static_cast<size_t>(v)];
@@ -337,14 +336,15 @@ class Discovery {
     return bias && value.data.numel() >= 2 && !fixed_pattern(value.data);
   }
 
-  // Adds the evidence of the name, among merged names, that indicates a parameter most strongly.
+  // Adds the evidence, times `factor`, of the merged name that most strongly indicates a parameter. Evidence against a
+  // parameter is dropped if another name gives none.
   void usual(const TensorRecord& r, const std::vector<Use>& uses, double factor, std::vector<Evidence>& out) const {
     const bool table = std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.at().op == "Gather"; });
     std::optional<Evidence> best;
     bool silent = false;
     for (const std::string& name : r.names) {
       auto e = usual_name(name);
-      if (last_component(name) == "weights" && !table) e.reset();  // weights of a sum; position tables are looked up
+      if (last_component(name) == "weights" && !table) e.reset();  // buffers named "weights" are position tables
       if (scaler(name)) e = Evidence{"a mean is beside it: a scaler", -5};
       if (spectral_vector(name)) e = Evidence{"the vector of a spectral norm", -8};
       if (frozen_norm(name)) e = Evidence{"its module computes with running statistics: a frozen norm", -4};
@@ -354,7 +354,7 @@ class Discovery {
     if (best && !(best->weight < 0 && silent)) out.push_back({best->text, best->weight * factor});
   }
 
-  // "bn.weight" next to "bn.running_var" that no BatchNormalization reads: an unfused norm in the model's code.
+  // True for a name next to a "running_var" that no BatchNormalization reads: the model's code computes the norm.
   bool frozen_norm(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos) return false;
@@ -365,7 +365,7 @@ class Discovery {
            std::none_of(uses.begin(), uses.end(), [](const Use& u) { return u.at().op == "BatchNormalization"; });
   }
 
-  // "conv.weight_u" next to "conv.weight_orig", and the vectors of the newer torch parametrization.
+  // True for "conv.weight_u" next to "conv.weight_orig", and for "_u" and "_v" of torch's newer parametrization.
   bool spectral_vector(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos) return false;
@@ -374,7 +374,7 @@ class Discovery {
     return name.find("parametrizations.") != std::string::npos && (last == "_u" || last == "_v");
   }
 
-  // "scaler.scale" next to "scaler.mean".
+  // True for "scaler.scale", "scaler.std" and similar names if the file also holds "scaler.mean".
   bool scaler(const std::string& name) const {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos) return false;

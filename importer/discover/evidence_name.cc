@@ -24,7 +24,7 @@ std::string without_number(const std::string& name) {
   return bar != std::string::npos && all_digits(std::string_view(name).substr(bar + 1)) ? name.substr(0, bar) : name;
 }
 
-// Stems of the names that exporters give to computed tensors, after the operator.
+// True if the name is an operator's name, with or without a number: exporters name computed tensors after operators.
 bool operator_name(const std::string& name) {
   static const std::set<std::string> stems = {"val",
                                               "arange",
@@ -257,7 +257,7 @@ bool holds(const List& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// The components of a dotted or slashed name, in lower case.
+// Returns the components of a dotted or slashed name, in lower case.
 std::vector<std::string> components(const std::string& name) {
   std::vector<std::string> parts(1);
   for (const char c : lower(name)) {
@@ -270,8 +270,8 @@ std::vector<std::string> components(const std::string& name) {
   return parts;
 }
 
-// "helper.constant.3", "auto.cast.1": an exporter's tensor followed by a counter. For an element of a ParameterList
-// ("scales.3") the list's name precedes the number instead.
+// True if an exporter's name for its own tensors precedes the number: "helper.constant.3", "auto.cast.1". For an
+// element of a ParameterList ("scales.3"), the name of the list precedes the number.
 bool counted(const std::string& name) {
   static const std::set<std::string> words = {"cast", "helper", "auto", "tmp", "temp", "fill", "node", "literal"};
   const std::vector<std::string> parts = components(name);
@@ -293,7 +293,7 @@ bool holds_word(const std::string& text, const std::string& word) {
 
 Naming naming_of(const std::string& name) {
   if (name.rfind("onnx::", 0) == 0) return Naming::folded;
-  // A TensorFlow graph reads every variable by such a node; tf2onnx names the tensor after it.
+  // TensorFlow reads every variable by a ReadVariableOp node, and tf2onnx names the tensor after that node.
   if (name.find("ReadVariableOp") != std::string::npos) return Naming::module;
   if (all_digits(name) || name.find("Constant") != std::string::npos || name.find("const_") != std::string::npos)
     return Naming::made_up;
@@ -323,7 +323,8 @@ std::optional<Evidence> usual_name(const std::string& name) {
   const bool constant = last.size() > 6 && last.compare(last.size() - 6, 6, "_const") == 0;
   if (holds(kBufferEnds, last) || constant || (bare != last && holds(kBufferEnds, bare)))
     return Evidence{cat("buffers are called '", last, "'"), -5};
-  // initialized to the logarithms of 1, 2, ...
+  // "a_log" counts more than other names, because its initial values, the logarithms of 1, 2, ..., look like a
+  // constant.
   if (last == "a_log") return Evidence{"parameters are called 'a_log'", 5};
   const bool recurrent = last.rfind("weight_", 0) == 0 || last.rfind("bias_", 0) == 0;
   if (holds(kParameterEnds, last) || recurrent) return Evidence{cat("parameters are called '", last, "'"), 3};

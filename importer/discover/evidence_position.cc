@@ -17,7 +17,7 @@ namespace {
 
 using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
 
-// The node that computes the other operand of a two-operand node. Views that keep every element are skipped.
+// Returns the node that computes the other operand of a two-operand node, or null. Skips casts and views.
 const SourceNode* other_producer(const Use& u) {
   const SourceNode& n = u.at();
   if (n.inputs.size() != 2) return nullptr;
@@ -33,7 +33,7 @@ const SourceNode* other_producer(const Use& u) {
   return nullptr;
 }
 
-// True if a division by a root of a mean is found, as in x / sqrt(mean(x * x) + eps).
+// True if n is a normalization, or divides by the root of a mean or sum as in x / sqrt(mean(x * x) + eps).
 bool normalized(const SourceGraph& g, const SourceNode* n) {
   if (!n) return false;
   if (one_of(n->op, {"InstanceNormalization", "MeanVarianceNormalization", "LpNormalization"})) return true;
@@ -58,7 +58,7 @@ bool normalized(const SourceGraph& g, const SourceNode* n) {
   });
 }
 
-// True for a scale or zero point of quantized values; input numbers by operator.
+// True if this input of the node is a scale or zero point of quantized values.
 bool quantizer_input(const SourceNode& n, int input) {
   const std::string& op = n.op;
   if (op == "DequantizeLinear" || op == "QuantizeLinear") return input >= 1;
@@ -75,7 +75,7 @@ bool quantizer_input(const SourceNode& n, int input) {
                                             : op == "QGemm" && input != 6;
 }
 
-// Also true where the scales of integer products are multiplied, as dynamic quantization writes them.
+// True for a scale or zero point of quantized values, also for the scales that a Mul of dynamic quantization reads.
 bool quantizer_parameter(const Use& u) {
   if (quantizer_input(u.at(), u.site_input)) return true;
   if (u.at().op != "Mul") return false;
@@ -92,7 +92,7 @@ bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 
 
 }  // namespace
 
-// Mul after a normalization, or Add after such a Mul.
+// The use must be a Mul after a normalization, or an Add after the normalization or after its Mul.
 bool after_norm(const Use& u) {
   const SourceNode* p = other_producer(u);
   if (u.at().op == "Mul") return normalized(*u.graph, p);
@@ -168,7 +168,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   const auto all = [&](const auto& holds) { return std::all_of(uses.begin(), uses.end(), holds); };
   const Use& main = main_use(uses);
   std::vector<Evidence> out;
-  // Positions that exclude a weight, whatever the other evidence.
+  // These positions exclude a weight, so no other evidence is collected.
   if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
   if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
   if (all([](const Use& u) { return u.at().attrs.has(kQuantizerData) || quantizer_parameter(u); }))
@@ -183,7 +183,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (const double w = outside_of_layers(v, main, naming); w != 0)
     out.push_back({"a larger module computes this itself: a raw parameter or a buffer", w});
   weigh_roles(v, uses, out);
-  // A folded BatchNormalization leaves a learned bias next to any matrix.
+  // Folded names are excluded: a folded BatchNormalization also leaves a learned bias next to a fixed matrix.
   if (naming == Naming::module && fixed_product(v, uses))
     out.push_back({"the bias of a product with a fixed matrix", -9});
   if (all([&](const Use& u) { return dummy_norm(u); }))
@@ -196,7 +196,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
     out.push_back({"zeros with leading dims, added to a product", naming == Naming::folded ? -7.0 : -5.0});
   if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardizes(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
-    const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a strength
+    const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a learned factor
     const bool norm = all([&](const Use& u) { return input_norm(u, data); });
     out.push_back({norm ? "scales and shifts a graph input" : "standardizes a graph input",
                    lone || (norm && naming != Naming::none) ? -1
@@ -208,7 +208,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   return out;
 }
 
-// Conv, then Mul and Add with constants of [1,C,1,1], without other readers of the intermediate values.
+// True for the Mul or Add after a Conv, with constants of [1,C,1,1] and no other readers of the intermediate values.
 bool PositionEvidence::frozen_norm(const Use& u) const {
   if (u.graph != &g_ || (u.at().op != "Mul" && u.at().op != "Add")) return false;
   const auto only_user = [&](int v) -> const SourceNode* {
@@ -235,7 +235,7 @@ bool PositionEvidence::frozen_norm(const Use& u) const {
 // counts as the output.
 void PositionEvidence::find_reached() {
   reached_.assign(g_.values.size(), 0);
-  std::vector<char> end(g_.values.size());  // an output, or a value rearranged into one
+  std::vector<char> end(g_.values.size());  // per value: it is an output or is rearranged into one
   for (const int o : g_.outputs) reached_[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   for (size_t k = g_.nodes.size(); k-- > 0;) {
     const SourceNode& n = g_.nodes[k];
@@ -255,7 +255,7 @@ void PositionEvidence::find_reached() {
   }
 }
 
-// If tensors of [1,C,1,1] occur in other arithmetic too, they belong to a layer of the model.
+// Sets frozen_norms_: true if every tensor of [1,C,1,1] in a Mul or Add may belong to a frozen BatchNormalization.
 void PositionEvidence::find_frozen_norms() {
   frozen_norms_ = true;
   for (size_t v = 0; v < g_.values.size() && frozen_norms_; ++v) {
@@ -276,15 +276,15 @@ bool PositionEvidence::one_element_weight(const HostTensor& data, const std::vec
     const SourceNode& n = u.at();
     if (!weight_role(n, u.site_input)) return false;
     if (u.through_concat) return true;
-    // A scalar there fills the place of a bias; a module's bias has one element per output.
+    // A converter may pass a scalar as the bias input. The bias of a module has one dimension.
     if (one_of(n.op, {"Gemm", "Conv", "ConvTranspose"})) return u.site_input == 2 && data.rank() >= 1;
     return n.op == "MatMul" || n.op == "PRelu" || (data.rank() >= 1 && after_product(u));
   });
 }
 
-// Frequencies: multiplied by values derived from positions (no floating-point input, no embedding), then Cos or Sin.
-// Unordered frequencies that are multiplied element by element were trained (state spaces); an unordered matrix was
-// sampled at random.
+// True for fixed frequencies, which are multiplied by positions before a Cos or Sin. Positions are values that depend
+// on no floating-point input and no embedding. Returns false for unordered frequencies that are multiplied element by
+// element, because these were trained (state space models). An unordered matrix was sampled at random and is fixed.
 bool PositionEvidence::rotary(int v) const {
   const HostTensor& data = value(v).data;
   if (data.numel() < 2) return false;
@@ -312,7 +312,7 @@ bool PositionEvidence::rotary(int v) const {
   return false;
 }
 
-// Adding zeros or multiplying by ones does not standardize: a newly initialized layer does the same.
+// True if the operator adds zeros or multiplies by ones, as a newly initialized layer does.
 bool PositionEvidence::changes_nothing(const std::string& op, int v) const {
   if (value(v).data.numel() < 2) return false;
   return ((op == "Add" || op == "Sub") && all_equal(g_, v, 0)) || ((op == "Mul" || op == "Div") && all_equal(g_, v, 1));
@@ -350,12 +350,12 @@ bool PositionEvidence::all_equal(const SourceGraph& g, int v, double want) const
   return std::all_of(all.begin(), all.end(), [&](double x) { return x == want; });
 }
 
-// The inner step of a decomposed GroupNorm, or of a standardized convolution weight: a norm with scale 1 and bias 0.
+// True for the scale or bias of a norm with scale 1 and bias 0, as a decomposed GroupNorm contains.
 bool PositionEvidence::dummy_norm(const Use& u) const {
   const SourceNode& n = u.at();
   if (n.op == "InstanceNormalization" && n.inputs.size() == 3)
     return all_equal(*u.graph, n.inputs[1], 1) && all_equal(*u.graph, n.inputs[2], 0);
-  // Here a weight is normalized, not data; the norm's scale and bias are not a module's weights.
+  // This BatchNormalization normalizes a weight, not data, so its scale and bias are not weights of a module.
   return n.op == "BatchNormalization" && n.inputs.size() == 5 && constant(n.inputs[0]) && u.graph == &g_ &&
          u.site_input > 0 && all_equal(g_, n.inputs[1], 1) && all_equal(g_, n.inputs[2], 0);
 }
@@ -383,8 +383,8 @@ void PositionEvidence::find_input_like() {
   }
 }
 
-// Only vectors count for Add and Mul, because a matrix is more likely a position table. An operation that widens the
-// input does not standardize it: distances to prototypes subtract a table from every row.
+// True if the use may standardize a graph input. Add and Mul with a matrix are excluded: the matrix is more likely a
+// position table. So is a Sub or Div with a matrix after an Unsqueeze, which computes distances to prototypes.
 bool PositionEvidence::standardizes(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_) return false;
   const SourceNode& n = u.at();

@@ -50,8 +50,8 @@ bool PositionEvidence::learnable(int v) const {
   return !std::all_of(all.begin(), all.end(), [](const Use& u) { return blocks_gradient(u.at(), u.site_input); });
 }
 
-// sigma = u . (W v), W / sigma: a vector that is only multiplied by weights, and whose result only divides values
-// computed from weights.
+// True for a vector u or v of a spectral norm, which computes sigma = u . (W v) and W / sigma. Such a vector is only
+// multiplied by weights, and the result only divides values that are computed from weights.
 bool PositionEvidence::power_iteration(int v) const {
   if (value(v).data.numel() < 2 || wide_dims(value(v).data) > 1) return false;
   std::set<int> seen = {v};
@@ -103,8 +103,9 @@ bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
   return kernel;
 }
 
-// Detects cos(x W + b), or cos and sin of it. Sin without Cos is an activation (SIREN). If x holds coordinates, or b
-// holds phases from a full turn, W was sampled once and kept fixed.
+// Detects W in cos(x W + b), with or without a sine of the same product. A sine without a cosine is an activation
+// (SIREN). The evidence is strongest if x holds coordinates or b holds phases between 0 and 2 pi, because W was then
+// sampled once and kept fixed.
 double PositionEvidence::fourier_features(int v) const {
   if (wide_dims(value(v).data) < 2) return 0;
   std::set<int> seen = {v};
@@ -140,7 +141,7 @@ double PositionEvidence::fourier_features(int v) const {
   return phases ? -9 : sine && coordinates ? -7 : sine ? -4 : -3;
 }
 
-// True for b in cos(x W + b).
+// True for phases b between 0 and 2 pi in cos(x W + b).
 bool PositionEvidence::random_phase(int v) const {
   if (!full_turn(value(v).data)) return false;
   const std::vector<Use> all = uses(v);
@@ -158,8 +159,9 @@ bool PositionEvidence::random_phase(int v) const {
   });
 }
 
-// Detects center + psi * (x - center), the truncation of a latent code. The gradient of the center nearly cancels, so
-// it is not trained. Layers that undo their own change add first and subtract later; they are not detected.
+// Detects the center in center + psi * (x - center), the truncation of a latent code. The center is not trained,
+// because its gradient nearly cancels. Layers that undo their own change are not detected, because they add first and
+// subtract later.
 bool PositionEvidence::lerp_center(int v) const {
   if (wide_dims(value(v).data) > 1) return false;
   int subtracted = -1, added = -1;
@@ -189,8 +191,8 @@ bool PositionEvidence::without_bias(const SourceNode& product) const {
   return true;
 }
 
-// (x - mean) W without a bias, where x - mean is not divided by a deviation; also x W for a graph input x and a W with
-// orthogonal lines.
+// True for W in (x - mean) W without a bias, where x - mean is not divided by a deviation. Also true for W in x W
+// without a bias, where x is a graph input and the rows or columns of W are orthogonal.
 bool PositionEvidence::whitening(int v, const std::vector<Use>& uses) const {
   return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
     const SourceNode& n = u.at();
@@ -211,7 +213,7 @@ bool PositionEvidence::whitening(int v, const std::vector<Use>& uses) const {
   });
 }
 
-// The mean of (x - mean) W.
+// True for the mean in (x - mean) W without a bias.
 bool PositionEvidence::whitening_mean(int v, const std::vector<Use>& uses) const {
   return wide_dims(value(v).data) == 1 && std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
            if (u.graph != &g_ || u.at().op != "Sub" || u.site_input != 1) return false;
@@ -231,7 +233,8 @@ bool PositionEvidence::whitening_mean(int v, const std::vector<Use>& uses) const
          });
 }
 
-// Detects (input - mean) / deviation together with y * deviation + mean: inputs and targets have the same unit.
+// Detects a mean or deviation that standardizes a graph input and is applied again later, as in (input - mean) /
+// deviation and y * deviation + mean.
 bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
   const HostTensor& data = value(v).data;
   if (wide_dims(data) > 1) return false;
@@ -247,8 +250,8 @@ bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
   return applied && undone;
 }
 
-// x * a + b of a graph input, by vectors that were not typed in: a BatchNormalization that an exporter decomposed.
-// Scalers subtract and divide instead.
+// True for a or b in x * a + b, which an exporter writes for a BatchNormalization of a graph input x. The caller checks
+// that x is a graph input. The vectors must not be short decimals. Scalers subtract and divide instead.
 bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_ || data.numel() < 2 || wide_dims(data) != 1 || printed_decimals(data)) return false;
   const auto affine = [&](const SourceNode& n, const char* op) {
@@ -265,8 +268,8 @@ bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
          });
 }
 
-// A product with data, without a bias, that a larger module computes outside of its layers. The last product of a model
-// is excluded: it is a head.
+// True for a product with data and without a bias that a larger module computes itself, not one of its layers. A
+// product that is a graph output is excluded, because it is a head.
 bool PositionEvidence::raw_product(const Use& u) const {
   const SourceNode& n = u.at();
   if (u.graph != &g_ || u.site_input > 1 || !one_of(n.op, {"MatMul", "Gemm", "Conv", "ConvTranspose"})) return false;
@@ -275,8 +278,9 @@ bool PositionEvidence::raw_product(const Use& u) const {
   return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
 }
 
-// Raw parameters and raw buffers of a module look alike; raw parameters usually have a parameter's name. If many of the
-// file's weights are raw, this is the author's style and is not evidence.
+// Returns the evidence against a tensor that a larger module reads itself, not one of its layers; 0 if there is none.
+// Such a tensor is a parameter or a buffer of the module, and parameters usually have other evidence from their names.
+// If many of the file's weights are read in this way, it is the author's style and not evidence.
 double PositionEvidence::outside_of_layers(int v, const Use& u, Naming naming) const {
   const bool folded = naming == Naming::folded;
   if ((naming != Naming::module && !folded) || raw_is_usual_ || !reached_[static_cast<size_t>(v)]) return 0;
@@ -286,7 +290,8 @@ double PositionEvidence::outside_of_layers(int v, const Use& u, Naming naming) c
   return after_product(u) ? (folded ? -4 : -3) : 0;
 }
 
-// The bias of a convolution or product whose matrix has the structure of a constant. A constant bias is not evidence.
+// True for the bias of a convolution or product whose matrix has a fixed pattern. False if the bias or the matrix has
+// only one or two distinct values.
 bool PositionEvidence::fixed_product(int v, const std::vector<Use>& uses) const {
   if (!learned_ || value(v).data.numel() < 2 || TensorValues(value(v).data).constant_valued()) return false;
   return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
@@ -298,7 +303,7 @@ bool PositionEvidence::fixed_product(int v, const std::vector<Use>& uses) const 
   });
 }
 
-// A table that a product compares with data, and from which the best-matching row is then looked up.
+// True for a table that is compared with data by arithmetic, and from which the best-matching row is then looked up.
 bool PositionEvidence::codebook(int v) const {
   bool looked_up = false, compared = false;
   for (const Use& u : uses(v)) {
@@ -320,7 +325,8 @@ bool PositionEvidence::codebook(int v) const {
   return looked_up && compared;
 }
 
-// y * scale + mean after the last layer's bias: targets were standardized. Both steps must be present.
+// True for the scale or mean in y * scale + mean after the bias of the last layer, which undoes the standardization of
+// targets. Both steps must be present.
 bool PositionEvidence::unstandardizes(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_ || wide_dims(data) > 1) return false;
   const auto affine = [&](const SourceNode& n, const char* op) {
@@ -330,7 +336,7 @@ bool PositionEvidence::unstandardizes(const Use& u, const HostTensor& data) cons
   };
   const SourceNode& n = u.at();
   const SourceNode* scale = &n;
-  if (n.op == "Add") {  // the Mul before it
+  if (n.op == "Add") {  // find the Mul before the Add
     const auto before = std::find_if(n.inputs.begin(), n.inputs.end(), [&](int i) {
       return i >= 0 && value(i).producer >= 0 && affine(node(value(i).producer), "Mul");
     });
@@ -348,7 +354,7 @@ bool PositionEvidence::unstandardizes(const Use& u, const HostTensor& data) cons
     out = node(next[0]).outputs[0];
   }
   if (std::find(g_.outputs.begin(), g_.outputs.end(), out) == g_.outputs.end()) return false;
-  // Requires that a layer's result with its bias is scaled; after a norm, scale and shift belong to the norm.
+  // The scaled value must be the result of a layer with a bias. After a norm, scale and shift belong to the norm.
   for (const int i : scale->inputs) {
     const int p = i < 0 ? -1 : value(i).producer;
     if (p < 0) continue;

@@ -40,7 +40,7 @@ bool scaled_equal(const HostTensor& x, const HostTensor* scale, const HostTensor
 
 }  // namespace
 
-// c = w / s, as in w + (round(c) - c) s: the graph rounds c, and also holds w and s.
+// True for c = w / s in w + (round(c) - c) s, where the graph rounds c and also holds w and s.
 bool PositionEvidence::rounded_copy(int v) const {
   bool rounds = false;
   std::vector<int> open = {v}, scales, weights;
@@ -72,8 +72,8 @@ bool PositionEvidence::rounded_copy(int v) const {
   });
 }
 
-// Concat(v, tokens) + positions: a class or prompt token [.., n, H], which may still be zeros. An initial state of
-// zeros is concatenated with data as well, but is not covered by a position table.
+// True for v in Concat(v, tokens) + positions: a class or prompt token [.., n, H], which may still be zeros. An initial
+// state of zeros is also concatenated with data, but no position table is added to it.
 bool PositionEvidence::joined_token(int v) const {
   const Dims& own = value(v).data.dims();
   if (own.size() < 2 || own.back() < 2) return false;

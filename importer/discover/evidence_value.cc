@@ -21,7 +21,7 @@ using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, n
 
 constexpr int64_t kRows = 64, kColumns = 16;
 
-// x[i+1] - x[i] is constant: arange, linspace.
+// True if x[i+1] - x[i] is constant, as in arange and linspace.
 bool arithmetic(const std::function<double(int64_t)>& x, int64_t n) {
   if (n < 4 || x(1) == x(0)) return false;
   const double step = (x(n - 1) - x(0)) / static_cast<double>(n - 1);
@@ -32,7 +32,7 @@ bool arithmetic(const std::function<double(int64_t)>& x, int64_t n) {
   return true;
 }
 
-// x[i+1] / x[i] is constant: slopes of ALiBi, inverse frequencies.
+// True if x[i+1] / x[i] is constant, as in the slopes of ALiBi and in inverse frequencies.
 bool geometric(const std::function<double(int64_t)>& x, int64_t n) {
   if (n < 4 || x(0) == 0) return false;
   const double ratio = x(1) / x(0);
@@ -43,7 +43,8 @@ bool geometric(const std::function<double(int64_t)>& x, int64_t n) {
   return true;
 }
 
-// x[i+1] + x[i-1] = c x[i] holds for samples of one sinusoid, and also for a ramp or a constant.
+// The kind of a sequence in which x[i+1] + x[i-1] = c x[i] for some c. Samples of one sinusoid, ramps and constants
+// (flat) satisfy this equation.
 enum class Wave { none, flat, ramp, sinusoid };
 Wave wave(const std::function<double(int64_t)>& x, int64_t n) {
   double top = 0, bottom = 0, largest = 0;
@@ -64,7 +65,8 @@ Wave wave(const std::function<double(int64_t)>& x, int64_t n) {
   return same ? Wave::flat : std::fabs(c - 2) < 1e-6 ? Wave::ramp : Wave::sinusoid;
 }
 
-// The kind of all rows, or of all columns, of a matrix if all are waves.
+// Returns the kind of wave in the rows or columns of a matrix; Wave::none if neither all rows nor all columns are
+// waves.
 Wave waves(const TensorValues& v) {
   if (!v.matrix()) return Wave::none;
   const int64_t rows = v.wide()[0], columns = v.wide()[1];
@@ -102,7 +104,8 @@ bool symmetric(const TensorValues& v) {
   return true;
 }
 
-// The columns of a table repeat their values exactly, as coordinates of a grid do. Learned 32-bit numbers do not.
+// True if the columns of a table repeat their values exactly, as coordinates of a grid do. Learned 32-bit numbers do
+// not.
 bool repeats(const TensorValues& v, const HostTensor& t) {
   if (size_of(t.dtype()) < 4 || v.wide().size() < 2) return false;
   const int64_t columns = v.wide().back(), rows = v.size() / columns;
@@ -129,8 +132,9 @@ bool irregular(const TensorValues& v) {
   return static_cast<int64_t>(seen.size()) * 10 >= looked * 9 || (v.size() >= kFewestArranged && !arranged(v));
 }
 
-// A square or fourth root of a whole number or its reciprocal, as attention computes its scale from a shape. Whole
-// numbers and their reciprocals are excluded, because parameters are initialized to such values (-10, 0.1).
+// True for the square or fourth root of a whole number, or the reciprocal of such a root, as attention computes its
+// scale from a shape. Whole numbers and their reciprocals are excluded, because parameters are initialized to such
+// values (-10, 0.1).
 bool root_of_whole(double x) {
   if (!(x > 0) || x == std::floor(x) || std::fabs(1 / x - std::round(1 / x)) <= 1e-6 / x) return false;
   const double square = x * x, fourth = square * square;
@@ -158,7 +162,8 @@ class Look {
       return weigh("whole numbers only", {-2, -3, -3, 0});
     if (repeats(v_, data_)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
     if (symmetric(v_)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
-    // Learned or randomly initialized values do not repeat; under a generated name this is the only evidence.
+    // Learned or randomly initialized values do not repeat. For a tensor with a generated name, this is the only
+    // evidence.
     if (v_.size() >= 4 && irregular(v_)) return weigh("no regularity in its values", {0.5, 0.5, 1.5, 0.5});
     return {};
   }
@@ -169,7 +174,7 @@ class Look {
   std::optional<Evidence> constant_valued(double x) const {
     if (x == 0 && data_.rank() >= 3 && data_.dims()[0] > 1 && v_.wide().size() >= 2)
       return weigh("all zeros, a batch of them: a first state", {0, -9, -9, 0});
-    // Zero biases next to trained ones: a converter filled the input of an operator.
+    // If other biases of the file are trained, a converter created this constant for the bias input of an operator.
     if (context_.product_bias && context_.biases_learned && v_.size() >= 2) {
       if (x == 0) return weigh("all zeros, other biases are not", {0, -1, -5, -3});
       if (std::fabs(x) <= 1e-4) return weigh("an epsilon", {-6, -6, -6, -6});
@@ -205,8 +210,8 @@ class Look {
     return weigh("two values only", {-1, -2, -2, 0});
   }
 
-  // Signs in random order, times a scale that training produced: not 1, nor the reciprocal of a whole number or its
-  // root.
+  // True for signs in random order that are multiplied by a trained scale. Scales of 1, of 1 / n and of 1 / sqrt(n) for
+  // a whole number n count as not trained.
   bool binary_weights(double scale) const {
     const double inverse = 1 / (scale * scale);
     return std::fabs(inverse - std::round(inverse)) > 1e-5 * inverse && v_.size() >= kFewestArranged && !arranged(v_);
@@ -222,7 +227,8 @@ class Look {
     if (v_.wide().size() != 1) return {};
     if (arithmetic(element, v_.size())) {
       if (!in_product) return weigh("equal steps", {-2.5, -6, -4, -1});
-      // Applies even if the exporter lists it as a parameter: a detector's expectation over distance bins.
+      // The weight exceeds that of an exporter's list of parameters, because detectors list the bins of their
+      // expectation over distances as a parameter.
       const bool whole = v_.at(0) == std::floor(v_.at(0)) && std::fabs(v_.at(1) - v_.at(0)) == 1;
       return weigh("equal steps, in a weight's place", {whole ? -20.0 : -10.0, -10, -10, -9});
     }
@@ -230,7 +236,8 @@ class Look {
     return {};
   }
 
-  // Only if other weights have no structure: in files written by hand all values are round.
+  // Returns the evidence from fixed_pattern(). Requires that the file has weights without structure, because in files
+  // written by hand all values are round.
   std::optional<Evidence> pattern() const {
     if (!context_.learned) return {};
     const auto found = fixed_pattern(data_);
@@ -248,8 +255,8 @@ class Look {
     return weigh(found->text, {-5, -6, -5, -5});
   }
 
-  // True if the gaps between sorted distinct values have all sizes, as in random numbers. A function of distance has
-  // even or steadily shrinking gaps.
+  // True if the gaps between sorted distinct values have irregular sizes, as in random numbers. A function of distance
+  // has even or steadily shrinking gaps.
   bool gathered() const {
     std::set<double> seen;
     for (int64_t i = 0; i < v_.size() && seen.size() < 4096; ++i) seen.insert(v_.at(i));

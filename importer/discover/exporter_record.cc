@@ -27,8 +27,9 @@ std::vector<std::string> quoted_parts(const std::string& text) {
 struct Signature {
   std::set<std::string> parameters, buffers;
 
-  // "p_head_weight: PARAMETER target='head.weight'", or InputSpec(kind=<InputKind.PARAMETER: 2>, ..., target='...').
-  // The kind precedes its target. Outputs name buffers that the model changes; these are already listed as inputs.
+  // Adds the parameters and buffers that a printed signature lists. An entry is "p_head_weight: PARAMETER
+  // target='head.weight'" or InputSpec(kind=<InputKind.PARAMETER: 2>, ..., target='...'); in both forms the kind
+  // precedes the target. The outputs of the signature are not read: they repeat buffers that are also inputs.
   void read(const std::string& text) {
     static const std::string key = "target='";
     const size_t stop = std::min(text.find("# outputs"), text.find("output_specs="));
@@ -121,7 +122,8 @@ class Reader {
     });
   }
 
-  // Identity nodes that read a tensor with equal values: the exporter merged several tensors.
+  // Lists the Identity nodes that read an initializer, by initializer. An exporter that merges equal tensors writes
+  // such a node for each name that it removes.
   void find_merged() {
     std::map<std::string, std::string> master;
     for (const auto& t : graph_.initializer()) master[t.name()] = t.name();
@@ -157,11 +159,13 @@ class Reader {
       r.from_buffers = std::all_of(it->second.begin(), it->second.end(),
                                    [&](const std::string& s) { return signature_.buffers.count(s) != 0; });
     }
-    // A name with a module path that the list lacks was computed from parameters (a folded BatchNormalization).
+    // A tensor with a module path that the signature does not list stays Recorded::nothing. The exporter computed it
+    // from parameters, as when it folds a BatchNormalization.
     if (r.names[0].find('.') == std::string::npos || it != folded_.end()) r.kind = Recorded::computed;
   }
 
-  // A parameter multiplied by a state that starts at zero.
+  // True if one of the sources is a state that starts at zero. A parameter multiplied by such a state is not a folded
+  // weight.
   static bool started_at_zero(const std::vector<std::string>& sources) {
     return std::any_of(sources.begin(), sources.end(), [](const std::string& s) {
       return s.rfind("zeros", 0) == 0 || s.rfind("new_zeros", 0) == 0 || s.rfind("full", 0) == 0;

@@ -1,5 +1,6 @@
 // Detectors of fixed_pattern(). Each tests a property that holds exactly, up to rounding to 32 bits, in the constants
-// that it is designed for, and has a probability near zero in random values:
+// that it is designed for, and has a probability near zero in random values. A line is a row or a column of the tensor.
+// The detectors are:
 //
 //   repeats       magnitudes recur in a regular order (importer/discover/arrangement.h): blur, Sobel, Haar,
 //                 mirrored wavelet filters, DCT, Hadamard, copied channels
@@ -24,7 +25,8 @@
 namespace amp {
 namespace {
 
-// Access to the lines of a tensor: rows of the last dimension, or columns across them.
+// Access to the lines of a tensor: rows along the last dimension, or columns along the first. Dimensions of size 1 are
+// left out.
 struct Lines {
   const TensorValues& v;
   int64_t count, length, between, step;
@@ -38,7 +40,8 @@ struct Lines {
     const int64_t n = v.wide().empty() ? 1 : v.wide().front();
     return {v, v.size() / n, n, 1, v.size() / n};
   }
-  // True if `holds` is true for at most `most` lines, spread evenly.
+  // True if `holds` is true for every examined line. If there are more than `most` lines, about `most` evenly spaced
+  // lines are examined.
   template <class Holds>
   bool all(int64_t most, const Holds& holds) const {
     const int64_t skip = std::max<int64_t>(1, count / most);
@@ -49,7 +52,8 @@ struct Lines {
   }
 };
 
-// A sample of at most 4096 elements. The step is odd, so that all columns of a table are sampled.
+// Returns all elements of a tensor of up to 4096 elements, else an evenly spaced sample of a few thousand. The step is
+// odd, so that all columns of a table are sampled.
 std::vector<double> sample_of(const TensorValues& v) {
   std::vector<double> out;
   const int64_t step = v.sample_step() | 1;
@@ -57,7 +61,7 @@ std::vector<double> sample_of(const TensorValues& v) {
   return out;
 }
 
-// The number of magnitudes that differ by more than rounding.
+// Returns the number of distinct magnitudes, up to rounding. Sets `nonzero` to the number of non-zero elements.
 size_t distinct_magnitudes(const std::vector<double>& values, size_t& nonzero) {
   std::vector<double> m;
   double largest = 0;
@@ -72,14 +76,15 @@ size_t distinct_magnitudes(const std::vector<double>& values, size_t& nonzero) {
   return distinct;
 }
 
-// True if fewer than seven tenths of the magnitudes differ.
+// True if at most seven tenths of the non-zero elements have distinct magnitudes.
 bool few_magnitudes(const std::vector<double>& values) {
   size_t nonzero = 0;
   const size_t distinct = distinct_magnitudes(values, nonzero);
   return nonzero >= 4 && distinct * 10 <= nonzero * 7;
 }
 
-// True for weights that were rounded to few levels or to 16 bits: dense and unordered.
+// True for values that look like weights rounded to few levels or to 16 bits: mostly non-zero, with repeated magnitudes
+// in no regular order.
 bool few_levels_without_order(const TensorValues& v, const std::vector<double>& values) {
   if (v.size() < kFewestArranged) return false;
   const auto zeros = std::count(values.begin(), values.end(), 0.0);
@@ -137,12 +142,14 @@ bool symmetric_matrix(const TensorValues& v) {
   return true;
 }
 
-// True if a linear recurrence of low order explains the whole line. Least squares by the normal equations with a small
-// ridge, because pure sinusoids make them singular. Random values leave a residual of about a half.
+// True if a linear recurrence of low order explains the whole line. The coefficients are fitted by least squares. The
+// normal equations get a small ridge term, because pure sinusoids make them singular. Random values leave about half of
+// their energy unexplained.
 bool predictable(const Lines& lines, int64_t line) {
   constexpr int64_t kMost = 512;
   constexpr int kOrder = 10;
-  int64_t first = 0, n = lines.length;  // without zeros at both ends: windows shorter than the transform
+  // Zeros at both ends are skipped: the window of a transform may be shorter than the transform.
+  int64_t first = 0, n = lines.length;
   while (first < n && lines.at(line, first) == 0) ++first;
   while (n > first && lines.at(line, n - 1) == 0) --n;
   n = std::min(n - first, kMost);
@@ -209,7 +216,7 @@ bool separable(const TensorValues& v) {
   });
 }
 
-// The change of a decimal by rounding to 32 bits, in units of its last place.
+// Returns a bound on the error of rounding x to 32 bits, multiplied by `unit`.
 double decimal_rounding(double x, double unit) { return 1.2e-7 * std::fabs(x) * unit + 1e-9; }
 
 // True if all values are decimals of at most `digits` places, as typed numbers are. A random float passes with a
@@ -221,8 +228,8 @@ bool round_decimals(const std::vector<double>& values, int digits) {
   });
 }
 
-// As round_decimals(), with as many digits as the values need; the values must pass by chance with a probability below
-// 1e-9 in total.
+// As round_decimals(), with as many digits as the values need. Also requires that random values would pass with a
+// probability below 1e-9.
 bool typed_decimals(const std::vector<double>& values) {
   for (int digits = 0; digits <= 7; ++digits) {
     if (!round_decimals(values, digits)) continue;
@@ -233,7 +240,8 @@ bool typed_decimals(const std::vector<double>& values) {
   return false;
 }
 
-// True for roots, reciprocals or logarithms of whole numbers: lengths, counts, class frequencies.
+// True if all values are square roots, all are reciprocals or all are logarithms of whole numbers such as lengths,
+// counts or class frequencies.
 bool images_of_whole_numbers(const std::vector<double>& values) {
   constexpr std::array<double (*)(double), 3> inverse = {[](double x) { return x * x; }, [](double x) { return 1 / x; },
                                                          [](double x) { return std::exp(std::min(x, 16.0)); }};
@@ -248,7 +256,7 @@ bool images_of_whole_numbers(const std::vector<double>& values) {
   });
 }
 
-// A square matrix with one entry in each row and column: a diagonal matrix or a scaled permutation.
+// True for a square matrix with one non-zero element in each row and column: a diagonal matrix or a scaled permutation.
 bool one_entry_a_line(const TensorValues& v) {
   if (!v.matrix() || v.wide()[0] != v.wide()[1] || v.wide()[0] < 3) return false;
   const int64_t n = v.wide()[0];
@@ -264,9 +272,9 @@ bool one_entry_a_line(const TensorValues& v) {
   return static_cast<int64_t>(columns.size()) == n;
 }
 
-// True if every line is a polynomial of its index with a degree low enough to leave equations to test: trend bases,
-// Vandermonde matrices. Differences of order degree + 1 vanish. Random values pass one equation with a probability of
-// about 1e-5.
+// True if the elements of every line are a polynomial of low degree in their index, as in trend bases and Vandermonde
+// matrices. The differences of order degree + 1 are then zero. Each difference is one test, and at least eight tests
+// are required, because random values pass a test with a probability of about 1e-5.
 bool polynomial_lines(const Lines& lines) {
   constexpr int64_t kLongest = 32;
   const int64_t n = std::min(lines.length, kLongest);
@@ -356,7 +364,8 @@ bool printed_decimals(const HostTensor& data) {
   for (int64_t i = 0; i < std::min(v.size(), kMostLooked); ++i) {
     const double x = v.at(i);
     if (x == 0) continue;
-    const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));  // 1 / unit of the sixth digit
+    // x * unit has six digits before the decimal point.
+    const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));
     if (!(std::fabs(x * unit - std::round(x * unit)) <= decimal_rounding(x, unit))) return false;
   }
   return true;
@@ -369,7 +378,8 @@ bool unstructured(const HostTensor& data, int64_t fewest) {
   const std::vector<double> values = sample_of(v);
   const size_t distinct = distinct_magnitudes(values, nonzero);
   if (nonzero * 10 < values.size() * 5) return false;
-  // Few levels in random order are rounded weights.
+  // Repeated values in random order are weights that were rounded, so only repeated values in a regular order are
+  // rejected.
   if (distinct * 10 < nonzero * 9 && (v.size() < kFewestArranged || arranged(v))) return false;
   const auto pattern = fixed_pattern(data);
   return !pattern || !pattern->certain;

@@ -1,6 +1,6 @@
-// For each stack, two passes over the graph give each value the last layer that it depends on, and mark what the layers
-// depend on. A parameter outside of layers gets its depth from the nodes in which it first meets input data
-// ("entries").
+// For each stack of layers, follow() finds the last layer that each value depends on, and the values that the layers
+// depend on. The depth of a parameter outside of the layers follows from its entries: the nodes that combine the
+// parameter, or a value computed only from it, with input data.
 #include "importer/discover/layer_depths.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ class Depths {
       Stack s;
       s.name = name;
       for (auto& [number, blocks] : stages) {
-        if (blocks.size() > 1) blocks.erase(-1);  // parameters of a stage outside of its blocks
+        if (blocks.size() > 1) blocks.erase(-1);  // the key of parameters that are outside of the stage's blocks
         for (const int64_t b : blocks) s.layers.emplace_back(number, b);
       }
       stacks_.push_back(std::move(s));
@@ -141,7 +141,7 @@ class Depths {
     return out;
   }
 
-  // The last layer that precedes every use of the parameter.
+  // Returns the last layer on which all of the nodes depend, or -1.
   int level(const Stack& s, const std::vector<int>& nodes) const {
     int lowest = s.size() - 1;
     for (const int n : nodes) {
@@ -176,7 +176,7 @@ class Depths {
 
   int depth_outside(int v) const {
     const std::vector<int> nodes = entries(v);
-    int after = 0, before = 0;   // layers up to the end; 0: the parameter is not after (before) any stack
+    int after = 0, before = 0;   // the depth; 0 if the parameter is not after (before) any stack
     const Stack* end = nullptr;  // the stack after whose last layer the parameter is used
     for (const Stack& s : stacks_) {
       const int l = level(s, nodes);
@@ -190,7 +190,8 @@ class Depths {
     return after > 1 || before > 0 || normalizes(v, *end) ? after : 0;
   }
 
-  // "vit.layernorm.weight" normalizes "vit.encoder.layer"; "head.norm.weight" and "fc_norm.weight" normalize no stack.
+  // True if the parameter's name shows that it normalizes the result of the stack. "vit.layernorm.weight" normalizes
+  // "vit.encoder.layer"; "head.norm.weight" and "fc_norm.weight" normalize no stack.
   bool normalizes(int v, const Stack& s) const {
     static const std::regex norm("(norm|ln|layer_?norm|rms_?norm|final_(layer_?)?norm|post_layer_?norm)[^.]*",
                                  std::regex::icase);

@@ -1,5 +1,5 @@
-// Parses numbered layers from names with regular expressions. freeze_layers() then freezes the chosen layers and, by a
-// walk upstream of their outputs, the parameters outside of layers that they depend on.
+// Parses numbered layers from names with regular expressions. freeze_layers() freezes the first layers of each stack,
+// and the parameters outside of the layers on which these layers depend.
 #include "importer/discover/layers.h"
 
 #include <algorithm>
@@ -63,7 +63,8 @@ FirstLayers first_layers(const Stacks& stacks, int64_t count, std::vector<std::s
   return out;
 }
 
-// Freezes these parameters and their ties, except those that the globs keep trainable.
+// Freezes the chosen parameters and the parameters tied to them, except those that match a glob in `trainable`. Appends
+// a line for the user.
 void freeze_parameters(SourceGraph& g, const std::set<int>& chosen, const std::vector<int>& parameters, int64_t count,
                        const std::vector<std::string>& trainable, std::vector<std::string>& lines) {
   const auto master = [&](int i) {
@@ -96,7 +97,8 @@ static bool short_number(const std::string& s) {
   return !s.empty() && s.size() <= 6 && s.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// The components of a module path. In scopes the name of a module list precedes its members: "blocks/blocks.0".
+// Returns the components of a module path. A scope repeats the name of a module list before each member
+// ("blocks/blocks.0"); the repetition is dropped.
 static std::vector<std::string> components_of(const std::string& name) {
   std::vector<std::string> out;
   std::string part;
@@ -130,7 +132,8 @@ static std::optional<Numbered> numbered_at(const std::vector<std::string>& parts
   return {};
 }
 
-// "stages.2.1", "stages.2.blocks.1", "layers.0.blocks.1"; but "block.0.layer.1" is a sublayer of a block.
+// Returns the number of the block within a stage, as in "stages.2.1", "stages.2.blocks.1" and "layers.0.blocks.1"; -1
+// if there is none. In "block.0.layer.1", the second number is not a block but a sublayer of one.
 static int64_t block_in(const std::string& stage, const std::vector<std::string>& parts, size_t next) {
   if (next < parts.size() && short_number(parts[next])) return std::stoll(parts[next]);
   const auto ends = [](const std::string& s, std::string_view end) { return s.ends_with(end); };

@@ -23,14 +23,14 @@ class MergedTensors {
   }
 
   void run() {
-    // created from an Identity, whose name it keeps
+    // Copies that build_source() created from Identity nodes. Each keeps the name of its Identity.
     for (const auto& [copy, of] : built_.copies) doc_.separated[copy].of = of;
     const size_t values = g_.values.size();
     for (size_t v = 0; v < values; ++v) split(static_cast<int>(v));
   }
 
  private:
-  // The uses by module; empty if they cannot be distinguished or rewired in the file.
+  // Returns the uses of v by module; empty if one of them cannot be rewired in the file.
   std::map<std::string, std::vector<SharedUse>> modules_of(int v) const {
     std::map<std::string, std::vector<SharedUse>> out;
     int previous = -1;
@@ -58,8 +58,8 @@ class MergedTensors {
     return cat(scope, input == 3 ? ".running_mean" : ".running_var");
   }
 
-  // Exporters number the calls of a module: "norm_1" is a call of "norm" unless values are named after "norm_1". There
-  // must also be a scope "norm" or values named after it.
+  // Returns the scope without the number of the call. Exporters number the calls of a module: "norm_1" is a call of
+  // "norm" unless values are named after "norm_1". A scope "norm", or a value named after it, must also exist.
   std::string called_once(const std::string& scope) const {
     const size_t dot = scope.rfind('.'), bar = scope.rfind('_');
     if (bar == std::string::npos || (dot != std::string::npos && bar < dot) || bar + 1 == scope.size()) return scope;
@@ -87,7 +87,8 @@ class MergedTensors {
     }
   }
 
-  // The module that keeps the file's tensor: the one in the tensor's name, else the first that is not a statistic.
+  // Returns the module that keeps the file's tensor. It is the module in the tensor's name, else the first module that
+  // does not read the tensor as a running statistic.
   static std::string owner(const std::string& name, const std::map<std::string, std::vector<SharedUse>>& modules) {
     const size_t dot = name.rfind('.');
     const std::string stem = dot == std::string::npos ? "" : name.substr(0, dot);
@@ -143,7 +144,7 @@ int separate_value(Built& built, ModelDoc& doc, int v, const std::string& name, 
   built.slot_of.push_back(-1);
   built.visible.push_back(1);
   ModelDoc::Separated& separated = doc.separated[copy];
-  separated.of = v;  // the value that its readers use in the file
+  separated.of = v;  // the value that the file's nodes read instead of the copy
   for (const SharedUse& use : uses) {
     SourceNode& node = g.nodes[static_cast<size_t>(use.node)];
     node.inputs[static_cast<size_t>(use.input)] = copy;

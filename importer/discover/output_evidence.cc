@@ -1,6 +1,6 @@
-// Follows each output backward to the nodes that compute it (EndingFinder): a convolution or linear map indicates
-// predictions, a normalization, activation or residual sum indicates features. Rank, names and the number of joined
-// branches then give the kind of output.
+// Follows each output backward to the nodes that compute it (EndingFinder). A convolution or linear map indicates
+// predictions. A normalization, activation or residual sum indicates features. Rank, names and the number of
+// concatenated branches then decide the kind of output.
 #include "importer/discover/output_evidence.h"
 
 #include <algorithm>
@@ -70,9 +70,9 @@ bool named_features(const std::string& name) {
 
 // The last operations that compute a value, found by following its producers backward.
 struct Ending {
-  // convolutions or linear maps on which the value depends, or the last nodes of its features
+  // the nodes at which the search stops: convolutions, linear maps, or the last nodes of features
   std::vector<int> roots;
-  // some root is of a kind that features end in and predictions do not, such as a normalization
+  // a root is a node that computes features, not predictions, such as a normalization
   bool features = false;
   bool probability = false;  // a Sigmoid or Softmax follows a root
   bool arithmetic = false;   // several predictions are multiplied or added, as in box decoding
@@ -92,7 +92,7 @@ class EndingFinder {
   }
 
  private:
-  // Operators that compute on one prediction or move its elements.
+  // True for operators that compute on one prediction or move its elements. The search continues through these.
   static bool passes(const SourceNode& n) {
     static const std::set<std::string> ops = {"Reshape",   "Transpose", "Flatten",      "Squeeze",
                                               "Unsqueeze", "Identity",  "Cast",         "Slice",
@@ -127,8 +127,8 @@ class EndingFinder {
     if (n->op == "Concat") e.joined = std::max(e.joined, in.size());
     const bool arithmetic = one_of(n->op, {"Mul", "Add", "Sub", "Div"});
     if (arithmetic && in.size() == 2) {
-      // x * sigmoid(x) is an activation, x * gate a gate, x + f(x) a residual sum. Boxes are sums and products of
-      // predicted values.
+      // The products x * sigmoid(x) and x * gate, and the residual sum x + f(x), compute features. Sums and products of
+      // predicted values compute boxes.
       const bool gate = n->op == "Mul" && ends_in_gate(in[0]) != ends_in_gate(in[1]);
       if (gate || (n->op == "Add" && !is_decoded(in[0]) && !is_decoded(in[1]))) {
         e.features = true;
@@ -152,7 +152,7 @@ class EndingFinder {
     return before && one_of(before->op, {"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"});
   }
 
-  // A ReLU or Clip that keeps a few predicted values positive, such as depths.
+  // True for a ReLU or Clip that keeps a few predicted values positive, such as depths.
   bool bounds(const SourceNode& n) const {
     const SourceNode* conv = one_of(n.op, {"Relu", "Clip"}) ? producer(n.inputs.at(0)) : nullptr;
     if (!conv || conv->op != "Conv" || conv->inputs.size() < 2 || conv->inputs[1] < 0) return false;
@@ -199,7 +199,7 @@ class Looker {
   OutputEvidence look() const {
     if (!reads_images()) return {};
     std::vector<int> outputs;
-    bool own_answer = false;  // one value per class and image
+    bool own_answer = false;  // true if an output holds one value per class and image
     for (const int v : g_.outputs) {
       const SourceValue& x = g_.value(v);
       if (x.kind != SourceKind::temp || (x.dtype_known && !is_float(x.dtype)) || !active_[static_cast<size_t>(v)])
@@ -269,10 +269,10 @@ class Looker {
     const int w = node(e.roots[0]).inputs[1];
     return w >= 0 && g_.value(w).data ? g_.value(w).data.dims().at(0) : -1;
   }
-  // Widths of layers are multiples of 8; numbers of classes and coordinates seldom are.
+  // True if c may be the width of a layer, which is a multiple of 8. The number of classes or coordinates seldom is.
   static bool width_of_layer(int64_t c) { return c >= 16 && c % 8 == 0; }
 
-  // [B, N, C] or [B, C, N].
+  // Returns the evidence for an output of shape [B, N, C] or [B, C, N].
   OutputEvidence sequence(int v) const {
     const std::string& name = g_.value(v).name;
     const Ending e = ending(v);
@@ -294,14 +294,14 @@ class Looker {
     return {name, "boxes or anchors of a detector", "it is the reshaped map of a convolution that predicts"};
   }
 
-  // [B, anchors, H, W, values], as in YOLO's heads.
+  // Returns the evidence for an output of shape [B, anchors, H, W, values], as in YOLO's heads.
   OutputEvidence cells(int v) const {
     const Ending e = ending(v);
     if (e.features || e.roots.empty() || !convolves(e)) return {};
     return {g_.value(v).name, "boxes or anchors of a detector", "a convolution predicts several values at every place"};
   }
 
-  // [B, C, H, W]. maps: the number of outputs that are predicted maps.
+  // Returns the evidence for an output of shape [B, C, H, W]. maps: the number of outputs that are predicted maps.
   OutputEvidence map(int v, size_t maps) const {
     const std::string& name = g_.value(v).name;
     const Ending e = ending(v);

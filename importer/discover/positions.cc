@@ -15,7 +15,7 @@
 namespace amp {
 namespace {
 
-// Operators of com.microsoft, which only optimized files contain.
+// Returns weight_role() for operators of com.microsoft, which only optimized files contain.
 const char* contrib_role(const std::string& op, int input) {
   const auto role = [&](int weight, int bias) { return input == weight ? "weight" : input == bias ? "bias" : nullptr; };
   if (op == "FusedMatMul" || op == "TransposeMatMul") return input <= 1 ? "weight" : nullptr;
@@ -34,7 +34,7 @@ const char* contrib_role(const std::string& op, int input) {
   if (op == "EmbedLayerNormalization") return input >= 2 && input <= 4 ? "table" : role(5, 6);
   return nullptr;
 }
-// The name that the node's graphs use for this captured input; empty for a declared input.
+// Returns the name that the node's nested graphs use for this captured input; empty for a declared input.
 std::string captured_name(const SourceNode& n, int input) {
   const auto it = n.attrs.items().find(kCaptures);
   if (it == n.attrs.items().end()) return "";
@@ -164,7 +164,7 @@ class WeightPath {
     if (at < 0 || body.values[static_cast<size_t>(at)].producer >= 0) return;
     const std::set<int> reached = inside(step, user, input, body, at);
     const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
-    if (n.op != "If") return;  // a branch's outputs are the node's outputs, in order
+    if (n.op != "If") return;  // the outputs of a branch are the outputs of the If, in order
     for (size_t i = 0; i < n.outputs.size() && i < body.outputs.size(); ++i) {
       if (reached.count(body.outputs[i])) reach(n.outputs[i], {n.outputs[i], step.concat, joined(step.views, "If")});
     }
@@ -186,8 +186,9 @@ class WeightPath {
     return walk.reached();
   }
 
-  // An input of Loop or Scan that every iteration reads unchanged. tf2onnx passes the weights of a recurrent cell this
-  // way, and a Scan slices stacked weights. An input that iterations replace is a state, not a weight.
+  // If every iteration of a Loop or Scan reads this input unchanged, collects the uses in the body and returns true.
+  // tf2onnx passes the weights of a recurrent cell in this way. Scanned inputs are followed too, because a Scan may
+  // slice stacked weights. An input that iterations replace is a state, not a weight.
   bool loop_invariant(const Step& step, int user, int input) {
     const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
     const std::vector<const SourceGraph*> bodies = graphs_of(n);
@@ -217,7 +218,7 @@ class WeightPath {
     return true;
   }
 
-  // The input of a chain of Identity nodes that ends in v.
+  // Returns the input of the chain of Identity nodes that ends in v, or v itself.
   static int same_value(const SourceGraph& g, int v) {
     while (v >= 0) {
       const int p = g.values[static_cast<size_t>(v)].producer;

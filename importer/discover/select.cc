@@ -1,6 +1,6 @@
-// Aliases from module paths, ties of equal tensors, and the globs of --trainable and --freeze. Tied tensors share a
-// master, the first in file order; freezing is decided per master. Ties compare bytes, so candidates are first grouped
-// by type, size and sorted dims.
+// Implements aliases from module paths, ties of equal tensors, and the globs of --trainable and --freeze. Tied tensors
+// share a master, which is the first of them in file order. Freezing is decided per master. tie_parameters() compares
+// bytes, so it first groups the candidates by type, size and sorted dims.
 #include "importer/discover/select.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace amp {
 namespace {
 
-// Names that exporters generate: "461", "onnx::Gemm_12", "val_72", "/layer/Constant_output_0".
+// True for names that exporters generate: "461", "onnx::Gemm_12", "val_72", "/layer/Constant_output_0".
 bool made_up(const std::string& name) {
   if (name.rfind("onnx::", 0) == 0 || name.find("Constant") != std::string::npos || all_digits(name)) return true;
   if (name.find('.') != std::string::npos || name.find('/') != std::string::npos) return false;
@@ -43,7 +43,8 @@ bool more_than_two_values(const T* p, int64_t n) {
 }
 
 template <class T>
-bool transposed_equal(const T* a, const T* b, int64_t rows, int64_t columns) {  // a: rows x columns
+// a is rows x columns, b is columns x rows.
+bool transposed_equal(const T* a, const T* b, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       if (std::memcmp(a + i * columns + j, b + j * rows + i, sizeof(T)) != 0) return false;
@@ -58,7 +59,7 @@ bool varied(const HostTensor& t) {
   });
 }
 
-// Compares as matrices; leading dims must be 1.
+// True if b is the transpose of matrix a. All dims before the last two must be 1.
 bool is_transpose(const HostTensor& a, const HostTensor& b) {
   const size_t rank = a.dims().size();
   if (rank < 2 || b.dims().size() != rank) return false;
@@ -76,7 +77,7 @@ bool floating_constant(const SourceValue& v) {
   return kept && v.data && is_float(v.data.dtype()) && v.reason.rfind("constant: part of the definition", 0) != 0;
 }
 
-// At most three names with the longest common prefix with the glob, of at least three characters.
+// Returns at most three names that share the longest prefix with the glob. The prefix has at least three characters.
 std::vector<std::string> beginning_alike(const std::string& glob, std::vector<std::string> names) {
   for (size_t n = std::min(glob.size(), glob.find_first_of("*?[")); n >= 3; --n) {
     std::vector<std::string> alike;
@@ -89,8 +90,9 @@ std::vector<std::string> beginning_alike(const std::string& glob, std::vector<st
   return {};
 }
 
-// Node scopes may start with a wrapper that weight names lack ("/model/bert/..." and "bert...."). Drops up to two
-// leading parts until another parameter is found in the module.
+// Returns the module's path as weight names write it. The scopes of nodes may start with a wrapper that weight names
+// lack ("model.bert" and "bert"), so up to two leading components are dropped until the module holds a parameter.
+// Returns the path unchanged if none does.
 std::string as_weights_are_named(const SourceGraph& g, const std::string& module) {
   std::string path = module;
   for (int dropped = 0; dropped <= 2; ++dropped) {

@@ -1,5 +1,5 @@
 // Groups BatchNormalization nodes by scale, bias, mean and variance (one group is one module). A statistic that only
-// its module reads is marked in place, others get a copy (merged.h).
+// one module reads is marked in place. Other statistics get a copy (merged.h).
 #include "importer/discover/statistics.h"
 
 #include <algorithm>
@@ -52,7 +52,9 @@ class Statistics {
   // True if this input of this module is the only use of v.
   bool alone(const std::vector<int>& module, int v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) == g_.outputs.end() &&
-           consumers_[static_cast<size_t>(v)] == module;  // both ascending; a node that reads v twice occurs twice
+           // Both lists are in ascending order. A node that reads v twice occurs twice in consumers_, so the lists then
+           // differ.
+           consumers_[static_cast<size_t>(v)] == module;
   }
 
   void state(int v, const std::string& reason) {

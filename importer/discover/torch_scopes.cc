@@ -5,14 +5,16 @@
 namespace amp {
 namespace {
 
-// "/block/fc/MatMul" -> "/block/fc"; "" for nodes of the model itself. Returns false for names without a path.
+// Sets `scope` to the module path in the node's name: "/block/fc" for "/block/fc/MatMul", "" for a node of the model
+// itself. Returns false if the name has no path.
 bool path_of(const SourceNode& n, std::string& scope) {
   if (n.name.empty() || n.name[0] != '/') return false;
   scope = n.name.substr(0, n.name.rfind('/'));
   return true;
 }
 
-// Operators that are exported with the one product of a layer: its bias, and nodes that move elements.
+// True for operators that an exported layer contains in addition to its product: the bias, and nodes that move
+// elements.
 bool beside_a_product(const SourceNode& n) {
   return one_of(n.op, {"Add", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Cast", "Identity", "Pad", "Slice",
                        "Shape", "Gather", "Concat", "Constant", "QuantizeLinear", "DequantizeLinear"});
