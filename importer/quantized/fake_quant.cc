@@ -56,7 +56,7 @@ class FakeQuantFinder {
     return n.inputs.size() > 1 || n.attrs.has("min") || n.attrs.has("max");
   }
   bool scales(const SourceNode& n) const { return n.op == "Mul" || n.op == "Div"; }
-  // The data input of an arithmetic operation with a constant; -1 if it is not one.
+  // Returns the index of the data input if n is an arithmetic operation with a constant, else -1.
   int data_input(const SourceNode& n) const {
     if (!n.domain.empty() || n.inputs.size() != 2 || !(scales(n) || n.op == "Add" || n.op == "Sub")) return -1;
     const bool first = fixed(n.inputs[0]), second = fixed(n.inputs[1]);

@@ -1,6 +1,6 @@
-// Inserts master -> QuantizeLinear before DequantizeLinear; DequantizeLinear nodes with the same scale share one.
-// Integer range and rounding (to nearest even) must equal those of the QuantizeLinear kernel, because the export must
-// contain the integers of the last step.
+// Replaces the integers that a DequantizeLinear reads by a floating-point master and a QuantizeLinear. DequantizeLinear
+// nodes that read the same integers with the same scale share a master. Integer range and rounding (to nearest even)
+// must equal those of the QuantizeLinear kernel, because the export must contain the integers of the last step.
 #include "importer/quantized/quantized_weights.h"
 
 #include <algorithm>
@@ -37,10 +37,11 @@ std::pair<double, double> range_of(DType t) {
   }
 }
 
-// Maps an element of x to its element of scale and zero point: per tensor, per axis or blocked (opset 21).
+// Maps the index of an element of x to the index of its scale and zero point. Scales may be per tensor, per axis or
+// blocked (opset 21).
 class ScaleIndex {
  public:
-  // Returns nothing if the shapes do not match; the operator's lowering reports the error.
+  // Returns nullopt if the shapes do not match. The operator's lowering reports this error.
   static std::optional<ScaleIndex> make(const Dims& x, const Dims& scale, const Attrs& a) {
     ScaleIndex s;
     if (numel(scale) == 1) return s;
@@ -128,7 +129,7 @@ class Masters {
     return g_.add_value(std::move(v));
   }
 
-  // A missing zero point means zero.
+  // True if n has the scale, the zero point, the axis and the block size of q. A missing zero point means zero.
   bool same_scale(const SourceNode& q, const SourceNode& n) const {
     const bool zero = n.inputs.size() > 2 && n.inputs[2] >= 0;
     return q.inputs[1] == n.inputs[1] && (zero ? q.inputs[2] == n.inputs[2] : q.attrs.has("no_zero_point")) &&

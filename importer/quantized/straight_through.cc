@@ -1,5 +1,6 @@
-// All searches go backward from a value through its producers. "Reaches by gradient" skips inputs that block gradients
-// (importer/discover/positions.h); a dependency does not. gradient_stops() searches forward from unreached weights.
+// Searches go backward from a value through its producers. A search for a gradient skips inputs that block gradients
+// (importer/discover/positions.h); a search for a dependency does not. gradient_stops() also searches forward, from the
+// weights that no gradient reaches.
 #include "importer/quantized/straight_through.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace amp {
 namespace {
 
-// TopK's indices, and the positions of MaxPool's maxima.
+// True for an output of indices: of TopK and Unique, and the positions of MaxPool's maxima.
 bool is_index_output(const SourceNode& n, int value) {
   return (n.op == "TopK" || n.op == "MaxPool" || n.op == "Unique") && n.outputs[0] != value;
 }
@@ -37,7 +38,7 @@ class Finder {
 
  private:
   SourceNode& node(int n) { return g_.nodes[static_cast<size_t>(n)]; }
-  // Skips Identity: exporters drop detach() or write it as Identity.
+  // Returns the value that the Identity nodes before v copy, or v. Exporters drop detach() or write it as Identity.
   int same(int v) const {
     while (v >= 0 && g_.value(v).producer >= 0) {
       const SourceNode& n = g_.nodes[static_cast<size_t>(g_.value(v).producer)];
@@ -48,7 +49,7 @@ class Finder {
   }
   const std::vector<int>& users(int v) const { return consumers_[static_cast<size_t>(v)]; }
 
-  // Users of v; Identity nodes are skipped.
+  // Returns the nodes that read v, directly or through Identity nodes.
   std::vector<int> users_behind_identity(int v) const {
     std::vector<int> out, open{v};
     while (!open.empty()) {
@@ -123,7 +124,7 @@ class Finder {
   std::vector<std::string> found_;
 };
 
-// Skips nodes that rearrange a scale.
+// Returns the value from which nodes that rearrange or cast a scale compute v.
 int scale_source(const SourceGraph& g, int v) {
   for (int steps = 0; v >= 0 && steps < 8; ++steps) {
     const int p = g.value(v).producer;
@@ -161,8 +162,9 @@ bool is_weight(const SourceGraph& g, int v, const std::vector<std::vector<int>>&
   });
 }
 
-// Reports a trained tensor that is rounded and also read by other nodes. Such a file results if an exporter folded w /
-// s into a constant. The tensor is not a weight then, and w would be trained without being quantized again.
+// Adds a line for each rounding node that reads the trained tensor v. An exporter may have folded w / s into v, where w
+// is a weight and s the step of its quantizer. Then v is not a weight, and w would be trained without being quantized
+// again.
 void add_steps_of(const SourceGraph& g, int v, const std::vector<int>& users, const std::vector<char>& live,
                   std::vector<std::string>& lines) {
   const auto is = [&](int user, const auto& what) {
@@ -207,8 +209,8 @@ void find_dynamic_scales(SourceGraph& g) {
 std::vector<std::string> gradient_stops(const SourceGraph& g) {
   const std::vector<std::vector<int>> consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
-  std::vector<char> reached(g.values.size(), 0);  // by a gradient
-  // A graph output, or a value rearranged into one: a gradient starts before an ArgMax that ends the graph.
+  std::vector<char> reached(g.values.size(), 0);  // per value: a gradient reaches it
+  // Per value: it is a graph output or is rearranged into one. A gradient starts before an ArgMax that ends the graph.
   std::vector<char> end(g.values.size(), 0);
   for (const int o : g.outputs) reached[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   // Search backward from the outputs along inputs that pass gradients.
@@ -257,7 +259,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
     lines.push_back(cat("gradients stop at ", g.describe_node(n), ": ", count,
                         count == 1 ? " weight gets" : " weights get", " none: ", join(names, ", ")));
   }
-  // Trained tensors that are also rounded elsewhere get a message of their kind.
+  // Trained tensors that a rounding node reads get a different message.
   for (size_t v = 0; v < g.values.size(); ++v) {
     if (reached[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable)
       add_steps_of(g, static_cast<int>(v), consumers[v], live, lines);

@@ -64,7 +64,8 @@ void drop_nodes(Built& built, const std::vector<char>& gone) {
   built = std::move(out);
 }
 
-// True for tensors that an exporter may have merged with equal ones: newly initialized scales, biases and statistics.
+// True for tensors that an exporter may have merged with equal tensors: newly initialized scales, biases and
+// statistics.
 bool constant_valued(const HostTensor& t) {
   return t && is_float(t.dtype()) && t.numel() > 0 && TensorValues(t).constant_valued();
 }

@@ -1,5 +1,5 @@
-// SourceBuilder: the walk over the file's nodes, and the creation of values. Function calls and constant Ifs are
-// inlined by inline.cc, operators without lowering by functions.cc; names and attributes are in builder_names.cc.
+// Implements SourceBuilder's walk over the file's nodes and its creation of values. Function calls and constant Ifs are
+// inlined by inline.cc, operators without a lowering by functions.cc. Names and attributes are in builder_names.cc.
 // Unsupported element types are collected during the walk and reported in one error at the end.
 #include "importer/read/builder.h"
 

@@ -1,5 +1,5 @@
-// SourceBuilder: unique names for inlined nodes and values, and the conversion of attributes. Names of the file's
-// top-level graph are kept; other names get the prefix of their call and a number where they collide.
+// Implements SourceBuilder's unique names for inlined nodes and values, and its conversion of attributes. Names of the
+// file's top-level graph are kept. Other names get the prefix of their call, and a number if they collide.
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/read/builder.h"

@@ -14,7 +14,8 @@ namespace {
 
 using Parameters = std::vector<onnx::OpSchema::FormalParameter>;
 
-// The formal parameter at position i. The last parameter of a variadic list covers all further positions.
+// Returns the formal parameter at position i, or null. The last parameter of a variadic list covers all further
+// positions.
 const onnx::OpSchema::FormalParameter* parameter(const Parameters& list, size_t i) {
   if (i < list.size()) return &list[i];
   return !list.empty() && list.back().GetOption() == onnx::OpSchema::Variadic ? &list.back() : nullptr;
@@ -26,7 +27,7 @@ std::optional<DType> only_type(const onnx::OpSchema::FormalParameter& p) {
   return t.has_tensor_type() ? dtype_of(t.tensor_type().elem_type()) : std::nullopt;
 }
 
-// The element type of output o, from the operator's schema and the input types.
+// Returns the element type of output o, if the operator's schema and the input types determine it.
 std::optional<DType> output_type(const SourceNode& n, size_t o, const std::vector<std::optional<DType>>& types) {
   const auto input = [&](size_t i) -> std::optional<DType> {
     return i < n.inputs.size() && n.inputs[i] >= 0 ? types[static_cast<size_t>(n.inputs[i])] : std::nullopt;
@@ -51,7 +52,8 @@ std::optional<DType> output_type(const SourceNode& n, size_t o, const std::vecto
 
 }  // namespace
 
-// Nodes are in topological order, so one pass over the nodes added since the last call is enough.
+// Returns the element type of the value, if it is known or can be inferred. Nodes are in topological order, so one pass
+// over the nodes added since the last call is enough.
 std::optional<DType> SourceBuilder::element_type(const SourceGraph& g, int value) {
   Types& t = types_[&g];
   for (size_t v = t.of.size(); v < g.values.size(); ++v) {
@@ -69,7 +71,8 @@ std::optional<DType> SourceBuilder::element_type(const SourceGraph& g, int value
   return t.of[static_cast<size_t>(value)];
 }
 
-// Input types for a context-dependent function; an entry without a type where none is known.
+// Returns the types of the node's inputs, for a context-dependent function. The entry of an input is empty if its type
+// is not known.
 std::vector<onnx::TypeProto> SourceBuilder::input_types(Scope& scope, const onnx::NodeProto& node) {
   std::vector<onnx::TypeProto> types;
   for (const std::string& name : node.input()) {
@@ -127,7 +130,7 @@ const onnx::FunctionProto* SourceBuilder::standard_body(Scope& scope, const onnx
     body = &built;
   }
   if (!body) return nullptr;
-  // The function's body refers to attributes, which may have their default.
+  // The function's body may refer to attributes that the node leaves out, so their defaults are added.
   for (const auto& [name, a] : schema->attributes()) {
     if (!a.default_value.name().empty()) attrs.emplace(name, &a.default_value);
   }

@@ -82,7 +82,7 @@ int64_t count_non_finite(const HostTensor& t) {
   return bad;
 }
 
-// "node '/bn/BatchNormalization' (...) and 4 more"
+// Returns a text such as "node '/bn/BatchNormalization' (...) and 4 more".
 std::string some_nodes(const SourceGraph& g, const std::vector<int>& nodes) {
   constexpr size_t kShown = 3;
   std::vector<std::string> shown;
@@ -90,7 +90,8 @@ std::string some_nodes(const SourceGraph& g, const std::vector<int>& nodes) {
   return join(shown, ", ") + (nodes.size() > kShown ? cat(" and ", nodes.size() - kShown, " more") : std::string());
 }
 
-// Inputs that no node reads although another input of the same type and rank is read: an exporter merged them.
+// Returns the inputs that no node reads although another input of the same type and rank is read. An exporter has
+// probably merged these inputs.
 std::vector<int> merged_inputs(const SourceGraph& g) {
   const std::vector<std::vector<int>> consumers = g.consumers();
   const auto read = [&](int v) { return !consumers[static_cast<size_t>(v)].empty(); };
@@ -153,7 +154,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
   doc.path = path;
   doc.proto = load_proto(path);
   try {
-    // Read tensors and build the graph; merged tensors are split before anything decides what they are.
+    // Read tensors and build the graph. Merged tensors are split before any pass decides which tensors are weights.
     read_external(doc, out.notes);
     Built built = build_source(doc, options.split_merged);
     if (options.split_merged) split_merged(built, doc);
@@ -179,7 +180,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
         out.notes.push_back(std::move(line));
     }
     if (options.find_layers) out.layers = layer_depths(g, built.scopes);
-    // Collect notes. find_statistics() appends to built.notes, so only its new ones are added.
+    // Collect notes. find_statistics() appends to built.notes, so only the new notes are added.
     out.notes.insert(out.notes.end(), built.notes.begin(), built.notes.end());
     if (options.batchnorm_train) {
       const size_t said = built.notes.size();
@@ -215,7 +216,7 @@ void release_parameters(Imported& model) {
     const int slot = doc.slot_of[static_cast<size_t>(i)];
     if (slot < 0) continue;
     by_slot[slot].push_back(&v);
-    // a Session holds the value exactly in fp32
+    // The Session's fp32 copy is exact for these types, so the value can be restored from that copy.
     const bool exact = is_float(v.data.dtype()) && v.data.dtype() != DType::f64;
     if (v.kind != SourceKind::parameter || !exact || doc.separated.count(i)) kept.insert(slot);
   }

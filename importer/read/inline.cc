@@ -31,9 +31,10 @@ bool reads(const onnx::GraphProto& graph, const std::string& name) {
 
 }  // namespace
 
-// ONNX forbids that a value in a branch or body has the name of an outer value, and engines disagree about such names.
-// onnxruntime refuses nodes; for initializers it reads the inner or the outer tensor depending on its optimization
-// level. onnx.reference reads the outer one. A body's input shadows the outer value, here as in onnxruntime.
+// Throws E_SSA if a node or an initializer of a nested graph defines the name of an outer value. ONNX forbids this, and
+// engines disagree about it. onnxruntime refuses such nodes; for initializers it reads the inner or the outer tensor
+// depending on its optimization level. onnx.reference reads the outer tensor. A body's input shadows the outer value,
+// here as in onnxruntime.
 void SourceBuilder::refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const {
   const auto refuse = [&](const std::string& name, const std::string& what) {
     fail(Exit::model, "E_SSA",
@@ -127,7 +128,7 @@ bool SourceBuilder::add_branch(Scope& scope, const onnx::NodeProto& node, const 
   return true;
 }
 
-// Body outputs that are only passed through (an input or a constant) get an Identity with the caller's name.
+// Adds an Identity with the caller's name for each output of the body that is an input or a constant of the body.
 void SourceBuilder::finish_inlined(Scope& inner, const std::string& node_name) {
   for (const auto& [name, target] : inner.bound) {
     const int v = need(inner, name);

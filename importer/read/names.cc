@@ -10,7 +10,7 @@
 namespace amp {
 namespace {
 
-// Offset of the first byte that is not well-formed UTF-8, or npos. RFC 3629.
+// Returns the offset of the first byte that is not well-formed UTF-8 (RFC 3629), or npos.
 size_t utf8_fault(const std::string& s) {
   for (size_t i = 0; i < s.size();) {
     const auto c = static_cast<unsigned char>(s[i]);
@@ -33,7 +33,8 @@ size_t utf8_fault(const std::string& s) {
   return std::string::npos;
 }
 
-// The innermost module is the last but one entry: "['', 'bert', 'bert.encoder', 'linear']" -> "bert.encoder".
+// Returns the path of the innermost module, which is the last but one entry: "bert.encoder" for "['', 'bert',
+// 'bert.encoder', 'linear']".
 std::string innermost_scope(const std::string& list) {
   std::vector<std::string> items;
   for (size_t at = list.find('\''); at != std::string::npos; at = list.find('\'', at + 1)) {

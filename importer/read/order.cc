@@ -1,5 +1,5 @@
-// Kahn's algorithm with a priority queue, so that ties keep file order. Names captured by nested graphs count as inputs
-// of the node that contains them. A sorted file returns early and keeps its order.
+// Sorts nodes by Kahn's algorithm with a priority queue, so that independent nodes keep file order. Names captured by
+// nested graphs count as inputs of the node that contains them. A sorted file returns early and keeps its order.
 #include "importer/read/order.h"
 
 #include <functional>

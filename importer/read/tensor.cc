@@ -1,6 +1,6 @@
-// TensorProto <-> HostTensor. ONNX stores a payload as raw_data or in a typed field that depends on the element type.
-// For example, 16-bit floats and small integers are stored in int32_data, u32 in uint64_data. Files are untrusted:
-// count and size are checked before use.
+// Converts between TensorProto and HostTensor. ONNX stores a payload as raw_data or in a typed field that depends on
+// the element type. For example, 16-bit floats and small integers are stored in int32_data, u32 in uint64_data. Files
+// are untrusted: count and size are checked before use.
 #include "importer/read/tensor.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using T = onnx::TensorProto;
 constexpr int64_t kMaxRank = 64;
 
-// The number of entries in the typed field that ONNX prescribes for an element type.
+// Returns the number of entries in the typed field that ONNX prescribes for the element type.
 int typed_entries(const T& t, DType d) {
   switch (d) {
     case DType::f32:

@@ -1,6 +1,5 @@
-// A scanner of the protobuf wire format with the field numbers of onnx.proto. It runs only after the parser has failed,
-// to report the offset and the path of the first fault. It is iterative, so that deep nesting cannot overflow the
-// stack.
+// Scans the protobuf wire format with the field numbers of onnx.proto. It runs only after the parser has failed, to
+// report the offset and the path of the first fault. It is iterative, so that deep nesting cannot overflow the stack.
 #include "importer/read/wire.h"
 
 #include <algorithm>
@@ -77,7 +76,8 @@ struct Frame {
   std::map<uint64_t, int> seen;  // field number -> number of occurrences, for the index in a path
 };
 
-// Returns -1 if the bytes end, -2 if the varint is longer than ten bytes.
+// Reads the varint at `at` and advances `at`. Returns 0, -1 if the bytes end, or -2 if the varint is longer than ten
+// bytes.
 int read_varint(std::string_view bytes, size_t& at, uint64_t& value) {
   value = 0;
   for (int i = 0; i < 10; ++i) {
@@ -131,7 +131,8 @@ WireFault scan_wire(std::string_view bytes) {
       return fault(bad == -1 ? WireFault::truncated : WireFault::malformed, start, why);
     }
     if (wire == 0) continue;
-    // A field longer than its message is a fault here; one longer than the file is reported as truncation below.
+    // A field that is longer than its message is malformed. A field that is longer than the file is reported below, as
+    // truncated.
     const uint64_t left_in_frame = frame.end - at;
     if (length > left_in_frame && stack.size() > 1 && frame.end <= bytes.size()) {
       return fault(WireFault::malformed, start, cat("needs ", length, " bytes, its message has ", left_in_frame));

@@ -104,8 +104,8 @@ class Appender {
   static bool left_out(const SourceNode& n) { return n.place == Place::training; }
   static bool exported(const SourceNode& n) { return n.place == Place::added; }
 
-  // In the file, a value that a training node replaces has its original name; its new name exists only in the
-  // SourceGraph.
+  // Returns the value's name in the file; empty if the file's main graph does not contain it. A value that a training
+  // node replaces keeps its original name in the file. Its new name exists only in the SourceGraph.
   std::string name_in_file(int v) const {
     while (passed_.count(v)) v = passed_.at(v);
     if (const auto it = names_.find(v); it != names_.end()) return it->second;
@@ -148,7 +148,8 @@ class Appender {
     return name;
   }
 
-  // Writes a copy of a shared tensor as a separate initializer and connects its readers, if training made it differ.
+  // If training made a copy of a shared tensor differ from it, writes the copy as a separate initializer and connects
+  // the nodes that read the copy.
   void add_separated(int index, const ModelDoc::Separated& s, const std::map<int, HostTensor>& values) {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
     const SourceValue& shared = graph_.values[static_cast<size_t>(s.of)];
@@ -167,7 +168,7 @@ class Appender {
     }
   }
 
-  // The value as it is stored. A value that is not trained has the file's bytes, which are not released.
+  // Returns the value as the file stores it. A value that was not trained still holds the file's bytes.
   HostTensor new_value(int index, const std::map<int, HostTensor>& values) const {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
     const auto trained = values.find(index);
@@ -202,7 +203,8 @@ class Appender {
     add_initializer(trained == values.end() ? v.data : narrow(trained->second, v.data.dtype(), name), name);
   }
 
-  // The name in the file of a value that an added node reads.
+  // Returns the file's name of a value that an added node reads. Throws E_EXPORT_INNER (Exit::unsupported) for a value
+  // inside a local function or branch.
   std::string name_of_value(int v) const {
     while (passed_.count(v)) v = passed_.at(v);
     if (const auto it = names_.find(v); it != names_.end()) return it->second;
@@ -260,7 +262,7 @@ class Appender {
   std::set<int> used_;                // values that added nodes read
   std::map<int, std::string> names_;  // names of added values
   std::map<int, int> passed_;         // output of an omitted node -> its first input
-  std::map<int, std::string> moved_;  // values of the file that are renamed in it
+  std::map<int, std::string> moved_;  // value of the file -> its new name
 };
 
 }  // namespace

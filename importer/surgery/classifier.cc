@@ -50,8 +50,8 @@ class ClassifierFinder {
   }
   size_t uses(int v) const { return consumers_[static_cast<size_t>(v)].size(); }
 
-  // The untied parameter at the end of a chain of Identity, Cast and 2-D Transpose that nothing else reads. A Transpose
-  // flips `axis`.
+  // Returns the untied parameter from which a chain of Identity, Cast and 2-D Transpose computes v; -1 if there is none
+  // or if other nodes read a value of the chain. A Transpose flips `axis`.
   int parameter(int v, int64_t& axis) const {
     while (v >= 0 && uses(v) == 1) {
       const SourceValue& x = g_.values[static_cast<size_t>(v)];

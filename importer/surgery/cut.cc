@@ -1,5 +1,5 @@
-// Removes the part of a SourceGraph after a value. Values keep their indices (the document refers to them); those of
-// removed nodes lose their producer and are renamed, so that a new head may use their names.
+// Removes the part of a SourceGraph after a value. Values keep their indices, because the ModelDoc refers to them. The
+// outputs of removed nodes lose their producer and are renamed, so that a new head may use their names.
 #include "importer/surgery/cut.h"
 
 #include <algorithm>
@@ -32,7 +32,8 @@ int find_cut(const SourceGraph& g, const std::string& name) {
   return v;
 }
 
-// Weights that nothing reads become constants. A tied copy that remains gets a master that remains.
+// Turns the weights that the graph no longer uses into constants and returns their number. If a master was dropped, the
+// first remaining weight that was tied to it becomes the new master.
 size_t drop_weights(SourceGraph& g, const std::vector<char>& used_before, const std::vector<char>& used) {
   size_t weights = 0;
   for (size_t v = 0; v < g.values.size(); ++v) {

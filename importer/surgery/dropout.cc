@@ -1,6 +1,7 @@
-// Pattern matching on the SourceGraph. The first pass finds attention probabilities; if there are none, nothing is
-// inserted. Then come residual branches, the starts of residual streams, and classifiers. Edges are collected first and
-// inserted afterwards, because insertion changes the readers that the patterns examine.
+// Finds the positions of dropout by pattern matching on the SourceGraph. The first pass finds attention probabilities;
+// if there are none, nothing is inserted. The next passes find residual branches, the starts of residual streams, and
+// classifiers. Edges are collected first. Dropout nodes are inserted into them afterwards, because insertion changes
+// the readers that the patterns examine.
 #include "importer/surgery/dropout.h"
 
 #include <algorithm>
@@ -110,7 +111,7 @@ class Inserter {
     return any;
   }
 
-  // True for RotaryEmbedding, or rotate_half: Concat(Neg(Slice(x)), Slice(x)).
+  // True if the graph contains RotaryEmbedding or rotate_half: Concat(Neg(Slice(x)), Slice(x)).
   bool rotary() const {
     for (const SourceNode& n : g_.nodes) {
       if (!live(n)) continue;
@@ -147,7 +148,7 @@ class Inserter {
     return false;
   }
 
-  // Finds the edge into the product with V.
+  // Follows the attention probabilities v to the product with V and records the edge into it.
   void follow_probabilities(int v) {
     for (int steps = 0; steps < 6; ++steps) {
       int next = -1;
@@ -180,7 +181,8 @@ class Inserter {
     }
   }
 
-  // The output of the linear map that v comes from, through views, window shifts and a layer scale; -1 if none.
+  // Returns the output of the linear map from which views, window shifts and a layer scale compute v; -1 if there is
+  // none. Sets `data` to the input of the linear map.
   int linear_behind(int v, int* data = nullptr) const {
     for (int steps = 0; steps < 16; ++steps) {
       const SourceNode* n = producer(v);
@@ -210,7 +212,7 @@ class Inserter {
     }
     return -1;
   }
-  // For a Concat of Slices of one value: that value; else -1.
+  // Returns the value whose Slices this Concat joins, as in a window shift; -1 if it joins anything else.
   int shifted(const SourceNode& n) const {
     int whole = -1;
     for (const int v : n.inputs) {
@@ -245,7 +247,7 @@ class Inserter {
     return v;
   }
 
-  // A stream that no other residual sum feeds starts with the embeddings.
+  // Records the starts of the residual streams that no residual sum feeds. These are the embeddings.
   void embeddings() {
     std::set<int> roots;
     for (const int stream : streams_) {

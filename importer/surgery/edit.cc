@@ -1,5 +1,6 @@
-// GraphEditor, and traversals of a SourceGraph that include captured values of nested graphs. normal_tensor() and
-// uniform_tensor() draw from Philox by element index, so that results do not depend on threads or order.
+// Implements GraphEditor, and traversals of a SourceGraph that include captured values of nested graphs.
+// normal_tensor() and uniform_tensor() draw from Philox by element index, so that results do not depend on threads or
+// order.
 #include "importer/surgery/edit.h"
 
 #include <cmath>
@@ -98,10 +99,10 @@ void GraphEditor::replace(int from, int to, int except) {
 }
 
 void sort_nodes(SourceGraph& g) {
-  std::vector<char> state(g.nodes.size());  // 1: its producers are being placed, 2: placed
+  std::vector<char> state(g.nodes.size());  // per node: 1 while its producers are being placed, 2 once it is placed
   std::vector<int> order;
   order.reserve(g.nodes.size());
-  // Recursion depth is bounded by the length of an edit: an added node depends on few unplaced nodes.
+  // The recursion is not deeper than an edit is long, because nodes of the file are placed already.
   const std::function<void(int)> place = [&](int n) {
     if (n < 0 || state[static_cast<size_t>(n)]) return;
     state[static_cast<size_t>(n)] = 1;

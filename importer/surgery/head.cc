@@ -42,7 +42,7 @@ bool fits(const std::string& kind, const Dims& d, int64_t labels) {
   return pooled(kind) && d.size() == 2 && d[1] == labels;
 }
 
-// The ranks that a kind of head reads, in order of preference.
+// Returns the ranks that a kind of head reads, in order of preference.
 std::vector<size_t> ranks(const HeadOptions& o) {
   if (o.kind == "token" || o.kind == "span") return {3};
   if (o.kind == "segmentation") return {4};
@@ -50,8 +50,8 @@ std::vector<size_t> ranks(const HeadOptions& o) {
   return o.pooling == "auto" ? std::vector<size_t>{2, 3, 4} : std::vector<size_t>{3, 2, 4};
 }
 
-// The model's own embedding [B, H]: an output of that name, or, if there are no hidden states to pool, one of any name
-// except logits.
+// Finds the model's own embedding [B, H] among the outputs, stores it in c and returns true. The output must be named
+// after an embedding. If there are no hidden states to pool, it may have any name except logits.
 bool own_embedding(const SourceGraph& g, const HeadOptions& o, HeadChoice& c) {
   const auto rank = [&](int v) {
     return static_cast<size_t>(v) < o.probe.size() ? o.probe[static_cast<size_t>(v)].size() : 0;
@@ -114,7 +114,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     c.reason = "`head_from`";
   } else {
     std::map<size_t, int> last;  // rank -> output
-    // 2. An output that does the task already, unless a new head was requested.
+    // 2. An output that already does the task is used, unless a new head was requested.
     if (!o.always && o.kind == "span" && g.find("start_logits") >= 0 && g.find("end_logits") >= 0) {
       c.source_value = g.find("start_logits");
       c.outputs = {"start_logits", "end_logits"};
@@ -134,7 +134,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
       }
       if (dims(v).size() != 2 || dims(v)[1] > 1) last[dims(v).size()] = v;
     }
-    // 3. Otherwise the last output of the best rank.
+    // 3. Otherwise a new head reads the last output of the preferred rank.
     c.needed = true;
     for (const size_t rank : wanted) {
       if (c.source_value >= 0 || !last.count(rank)) continue;
@@ -163,7 +163,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
 
 namespace {
 
-// The graph outputs that a head adds.
+// Collects the graph outputs that a head adds.
 class Outputs {
  public:
   Outputs(SourceGraph& g, const SourceValue& source) : g_(g), source_(source) {}
@@ -192,7 +192,7 @@ class Outputs {
 }  // namespace
 
 std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const HeadOptions& o) {
-  // Sizes of the input and the head; pooling and casts precede the linear map.
+  // Compute the sizes of the input and the head. Add the cast and the pooling, which precede the linear map.
   GraphEditor e(g);
   const Dims& read = o.probe.at(static_cast<size_t>(c.source_value));
   const bool image = o.kind == "segmentation";
@@ -214,7 +214,7 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
     x = training.node("Dropout", "head/dropout", {x}, {{"ratio", o.dropout}, {"site", int64_t{0x68656164}}});
   }
 
-  // One pair of weights; the kind decides the operator that uses them.
+  // Add the weight and the bias. The kind of head decides which operator uses them.
   const bool rows = read.size() == 3 && c.pooling == "none";  // MatMul with a weight [H, N]; otherwise Gemm with [N, H]
   const Dims shape = image ? Dims{labels, width, 1, 1} : rows ? Dims{width, labels} : Dims{labels, width};
   const int w = e.parameter("classifier.weight", normal_tensor(shape, 0.02, o.seed, 0x68656164u), "new head");

@@ -1,5 +1,6 @@
-// LoRA on a SourceGraph. LoraFinder lists weights that only linear maps of one orientation and type read. Adapters are
-// nodes of Place::training if they are merged on export, else of Place::added. merge_lora() sums in double.
+// Implements LoRA on a SourceGraph. LoraFinder lists weights that only linear maps of one orientation and type read.
+// Adapters are nodes of Place::training if they are merged on export, else of Place::added. merge_lora() sums in
+// double.
 #include "importer/surgery/lora.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ class LoraFinder {
  public:
   explicit LoraFinder(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
 
-  // Weights that only linear maps read, with these maps.
+  // Returns the weights that only linear maps read, with these maps.
   std::map<int, std::vector<Linear>> find() const {
     std::map<int, std::vector<Linear>> found;
     for (size_t v = 0; v < g_.values.size(); ++v) {
@@ -50,11 +51,12 @@ class LoraFinder {
   }
 
  private:
-  // Returns false if a node that is not a linear map reads v.
+  // Appends the linear maps that read v, directly or through Transpose, Identity and Cast, to `uses`. Returns false if
+  // another node or a graph output reads v.
   bool follow(int v, bool transposed, DType type, std::vector<Linear>& uses) const {
     for (const int c : consumers_[static_cast<size_t>(v)]) {
       const SourceNode& n = g_.nodes[static_cast<size_t>(c)];
-      // FusedGemm is excluded: it ends in an activation
+      // FusedGemm is excluded, because it ends in an activation.
       const bool fused = n.domain == "com.microsoft" && n.op == "FusedMatMul";
       const bool linear = fused || (n.domain.empty() && (n.op == "MatMul" || n.op == "Gemm"));
       if ((!n.domain.empty() && !fused) || n.inputs.size() < (linear ? 2u : 1u)) return false;
@@ -141,7 +143,7 @@ HostTensor transposed(const HostTensor& t) {
   return out;
 }
 
-// w + scale a b, summed in double. w is [in, out], or [out, in] if flipped.
+// Returns w + scale * a b, summed in double. w is [in, out], or [out, in] if flipped.
 HostTensor sum(const HostTensor& w, const HostTensor& a, const HostTensor& b, double scale, bool flipped) {
   const int64_t in = a.dims()[0], r = a.dims()[1], n = b.dims()[1];
   HostTensor out = HostTensor::empty(DType::f32, w.dims());
@@ -253,7 +255,7 @@ std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<Lo
   std::map<int, HostTensor> merged;
   for (const LoraAdapter& l : adapters) {
     merged[l.weight] = sum(unmerged(l.weight), base.at(l.a), base.at(l.b), l.scale, l.transposed);
-    // Tensors tied to the weight shared it during training; after merging they differ and are written separately.
+    // The merged weight differs from the tensors that were tied to it during training, so they are written separately.
     for (size_t v = 0; v < g.values.size(); ++v) {
       if (g.values[v].kind == SourceKind::parameter && g.values[v].tied_to == l.weight)
         set(static_cast<int>(v), unmerged(static_cast<int>(v)));

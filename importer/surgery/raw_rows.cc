@@ -187,7 +187,8 @@ class Writer {
     attribute(n, "axis", 1);
   }
 
-  // The output keeps its name; the value that the model computes is renamed.
+  // Appends the inverse of the target's transformation. The output keeps its name; the value that the model computes is
+  // renamed.
   void bring_back() {
     const std::string inner = fresh(rows_.output + "_transformed");
     for (NodeProto& n : *g_.mutable_node()) {
@@ -219,7 +220,8 @@ class Writer {
 }  // namespace
 
 void prepend_raw_rows(onnx::ModelProto& model, const RawRows& rows) {
-  constexpr int64_t kWhere = 9, kEncoder = 2;  // opsets: of Where and IsNaN; of LabelEncoder with keys and values
+  // The first opset of Where and IsNaN, and the first version of LabelEncoder with separate keys and values.
+  constexpr int64_t kWhere = 9, kEncoder = 2;
   if (version_of(model, "") < kWhere)
     fail(Exit::unsupported, "E_RAW_ROWS", cat("the model is of opset ", version_of(model, ""), ", raw rows need 9"),
          "export it from its framework with a newer opset");

@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// Keeps the elements for which `keep` is true; nothing is moved if all are kept.
+// Removes the elements for which `keep` is false. Returns true if there were any.
 template <class Field, class Keep>
 bool filter(Field& field, const Keep& keep) {
   int to = 0;
@@ -25,7 +25,8 @@ bool filter(Field& field, const Keep& keep) {
   return changed;
 }
 
-// The names of values in the file, including those of removed values that other values took over.
+// Returns the names in the file of `values`. If an added value took over the name of a value that the file still
+// computes, that name is included.
 Names names_of(const SourceGraph& g, const ModelDoc& doc, const std::vector<int>& values) {
   std::map<std::string, int> known;
   for (int v = 0; v < doc.values; ++v) known[doc.names[static_cast<size_t>(v)]] = v;
@@ -76,8 +77,8 @@ void prune(Patched& patched, const Names& wanted) {
   }
   filter(*graph.mutable_node(), [&](const onnx::NodeProto& n) { return live.count(&n) != 0; });
   filter(*graph.mutable_initializer(), [&](const onnx::TensorProto& t) { return needed.count(t.name()) != 0; });
-  // Data inputs are kept even if unused, because callers feed them by name. A weight that is also an input is removed
-  // with it.
+  // Data inputs are kept even if unused, because callers feed them by name. A weight that is not needed is removed from
+  // the inputs, too.
   filter(*graph.mutable_input(),
          [&](const onnx::ValueInfoProto& i) { return !initializers.count(i.name()) || needed.count(i.name()) != 0; });
   filter(*graph.mutable_value_info(), [&](const onnx::ValueInfoProto& i) { return needed.count(i.name()) != 0; });
@@ -102,7 +103,7 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
     prune(patched, names_of(graph, doc, read));
   }
 
-  // Shapes that depend on a resized weight are outdated: remove them, and declare those of outputs again.
+  // Declared shapes that depend on a resized weight are wrong. Remove them, and update the shapes of outputs.
   std::vector<int> replaced;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].replaced) replaced.push_back(static_cast<int>(v));

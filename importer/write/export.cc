@@ -1,6 +1,6 @@
-// Steps of an export: spread ties, patch payloads, remove what was cut, append what surgery added, convert types,
-// write, check, rename. The checker runs on the written result; a complaint is an error unless the imported file causes
-// one too. Memory matters: payloads are moved, not copied, and shapes are inferred in place.
+// An export spreads ties, patches payloads, removes what was cut, appends what surgery added, converts types, and
+// writes, checks and renames the file. A complaint of the ONNX checker is an error, unless the imported file causes a
+// complaint too. To save memory, payloads are moved, not copied, and shapes are inferred in place.
 #include "importer/write/export.h"
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -65,7 +65,7 @@ void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
   check(ok, "export: the model could not be serialized");
 }
 
-// The ONNX checker's complaint about a model; empty if it accepts the model.
+// Returns the ONNX checker's complaint about a model; empty if it accepts the model.
 std::string complaint_of(const std::function<void()>& check) {
   try {
     check();
@@ -77,8 +77,8 @@ std::string complaint_of(const std::function<void()>& check) {
 std::string checker_says(const std::string& path) {
   return complaint_of([&] { onnx::checker::check_model(path, /*full_check=*/true); });
 }
-// check_model's full check infers shapes in a copy of the model, including weights. Here they are inferred in place,
-// and `proto` gains value_info. Options as in onnx::checker::check_model: types are checked and all errors are thrown.
+// check_model's full check infers shapes in a copy of the model, including weights. This function infers them in place,
+// so `proto` gains value_info. The options are those of check_model: types are checked and all errors are thrown.
 std::string checker_says(onnx::ModelProto& proto) {
   return complaint_of([&] {
     onnx::checker::check_model(proto, /*full_check=*/false);
@@ -87,14 +87,14 @@ std::string checker_says(onnx::ModelProto& proto) {
   });
 }
 
-// Checks the imported file.
+// Returns the checker's complaint about the imported file.
 std::string checker_says(const ModelDoc& doc) {
   if (!doc.path.empty()) return checker_says(doc.path);
   onnx::ModelProto copy = *doc.proto;
   return checker_says(copy);
 }
 
-// A temporary folder for files that must appear together; removed with the object.
+// A temporary folder for files that must be replaced together. The destructor removes the folder.
 class Aside {
  public:
   explicit Aside(const std::string& path) : folder_(cat(path, ".tmp-", ::getpid())), registered_(folder_) {
@@ -102,7 +102,7 @@ class Aside {
     ensure_dir(folder_);
   }
   ~Aside() {
-    std::error_code ignored;  // the failure that led here is the one to report
+    std::error_code ignored;  // an earlier failure is the one to report
     std::filesystem::remove_all(folder_, ignored);
   }
   const std::string& folder() const { return folder_; }
@@ -153,7 +153,7 @@ std::set<std::string> weight_names(const SourceGraph& g) {
   return names;
 }
 
-// The name in the file of a node's first output; nothing if the node is not in the file's main graph.
+// Returns the file's name of the node's first output; nullopt if the node is not in the file's main graph.
 std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& graph, size_t node) {
   const std::vector<int>& made = graph.nodes[node].outputs;
   if (made.empty() || made[0] < 0 || graph.nodes[node].place == Place::training) return std::nullopt;
@@ -161,14 +161,16 @@ std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& 
   if (in_file && !doc.visible[static_cast<size_t>(made[0])]) return std::nullopt;  // inside a local function or branch
   const std::string& name = graph.values[static_cast<size_t>(made[0])].name;
   if (!in_file || doc.names[static_cast<size_t>(made[0])] == name) return name;
-  // An adapter that is kept has the name of the value it adds to; a merged one had it only in the SourceGraph.
+  // An adapter that is exported takes the name of the value that it adds to. An adapter that is merged takes the name
+  // only in the SourceGraph.
   const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
   const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
   const bool merged = by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training;
   return merged ? doc.names[static_cast<size_t>(made[0])] : name;
 }
 
-// mixed: the plan's 16-bit nodes, by the name of their output. fp16: the nodes that stay float32.
+// Returns the options of the conversion to 16 bits. For `mixed` they list the plan's 16-bit nodes by the names of their
+// outputs, for `fp16` the nodes that stay float32. Throws E_PRECISION (Exit::usage) for another precision.
 HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const ExportOptions& options) {
   HalfOptions out;
   out.weights = weight_names(graph);
@@ -229,8 +231,8 @@ void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std
     notes.push_back("mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
 }
 
-// Tensors to store outside of the file: those that were external, or, with `all`, all but small ones. Their payloads
-// are moved out of the proto.
+// Returns the tensors to store outside of the file: tensors that were external and, if `all`, also all other tensors
+// except small ones. Moves their payloads out of the proto.
 ExternalTensors external_tensors(Patched& patched, bool all) {
   constexpr size_t kSmall = 1024;
   ExternalTensors external;
@@ -259,7 +261,7 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
        "part (onnxsim), or train without `num_labels`");
 }
 
-// Writes and checks the file and, if there is one, its data file before either replaces an old one. The check may add
+// Writes the file and its data file, if it has one, and checks them before they replace old files. The check may add
 // inferred shapes to `proto` after it was written.
 void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc, const SourceGraph& graph,
                    bool keep_refused, const std::string& path, std::vector<std::string>& notes) {
@@ -291,7 +293,7 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path) {
   ExportReport report;
-  // Values to store: ties expanded, masters quantized back to the file's integers.
+  // Compute the values to store: give tied parameters their values, and quantize masters back to the file's integers.
   std::map<int, HostTensor> values = spread_ties(graph, trained);
   quantize_masters(graph, values);
   const bool float32 = options.precision == "fp32" && has_16_bit_floats(*doc.proto);

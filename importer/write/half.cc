@@ -1,5 +1,5 @@
-// Passes: infer types, list the readers of each value, duplicate small constants, choose the values stored in 16 bits,
-// rewrite nodes and insert Casts. Casts are cached per graph scope.
+// The conversion infers types, lists the readers of each value, duplicates small constants, chooses the values stored
+// in 16 bits, and then rewrites nodes and inserts Casts. Casts are cached per graph scope.
 #include "importer/write/half.h"
 
 #include <onnx/defs/schema.h>
@@ -20,10 +20,10 @@ namespace {
 
 constexpr int kFloat = onnx::TensorProto::FLOAT;
 
-// Operators whose output does not depend on the input's type.
+// True for operators that read an input of any type without a conversion.
 bool reads_any(const onnx::NodeProto& n) { return one_of(n.op_type(), {"Shape", "Size", "Cast"}); }
 
-// Nodes whose output type is an attribute.
+// True for nodes whose output type is given by an attribute.
 bool is_fill(const onnx::NodeProto& n) {
   return n.output_size() == 1 && one_of(n.op_type(), {"Constant", "ConstantOfShape"});
 }
@@ -177,7 +177,8 @@ class HalfConversion {
     for (const auto& o : g.output()) inner_outputs_.insert(o.name());
   }
 
-  // A divisor or power beyond the type's range is not a mask: the node that reads it stays float32.
+  // Keeps nodes in float32 that read t as a divisor or exponent, if t holds values beyond the range of the 16-bit type.
+  // Such a constant is not a mask and must not be halved.
   void keep_divisors_wide(const onnx::TensorProto& t) {
     const auto it = readers_.find(t.name());
     if (t.data_type() != kFloat || options_.weights.count(t.name()) || it == readers_.end()) return;
@@ -189,10 +190,11 @@ class HalfConversion {
     }
   }
 
-  // Duplicates small constants that both kinds of nodes of the main graph read: float32 nodes get a separate copy.
+  // Gives the float32 nodes of the main graph a copy of each small constant that 16-bit nodes read too. Returns true if
+  // it made a copy.
   bool split_constants(onnx::GraphProto& g) {
     constexpr int64_t kSmall = 64;
-    if (model_.ir_version() < 4) return false;  // there, every initializer must be an input
+    if (model_.ir_version() < 4) return false;  // the copy would have to be a graph input
     std::map<std::string, onnx::TensorProto> constants;
     for (const auto& t : g.initializer()) {
       if (t.data_type() == kFloat && !options_.weights.count(t.name())) constants[t.name()] = t;
@@ -270,11 +272,12 @@ class HalfConversion {
   }
 
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-  // The name of a value in the wanted type; each graph gets at most one Cast per value.
+  // Returns the name of the value in the wanted type. Adds a Cast to `out` if necessary; each graph gets at most one
+  // Cast per value.
   std::string read(const std::string& name, bool want_half, Nodes& out) {
     const bool have = half_.count(name) != 0;
     if (have == want_half) return renamed(name);
-    if (have && outputs_.count(name)) return name;  // its Cast follows its producer
+    if (have && outputs_.count(name)) return name;  // the Cast to float32 follows the producer
     for (const auto& scope : casts_) {
       if (const auto it = scope.find(name); it != scope.end()) return it->second;
     }

@@ -20,7 +20,7 @@ bool standard_op(const onnx::NodeProto& n, const char* op) {
   return n.op_type() == op && (n.domain().empty() || n.domain() == "ai.onnx");
 }
 
-// Names that the nodes read, including those that nested graphs capture.
+// Returns the names that the nodes read, including names that nested graphs capture.
 Names names_read(const Nodes& nodes) {
   Names read;
   for (const auto& n : nodes) {
@@ -102,7 +102,8 @@ class InferenceForm {
     if (mode != n.mutable_attribute()->end()) mode->set_i(0);
   }
 
-  // Without training_mode the output is the input and the mask is all true.
+  // Removes a training_mode input that is constant true, and the mask output if nothing reads it. Without training_mode
+  // the output of Dropout is its input, and the mask is all true.
   static void dropout(onnx::NodeProto& n, const Names& always, const Names& read, Names& gone) {
     if (n.input_size() > 2 && always.count(n.input(2))) {
       gone.insert(n.input(2));

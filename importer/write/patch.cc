@@ -35,7 +35,7 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
 }
 
-// The value of a parameter that is tied to `master`.
+// Returns the value of a parameter that is tied to `master`.
 HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
   if (v.tied_transposed) return transpose(master);
   if (v.tied_axis < 0) return numel(v.data.dims()) == master.numel() ? master.reshaped(v.data.dims()) : master;
@@ -51,7 +51,7 @@ HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
   return repeated(out, v.tied_axis, one[axis], whole[axis] / one[axis]);
 }
 
-// A weight that the file creates by ConstantOfShape: the node becomes a Constant with the value.
+// Turns the ConstantOfShape node that creates the weight `name` into a Constant with the given value.
 void replace_fill(onnx::ModelProto& model, const std::string& name, const HostTensor& value) {
   for (auto& n : *model.mutable_graph()->mutable_node()) {
     if (n.op_type() != "ConstantOfShape" || n.output_size() != 1 || n.output(0) != name) continue;

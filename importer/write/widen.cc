@@ -21,7 +21,7 @@ using T = onnx::TensorProto;
 
 bool low(int type) { return type == T::FLOAT16 || type == T::BFLOAT16; }
 
-// Integer attributes whose value is an element type: of an output, or of internal arithmetic.
+// True for integer attributes whose value is the element type of an output or of internal arithmetic.
 bool names_type(const onnx::AttributeProto& a) {
   return a.type() == onnx::AttributeProto::INT &&
          one_of(a.name(), {"to", "dtype", "output_dtype", "output_datatype", "stash_type", "softmax_precision"});
@@ -36,7 +36,7 @@ class FloatConversion {
     keep_outputs();  // before the inputs, because an output may also be an input
     keep_inputs();
     retype(g_, true);
-    // Casts to the model's own output types, which are not retyped
+    // The Casts to the types of the model's outputs are added last, so that they are not retyped.
     for (onnx::NodeProto& n : after_) *g_.add_node() = std::move(n);
   }
 
@@ -73,7 +73,7 @@ class FloatConversion {
       for (auto& a : *n.mutable_attribute()) {
         if (!a.has_g()) continue;
         rename(*a.mutable_g(), from, to, false);
-        for (auto& o : *a.mutable_g()->mutable_output()) {  // an outer value as a branch's result
+        for (auto& o : *a.mutable_g()->mutable_output()) {  // a branch may return an outer value
           if (o.name() == from) o.set_name(to);
         }
       }
