@@ -25,7 +25,7 @@ struct Case {
   const char* name;
   int64_t batch, heads, queries, keys, width;
   Mask mask = Mask::none;
-  int64_t sequences = 0;  // consecutive, with lengths from half of `queries` to `queries`
+  int64_t sequences = 0;  // number of packed sequences, of lengths from queries / 2 to `queries`
   double dropout = 0;
 };
 const Case cases[] = {

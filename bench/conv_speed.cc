@@ -1,8 +1,8 @@
 // Measures GFLOP/s of convolution and its two gradients on one thread, next to oneDNN's primitives in the layouts that
 // oneDNN prefers. Reorders are not timed, as in a chain of convolutions in these layouts.
 //   conv_speed [ROUNDS [PART OF A CASE'S NAME [bf16]]]
-// Both alternate; the medians of the rounds are printed. bf16: images, weights and results of both are bf16, gradients
-// of weights fp32.
+// The two implementations alternate, and the medians of the rounds are printed. With bf16, images, weights and results
+// are bf16, and gradients of weights are fp32.
 #include <omp.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Runs the program many times for bench/mutate.py in forked children, without loading it each time. Every line of
-// standard input is a command line with words separated by tabs; its stderr goes to a file. The reply is a line: wait
-// status, seconds of processor time, peak resident KiB.
+// standard input is a command with words separated by tabs. The command's stderr goes to a file. The reply is one line
+// with the wait status, the seconds of processor time and the peak resident KiB.
 //
 //   mutate_worker STDERR_FILE WALL_SECONDS ADDRESS_SPACE_MB
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 // gradients and moments and writes all but the gradients. An earlier pass reads only the gradients (finite check,
 // norm).
 //   update_speed [RULE [MILLIONS OF PARAMETERS [ROUNDS]]]
-// Both alternate on the same threads; the ratio is taken within a round.
+// Update and copy alternate on the same threads. The ratio is taken within a round.
 #include <omp.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void measure(const OptimizerConfig& config, int64_t n, int rounds) {
   std::vector<float> p(static_cast<size_t>(n), 0.5f), g(p.size());
   for (size_t i = 0; i < g.size(); ++i) g[i] = static_cast<float>(i % 1009) * 1e-3f - 0.5f;
   Optimizer<float> update(config, spans, n, p.data());
-  const int64_t bytes = 4 * n * (1 + 1 + 2 * (1 + config.moments()));  // read and written
+  const int64_t bytes = 4 * n * (1 + 1 + 2 * (1 + config.moments()));  // bytes read and written
   // A copy reads half of the bytes and writes half.
   const std::unique_ptr<char[]> from(new char[static_cast<size_t>(bytes / 2)]()),
       to(new char[static_cast<size_t>(bytes / 2)]());

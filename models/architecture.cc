@@ -1,5 +1,5 @@
-// The registry of architectures, and the mapping between heads and class names of Hugging Face. Static registration in
-// models/architectures/ fills the table before main().
+// Implements the registry of architectures, and the mapping between heads and class names of Hugging Face. Static
+// registration in models/architectures/ fills the table before main().
 #include "models/architecture.h"
 
 #include <algorithm>

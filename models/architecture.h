@@ -38,10 +38,11 @@ struct RegisterArchitecture {
 };
 
 const std::vector<const Architecture*>& architectures();  // sorted by name
-// By name or model_type. Fails with Exit::unsupported E_ARCHITECTURE and the list of known ones.
+// Returns the architecture of this name or model_type. Throws E_ARCHITECTURE (Exit::unsupported) if there is none; the
+// message lists the known names.
 const Architecture& architecture(std::string_view model_type);
-// From a class name such as "BertForSequenceClassification", "GPT2LMHeadModel", "BertModel". Fails with
-// Exit::unsupported E_ARCHITECTURE.
+// Returns the head of a class such as "BertForSequenceClassification", "GPT2LMHeadModel" or "BertModel". Throws
+// E_ARCHITECTURE (Exit::unsupported) if the architecture is not built with this head.
 Head head_of_class(const Architecture& a, std::string_view class_name);
 Head head_from_name(const Architecture& a, std::string_view name);  // name: as returned by name_of()
 

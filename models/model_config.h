@@ -10,16 +10,17 @@
 
 namespace amp {
 
-// Every read checks type and range. Errors: Exit::unsupported E_CONFIG, naming the key, its value and the requirement.
+// Every read checks type and range. A failed check throws E_CONFIG (Exit::unsupported) with the key, its value and the
+// requirement.
 class ModelConfig {
  public:
-  // text: a JSON object. where: its name in messages, "config.json of FOLDER".
+  // text: a JSON object. where: the name of the object in messages, such as "config.json of FOLDER".
   ModelConfig(const std::string& text, std::string where);
   ~ModelConfig();
   ModelConfig(ModelConfig&&) noexcept;
 
-  // Replaces keys by those of `text` (a JSON object). Fails with Exit::usage E_CONFIG_KEY for an unknown key and names
-  // the nearest one.
+  // Replaces keys by those of `text` (a JSON object). Throws E_CONFIG_KEY (Exit::usage) for an unknown key; the message
+  // names the nearest key.
   void override_with(const std::string& text);
 
   void complete_with(const std::string& text);  // adds keys that are missing

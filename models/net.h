@@ -1,4 +1,4 @@
-// Net: builds a model layer by layer. Each layer has the module name of its framework
+// Net builds a model layer by layer. Each layer has the module name of its framework
 // ("bert.encoder.layer.0.attention.self.query"). Its weights become initializers "NAME.weight" and "NAME.bias", its
 // nodes "/bert/encoder/layer.0/.../MatMul". Operators are those of opset 17.
 #pragma once
@@ -41,11 +41,11 @@ class Net {
   // torch.nn.LayerNorm over the last axis.
   NetValue layer_norm(NetValue x, const std::string& module, int64_t width, double epsilon);
   NetValue layer_norm_without_bias(NetValue x, const std::string& module, int64_t width, double epsilon);
-  // Supported: "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish",
-  // "tanh", "quick_gelu". Others: Exit::unsupported E_CONFIG.
+  // Applies "gelu" (by erf), "gelu_new", "gelu_pytorch_tanh" or "gelu_fast" (by tanh), "relu", "sigmoid", "silu" or
+  // "swish", "tanh", or "quick_gelu". Throws E_CONFIG (Exit::unsupported) for another name.
   NetValue activation(NetValue x, const std::string& name, const std::string& module);
 
-  // As ONNX Reshape: 0 keeps a dim, -1 is inferred.
+  // dims as in ONNX Reshape: 0 keeps a dim, -1 is inferred.
   NetValue reshape(NetValue x, const std::string& module, const std::vector<int64_t>& dims);
   NetValue transpose(NetValue x, const std::string& module, const std::vector<int64_t>& perm);
   NetValue unsqueeze(NetValue x, const std::string& module, const std::vector<int64_t>& axes, DType t = DType::f32);

@@ -9,30 +9,31 @@
 
 namespace amp {
 
-// (B, S) of 1 and 0 -> (B, 1, 1, S) fp32: 0 for 1, the lowest float for 0.
+// Turns a mask (B, S) of 1 and 0 into an additive mask (B, 1, 1, S) in fp32: 0 where the mask is 1, the lowest float
+// where it is 0.
 NetValue padding_bias(Net& net, NetValue mask, const std::string& module);
 
-// (S, S) fp32: 0 for positions up to and including the query's, the lowest float for later ones. S is the second dim of
-// ids.
+// Returns an additive mask (S, S) in fp32: 0 for keys up to and including the query's position, the lowest float for
+// later keys. S is the second dim of ids.
 NetValue causal_bias(Net& net, NetValue ids, const std::string& module);
 
-// (S, S) fp32: 0 for positions at most `reach` apart, the lowest float for others.
+// Returns an additive mask (S, S) in fp32: 0 for positions at most `reach` apart, the lowest float for other positions.
 NetValue window_bias(Net& net, NetValue ids, int64_t reach, const std::string& module);
 
-// (1, S) int64: 0 .. S-1; S is the second dim of ids (B, S).
+// Returns (1, S) in int64: the numbers 0 to S - 1. S is the second dim of ids (B, S).
 NetValue positions(Net& net, NetValue ids, const std::string& module);
 
-// Rotary position embeddings (Su et al. 2021, arXiv 2104.09864): cos and sin of position times frequency, (S, head
-// width). The frequencies are repeated twice along the last axis.
+// Cosine and sine of position times frequency, (S, head width), for rotary position embeddings (Su et al. 2021, arXiv
+// 2104.09864). The last axis holds all frequencies twice.
 struct RotaryAngles {
   NetValue cos = -1, sin = -1;
 };
 std::vector<float> rotary_frequencies(double theta, int64_t width);  // theta^(-2 i / width), i < width / 2
 RotaryAngles rotary_angles(Net& net, NetValue ids, const std::vector<float>& frequencies, const std::string& module);
-// x cos + (-second half, first half) sin, for x (B, heads, S, width).
+// Returns x cos + (-second half of x, first half of x) sin, for x (B, heads, S, width).
 NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width, const std::string& module);
 
-// x (B, S, width) times the transposed embedding table (vocabulary, width): (B, S, vocabulary).
+// Returns x (B, S, width) times the transposed embedding table (vocabulary, width): (B, S, vocabulary).
 NetValue tied_scores(Net& net, NetValue x, NetValue table, const std::string& module);
 
 // Prepends token, (width) or (1, 1, width), to x (B, positions, width): (B, 1 + positions, width). B is taken from
@@ -45,12 +46,12 @@ struct HeadGroups {
   int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: equal to number
 };
 
-// softmax(q k^T / sqrt(width) + bias) v. q is (B, S, number width), k and v are (B, S, key_value_number width), bias is
-// broadcast to (B, number, S, S); the result is (B, S, number width). turn: applied to q (key = false) and k (key =
-// true) as (B, heads, S, width), for rotary positions.
-struct QueryKeyValue {  // brace initialization fixes the order in which they are built
+struct QueryKeyValue {  // brace initialization fixes the order in which q, k and v are built
   NetValue q, k, v;
 };
+// Returns softmax(q k^T / sqrt(width) + bias) v. q and the result are (B, S, number width), k and v are (B, S,
+// key_value_number width). bias is broadcast to (B, number, S, S), or -1 for no bias. turn, if given, is applied to q
+// (key = false) and k (key = true) as (B, heads, S, width), for rotary positions.
 NetValue attention(Net& net, QueryKeyValue qkv, NetValue bias, const HeadGroups& heads, const std::string& module,
                    const std::function<NetValue(NetValue, bool key)>& turn = {});
 

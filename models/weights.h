@@ -28,11 +28,11 @@ class WeightSource {
   virtual ~WeightSource() = default;
   // Returns an fp32 tensor of these dims.
   virtual HostTensor get(const std::string& name, const Dims& dims, const Init& init) = 0;
-  // True if an optional part of a model exists: a pooler, a bias.
+  // True if the source has this weight. Builders ask it for optional parts of a model, such as a pooler or a bias.
   virtual bool has(const std::string& name) const = 0;
 };
 
-// Random weights from Philox with seed and name, so that values do not depend on the order of calls.
+// Draws random weights by Philox from the seed and the name, so that values do not depend on the order of calls.
 class DrawnWeights final : public WeightSource {
  public:
   explicit DrawnWeights(uint64_t seed) : seed_(seed) {}
@@ -47,15 +47,17 @@ class DrawnWeights final : public WeightSource {
 // model.safetensors.index.json. Floating-point tensors of any type are converted to fp32. The base model's prefix
 // ("bert.") may be missing or additional in the checkpoint, and LayerNorm's weights may be called gamma and beta.
 //
-// Errors, all Exit::data: E_CHECKPOINT: the folder, its safetensors file or a file of the index is missing;
-// E_CHECKPOINT_TENSOR: a tensor is missing (with its name and the nearest one) or has other dims.
+// Throws E_CHECKPOINT (Exit::data) if the folder, its safetensors file or a file of the index is missing, or if the
+// index is malformed. Throws E_CHECKPOINT_TENSOR (Exit::data) if a tensor is missing or has other dims; the message
+// names the nearest tensor.
 class CheckpointWeights final : public WeightSource {
  public:
   CheckpointWeights(const std::string& folder, std::string prefix);
   HostTensor get(const std::string& name, const Dims& dims, const Init& init) override;
   bool has(const std::string& name) const override { return find(name) != nullptr; }
 
-  // Names with this prefix are initialized at random if the checkpoint lacks them, as a new head is.
+  // Permits that weights whose names start with name_prefix, such as those of a new head, are missing in the
+  // checkpoint. They are then initialized at random.
   void draw(const std::string& name_prefix, uint64_t seed);
   const std::vector<std::string>& drawn() const { return drawn_; }  // names of the randomly initialized weights
   std::vector<std::string> unused() const;                          // tensors of the checkpoint that were not read

@@ -1,5 +1,5 @@
-// Builds the SourceGraph of BERT as PyTorch exports it, with unfused attention, GELU and norms, so that the roofline
-// counts what the fusions of this program make of it.
+// Builds the SourceGraph of BERT as PyTorch exports it, with unfused attention, GELU and norms. The roofline then
+// counts the kernels that remain after this program's fusions.
 #include "bench/roofline/bert.h"
 
 #include <cmath>
@@ -89,7 +89,7 @@ class Writer {
     return node("LayerNormalization", {x, param(name + ".weight", {c_.hidden}), param(name + ".bias", {c_.hidden})},
                 {{"axis", int64_t{-1}}, {"epsilon", 1e-12}});
   }
-  // Converts (B, S) ones and zeros to (B, 1, 1, S) zeros and the most negative number.
+  // Converts a mask (B, S) to an additive mask (B, 1, 1, S): 0 for 1, the most negative number for 0.
   int hidden_keys() {
     const int mask = node("Cast", {input("attention_mask")}, {{"to", int64_t{1}}});
     const int wide = node("Unsqueeze", {mask, ints({2}, {1, 2})});

@@ -54,7 +54,8 @@ StepWork step_work(const ModelRequest& r) {
   out.attentions = device->attentions();
   out.convolutions = device->convolutions();
   out.parameters = spec.elements;
-  // The recordings are between seed() and add_term(), and in apply(). The first run is not recorded.
+  // Graphs are recorded between seed() and add_term(), and in apply(). The first run records none, so the second is
+  // kept.
   for (int step = 0; step < 2; ++step) {
     std::vector<cuda::Work>& work = device->work();
     work.clear();

@@ -54,7 +54,8 @@ class Bert {
   NetValue norm(NetValue x, const std::string& module, int64_t width) {
     return net_.layer_norm(x, module, width, epsilon_);
   }
-  // Scores of the vocabulary through the word embeddings, which are also the decoder's weight. x is (B, S, narrow).
+  // Returns the scores of the vocabulary for x (B, S, narrow). The weight of the decoder is the table of word
+  // embeddings.
   NetValue decode(NetValue x, const std::string& module, const std::string& bias) {
     const NetValue table = net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, narrow_}, init_);
     return net_.add(tied_scores(net_, x, table, module), net_.weight(bias, {vocabulary_}, Init::constant(0)), module);
@@ -77,7 +78,7 @@ class Bert {
     return narrow_ == width_ ? x : linear(x, base_ + "embeddings_project", narrow_, width_);
   }
 
-  // Positions padding + 1, padding + 2, ... for tokens; padding for padding tokens.
+  // Returns the positions padding + 1, padding + 2, ... for tokens, and the position `padding` for padding tokens.
   NetValue places_behind_padding(NetValue ids, const std::string& m) {
     const NetValue padding = net_.integer(m, padding_);
     const NetValue token =
@@ -110,13 +111,13 @@ class Bert {
   int64_t padding_ = 0;
 };
 
-// The classifier of RoBERTa and ELECTRA on the first token: dense, activation, out_proj.
+// Builds the classifier of RoBERTa and ELECTRA on the first token: dense, activation, out_proj.
 NetValue two_layers(Net& net, Bert& bert, NetValue x, int64_t labels, const std::string& act) {
   x = net.activation(bert.dense(bert.first_token(x), "classifier.dense"), act, "classifier");
   return bert.linear(x, "classifier.out_proj", bert.width(), labels);
 }
 
-// Head of a masked language model: dense, activation, norm, decoder.
+// Builds the head of a masked language model: dense, activation, norm, decoder.
 NetValue vocabulary_scores(Net& net, Bert& bert, NetValue x, const std::string& dense, const std::string& norm,
                            const std::string& decoder, const std::string& bias, const std::string& act) {
   x = net.activation(bert.linear(x, dense, bert.width(), bert.narrow()), act, dense);

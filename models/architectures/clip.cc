@@ -11,7 +11,7 @@ namespace {
 
 double over_root(double x) { return 1 / std::sqrt(x); }
 
-// The transformer of the text or image side. base: "text_model.".
+// The transformer of the text or image side. base: the prefix of the weights' names, such as "text_model.".
 class Tower {
  public:
   Tower(Net& net, const ModelConfig& c, std::string base, int64_t width, int64_t heads, int64_t inner)
@@ -60,7 +60,7 @@ class Tower {
   std::string act_;
 };
 
-// The hidden state at the end token of each text: (B, width).
+// Returns the hidden state at the end token of each text: (B, width).
 NetValue text_state(Net& net, Tower& t, const ModelConfig& c, NetValue ids, NetValue mask) {
   const std::string m = "text_model";
   const int64_t longest = c.positive("max_position_embeddings", 77), rows = c.positive("vocab_size", 49408);
@@ -72,7 +72,7 @@ NetValue text_state(Net& net, Tower& t, const ModelConfig& c, NetValue ids, NetV
               m);
   const NetValue bias = net.op("Min", m, {padding_bias(net, mask, m), causal_bias(net, ids, m)});
   x = t.norm(t.encoded(x, bias), "final_layer_norm");
-  // The first end token. Old files have id 2 here; then the end token is the one with the largest id.
+  // Find the first end token. In old files eos_token_id is 2, and the end token is the token with the largest id.
   const NetValue marks = end == 2 ? ids : net.op("Equal", m, {ids, net.integer(m, end)}, {}, DType::boolean);
   const NetValue place = net.op("ArgMax", m, {net.cast(marks, m, DType::i32)},
                                 {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}, DType::i64);
@@ -82,7 +82,7 @@ NetValue text_state(Net& net, Tower& t, const ModelConfig& c, NetValue ids, NetV
   return net.op("Squeeze", m, {one, net.ints(m, {1})});
 }
 
-// (B, 1 + patches, width) with the class token first, before the final norm.
+// Returns the hidden states before the final norm: (B, 1 + patches, width), with the class token first.
 NetValue image_states(Net& net, Tower& t, const ModelConfig& c) {
   const std::string m = "vision_model";
   const int64_t size = c.positive("image_size", 224), patch = c.positive("patch_size", 32),
@@ -100,7 +100,7 @@ NetValue image_states(Net& net, Tower& t, const ModelConfig& c) {
   return t.encoded(t.norm(x, "pre_layrnorm"), -1);  // spelled this way in the checkpoints
 }
 
-// x (B, width) -> (B, to), normalized to length 1.
+// Projects x (B, width) to (B, to) and normalizes each row to length 1.
 NetValue embedded(Net& net, NetValue x, const std::string& module, int64_t width, int64_t to) {
   const NetValue y = net.linear_without_bias(x, module, width, to, Init::normal(over_root(static_cast<double>(width))));
   const NetValue length =

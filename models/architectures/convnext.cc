@@ -13,7 +13,8 @@ struct Names {
   std::string_view stem, stem_norm, stage, downsample;  // prefix and suffix around a stage's number
   std::string_view block, scale, conv, norm, wide, narrow;
   std::string_view last_norm, classifier;
-  // torchvision: downsamplings and stages alternate in one list; the layer scale (C, 1, 1) is applied on (B, C, H, W).
+  // True for torchvision: downsamplings and stages alternate in one list, and the layer scale (C, 1, 1) multiplies (B,
+  // C, H, W).
   bool one_list = false;
 };
 constexpr Names kHuggingFace{"embeddings.patch_embeddings",
@@ -91,7 +92,7 @@ class ConvNext {
   std::string act_;
 };
 
-// Image -> (B, C, H, W) of the last stage.
+// Returns the feature map (B, C, H, W) of the last stage.
 NetValue features(ConvNext& m, NetValue image, int64_t channels, int64_t patch, const std::vector<int64_t>& widths,
                   const std::vector<int64_t>& depths) {
   NetValue x = m.stem(image, channels, widths[0], patch);
@@ -123,8 +124,8 @@ void build_hugging_face(Net& net, const ModelConfig& c, Head head) {
   net.output(m.linear(pooled, "classifier", width, c.labels()), "logits", rows_by(c.labels()));
 }
 
-// The models of these names in timm and torchvision compute the same. The weights in the checkpoint determine which
-// names are used.
+// Builds convnext_tiny, convnext_small or convnext_base, which compute the same in timm and torchvision. The weights in
+// the checkpoint determine which names are used.
 void build_timm(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), size = c.positive("image_size", 224),
                 classes = c.positive("num_classes", 1000);

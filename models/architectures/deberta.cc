@@ -93,7 +93,8 @@ class Deberta {
     key_rows_ = row(apart);
     query_rows_ = row(net_.op("Neg", m, {apart}, {}, DType::i64));
   }
-  // Distances of up to half the buckets are kept; larger ones are bucketed by their logarithm.
+  // Returns the buckets of relative positions. Distances of up to half the number of buckets are kept. Larger distances
+  // share buckets by their logarithm.
   NetValue bucketed(NetValue apart, const std::string& m) {
     if (buckets_ <= 0) return apart;
     const int64_t middle = buckets_ / 2;
@@ -123,7 +124,8 @@ class Deberta {
   NetValue turned(NetValue x, const std::string& m) {
     return net_.transpose(net_.reshape(x, m, {0, heads_, head()}), m, {1, 2, 0});
   }
-  // x (B, heads, S, head) times all rows of the table, then one row per pair of positions: (B, heads, S, S).
+  // Multiplies x (B, heads, S, head) by all rows of the table and selects one product for each pair of positions.
+  // Returns (B, heads, S, S).
   NetValue read(NetValue x, NetValue table, NetValue rows, NetValue scores, const std::string& m) {
     const NetValue all = net_.op("MatMul", m, {x, turned(table, m)});
     const NetValue shape = net_.op("Shape", m, {scores}, {}, DType::i64);

@@ -56,7 +56,7 @@ class Gpt2 {
     return net_.add(net_.op("MatMul", module, {x, w}), net_.weight(module + ".bias", {out}, Init::constant(0)), module);
   }
   NetValue layer(NetValue x, NetValue bias, const std::string& m) {
-    // for projections that are added to the residual
+    // The deviation of projections that are added to the residual stream.
     const double ends = range_ / std::sqrt(2.0 * static_cast<double>(layers_));
     const std::string self = m + ".attn";
     const NetValue packed =

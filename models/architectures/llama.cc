@@ -57,7 +57,8 @@ class Llama {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // theta^(-2 i / head), i < head / 2. With rope_type llama3, low frequencies are reduced further.
+  // Computes the rotary frequencies theta^(-2 i / head), i < head / 2. With rope_type llama3, low frequencies are
+  // reduced further.
   void frequencies(const ModelConfig& c) {
     const ModelConfig rope = c.part({"rope_parameters", "rope_scaling"});
     const double theta = rope.number("rope_theta", c.number("rope_theta", 10000));

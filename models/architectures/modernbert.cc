@@ -53,7 +53,7 @@ class ModernBert {
     }
     return norm(x, base_ + "final_norm");
   }
-  // The transformation before every classifier; x is (..., width).
+  // Applies the layers that precede every classifier: dense, activation and norm. x is (..., width).
   NetValue transformed(NetValue x) {
     x = net_.activation(linear(x, "head.dense", width_, width_, drawn(small()), head_bias_), head_act_, "head");
     return norm(x, "head.norm");
@@ -81,7 +81,7 @@ class ModernBert {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // The layers that attend to all positions, and the rotary base of each kind.
+  // Reads which layers attend to all positions, and the rotary bases of global and local attention.
   void kinds(const ModelConfig& c) {
     const std::vector<std::string> types = c.has("layer_types") ? c.texts("layer_types") : std::vector<std::string>();
     const int64_t every = c.positive("global_attn_every_n_layers", 3);

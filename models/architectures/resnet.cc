@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-// PyTorch's kaiming_normal_ with fan_out and relu.
+// Returns PyTorch's kaiming_normal_ with fan_out and relu.
 Init kaiming(const ConvLayer& s) {
   return Init::normal(std::sqrt(2.0 / static_cast<double>(s.out * s.kernel * s.kernel)));
 }
@@ -18,8 +18,8 @@ NetValue conv_norm(Net& net, NetValue x, const std::string& at, const std::strin
   return batch_norm(net, conv(net, x, at + conv_name, s, kaiming(s), false), at + norm_name, s.out);
 }
 
-// One residual block. at: its prefix with a dot, "layer1.0.". Channels change from in to out (4 times width in a
-// bottleneck).
+// Builds one residual block. at: the prefix of the block's names with a dot, "layer1.0.". The output has `width`
+// channels, in a bottleneck 4 times as many.
 NetValue block(Net& net, NetValue x, const std::string& at, int64_t in, int64_t width, int64_t stride,
                bool bottleneck) {
   const int64_t out = bottleneck ? 4 * width : width;

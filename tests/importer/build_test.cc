@@ -1,4 +1,4 @@
-// From the protobuf to a SourceGraph: inlining, names, order, structural errors.
+// Tests the conversion of a protobuf to a SourceGraph: inlining, names, order, structural errors.
 #include "importer/read/build.h"
 
 #include <algorithm>

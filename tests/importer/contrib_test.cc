@@ -1,4 +1,4 @@
-// Fused operators of com.microsoft in optimized files: outputs equal onnxruntime's, every weight is trained, and
+// Tests fused operators of com.microsoft in optimized files: outputs equal onnxruntime's, every weight is trained, and
 // gradients agree with finite differences in fp64.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -50,7 +50,8 @@ Feeds cast_feeds(const Feeds& feeds, DType type) {
   return out;
 }
 
-// A model bound with its outputs; with gradients of sum_k c_k y_k of the first output, c_k = sin k.
+// A model bound with its outputs. If `gradients`, it also has the gradients of sum_k c_k y_k, where y is the first
+// output and c_k = sin k.
 struct Bound64 {
   Bound64(const Case& c, DType type, bool gradients) {
     const SourceGraph& g = c.model.graph;
@@ -182,7 +183,7 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
       CHECK(table.size() == count);
       if (name.rfind("q_", 0) != 0) {
         check_gradients(c);
-      } else {  // rounded: there is a nonzero gradient
+      } else {  // these operators round: gradients need only be finite and not zero
         const Bound64 bound(c, DType::f64, true);
         const Interpreted r =
             interpret(bound.graph, cast_feeds(c.feeds, DType::f64), parameters(c.model.graph, DType::f64));
@@ -197,7 +198,8 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
   CHECK(cases >= 35);
 }
 
-// Scale, Round and Clip as separate nodes: PyTorch's outputs and gradients (tests/data/importer/make_quantizers.py).
+// Scale, Round and Clip are separate nodes. Outputs and gradients must be PyTorch's
+// (tests/data/importer/make_quantizers.py).
 TEST_CASE("quantizers spelled out train straight through", "[contrib]") {
   size_t cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kData + "quantizers")) {

@@ -1,5 +1,5 @@
-// If, Loop and Scan whose branches and counts follow from shapes, and operators that are computed by their function
-// body in the ONNX standard.
+// Tests If, Loop and Scan whose branches and counts follow from shapes, and operators that are computed by their
+// function body in the ONNX standard.
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <cmath>
@@ -143,8 +143,8 @@ TEST_CASE("definitions are expanded inside functions too, drawn numbers follow t
   CHECK(r.out.at("window").to_doubles()[32] == Catch::Approx(1).margin(1e-3));
 }
 
-// ONNX forbids it. For nodes onnxruntime 1.32 refuses the file; for initializers it reads the inner or the outer value
-// by its level of optimization, and onnx.reference the outer one.
+// ONNX forbids such names. If a node has one, onnxruntime 1.32 refuses the file. If an initializer has one, onnxruntime
+// reads the inner or the outer value, depending on its level of optimization; onnx.reference reads the outer value.
 TEST_CASE("a value in a branch with the name of one outside is refused", "[control]") {
   const TempDir f;
   const auto branches = [](const std::string& condition, const std::string& then) {
@@ -154,7 +154,7 @@ TEST_CASE("a value in a branch with the name of one outside is refused", "[contr
            condition + R"() <then_branch = )" + then +
            R"(, else_branch = e () => (float[2] o) { o = Identity (x) }>  w = Neg (x)  m = Mul (z, v)  y = Add (m, w) })";
   };
-  for (const std::string condition : {"c", "yes"}) {  // stays, or is taken at import
+  for (const std::string condition : {"c", "yes"}) {  // with "c" the If remains; with "yes" its branch is inlined
     INFO(condition);
     const auto refused = [&](const std::string& then, const std::string& name) {
       INFO(then);
@@ -171,7 +171,8 @@ TEST_CASE("a value in a branch with the name of one outside is refused", "[contr
       const Imported m = import_model(save(f, parse(branches("yes", then))));
       CHECK(run(m.graph, {{"x", floats({2}, {1, 2})}}).out.at("y").to_doubles() == want);
     };
-    // Inside a branch, unread names, names of later values and the name of the If's result have no other meaning.
+    // A branch may use names of its own that it does not read, names of later outer values, and the name of the If's
+    // result.
     taken("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});
     taken("t () => (float[2] t) { w = Add (x, k)  t = Mul (x, w) }", {5 * 3 - 1, 12 * 3 - 2});
     taken("t () => (float[2] z) { z = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});
@@ -180,7 +181,7 @@ TEST_CASE("a value in a branch with the name of one outside is refused", "[contr
 
 TEST_CASE("a body's input with the name of a value outside is the body's", "[control]") {
   const TempDir f;
-  // As onnxruntime 1.32 computes it: 2, 4, 16, by the initializer 3.
+  // As in onnxruntime 1.32, a is 2, the loop squares it to 4 and 16, and the initializer 3 multiplies the result.
   const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[1] x) => (float[1] y) <float[1] v = {3}, int64 n = {2}, bool go = {1}>
     { a = Add (x, x)

@@ -1,4 +1,4 @@
-// Evidence from a tensor's values on whether it is a weight.
+// Tests the evidence that a tensor's values give on whether the tensor is a weight.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <vector>

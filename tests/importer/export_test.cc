@@ -1,4 +1,4 @@
-// Export of trained weights: the right bytes at the right offsets, and no other change.
+// Tests that an export writes the bytes of trained weights at the right offsets and changes nothing else.
 #include "importer/write/export.h"
 
 #include <onnx/checker.h>
@@ -153,7 +153,7 @@ TEST_CASE("parameters whose memory was given up are exported from the trained va
     CHECK_FALSE(value(m.graph, name).data);
     CHECK(value(m.graph, name).data.rank() == 2);
   }
-  for (const char* name : {"back", "small"}) CHECK(value(m.graph, name).data);  // too small to matter
+  for (const char* name : {"back", "small"}) CHECK(value(m.graph, name).data);  // too small to be released
   CHECK(value(m.graph, "half").data.dtype() == DType::f16);
   export_model(*m.doc, m.graph, same, {}, f / "same.onnx");
   CHECK(bytes_of(f / "same.onnx") == bytes_of(path));

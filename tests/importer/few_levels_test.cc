@@ -1,5 +1,5 @@
-// Weights that a compressor rounded to few levels. Their values repeat as in constant filters, but in random order. The
-// levels are computed as compressors compute them.
+// Tests weights that a compressor rounded to few levels. Their values repeat as in constant filters, but in random
+// order. The levels are computed as compressors compute them.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -18,7 +18,7 @@ using Values = std::vector<double>;
 
 HostTensor tensor(Dims dims, const Values& v) { return HostTensor::of<double>(std::move(dims), v).cast(DType::f32); }
 
-// Uniform between -0.7 and 0.7: bits of a mixed counter (splitmix64). Signs of a sine repeat.
+// Returns a pseudo-random number between -0.7 and 0.7 (splitmix64 of i). A sine is not used, because its signs repeat.
 double drawn_value(int64_t i) {
   uint64_t z = (static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -33,7 +33,7 @@ Values made(int64_t n, const Formula& f) {
   return v;
 }
 
-// Rounds to the means of `levels` quantiles.
+// Rounds each value to the mean of its quantile, of `levels` quantiles.
 Values palette(Values v, size_t levels) {
   Values sorted = v;
   std::sort(sorted.begin(), sorted.end());
@@ -48,7 +48,7 @@ Values palette(Values v, size_t levels) {
   return v;
 }
 
-// Integers from -8 to 7, with a scale per `group` elements.
+// Rounds to integers from -7 to 7, with a scale per `group` elements.
 Values four_bits(Values v, size_t group) {
   for (size_t g = 0; g < v.size(); g += group) {
     double most = 0;
@@ -58,7 +58,7 @@ Values four_bits(Values v, size_t group) {
   return v;
 }
 
-// A scale per line times -1, 0 or 1. Without zeros it is a binary weight.
+// Rounds to -1, 0 or 1 times a scale per `line` elements. Without zeros the weights are binary.
 Values ternary(Values v, size_t line, bool zeros) {
   for (size_t g = 0; g < v.size(); g += line) {
     double mean = 0;
@@ -114,7 +114,7 @@ TEST_CASE("the same levels in the order of a filter or a transform are one", "[w
     return (__builtin_popcountll(static_cast<uint64_t>((i / 16) & (i % 16))) % 2 ? -1. : 1.) * 0.217;
   };
   const auto dct = [](int64_t i) { return std::cos(M_PI / 16 * (static_cast<double>(i % 16) + 0.5) * double(i / 16)); };
-  const auto copies = [](int64_t i) { return drawn_value(i % 9); };  // one kernel for every channel
+  const auto copies = [](int64_t i) { return drawn_value(i % 9); };  // the same kernel for every channel
   const auto circulant = [](int64_t i) { return drawn_value((i % 16 + i / 16) % 16); };
   const auto toeplitz = [](int64_t i) { return drawn_value(i % 16 - i / 16 + 40); };
   const auto window = [](int64_t i) { return 0.54 - 0.46 * std::cos(2 * M_PI * static_cast<double>(i % 64) / 63); };
@@ -143,7 +143,8 @@ TEST_CASE("trends, typed decimals, steps and boxes in a weight's place are const
   CHECK(fixed_pattern(tensor({3, 3, 1, 1}, made(9, [&](int64_t i) { return color[i]; }))).value().certain);
   CHECK(fixed_pattern(tensor({1, 2, 2, 1}, {1.25, 1.625, 4.125, 2.875})).value().certain);
   CHECK_FALSE(fixed_pattern(tensor({3, 6}, made(18, drawn_value))));
-  // A product with 0, 1, 2, ...: the mean of a distribution over bins, even where it is listed as a parameter (+9).
+  // A product with 0, 1, 2, ... computes the mean of a distribution over bins. The evidence must exceed an exporter's
+  // list of parameters (+9).
   CHECK(sum_of(tensor({1, 8, 1, 1}, made(8, [](int64_t i) { return double(i); })), Naming::module) <= -18);
   CHECK(sum_of(tensor({16, 1}, made(16, [](int64_t i) { return double(i) / 7.5 - 1; })), Naming::module) <= -9);
   CHECK(sum_of(tensor({3, 1, 5}, Values(15, 0.2)), Naming::module) <= -9);

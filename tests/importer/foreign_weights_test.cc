@@ -1,6 +1,6 @@
-// Weights and constants in files of other exporters and of models with unusual buffers. Whether a tensor is trained
-// follows from how operators use it and from its values. The constants here are real ones (Sobel, DCT, mel, adjacency)
-// next to weights without structure. "__" stands for "." in names.
+// Tests weights and constants in files of other exporters and of models with unusual buffers. Whether a tensor is
+// trained follows from how operators use it and from its values. The constants are those of real models (Sobel, DCT,
+// mel, adjacency) next to weights without structure. "__" stands for "." in names.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -28,7 +28,7 @@ struct Fixed {
   Formula value;
 };
 
-// Fixed matrices by which x [N,8] or [N,16] may be multiplied.
+// Returns fixed matrices by which x [N,8] or [N,16] may be multiplied.
 std::vector<Fixed> fixed_matrices() {
   static const double yuv[] = {0.299, 0.587, 0.114, -0.14713, -0.28886, 0.436, 0.615, -0.51499, -0.10001};
   return {
@@ -112,10 +112,10 @@ TEST_CASE("fixed matrices and filters are told from drawn values", "[foreign]") 
     const auto found = fixed_pattern(floats_of(c.dims, c.count, c.value));
     REQUIRE(found);
     CHECK(found->certain);
-    // Weights of these shapes with random values, of both signs or of one sign.
+    // Random weights of the same shape have no pattern, neither with both signs nor with one sign.
     CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, learned)));
     CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, [](int64_t i) { return std::fabs(learned(i)) + 0.01; })));
-    // The weights again, half of them pruned, and rounded to 16 bits.
+    // Random weights of which half are pruned, or that are rounded to 16 bits, have no pattern either.
     const auto pruned = [](int64_t i) { return learned(i + 7) > 0 ? learned(i) : 0.0; };
     if (c.count > 16) CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, pruned)));
     CHECK_FALSE(fixed_pattern(floats_of(c.dims, c.count, learned).cast(DType::f16)));
@@ -184,7 +184,8 @@ TEST_CASE("scalers of inputs and targets do not train, what acts on an input may
       "s = Mul (h, target_scaler__scale_)  y = Add (s, target_scaler__mean_)"));
   CHECK_FALSE(j.trains("target_scaler.mean_"));
   CHECK_FALSE(j.trains("target_scaler.scale_"));
-  // Prototypes are subtracted from every row, a strength multiplies a noise input, a ReZero scalar its branch.
+  // Prototypes are subtracted from every row, a strength multiplies a noise input, and ReZero scalars multiply
+  // branches.
   const Verdicts p = judge(beside_a_layer(cat(tensor_of("1,4,8", "onnxXXSub_17", 32, learned),
                                               ", int64[1] one = {1}, int64[1] two = {2}, float strength = {0.1537}"),
                                           "xu = Unsqueeze (x, one)  d = Sub (xu, onnxXXSub_17)  q = Mul (d, d)  r = "
@@ -240,7 +241,7 @@ TEST_CASE("weights that enter a Loop or Scan as inputs train, its first state do
 }
 
 TEST_CASE("an exporter's own tensors are no weights though dots count them", "[foreign]") {
-  // As paddle2onnx writes a LayerNorm below opset 17 and GELU.
+  // paddle2onnx writes LayerNorm (below opset 17) and GELU in this form.
   const std::string tensors =
       cat(tensor_of("8,8", "linear_0__w_0", 64, [](int64_t i) { return learned(i + 9); }),
           ", float helper__constant__1 = {2}, float helper__constant__0 = {0.00001}, float[8] "

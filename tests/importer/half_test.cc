@@ -1,5 +1,5 @@
-// Conversion to fp16: types, and operators for which ONNX does not permit fp16. The ONNX checker runs inside
-// export_model.
+// Tests the conversion to fp16: types, and operators for which ONNX does not permit fp16. The ONNX checker runs inside
+// export_model().
 #include <limits>
 #include <set>
 
@@ -114,7 +114,7 @@ TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guar
     CHECK(number("d") == 32752);
     CHECK(number("lo") == -65504);
     CHECK(number("e") == -10000);
-    CHECK(number("big") == 1e6);  // what divides stays float32
+    CHECK(number("big") == 1e6);  // a divisor stays float32
     REQUIRE(notes.size() == 2);
     CHECK(notes[0].find("masks became half of the lowest number") != std::string::npos);
     CHECK(notes[1].find("lo") != std::string::npos);
@@ -123,7 +123,7 @@ TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guar
 
 namespace {
 
-// Returns the plan: whether a node is 16-bit, by the name of its first output.
+// Exports the model in mixed precision and returns the file. low: the first outputs of the 16-bit nodes.
 onnx::ModelProto mixed(const TempDir& f, const Imported& m, const std::set<std::string>& low, DType type = DType::f16) {
   ExportOptions o;
   o.precision = "mixed";
@@ -250,7 +250,7 @@ onnx::ModelProto whole(const TempDir& f, const Imported& m, const std::vector<Tr
   return p;
 }
 
-// Returns the element types in the file, without its inputs and outputs.
+// Returns the element types that the graph contains, except those of the file's inputs and outputs.
 std::set<int> stated_types(const onnx::GraphProto& g) {
   std::set<int> out;
   for (const auto& t : g.initializer()) out.insert(t.data_type());

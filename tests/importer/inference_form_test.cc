@@ -1,4 +1,4 @@
-// Files that were exported in training form: notes at import, and the form in which they are exported.
+// Tests files that were exported in training form: the notes at import, and the inference form of exports.
 #include <algorithm>
 
 #include "importer/write/export.h"
@@ -60,7 +60,7 @@ TEST_CASE("a Dropout whose mode or mask something else decides or reads stays as
     const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
       g (float[N,2] x, bool t) => (float[N,2] y) <float[2,2] w = {1,2,3,4}>
       { h = MatMul (x, w)  d = Dropout (h, , t)  y = Relu (d) })");
-    CHECK(node_of(exported(f, m), "Dropout").input_size() == 3);  // chosen by the caller
+    CHECK(node_of(exported(f, m), "Dropout").input_size() == 3);  // the caller of the model chooses the mode
   }
   {
     const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>

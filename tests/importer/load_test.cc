@@ -1,4 +1,4 @@
-// Bad files: each causes its exit code, its error id and a message that states the fault.
+// Tests that each bad file causes the right exit code and error id and a message that states the fault.
 #include <sys/stat.h>
 
 #include <cmath>
@@ -198,7 +198,7 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
     refused(path, "E_EXT_PATH");
   }
   refused(std::string("w.bin\0x", 7), "E_EXT_PATH");
-  CHECK(value(import_model(with("link", "4", "48")).graph, "w0").data.numel() == 12);  // a link that stays inside
+  CHECK(value(import_model(with("link", "4", "48")).graph, "w0").data.numel() == 12);  // a link within the folder
   CHECK(value(import_model(with("linked_folder/w.bin", "-", "-")).graph, "w0").data.numel() == 12);
   refused("outward", "E_EXT_KIND");
   refused("up/" + outside_name, "E_EXT_KIND");
@@ -243,7 +243,7 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   // A model that is not a link must not read a file of another folder through a link next to it.
   save(f, m, "elsewhere/plain.onnx");
   expect(import_error(f / "elsewhere/plain.onnx"), Exit::model, "E_EXT_KIND", "symbolic link");
-  // A link to a file of another folder, with its data there.
+  // A model that is a link to another folder reads its data from there.
   fs::create_directories(f / "real");
   save(f, m, "real/m.onnx");
   fs::copy_file(f / "blobs/bbb", f / "real/m.onnx_data");
@@ -263,7 +263,7 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
     INFO(e.hint());
     CHECK(e.hint().find(advice) != std::string::npos);
   };
-  // A zip archive of empty files: a local header, the central directory, its end.
+  // Returns a zip archive of empty files: local headers, the central directory and its end record.
   const auto zip = [](const std::vector<std::string>& names) {
     const auto two = [](size_t n) { return std::string{static_cast<char>(n & 255), static_cast<char>(n >> 8)}; };
     std::string local, central;
@@ -303,7 +303,8 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
 
 TEST_CASE("an operator set that is imported again counts as its last entry says", "[load]") {
   const TempDir f;
-  // Softmax over the last two axes before opset 13, over one axis since; onnxruntime 1.32 computes these numbers.
+  // With axis 1, Softmax runs over the last two axes before opset 13, and over axis 1 alone since opset 13. The
+  // expected numbers are those of onnxruntime 1.32.
   const auto first = [&](const std::vector<std::pair<std::string, int64_t>>& sets) {
     onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 13]>
       g (float[2,2,2] x) => (float[2,2,2] y) { y = Softmax <axis = 1> (x) })");

@@ -1,6 +1,6 @@
-// Tensors that an exporter merged because their values were equal become one weight per module again. They are
-// recognized by Identity nodes, as TorchScript's exporter writes them, and by node paths, as onnxsim and onnxslim keep
-// them.
+// Tests that tensors that an exporter merged because of equal values become one weight per module again. The modules
+// are recognized by Identity nodes, which TorchScript's exporter writes, or by node paths, which onnxsim and onnxslim
+// keep.
 #include <cmath>
 
 #include "base/text.h"
@@ -16,7 +16,8 @@ using namespace amp::test;
 
 namespace {
 
-// x -> l1 -> b1 -> l2 -> b2, where the norms' eight tensors are two: by aliases, or by the paths of the nodes.
+// Returns the model x -> l1 -> b1 -> l2 -> b2, in which the eight tensors of the norms b1 and b2 are merged into two.
+// If `aliases`, Identity nodes name the norms' tensors, else the paths of the nodes name the norms.
 onnx::ModelProto merged_norms(bool aliases, const std::string& second = "b2") {
   onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
     g (float[N,2] x) => (float[N,2] y)
@@ -148,7 +149,7 @@ TEST_CASE("a module that runs twice stays one, and so do equal learned values", 
     t.clear_raw_data();
     for (const float x : {1.25f, 0.75f}) t.add_float_data(x);
   }
-  CHECK(count_parameters(import_model(save(f, m)).graph).tensors == 5);  // the scale is one, the zero biases are two
+  CHECK(count_parameters(import_model(save(f, m)).graph).tensors == 5);  // one for the scales, two for the zero biases
   const Imported learned = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
     g (float[N,3] x) => (float[N,3] y) <float[3,3] w = {0.31,-0.2,0.11,0.7,0.9,-0.5,0.3,0.22,0.41}>
     { v = Identity (w)  h = MatMul (x, w)  y = MatMul (h, v) })");
@@ -185,7 +186,7 @@ TEST_CASE("views of one parameter that the exporter recorded are one weight", "[
   const Numbers sum = one.grads.at("w").to_doubles(), a = two.grads.at("w").to_doubles(),
                 b = two.grads.at("view").to_doubles();
   for (size_t i = 0; i < sum.size(); ++i) CHECK(std::fabs(sum[i] - a[i] - b[i]) < 1e-5);  // sums of a few fp32 products
-  // Export writes both, each in its dims.
+  // Export writes both tensors in their own dims.
   const std::vector<float> moved = {1, 2, 3, 4, 5, 6, 7, 8};
   export_model(*tied.doc, tied.graph, {trained_to(tied, "w", moved)}, {}, f / "out.onnx");
   const Imported again = import_model(f / "out.onnx");

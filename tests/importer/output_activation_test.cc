@@ -1,4 +1,4 @@
-// Endings of models: activations after the logits, and losses inside the graph.
+// Tests how models end: activations after the logits, and losses inside the graph.
 #include "importer/discover/output_activation.h"
 
 #include <catch2/catch_all.hpp>
@@ -10,7 +10,7 @@ using namespace amp;
 using namespace amp::test;
 
 namespace {
-// A linear layer whose result `l` goes through `tail` to the output y.
+// Returns a model in which `tail` computes the output y from the result l of a linear layer.
 SourceGraph model(const TempDir& folder, const std::string& tail, const std::string& shape = "B,3", int opset = 17,
                   const std::string& y = "float") {
   return import_text(folder, "<ir_version: 8, opset_import: [\"\": " + std::to_string(opset) +
@@ -41,7 +41,7 @@ TEST_CASE("what is no activation over the classes is left alone") {
   CHECK(found(model(f, "y = Tanh(l)")) == "none");
   CHECK(found(model(f, "s = Softmax(l) y = Log(s)")) == "none");
   CHECK(found(model(f, "s = Softmax(l) y = Cast<to = 7>(s)", "B,3", 17, "int64")) == "none");
-  // Before opset 13 the default axis is 1: everything from there is one class dimension.
+  // Before opset 13 the default axis is 1, and all dims from the axis on are one class dimension.
   CHECK(found(model(f, "y = Softmax(l)", "B,3", 11)) == "Softmax of l");
   const std::string wide = "a = Constant<value = int64[4] {-1, 1, 1, 3}>() r = Reshape(l, a) ";
   CHECK(found(model(f, wide + "y = Softmax(r)", "B,1,1,3", 11)) == "none");
@@ -69,5 +69,5 @@ TEST_CASE("a model's own loss is its scalar output that learns, by name where th
         std::vector<std::string>{"lm_Loss"});
   CHECK(two("float a, float b", "a = ReduceMean<keepdims = 0>(l) b = ReduceMax<keepdims = 0>(l)") ==
         std::vector<std::string>{"a", "b"});
-  CHECK(two("float a", "a = ReduceMean<keepdims = 0>(x)").empty());  // nothing in it learns
+  CHECK(two("float a", "a = ReduceMean<keepdims = 0>(x)").empty());  // no weight affects it
 }

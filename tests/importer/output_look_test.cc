@@ -1,5 +1,6 @@
-// Distinguishes outputs of detectors, heat maps, depth and sequence models from those of encoders and classifiers, to
-// which a pooled classifier can be attached. The small graphs have the form that exporters write.
+// Tests that the outputs of detectors, heat maps, depth and sequence models are distinguished from the outputs of
+// encoders and classifiers, to which a pooled classifier can be attached. The small graphs have the form that exporters
+// write.
 #include "backend/interpreter.h"
 #include "graph/bind.h"
 #include "importer/discover/output_evidence.h"
@@ -83,7 +84,7 @@ class Net {
   std::string norm(const std::string& x, int64_t c) {
     return node("LayerNormalization", {x, weight({c}), weight({c})}, {{"axis", {-1}}});
   }
-  // Hidden states [N, 64, 32] of a small encoder, before its last normalization.
+  // Adds a small encoder and returns its hidden states [N, 64, 32] before the last normalization.
   std::string tokens() {
     const std::string t = turn(reshape(features(), {0, 32, 64}), {0, 2, 1});
     return node("Add", {t, linear(relu(linear(norm(t, 32), 32, 64)), 64, 32)});
@@ -133,7 +134,7 @@ class Net {
 
 bool says(const OutputEvidence& look, const std::string& what) { return look.what.find(what) != std::string::npos; }
 
-// Maps of two scales, [N, c, 8, 8] and [N, c, 4, 4].
+// Returns maps of two scales, [N, c, 8, 8] and [N, c, 4, 4].
 Strings two_scales(Net& n, int64_t c) {
   const std::string a = n.features(32, 8), b = n.relu(n.conv(a, 32, 32, 2));
   return {n.conv(a, 32, c), n.conv(b, 32, c)};

@@ -1,5 +1,5 @@
-// Tensors that a module uses outside of layers: raw parameters, buffers, results of an optimizer. Evidence in the file
-// is used (typed values, diagonals, inverses); without evidence the verdict is unsure.
+// Tests verdicts on tensors that a module uses outside of its layers: raw parameters, buffers, results of an optimizer.
+// Evidence in the file is used (typed values, diagonals, inverses). Without evidence the verdict is unsure.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 
 double drawn(int64_t i) { return learned(i + 500); }
 
-// `names`: in the order of the nodes; the first belongs to fc.
+// Sets the names of the nodes, in their order. The first node is fc's.
 onnx::ModelProto named(onnx::ModelProto m, const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) m.mutable_graph()->mutable_node(static_cast<int>(i))->set_name(names[i]);
   return m;
@@ -63,7 +63,7 @@ TEST_CASE("tensors that a module multiplies by itself are unsure, those of layer
        "/m/Gather", "/m/energies/Gather"},
   };
   for (const Case& c : cases) {
-    // Two more layers: if most weights are raw, raw ones are no exception.
+    // Adds two layers, because raw weights are no evidence in a file in which many weights are raw.
     const std::string more = cat(", ", tensor_of("8,8", "o__weight", 64, [](int64_t i) { return learned(i + 900); }),
                                  ", ", tensor_of("8,8", "p__weight", 64, [](int64_t i) { return learned(i + 700); }));
     onnx::ModelProto m = beside_a_layer(tensor_of(c.dims, c.tensor, c.count, drawn) + more + ", int64[1] ax = {1}",
@@ -82,7 +82,7 @@ TEST_CASE("tensors that a module multiplies by itself are unsure, those of layer
       CHECK_FALSE(v.of("fc.weight").unsure());
     }
   }
-  // A parameter's name makes it sure again, and so does a bias.
+  // A parameter's name makes the verdict sure, and so does a bias.
   const auto raw = [](const std::string& tensor, const std::string& tensors, const std::string& nodes) {
     return judge(named(beside_a_layer(tensor_of("8,6", tensor, 48, drawn) + tensors, nodes),
                        {"/fc/Gemm", "/MatMul", "/Add", "/Relu"}));

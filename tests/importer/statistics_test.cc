@@ -1,4 +1,4 @@
-// Which tensors are running statistics, and the treatment of those that share storage with something else.
+// Tests which tensors are running statistics, and how statistics are separated from other uses of their tensors.
 #include "importer/read/doc.h"
 #include "importer/write/export.h"
 #include "models.h"
@@ -15,8 +15,8 @@ ImportOptions training() {
   return o;
 }
 
-// Zero serves as bias and mean of the first norm and as mean of the second; one as scale and variance; the third norm
-// is the second module again.
+// `zero` is the bias and mean of the first norm and the mean of the second. `one` is the scale and variance of the
+// first norm. The third norm is a second call of the second norm's module.
 const char* const kMerged = R"(
   <ir_version: 3, opset_import: ["" : 13]>
   g (float[N,2] x, float[2] zero, float[2] one, float[2] s, float[2] b, float[2] v) => (float[N,2] y)
@@ -53,11 +53,11 @@ TEST_CASE("statistics merged with other tensors get a value of their own", "[sta
   const SourceGraph& g = m.graph;
   CHECK(value(g, "zero").trainable);
   CHECK(value(g, "one").trainable);
-  CHECK(m.doc->separated.size() == 3);  // mean and variance of the first, one mean for the other two
+  CHECK(m.doc->separated.size() == 3);  // mean and variance of the first norm, one mean for the others
   CHECK(g.nodes[1].inputs[3] == g.nodes[2].inputs[3]);
-  CHECK(value(g, "v").reason.find("running variance") == 0);  // of that module only
+  CHECK(value(g, "v").reason.find("running variance") == 0);  // only that module reads v
 
-  // Without a change the file stays the same. Changed ones become separate initializers of their node.
+  // Without a change the file stays the same. Changed statistics become separate initializers.
   export_model(*m.doc, g, {}, {}, f / "same.onnx");
   CHECK(bytes_of(f / "same.onnx") == bytes_of(f / "model.onnx"));
   std::vector<TrainedTensor> trained;

@@ -1,5 +1,6 @@
-// Storage and types of weights: bfloat16, float64, several external files, offsets beyond 2 GiB. Also omitted and empty
-// parts of files: sizes of zero, node names, optional inputs in the middle, initializers listed as inputs.
+// Tests storage and types of weights: bfloat16, float64, several external files, offsets beyond 2 GiB. Also tests
+// omitted and empty parts of files: sizes of zero, node names, optional inputs in the middle, initializers listed as
+// inputs.
 #include <catch2/catch_approx.hpp>
 #include <cmath>
 #include <set>
@@ -35,7 +36,7 @@ HostTensor floats(Dims dims, const std::vector<double>& v) {
   return HostTensor::of<double>(std::move(dims), v).cast(DType::f32);
 }
 
-// y = Cast(MatMul(Cast(x), w)) with w of an element type.
+// Returns the model y = Cast(MatMul(Cast(x), w)) with w of the given element type.
 onnx::ModelProto typed_model(onnx::TensorProto::DataType type, DType dtype) {
   onnx::ModelProto m = parse(R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,3] y) <float[2,3] w = {0.5,-1,2,4,0.25,-3}>

@@ -1,5 +1,5 @@
-// Straight-through estimators exported without their detach(): which nodes are recognized, and where gradients stop
-// otherwise.
+// Tests which straight-through estimators are recognized if they were exported without their detach(), and where
+// gradients stop otherwise.
 #include "importer/quantized/straight_through.h"
 
 #include <catch2/catch_all.hpp>
@@ -74,7 +74,7 @@ TEST_CASE("straight-through estimators are recognized by their structure", "[str
   }
 }
 
-// The form of f(x) does not matter: the value is f(x), the gradient that of x in its place.
+// For every f, the value is f(x), and the gradient is that of the model with x in place of f(x).
 TEST_CASE("the gradient of an estimator is that of its input", "[straight]") {
   const TempDir f;
   const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};
@@ -120,7 +120,7 @@ TEST_CASE("nodes at which gradients stop are named with what they cut off", "[st
     CHECK_THAT(*note, ContainsSubstring(op) && ContainsSubstring("'W'") && ContainsSubstring("1 weight gets none"));
   }
   CHECK(gradient_stops(import_text(f, model("z = Tanh (h)")).graph).empty());
-  // Another way around it.
+  // The gradient takes another path around the Round.
   CHECK(gradient_stops(import_text(f, model("q = Round (h)  z = Add (q, h)")).graph).empty());
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("rounding of a trained tensor is named", "[straight]") {
     INFO(op);
     CHECK(notes_of(cat("q = ", op, " (folded)  d = Sub (q, folded)  z = Add (d, w)")) == 1);
   }
-  // A straight-through estimator without rounding.
+  // Nothing is reported for a straight-through estimator, nor for an operator that does not round.
   CHECK(notes_of("q = Round (folded)  d = Sub (q, folded)  s = Add (folded, d)  z = Add (s, w)") == 0);
   CHECK(notes_of("q = Tanh (folded)  d = Sub (q, folded)  z = Add (d, w)") == 0);
 }
@@ -207,5 +207,5 @@ TEST_CASE("a weight over its quantization step, which the exporter computed, is 
     CHECK_FALSE(holds(names, "c"));
     CHECK(holds(names, "W"));
   }
-  CHECK(holds(trains("float s = {0.5}", other, through), "c"));  // another tensor
+  CHECK(holds(trains("float s = {0.5}", other, through), "c"));  // c is not W / s
 }

@@ -1,4 +1,5 @@
-// Class and prompt tokens of zeros, as onnxsim and onnxslim write those of untrained models for a fixed batch.
+// Tests class and prompt tokens of zeros, as onnxsim and onnxslim write the tokens of untrained models for a fixed
+// batch.
 #include <catch2/catch_all.hpp>
 
 #include "base/text.h"
@@ -17,9 +18,10 @@ std::string tensor_of(const std::string& dims, const std::string& name, int64_t 
   return cat("float[", dims, "] ", name, " = {", join(all, ","), "}");
 }
 
-// Imports tokens [2,4,8] that `body` joins to two tokens of zeros; the last layer reads its result z.
+// The verdict on zeros that `body` concatenates with tokens [2,4,8]. The last layer of the model reads the result z of
+// `body`.
 struct Token {
-  bool trains = false, joined = false;  // joined: the evidence contains it
+  bool trains = false, joined = false;  // joined: the evidence contains "joined to tokens"
 };
 Token token(const std::string& body, const std::string& tensor = tensor_of("2,1,8", "made_up_0", 16, 0)) {
   const TempDir f;

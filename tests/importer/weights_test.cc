@@ -1,4 +1,4 @@
-// Which tensors are weights in files without preparation: one small graph per kind, with the names that PyTorch's
+// Tests which tensors are weights in unprepared files, by one small graph per kind with the names that PyTorch's
 // exporters write. In the texts "__" stands for "." in names, and "onnxXX" for "onnx::".
 #include <algorithm>
 #include <cmath>
@@ -43,7 +43,8 @@ std::string numbers(int64_t n, double (*f)(int64_t)) {
   return join(all, ",");
 }
 
-// x [N,4,8] floats, ids [N,4]; a linear layer and a norm, with names, around the tested nodes.
+// Returns a model with inputs x [N,4,8] and ids [N,4], and with a named linear layer and a named norm around the tested
+// nodes.
 onnx::ModelProto torch_model(const std::string& tensors, const std::string& nodes, const char* producer = "pytorch") {
   onnx::ModelProto m = parse(cat(R"(<ir_version: 8, opset_import: ["" : 18], producer_name: ")", producer, R"(">
       g (float[N,4,8] x, int64[N,4] ids, bool[N,4,1] some) => (float[N,M,K] y)
@@ -179,7 +180,7 @@ TEST_CASE("weights and constants of exported files are told apart", "[weights]")
   for (const Case& c : cases()) {
     INFO(c.what);
     std::string tensors = c.tensors;
-    if (c.nodes.find("wide") != std::string::npos)  // turns [N,4,8] into [N,2,8]
+    if (c.nodes.find("wide") != std::string::npos)  // the tensor that multiplies h
       tensors = "float[8,8] wide = {" + numbers(64, learned) + "}";
     if (c.nodes.find("ex)") != std::string::npos) tensors += ", int64[3] ex = {1,4,4}";
     const Imported m = import_model(save(f, torch_model(tensors, c.nodes)));
@@ -248,8 +249,8 @@ TEST_CASE("weights before an ArgMax are weights", "[weights]") {
 
 TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]") {
   const TempDir f;
-  // A named factor is trained, but the verdict is unsure. A series that the exporter rearranged is not trained, unsure
-  // too.
+  // A named factor is trained, but the verdict is unsure. A series that the exporter rearranged is not trained, and the
+  // verdict is unsure too.
   const onnx::ModelProto file =
       torch_model("float m__strength = {0.3712}, float[8] onnxXXMul_9 = {1,2,4,8,16,32,64,128}",
                   "c = Mul (h, m__strength)  y = Mul (c, onnxXXMul_9)");
@@ -269,7 +270,7 @@ TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]")
   CHECK(flags_for_unsure(turned.graph, turned.verdicts, 10, left).empty());
   CHECK(flags_for_unsure(m.graph, m.verdicts, 1, left).find(" --") == std::string::npos);
   CHECK(left == 1);
-  // The table lists them first, and every floating tensor is in the JSON lines.
+  // The table lists the unsure tensors first, and every floating tensor is in the JSON lines.
   const std::string text = describe_tensors(m.graph, m.verdicts);
   CHECK(text.find("m.strength") < text.find("m.n.weight"));
   CHECK(text.find("onnx::Mul_9") < text.find("m.n.weight"));

@@ -1,4 +1,5 @@
-// The 88 models of the zoo, if they are available: environment ONNX_AMP_ZOO, else ../shared/zoo.
+// Tests the importer on the 88 models of the zoo (environment ONNX_AMP_ZOO, else ../shared/zoo). Skipped without the
+// zoo.
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -43,7 +44,7 @@ TEST_CASE("the trainable tensors of every zoo model are the ones PyTorch trained
       for (const auto& name : group["onnx"]) want.insert(name.get<std::string>());
     }
     ImportOptions options;
-    options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;  // the reference ties them
+    options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;  // the reference ties merged ones
     for (const auto& name : ref["frozen_onnx"]) {
       options.freeze.push_back(name.get<std::string>());
       want.erase(options.freeze.back());

@@ -1,4 +1,4 @@
-// Dropout inserted into models that were exported without it, against training-mode exports of the same modules.
+// Compares the dropout that is inserted into models exported without it with training-mode exports of the same modules.
 #include "importer/surgery/dropout.h"
 
 #include <set>
@@ -20,7 +20,7 @@ std::vector<DropoutSpot> spots_of(SourceGraph& g, double ratio = 0.1, bool asked
   return insert_dropout(g, o, notes);
 }
 
-// The tensor after a Reshape or a Cast has another node's name.
+// Removes the last operator from the name, because the tensor after a Reshape or a Cast has the name of another node.
 std::string plain(std::string name) {
   for (const char* view : {"/Reshape_1", "/Gemm", "/Cast_1", "/Cast", "/Softmax"}) {
     const size_t at = name.rfind(view);
@@ -32,13 +32,13 @@ std::string plain(std::string name) {
 }  // namespace
 
 TEST_CASE("dropout stands where the training-mode export has it") {
-  // The added and the omitted dropouts, by model.
+  // Known differences from the export, by model: dropouts that are added, and dropouts that are left out.
   const std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> known = {
-      {"distilbert", {{"attention/out_lin/Add"}, {}}},  // its attention output has none
+      {"distilbert", {{"attention/out_lin/Add"}, {}}},  // the exported attention output has no dropout
       {"albert", {{"albert_layers.0/ffn_output/Add", "albert_layers.0/ffn_output_1/Add"}, {}}},
-      {"electra", {{}, {"/m/classifier/Gather"}}},  // the head's first, before its dense
+      {"electra", {{}, {"/m/classifier/Gather"}}},  // the first dropout of the head, before the dense layer
       {"t5_encoder",
-       {{}, {"DenseReluDense/act/Relu", "final_layer_norm/Mul_1"}}},  // inside the feed-forward, at the end
+       {{}, {"DenseReluDense/act/Relu", "final_layer_norm/Mul_1"}}},  // inside the feed-forward layer, and at the end
   };
   const nlohmann::json exports = json_of("dropout.json");
   for (const auto& [name, places] : exports.items()) {
@@ -105,7 +105,7 @@ TEST_CASE("a spot drops its share, another one differently") {
   int forward = 0, backward = 0;
   for (int32_t n = 0; n < graph->n_nodes(); ++n) {
     const Node& node = graph->node(NodeId{n});
-    // Includes those of attention's probabilities.
+    // FusedAttention applies the dropout of attention's probabilities.
     if (node.op->name != "Dropout" && node.op->name.rfind("FusedAttention", 0) != 0) continue;
     CHECK(node.attrs.f("ratio", 0) == 0.25);
     (std::string(node.origin.role).empty() ? forward : backward) += 1;

@@ -1,4 +1,4 @@
-// Heads of every kind against PyTorch, classifiers of another size, truncated models.
+// Tests heads of every kind against PyTorch, classifiers of another size, and truncated models.
 #include "importer/surgery/head.h"
 
 #include "importer/surgery/classifier.h"
@@ -81,7 +81,7 @@ TEST_CASE("heads compute PyTorch's losses and gradients and survive the export")
       CHECK(step_loss(s, loss, batch) == Catch::Approx(want["loss"].get<double>()).epsilon(2e-6));
       const auto grad = [&](int v) { return s.grad(s.table().slot_of[static_cast<size_t>(v)]); };
       CHECK(difference(grad(w), laid(t.at(name + ".gw"))) < 1e-5);
-      if (kind == "span") {  // adds the same to all places: no gradient but rounding
+      if (kind == "span") {  // the bias shifts all logits equally: its gradient is only rounding
         for (const double x : grad(b).to_doubles()) CHECK(std::abs(x) < 1e-6);
       } else {
         CHECK(difference(grad(b), t.at(name + ".gb")) < 1e-5);
@@ -182,7 +182,7 @@ TEST_CASE("a classifier of another size takes the place of the model's") {
 }
 
 TEST_CASE("what is no classifier is not taken for one") {
-  const Imported gpt2 = import_model(kData + "gpt2.onnx");  // its weight is the embedding table's
+  const Imported gpt2 = import_model(kData + "gpt2.onnx");  // the weight is tied to the embedding table
   CHECK_FALSE(find_classifier(gpt2.graph, gpt2.graph.find("logits")));
   const Imported embed = import_model(kZoo + "minilm_embed_ts14/model.onnx");
   for (const int o : embed.graph.outputs) CHECK_FALSE(find_classifier(embed.graph, o));
@@ -206,7 +206,7 @@ TEST_CASE("cutting drops what follows, from the exported file too") {
   HeadOptions h = options_for(g, "token", g.values[static_cast<size_t>(at)].name, 5);
   std::erase(g.outputs, at);
   const std::vector<std::string> names = attach_head(g, choose_head(g, h), h);
-  CHECK(names == std::vector<std::string>{"logits"});  // the old one's name is free
+  CHECK(names == std::vector<std::string>{"logits"});  // the name of the cut output is free
   Session s(g, {});
   for (size_t i = 0; i < s.table().size(); ++i) CHECK(s.layout().chunks()[i].name.find("layer.1") == std::string::npos);
   export_model(*m.doc, g, all_parameters(s), {}, f / "out.onnx");

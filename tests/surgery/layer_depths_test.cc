@@ -1,4 +1,5 @@
-// Depths of parameters below the head, against timm's param_groups_layer_decay (tests/data/surgery/layer_decay.json).
+// Compares depths of parameters below the head with timm's param_groups_layer_decay
+// (tests/data/surgery/layer_decay.json).
 #include "importer/discover/layer_depths.h"
 
 #include <cmath>

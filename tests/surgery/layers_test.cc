@@ -1,4 +1,4 @@
-// Freezing by layer, and which parts of the backward pass are then omitted.
+// Tests freezing by layer, and which parts of the backward pass are then omitted.
 #include "importer/discover/layers.h"
 
 #include <set>
@@ -76,7 +76,8 @@ TEST_CASE("freezing layers freezes what they stand on and prunes the backward pa
   const std::set<std::string> some = differentiated(one);
   CHECK(count(some, "/embeddings/") == 0);
   CHECK(count(some, "/layer.0/") == 0);
-  // All except the slice of the first token for the residual sum, which only the gradient of its input used.
+  // All nodes except the Slice that takes the first token for the residual sum. Only a gradient for its input, layer 0,
+  // needs it.
   CHECK(count(some, "/layer.1/") == count(all, "/layer.1/") - 1);
 
   o.freeze_layers = 0;

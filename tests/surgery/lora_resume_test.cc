@@ -1,4 +1,4 @@
-// A run that trains only LoRA adapters: what it stores in memory and checkpoints, and bit-identical resumption.
+// Tests what a run that trains only LoRA adapters stores in memory and in checkpoints, and that it resumes bit by bit.
 #include <cstring>
 
 #include "data/tensor_dataset.h"
@@ -20,7 +20,7 @@ struct Run {
     DropoutOptions d;
     d.ratio = 0.1;
     d.outputs = {model.graph.find("logits")};
-    REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // resuming includes random bits
+    REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // dropout makes the run depend on random bits
     adapters = add_lora(model.graph, parse_lora("r=4,targets=*query.weight,targets=*value.weight"), lines);
     std::vector<NamedTensor> columns;
     for (const auto& [name, t] : pick(tensors_of(kData + "lora.safetensors"), {"input_ids", "attention_mask", "label"}))
@@ -43,7 +43,7 @@ struct Run {
     config.output_dir = folder.path.string();
   }
 
-  // Returns the parameters, then the averages of trained ones.
+  // Trains and returns the parameters, followed by the averages of the trained parameters.
   std::vector<float> run(const Checkpoint* from = nullptr) {
     SamplerOptions first = config.sampler;
     Sampler sampler(data->size(), data->lengths(), first);

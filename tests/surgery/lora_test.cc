@@ -1,4 +1,4 @@
-// LoRA adapters against an implementation in PyTorch, and both forms of their export.
+// Tests LoRA adapters against an implementation in PyTorch, and both forms of their export.
 #include "importer/surgery/lora.h"
 
 #include <onnx/defs/parser.h>
@@ -132,8 +132,8 @@ TEST_CASE("A starts uniform in +-1/sqrt(in), by seed and name; B is zero") {
 }
 
 TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type are merged as they are used") {
-  // w0 [3,4]^T; w2 in bits, {1, 0.5, -1, 0, 1.5, 0.5, 2, -1, 1}; w1 in two Gemms with alpha; w2 in fp16 before a Cast;
-  // both is read in both directions: no adapter.
+  // w0 [3,4] is transposed. Two Gemms with alpha read w1. w2 is fp16 before a Cast; its bits are {1, 0.5, -1, 0, 1.5,
+  // 0.5, 2, -1, 1}. `both` is read in both directions, so it gets no adapter.
   const char* text = R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,3] y, float[N,3] z)
     <float[3,4] w0 = {0.1,0.2,-0.3,0.4,0.5,-0.6,0.7,0.8,-0.9,1,1.1,-1.2}, float[3,3] w1 = {1,2,3,-4,5,6,7,-8,9}, float[3] b1 = {1,2,3},

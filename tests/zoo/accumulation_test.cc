@@ -1,4 +1,5 @@
-// A step of 1 x 32 equals one of 4 x 8 with dropout: the same mask, hence the same loss and weights.
+// Tests that a step with one micro-batch of 32 rows equals a step with several smaller micro-batches, also with
+// dropout: the masks, the loss and the weights are the same.
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>
@@ -46,7 +47,7 @@ Run one_step(int64_t batch, double ratio) {
   InputSpec input;
   input.name = "x";
   input.dtype = DType::f32;
-  HostTensor label = random({64, 3}, 9);  // twice the window, so no batch has all rows
+  HostTensor label = random({64, 3}, 9);  // twice the rows of a step, so that no step has all rows
   const auto data = make_tensor_dataset({{"x", random({64, 6}, 3)}, {"label", label}}, "data", {input}, t);
   TrainerConfig c;
   LossSpec loss;

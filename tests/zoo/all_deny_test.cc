@@ -1,5 +1,6 @@
-// An op list that denies every operator, with fp16 and with bf16: no loss scaling, and loss and gradients are
-// bit-identical to a run without a precision plan. All of the shared zoo; skipped without it.
+// Runs the models of the shared zoo with an op list that denies every operator, for fp16 and for bf16. There must be no
+// loss scaling, and loss and gradients must be bit-identical to a run without a precision plan. Skipped without the
+// zoo.
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +32,7 @@ std::vector<fs::path> all_entries() {
 
 struct Bits {
   double loss = 0;
-  std::vector<std::vector<uint8_t>> grads;  // by slot; none: no gradient
+  std::vector<std::vector<uint8_t>> grads;  // by slot; empty if there is no gradient
   bool operator==(const Bits&) const = default;
 };
 

@@ -1,13 +1,14 @@
-// The number of casts in a plan against the minimum for its storage types.
+// Compares the number of casts in a plan with the minimum for the plan's storage types.
 //
 // A kernel can load and store either type. So a value needs a cast only if it must exist in both: 16-bit nodes read it,
 // and it is also read (or returned) in fp32. Then one cast is necessary, because no other value has its elements. A
 // parameter, kept as an fp32 master weight, needs one if 16-bit nodes read it; adjacent parameters, or a slice of one,
 // count as one. Each cast is checked to be of this kind.
 //
-// By hand: BERT under O1 has residual sums in fp32 and products in fp16. Eight casts are needed: for the four LayerNorm
-// outputs that are read in both (each layer's input and middle; only the pooler reads the last one), and for the four
-// gradients that are added there. UNet and ResNet have no deny operator between convolutions, so they need none.
+// Counted by hand: BERT under O1 has residual sums in fp32 and products in fp16, so it needs eight casts. Four cast the
+// LayerNorm outputs that are read in both types: the input and the middle of each layer. (Only the pooler reads the
+// last LayerNorm.) The other four cast the gradients that are added at these outputs. UNet and ResNet have no deny
+// operator between convolutions, so they need none.
 #include <catch2/catch_all.hpp>
 #include <cstring>
 #include <map>
@@ -58,7 +59,7 @@ bool wanted_wide(const Graph& g, ValueId v) {
   return false;
 }
 
-// Returns the value of which v is a view (the first part of a concatenation).
+// Returns the value that v is a view of; for a concatenation, its first input.
 ValueId behind(const Graph& g, ValueId v) {
   while (g.value(v).kind == ValueKind::temp) {
     const Node& n = g.node(g.value(v).producer);
@@ -77,7 +78,7 @@ Casts check_casts(const Graph& g) {
     const Value& x = g.value(node.in[0]);
     INFO("cast of " << (x.kind == ValueKind::temp ? g.node(x.producer).op->name : x.name) << ", " << node.origin.role
                     << " #" << node.origin.source_node);
-    CHECK(x.dtype == DType::f32);  // widened values are read in their stored layout
+    CHECK(x.dtype == DType::f32);  // kernels in fp32 read 16-bit values without a cast
     CHECK(once.emplace(behind(g, node.in[0]).index, g.value(node.out[0]).dtype).second);
     const bool weight = g.value(behind(g, node.in[0])).kind == ValueKind::param;
     CHECK((weight || wanted_wide(g, node.in[0])));
@@ -99,7 +100,7 @@ TEST_CASE("BERT has the fewest casts its plan allows") {
       DYNAMIC_SECTION(name << ' ' << list) {
         const std::shared_ptr<const Graph> graph = graph_of(e.model.graph, list, e.loss, e.batch);
         const Casts c = check_casts(*graph);
-        // The plan's report equals the graph.
+        // The plan's report counts the casts of the graph.
         const PlanCost cost = measure_plan(*graph, e.model.graph.nodes.size());
         CHECK(cost.casts().size() == static_cast<size_t>(c.weights + c.forward + c.backward));
         INFO(c.text());

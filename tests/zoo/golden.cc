@@ -25,7 +25,7 @@ GoldenGrad golden_grad(const nlohmann::json& p, const SafeTensors& file) {
   GoldenGrad g;
   g.name = p["onnx"];
   const HostTensor* t = file.find("grad/" + g.name);
-  if (!t && p.contains("torch")) {  // a tied copy: the sum is known, in PyTorch's layout
+  if (!t && p.contains("torch")) {  // a tied copy: the file has the sum, in PyTorch's layout
     t = file.find("grad_sum/" + p["torch"][0].get<std::string>());
     g.transposed = t && p["transform"] != "identity";
   }
@@ -60,7 +60,7 @@ SessionOptions options(const Golden& g, DType type, Device& device = cpu_device(
   return o;
 }
 
-// Returns the largest error over the tolerance; > 1 fails.
+// Returns the largest error divided by the tolerance. A value above 1 is a failure.
 double excess(const GoldenGrad& g, const HostTensor& have, std::string& text) {
   const std::vector<double> x = have.to_doubles();
   double worst = 0;
@@ -87,7 +87,7 @@ Golden::Golden(const std::filesystem::path& dir) : name(dir.filename().string())
   ImportOptions o;
   for (const auto& n : ref["frozen_onnx"]) o.freeze.push_back(n.get<std::string>());
   for (const auto& t : ref["tied"]) o.tie_weights_auto = o.tie_weights_auto && !t.value("untied", false);
-  // One entry's reference was made with one weight for the tensors that the exporter merged.
+  // The reference of one entry has one weight for the tensors that the exporter merged.
   o.split_merged = ref.value("notes", "").find("merged") == std::string::npos;
   batch_statistics = ref["batchnorm"].get<std::string>().find("batch") != std::string::npos;
   o.batchnorm_train = batch_statistics;
@@ -146,7 +146,7 @@ void check_gradients(const Golden& g, Device& device) {
     REQUIRE(slot >= 0);
     const SourceValue& value = g.model.graph.values[static_cast<size_t>(v)];
     GoldenGrad w = want;
-    w.transposed = want.transposed != value.tied_transposed;  // the slot has its master's layout
+    w.transposed = want.transposed != value.tied_transposed;  // the slot has the master's layout
     const HostTensor have =
         session.has_grad(slot) ? session.grad(slot) : HostTensor::zeros(DType::f32, value.data.dims());
     std::string text;
@@ -158,7 +158,7 @@ void check_gradients(const Golden& g, Device& device) {
     caught += excess(w, have, text) > 1;
   }
   CHECK(compared > 0);
-  CHECK(2 * caught > compared);  // 1 % is detected, except in noise (biases of attention keys)
+  CHECK(2 * caught > compared);  // an error of 1 % is detected, except in noise (biases of attention keys)
 }
 
 void check_trajectory(const Golden& g, const std::string& method, Device& device) {
@@ -178,8 +178,8 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
   const Losses losses = g.loss;
   StepEngine engine(session, config, schedule, scale, losses, schedule.total_steps);
   for (size_t step = 0; step < run.losses.size(); ++step) {
-    // The last loss follows the last update. Evaluation would use running statistics where the reference uses the
-    // batch's. There it is the loss of one more step.
+    // The last loss is computed by an evaluation after the last update. If the reference uses batch statistics, it is
+    // the loss of one more step, because an evaluation would use running statistics.
     const bool evaluated = step + 1 == run.losses.size() && !g.batch_statistics;
     double loss = 0;
     if (evaluated) {

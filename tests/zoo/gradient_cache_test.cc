@@ -1,4 +1,4 @@
-// Contrastive training by the gradient cache against transformers' BertModel on whole batches
+// Compares contrastive training by the gradient cache with transformers' BertModel on whole batches
 // (tests/data/zoo/make_contrastive.py).
 #include "trainer/loop/gradient_cache.h"
 
@@ -29,7 +29,7 @@ struct Contrastive {
 
   int64_t steps() const { return file.find("input_ids")->dims()[0]; }
   int64_t rows() const { return file.find("input_ids")->dims()[1]; }
-  // Rows [begin, end) of a step's batch.
+  // Returns rows [begin, end) of the step's batch.
   Tensors batch(int64_t step, int64_t begin, int64_t end) const {
     Tensors out;
     for (const char* name : {"input_ids", "attention_mask"}) {
@@ -53,7 +53,7 @@ struct Contrastive {
 
 TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole batches", "[gradient_cache]") {
   const Contrastive c;
-  // Micro-batches of four pairs, four per step; also sizes with a short last one.
+  // Micro-batches of 8 rows (four pairs), or of 12 rows, with which the last micro-batch of a step is smaller.
   const int64_t each = GENERATE(8, 12);
   SessionOptions options;
   options.decay_exclude = DecayExclude::none;
@@ -83,7 +83,7 @@ TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole ba
     }
     engine.submit(w, counted);
     const auto i = static_cast<size_t>(step);
-    const double tolerance = std::max(1e-6, 10 * std::abs(narrow[i] - want[i]));  // ten times torch's rounding
+    const double tolerance = std::max(1e-6, 10 * std::abs(narrow[i] - want[i]));  // ten times torch's fp32 error
     INFO("step " << step);
     CHECK(std::abs(engine.take(true)->loss - want[i]) <= tolerance);
   }
@@ -105,7 +105,8 @@ TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole ba
   CHECK(compared == c.golden.grads.size());
 }
 
-// Attention, fused norms, dropout and rows of several lengths, with and without padding, in fp32 and under a plan.
+// The model has attention, fused norms and dropout, and the rows have several lengths. The test runs with and without
+// padding, in fp32 and under precision plans.
 TEST_CASE("both passes of a cached micro-batch of a transformer give the same bits", "[gradient_cache]") {
   Contrastive c;
   SourceGraph& g = c.golden.model.graph;
@@ -113,7 +114,7 @@ TEST_CASE("both passes of a cached micro-batch of a transformer give the same bi
   d.ratio = 0.1;
   d.outputs = g.outputs;
   std::vector<std::string> notes;
-  REQUIRE(insert_dropout(g, d, notes).size() == 7);  // embeddings; per layer attention and two sums
+  REQUIRE(insert_dropout(g, d, notes).size() == 7);  // the embeddings, and in each layer attention and two sums
   SessionOptions options;
   options.remove_padding = GENERATE(true, false);
   options.low = GENERATE(DType::f32, DType::f16, DType::bf16);

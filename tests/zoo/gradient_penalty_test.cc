@@ -1,4 +1,4 @@
-// The gradient penalty on imported models against torch.autograd.grad(create_graph=True) in float64
+// Compares the gradient penalty on imported models with torch.autograd.grad(create_graph=True) in float64
 // (tests/data/zoo/make_gradient_penalty.py).
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -36,7 +36,7 @@ struct Penalized {
     o.float_type = type;
     return o;
   }
-  // Returns loss and penalty. Gradients stay in the session.
+  // Returns the total loss, including the penalty, as the only element. The gradients stay in the session.
   std::vector<double> gradients(Session& session, const std::vector<Tensors>& window, double scale = 1) const {
     LossAccumulator counted(losses);
     for (const Tensors& b : window) counted.count(b);
@@ -49,7 +49,8 @@ struct Penalized {
     REQUIRE(v >= 0);
     return session.grad(session.table().slot_of[static_cast<size_t>(v)]);
   }
-  // Returns the largest difference between gradients / scale and float64's, relative to the largest of all elements.
+  // Returns the largest difference between gradients / scale and the float64 gradients, relative to the largest
+  // element.
   double error(const Session& session, double scale = 1) const {
     double worst = 0;
     for (const NamedTensor& t : file.tensors) {
@@ -111,7 +112,7 @@ TEST_CASE("the loss scale enters a gradient penalty once, and micro-batches add 
   for (const NamedTensor& t : p.file.tensors) {
     const std::vector<double> plain = p.gradient(one, t.name).to_doubles(),
                               larger = p.gradient(scaled, t.name).to_doubles();
-    for (size_t i = 0; i < plain.size(); ++i) CHECK(larger[i] == 1024 * plain[i]);  // a power of two: the same bits
+    for (size_t i = 0; i < plain.size(); ++i) CHECK(larger[i] == 1024 * plain[i]);  // exact: a power of two
   }
 }
 
@@ -146,7 +147,8 @@ TEST_CASE("a gradient penalty is evaluated without training", "[hessian]") {
 TEST_CASE("a gradient penalty of what the output does not depend on is refused", "[hessian]") {
   Penalized p(test_data("zoo") + "/lenet_relu_dyn18");
   Session session(p.golden.model.graph, p.options(DType::f32));
-  p.losses.parts[1].input = p.golden.loss.outputs[0];  // gradient 1, norm sqrt(classes), for all parameters
+  // Penalizes the gradient with respect to the output itself: it is 1, with norm sqrt(classes), for all parameters.
+  p.losses.parts[1].input = p.golden.loss.outputs[0];
   CHECK_NOTHROW(session.eval_micro_batch(p.losses, p.golden.batch));
   p.losses.parts[1].input = "none";
   try {

@@ -1,5 +1,5 @@
-// Attention rows whose keys are all masked: -inf before the Softmax, repaired by Where(IsNaN(p), 0, p) as exporters
-// write it. Forward 0, gradient 0, no NaN, in fp32 and in 16-bit plans, against PyTorch
+// Tests attention rows whose keys are all masked. They are -inf before the Softmax, and exporters repair the result by
+// Where(IsNaN(p), 0, p). Output and gradient must be 0, not NaN, in fp32 and under 16-bit plans, as in PyTorch
 // (tests/data/ops/make_corners.py).
 #include <catch2/catch_all.hpp>
 #include <cmath>

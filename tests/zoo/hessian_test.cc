@@ -1,4 +1,5 @@
-// Hessian-vector products of imported models against PyTorch's double backward in float64 (bench/hessian.py --golden).
+// Compares Hessian-vector products of imported models with PyTorch's double backward in float64 (bench/hessian.py
+// --golden).
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -16,11 +17,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kTolerance = 1e-5;  // of the largest element of H v
-// By batch statistics of eight images: PyTorch's own fp32 differs from float64 by as much as 1e-5 (docs/hessian.md),
-// and which of two fp32 results is closer is random.
+// For batch statistics of eight images. PyTorch's own fp32 result differs from float64 by as much as 1e-5
+// (docs/hessian.md), and which of two fp32 results is closer is random.
 constexpr double kTwiceTheNoise = 2e-5;
 
-// bench/hessian.py's direction().
+// Returns the same vector as direction() in bench/hessian.py.
 HostTensor direction(const Dims& dims, int64_t tensor) {
   std::vector<double> v;
   for (int64_t i = 1; i <= numel(dims); ++i)

@@ -1,4 +1,4 @@
-// The `pytorch` preset against CUDA autocast, node by node (tests/data/precision/make_pytorch_autocast.py).
+// Compares the `pytorch` preset with CUDA autocast, node by node (tests/data/precision/make_pytorch_autocast.py).
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <map>
@@ -59,7 +59,7 @@ TEST_CASE("the pytorch preset gives every node the type CUDA autocast computes i
         seen[n] = 1;
         const Decision& d = plan.nodes[n];
         INFO(d.cls << ", " << d.pass << ", " << d.rule);
-        // "-": Python numbers; the plan must not make them 16-bit.
+        // "-" marks Python numbers, which the plan must not make 16-bit.
         CHECK(name_of(d.compute) == (r.type == "-" ? "fp32" : r.type));
         if (r.type != "-") CHECK(d.cls != "not-float");
       }

@@ -67,7 +67,7 @@ SecondOrderRun train_second_order(const Golden& g, const json& run, const Second
     LossAccumulator counted(losses);
     for (const Tensors& b : window) counted.count(b);
     const bool overflow = attempted == setup.overflow;
-    // Random vectors depend on the attempted step. A repeated step gets its old number.
+    // The random vectors depend on the number of the step, which a step that is repeated after an overflow keeps.
     engine.submit({step, &losses, window, std::vector<int64_t>(window.size(), part), overflow}, counted);
     const std::optional<StepResult> r = engine.take(true);
     REQUIRE(r.has_value());

@@ -1,6 +1,6 @@
-// Ten steps of second-order optimizers on imported models. References: timm's Adahessian and pytorch_optimizer's
-// SophiaH with the same random vectors, differentiated twice by torch in float64, and the authors' SophiaG with the
-// same sampled labels (tests/data/zoo/make_second_order.py).
+// Compares ten steps of second-order optimizers on imported models with references. These are timm's Adahessian and
+// pytorch_optimizer's SophiaH with the same random vectors, differentiated twice by torch in float64, and the authors'
+// SophiaG with the same sampled labels (tests/data/zoo/make_second_order.py).
 #include "tests/zoo/second_order.h"
 
 #include <catch2/catch_all.hpp>
@@ -12,7 +12,7 @@ using namespace amp::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// fp32 against float64: the tolerance is three times the difference of torch's fp32 run, plus the rounding of the
+// Compares fp32 with float64. The tolerance is three times the error of torch's fp32 run plus the rounding of the
 // golden weights. A wrong vector or estimate moves weights by the learning rate, 2e-2.
 TEST_CASE("ten steps of the second order are torch's with the same vectors", "[hessian]") {
   size_t entries = 0;
@@ -47,7 +47,7 @@ TEST_CASE("curvature knows no loss scale, adds up over micro-batches, and a skip
     const SecondOrderRun once = train_second_order(g, run, {});
     SecondOrderSetup scaled, split, skips;
     scaled.scale = 1024;
-    CHECK(train_second_order(g, run, scaled).params == once.params);  // a power of two: the same bits
+    CHECK(train_second_order(g, run, scaled).params == once.params);  // a power of two changes no bits
     skips.overflow = 3;
     CHECK(train_second_order(g, run, skips).params == once.params);
     split.parts = 2;

@@ -1,5 +1,5 @@
-// Running statistics of BatchNormalization with batchnorm_train: updated as in PyTorch and the ONNX operator, only by
-// applied steps; in checkpoints, evaluation and the exported file.
+// Tests running statistics of BatchNormalization with batchnorm_train. Only applied steps update them, as in PyTorch
+// and in the ONNX operator. Checkpoints, evaluation and the exported file use them.
 #include <onnx/defs/parser.h>
 #include <unistd.h>
 
@@ -176,7 +176,7 @@ TEST_CASE("16-bit plans keep running statistics in fp32", "[statistics]") {
     for (const std::string& name : kStatistics) {
       INFO(name_of(low) << ' ' << name);
       check_close(job.statistic(name), floats(*golden.find("0/" + name)), low == DType::f16 ? 5e-3 : 4e-2);
-      // The values have more bits than the 16-bit type.
+      // The statistics are fp32, with more bits than the 16-bit type has.
       const HostTensor t = job.session->param(job.slot(name));
       CHECK(floats(t.cast(low).cast(DType::f32)) != floats(t));
     }
@@ -204,7 +204,7 @@ TEST_CASE("statistics beyond fp16 do not break evaluation under a 16-bit plan", 
 // A file that was exported in training form runs with batch statistics in inference engines. Trained weights need
 // running statistics.
 TEST_CASE("a file in training form runs as it is written, and is exported in inference form once trained") {
-  for (const bool attribute : {true, false}) {  // opset 14 has an attribute, older ones more outputs
+  for (const bool attribute : {true, false}) {  // opset 14 has an attribute, older opsets more outputs
     INFO((attribute ? "training_mode" : "five outputs"));
     onnx::ModelProto proto;
     const std::string node = attribute ? "y, m2, v2 = BatchNormalization <training_mode = 1> (x, s, b, m, v)"

@@ -1,7 +1,7 @@
-// ONNX files from public repositories, written by many exporters. Those that onnxruntime can run give the same outputs
-// here (rtol 1e-3, atol 1e-4 of the output's largest element), and a gradient for every trainable weight. The files are
-// not in this repository: ONNX_AMP_WILD names their folder (else ../shared/data/onnx_wild); without them the test is
-// skipped.
+// Tests ONNX files from public repositories, written by many exporters. A file that onnxruntime can run must give the
+// same outputs here (rtol 1e-3, atol 1e-4 of the output's largest element), and every trainable weight must get a
+// gradient. The files are not in this repository. The environment variable ONNX_AMP_WILD names their folder (else
+// ../shared/data/onnx_wild). The test is skipped without them.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The formula of tests/data/zoo/make_wild.py.
+// Returns inputs by the formula of tests/data/zoo/make_wild.py.
 Tensors feeds_of(const SourceGraph& g) {
   Tensors out;
   for (size_t k = 0; k < g.inputs.size(); ++k) {

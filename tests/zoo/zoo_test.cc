@@ -1,5 +1,5 @@
-// Losses, gradients and ten-step trajectories of imported models against PyTorch's. The same model runs as Program, as
-// interpreted graph and under precision plans.
+// Compares losses, gradients and ten-step trajectories of imported models with PyTorch's. Each model also runs as a
+// Program, in the interpreter and under precision plans.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -28,7 +28,8 @@ std::vector<DType> types_of(const PrecisionPlan& plan) {
   return out;
 }
 
-// The whole zoo: environment ONNX_AMP_ZOO, else ../shared/zoo. Entries that the first release must train.
+// Returns the entries of the shared zoo (environment ONNX_AMP_ZOO, else ../shared/zoo) that the first release must
+// train.
 std::vector<fs::path> shared_entries() {
   const char* env = std::getenv("ONNX_AMP_ZOO");
   const fs::path root = env ? fs::path(env) : fs::path(source_root()) / ".." / "shared" / "zoo";
@@ -46,7 +47,8 @@ std::vector<fs::path> shared_entries() {
   return out;
 }
 
-// A training graph as a Program whose freed memory is NaN, and interpreted: the same bits.
+// Checks that the training graph gives the same bits as a Program, whose freed memory is filled with NaN, and in the
+// interpreter.
 void check_program(const Golden& g, const SessionOptions& options) {
   Session session(g.model.graph, options);
   const std::shared_ptr<const Graph> graph = session.train_graph(g.loss, g.batch);
@@ -148,7 +150,7 @@ TEST_CASE("mixed precision stays near fp32") {
         const double eps = low == DType::f16 ? 0x1p-10 : 0x1p-7;
         const double a = run_gradients(full, g), b = run_gradients(mixed, g);
         CHECK(std::abs(a - b) <= 8 * eps * std::max(1.0, std::abs(a)));
-        // Compared as one vector: 16-bit noise is far below the gradient.
+        // All gradients are compared as one vector, because 16-bit noise is far below the norm of that vector.
         double error = 0, norm = 0;
         const auto *x = static_cast<const float*>(full.grads()), *y = static_cast<const float*>(mixed.grads());
         for (int64_t i = 0; i < full.layout().trained_size(); ++i) {
