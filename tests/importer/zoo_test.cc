@@ -44,7 +44,7 @@ TEST_CASE("the trainable tensors of every zoo model are the ones PyTorch trained
       for (const auto& name : group["onnx"]) want.insert(name.get<std::string>());
     }
     ImportOptions options;
-    options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;  // the reference ties merged ones
+    options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;  // the reference ties these
     for (const auto& name : ref["frozen_onnx"]) {
       options.freeze.push_back(name.get<std::string>());
       want.erase(options.freeze.back());
