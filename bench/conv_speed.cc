@@ -141,7 +141,7 @@ void measure(const Case& k, int rounds, bool bf16) {
     for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1009) * 1e-3f - 0.5f;
     return v;
   };
-  const auto stored = [&](std::vector<float>& v) {  // 16-bit numbers need half of the memory
+  const auto stored = [&](std::vector<float>& v) {  // with bf16, converts v in place
     if (!bf16) return StoredOut(v.data());
     from_float(v.data(), reinterpret_cast<BFloat16*>(v.data()), static_cast<int64_t>(v.size()));
     StoredOut of(v.data());

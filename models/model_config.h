@@ -34,12 +34,12 @@ class ModelConfig {
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1) const;
   std::vector<std::string> texts(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key, char separator) const;  // a list, or a string of parts
-  // The object under the first of these keys that is present; an empty object if none is.
+  // Returns the object under the first of these keys that is present; an empty object if none is.
   ModelConfig part(const std::vector<std::string_view>& keys) const;
   int64_t labels() const;  // id2label, else num_labels, else 2
 
   // Rejects a setting that changes the computation in a way that the builder does not support.
-  void require(std::string_view key, std::string_view value) const;  // a string, if present
+  void require(std::string_view key, std::string_view value) const;  // the key must be absent or have this value
   void require_false(std::string_view key) const;
 
   std::string dump() const;

@@ -36,8 +36,8 @@ NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width,
 // Returns x (B, S, width) times the transposed embedding table (vocabulary, width): (B, S, vocabulary).
 NetValue tied_scores(Net& net, NetValue x, NetValue table, const std::string& module);
 
-// Prepends token, (width) or (1, 1, width), to x (B, positions, width): (B, 1 + positions, width). B is taken from
-// images.
+// Prepends a class token, (width) or (1, 1, width), to x (B, positions, width). Returns (B, 1 + positions, width). B is
+// taken from `images`.
 NetValue with_class_token(Net& net, NetValue x, NetValue token, NetValue images, int64_t width,
                           const std::string& module);
 

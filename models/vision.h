@@ -13,15 +13,15 @@ struct ConvLayer {
   int64_t stride = 1, padding = 0, groups = 1;
 };
 
-// PyTorch's default initialization of convolutions and linear layers (kaiming_uniform_ with a = sqrt 5): uniform within
-// 1 / sqrt(fan_in), including the bias.
+// Returns PyTorch's default initialization of convolutions and linear layers (kaiming_uniform_ with a = sqrt 5), which
+// is uniform within 1 / sqrt(fan_in), including the bias.
 Init torch_uniform(int64_t fan_in);
 
 // torch.nn.Conv2d: weight (out, in / groups, kernel, kernel).
 NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w,
               const std::optional<Init>& bias);
 NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w,
-              bool bias);  // PyTorch's default
+              bool bias);  // initializes a bias as PyTorch does
 // torch.nn.ConvTranspose2d without padding: weight (in, out, kernel, kernel); the stride equals the kernel.
 NetValue conv_transpose(Net& net, NetValue x, const std::string& module, const ConvLayer& s);
 // torch.nn.BatchNorm2d in inference form: weight, bias, running_mean, running_var.

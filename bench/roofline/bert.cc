@@ -20,7 +20,7 @@ class Writer {
   SourceGraph write() {
     const int ids = input("input_ids");
     int x = node("Gather", {param("embeddings.word", {c_.vocabulary, c_.hidden}), ids});
-    // positions: the first rows of the table, one per token
+    // Positions are the first rows of the table, one for each token.
     const int length = node("Gather", {node("Shape", {ids}), ints({}, {1})});
     const int places = node("Unsqueeze", {node("Range", {ints({}, {0}), length, ints({}, {1})}), ints({1}, {0})});
     x = node("Add", {x, node("Gather", {param("embeddings.position", {c_.positions, c_.hidden}), places})});

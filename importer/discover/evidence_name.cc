@@ -280,7 +280,7 @@ bool counted(const std::string& name) {
   return operator_name(before) || words.count(before) != 0;
 }
 
-// True if `text` contains `word` between underscores or ends.
+// True if `text` contains `word`, delimited by underscores or by the ends of `text`.
 bool holds_word(const std::string& text, const std::string& word) {
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const size_t end = at + word.size();
@@ -319,7 +319,7 @@ std::optional<Evidence> usual_name(const std::string& name) {
   for (const char* part : kBufferWords) {
     if (holds_word(last, part)) return Evidence{cat("buffers are called '", part, "'"), -7};
   }
-  const std::string bare = last.substr(0, last.find_last_not_of('_') + 1);  // "window_"
+  const std::string bare = last.substr(0, last.find_last_not_of('_') + 1);  // without the underscore of "window_"
   const bool constant = last.size() > 6 && last.compare(last.size() - 6, 6, "_const") == 0;
   if (holds(kBufferEnds, last) || constant || (bare != last && holds(kBufferEnds, bare)))
     return Evidence{cat("buffers are called '", last, "'"), -5};

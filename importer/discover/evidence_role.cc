@@ -81,7 +81,8 @@ bool PositionEvidence::power_iteration(int v) const {
   return multiplied && divides;
 }
 
-// True if convolutions or products use the wave as their weight: a filter bank computed from its frequencies.
+// True if convolutions or products use the wave as a weight. The wave is then a filter bank that the graph computes
+// from the frequencies.
 bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
   std::set<int> seen(wave.outputs.begin(), wave.outputs.end());
   std::vector<int> open(wave.outputs.begin(), wave.outputs.end());

@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-// True if x * scale equals y up to rounding; scale is broadcast to x (null: 1).
+// True if x * scale equals y up to rounding; scale is broadcast to x. A null scale means 1.
 bool scaled_equal(const HostTensor& x, const HostTensor* scale, const HostTensor& y) {
   if (x.dims() != y.dims() || (scale && scale->rank() > x.rank())) return false;
   const TensorValues xs(x), ys(y), ss(scale ? *scale : x);

@@ -12,7 +12,7 @@
 //   separable     square kernels of rank one or two: Gaussian and Gabor kernels
 //   diagonal      one entry in each row and column of a square matrix
 //   round         decimals of few digits: color matrices, means and deviations that were typed in
-//   typed         in vectors: the same, and roots, reciprocals and logarithms of whole numbers
+//   typed         in vectors: short decimals, and roots, reciprocals and logarithms of whole numbers
 //   orthogonal    orthogonal lines: principal components; orthogonal initializers produce such weights too
 #include "importer/discover/fixed_pattern.h"
 

@@ -16,7 +16,7 @@
 namespace amp {
 namespace {
 
-using Key = std::pair<int64_t, int64_t>;  // stage or layer, block
+using Key = std::pair<int64_t, int64_t>;  // stage (or layer) and block; block is -1 if the stage has none
 
 struct Stack {
   std::string name;
@@ -122,7 +122,7 @@ class Depths {
     s.upstream = upstream_of(g_, at);
   }
 
-  // The nodes in which the parameter, or a value computed only from it, is combined with input data.
+  // Returns the nodes that combine the parameter, or a value computed only from it, with input data.
   std::vector<int> entries(int parameter) const {
     std::vector<int> out;
     std::set<int> seen{parameter};

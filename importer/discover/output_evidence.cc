@@ -15,7 +15,7 @@
 namespace amp {
 namespace {
 
-// The words of a name in lower case: "pred_boxes.2" -> pred, boxes.
+// Returns the words of a name in lower case: "pred_boxes.2" -> pred, boxes.
 std::set<std::string> words_of(const std::string& name) {
   std::set<std::string> out;
   std::string word;
@@ -68,7 +68,7 @@ bool named_features(const std::string& name) {
   });
 }
 
-// The last operations that compute a value, found by following its producers backward.
+// The last operations that compute a value. They are found by following producers backward.
 struct Ending {
   // the nodes at which the search stops: convolutions, linear maps, or the last nodes of features
   std::vector<int> roots;
@@ -263,7 +263,7 @@ class Looker {
     return std::all_of(e.roots.begin(), e.roots.end(),
                        [&](int n) { return node(n).op == "Conv" || node(n).op == "ConvTranspose"; });
   }
-  // Output channels of the ending's only convolution; -1 if unknown.
+  // Returns the output channels of the ending's only convolution; -1 if unknown.
   int64_t channels(const Ending& e) const {
     if (e.roots.size() != 1 || node(e.roots[0]).op != "Conv" || node(e.roots[0]).inputs.size() < 2) return -1;
     const int w = node(e.roots[0]).inputs[1];

@@ -232,7 +232,7 @@ std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& o, std::vec
 
 std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<LoraAdapter>& adapters,
                                       std::vector<TrainedTensor> trained) {
-  std::map<int, HostTensor> base;  // before merging
+  std::map<int, HostTensor> base;  // values before merging
   std::map<int, size_t> at;
   for (size_t i = 0; i < trained.size(); ++i) {
     at[trained[i].source_value] = i;
@@ -247,7 +247,7 @@ std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<Lo
       trained.push_back({v, std::move(t)});
     }
   };
-  const auto unmerged = [&](int v) {  // in the value's own layout
+  const auto unmerged = [&](int v) {  // returns the value before merging, in the value's own layout
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     const HostTensor master = base.at(x.tied_to < 0 ? v : x.tied_to);
     return x.tied_to >= 0 && x.tied_transposed ? transposed(master) : master;

@@ -373,9 +373,9 @@ class HalfConversion {
   std::map<std::string, int> opsets_;
   std::unordered_map<std::string, int> types_;                    // inferred type of every value
   std::set<std::string> names_;                                   // used names
-  std::set<std::string> outputs_;                                 // of the model
-  std::set<std::string> inner_outputs_;                           // of branches and loop bodies
-  std::unordered_map<std::string, std::vector<Reader>> readers_;  // of floating-point values
+  std::set<std::string> outputs_;                                 // the model's outputs
+  std::set<std::string> inner_outputs_;                           // outputs of branches and loop bodies
+  std::unordered_map<std::string, std::vector<Reader>> readers_;  // readers of floating-point values
   std::set<const onnx::NodeProto*> wide_;                         // nodes that cannot be 16-bit
   std::set<std::string> half_;                                    // values stored in 16 bits
   std::map<std::string, std::string> inner_name_;                 // model output -> name of its 16-bit value

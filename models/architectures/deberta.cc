@@ -79,7 +79,7 @@ class Deberta {
     return net_.op("Mul", m, {x, seen});
   }
 
-  // Builds the table of relative positions and, for each pair of positions, the rows to read: (S, S).
+  // Builds the table of relative positions and, for each pair of positions, the row to read from it: (S, S).
   void relate(NetValue ids, const std::string& m) {
     table_ = net_.weight(m + ".rel_embeddings.weight", {2 * span_, width_}, init_);
     if (norms_positions_) table_ = norm(table_, m + ".LayerNorm");
@@ -120,7 +120,7 @@ class Deberta {
   NetValue split(NetValue x, const std::string& m) {  // (B, S, width) -> (B, heads, S, head)
     return net_.transpose(net_.reshape(x, m, {0, 0, heads_, head()}), m, {0, 2, 1, 3});
   }
-  // (2 span, width) -> (heads, head, 2 span)
+  // Rearranges (2 span, width) to (heads, head, 2 span).
   NetValue turned(NetValue x, const std::string& m) {
     return net_.transpose(net_.reshape(x, m, {0, heads_, head()}), m, {1, 2, 0});
   }

@@ -11,7 +11,7 @@
 namespace amp {
 namespace {
 
-// torch.nn.Dropout: a node that is active in training.
+// Adds torch.nn.Dropout, which is active only in training.
 NetValue dropout(Net& net, NetValue x, const ModelConfig& c, const char* key, const std::string& module) {
   const double ratio = c.number(key, 0);
   if (ratio < 0 || ratio >= 1) c.refuse(key, "at least 0 and less than 1 is wanted");

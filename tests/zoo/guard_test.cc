@@ -1,4 +1,4 @@
-// Tests attention rows whose keys are all masked. They are -inf before the Softmax, and exporters repair the result by
+// Tests attention rows whose keys are all masked. Their scores are -inf, and exporters repair the Softmax by
 // Where(IsNaN(p), 0, p). Output and gradient must be 0, not NaN, in fp32 and under 16-bit plans, as in PyTorch
 // (tests/data/ops/make_corners.py).
 #include <catch2/catch_all.hpp>
