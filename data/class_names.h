@@ -1,4 +1,4 @@
-// Names of a model's classes by id, and the class that a label of the data means.
+// Class names of a model, indexed by class id, and LabelIndex, which finds the class that a label of the data denotes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ClassNames {
   ClassNames(std::initializer_list<std::string> all) : names(all) {}
 
   std::vector<std::string> names;
-  bool of_model = false;  // ids of a trained head, so a label that is a whole number is an id
+  bool of_model = false;  // true: ids are outputs of a head, so a label may be an id that is written as a whole number
 
   size_t size() const { return names.size(); }
   bool empty() const { return names.empty(); }
@@ -33,9 +33,11 @@ std::optional<int64_t> whole_number(std::string_view label);
 // by bytes. This is a total order.
 void sort_naturally(std::vector<std::string>& labels);
 
-// Finds the class of a label. Rules, in this order: the exact name; the number that label and name denote; for a
-// trained head whose names are not numbers, the id; the only name that differs in case and spaces ('_' and '-' between
-// words count as spaces).
+// Finds the class of a label. find() applies these rules in order:
+//   1. the exact name
+//   2. the only name that differs just in case and spaces ('_' and '-' between words count as spaces)
+//   3. the name that denotes the same number; with two classes, "false" and "true" denote 0 and 1
+//   4. the id, for a trained head whose names are not numbers
 class LabelIndex {
  public:
   enum class By : uint8_t { name, number, spelling };
@@ -51,13 +53,14 @@ class LabelIndex {
   std::optional<int64_t> numbered(std::string_view label) const;
 
   static constexpr int64_t kAmbiguous = -1;
-  int64_t ids_ = 0;   // numbers below this are ids; 0: numbers are not ids
+  int64_t ids_ = 0;   // a label that is a whole number below ids_ is an id; 0: no label is an id
   bool two_ = false;  // two classes: "false" and "true" mean 0 and 1
   std::unordered_map<std::string, int64_t> names_, spellings_;
   std::unordered_map<int64_t, int64_t> numbers_;
 };
 
-// Describes the labels that are not written as their classes are, with the class of each. Returns "" if there are none.
+// Returns a sentence that lists the labels whose text differs from their class name, with the class of each. Returns ""
+// if there are none.
 std::string describe_matches(const std::vector<std::string>& labels, const ClassNames& classes);
 
 // Formats the first `most` labels: "'a', 'b', 'c' and 9 more".

@@ -1,6 +1,6 @@
-// Implements the rules of class_order.h as a pure function: ClassEvidence in, ClassOrder or an error out. Decision
-// takes the first rule that applies. Each rule is one member function; notes and warnings record every assumption that
-// a rule makes.
+// Implements the rules of class_order.h as a pure function from ClassEvidence to ClassOrder. Each rule is one member
+// function of Decision, which takes the first that applies. Notes and warnings record every assumption that a rule
+// makes.
 #include "data/class_order.h"
 
 #include <algorithm>
@@ -126,8 +126,8 @@ class Decision {
     take(e_.asked, "`labels`", true);
   }
 
-  // Returns the first known names whose count equals the head's size. The first names of another size are kept in
-  // misfit_.
+  // Returns the first known names whose count equals the head's size. Keeps the first names of another size in misfit_,
+  // for messages.
   const KnownClasses* fitting() {
     for (const KnownClasses& known : e_.known) {
       if (static_cast<int64_t>(known.names.size()) != e_.head) {
@@ -238,7 +238,8 @@ class Decision {
              "head that is there, in the order of its outputs"));
   }
 
-  // Natural order is that of numbers from 0 on. Names have to be given in their order.
+  // Throws E_LABELS if the classes have an order that the labels do not show. Numbers from 0 on are in the right order;
+  // names must be given in their order by the user.
   void require_order() const {
     if (!e_.ordered || e_.numbered) return;
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);
@@ -253,7 +254,7 @@ class Decision {
                "name a line");
   }
 
-  // size 0: one class per label.
+  // Assigns the classes of a head with new weights. size: number of outputs; 0: one per label.
   void fresh_head(int64_t size, const std::string& what) {
     if (size > 0 && labels_.empty()) return take(numbered_names({}, 0, size), cat(kNumberSource, ", ", what), true);
     const std::optional<Numbers> numbers = size > 0 ? numbers_of(labels_, size) : std::nullopt;

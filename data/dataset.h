@@ -1,5 +1,6 @@
-// Dataset: samples by index, collated into batches by name of the graph input. A Dataset is immutable, so any number of
-// threads may request batches. Errors have exit code 5 and name the file and the line or row.
+// Dataset: the interface of training and evaluation data. Samples are numbered from 0 and are collated into batches,
+// which hold one tensor per graph input. A Dataset is immutable, so any number of threads may request batches. Errors
+// have exit code 5 and name the file and the line or row.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,9 @@ struct Batch {
   std::map<std::string, HostTensor> inputs;
   HostTensor labels;                              // empty if the data have no labels
   std::map<std::string, HostTensor> more_labels;  // additional labels that a loss reads by name
-  std::vector<int64_t> samples;                   // sample of each row
+  std::vector<int64_t> samples;                   // index of the sample in each row
   int64_t rows = 0;                               // number of samples; inputs may have several rows for each
-  // Divisor of the loss: integer labels other than kIgnoreIndex, or all float labels.
+  // Number of labels by which the loss is divided: integer labels other than kIgnoreIndex, or all float labels.
   int64_t valid_items = 0;
   int64_t tokens = 0;  // tokens before padding, for texts; otherwise 0
 };
@@ -43,24 +44,24 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual int64_t rows_per_sample() const { return 1; }            // consecutive input rows of a sample: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty if all are equal
-  // The bucket of each sample; the samples of a batch share a bucket. Bucket 0 is the most expensive. Empty: no
-  // buckets.
+  // Returns the bucket of each sample; empty: no buckets. All samples of a batch are of one bucket. Bucket 0 is the
+  // most expensive.
   virtual std::span<const int32_t> buckets() const { return {}; }
-  // The table row that each sample comes from; empty: sample i is row i.
+  // Returns the table row that each sample comes from; empty: sample i comes from row i.
   virtual std::span<const int64_t> source_rows() const { return {}; }
   virtual Batch batch(std::span<const int64_t> samples) const = 0;
   virtual HostTensor labels_of(std::span<const int64_t> samples) const { return batch(samples).labels; }
-  // Samples with the random augmentation of that epoch, if the dataset has any.
+  // Like batch(), with the random augmentation of the given epoch if the dataset has any.
   virtual Batch training_batch(std::span<const int64_t> samples, int64_t) const { return batch(samples); }
-  // The dataset with evaluation transforms; null if there is no difference.
+  // Returns the same samples with the transforms for evaluation; null if the dataset has no others for training.
   virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
-  virtual int64_t cut_samples() const { return 0; }               // number of texts truncated at --max_seq_len
+  virtual int64_t cut_samples() const { return 0; }  // number of samples with a text truncated to max_seq_len
   virtual const AnswerKey* answers() const { return nullptr; }    // for question answering: the reference answers
   virtual const SampleGroups* groups() const { return nullptr; }  // groups for which metrics are reported separately
-  // Value ranges of floating-point inputs, as stored in the file.
+  // Returns the value ranges of the floating-point inputs (data/input_range.h).
   virtual InputRanges input_ranges() const { return {}; }
   virtual std::string where(int64_t sample) const = 0;  // "train.csv:17"
-  // The dataset that the indices in Batch::samples refer to: for a subset, the underlying dataset.
+  // Returns the dataset that the indices in Batch::samples refer to. For a subset this is the underlying dataset.
   virtual const Dataset& numbered() const { return *this; }
   // Throws E_DATA_TOKEN_RANGE if a value fed to `input` is not in [0, rows); rows is the size of its embedding table.
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
@@ -70,7 +71,7 @@ class Dataset {
   virtual void check_more_labels(const std::string& /*name*/, int64_t /*classes*/, int64_t /*ignore*/) const {}
 };
 
-// Counts the labels that the loss counts; see Batch::valid_items.
+// Returns Batch::valid_items for these labels.
 int64_t count_valid(const HostTensor& labels);
 
 }  // namespace amp

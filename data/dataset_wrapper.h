@@ -1,4 +1,5 @@
-// DatasetWrapper: base class of datasets that wrap another. Every member function forwards to the wrapped dataset.
+// DatasetWrapper: base class of datasets that wrap another. Member functions forward to the wrapped dataset, except
+// cut_samples(), which returns 0.
 #pragma once
 
 #include <memory>

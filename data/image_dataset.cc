@@ -70,7 +70,7 @@ std::vector<int64_t> find_mask_values(const std::vector<std::string>& paths) {
 
 namespace {
 
-// The immutable part, shared by the datasets for training and evaluation.
+// Immutable data that the datasets for training and evaluation share.
 struct Files {
   ImageOptions options;
   std::vector<std::string> label_inputs;

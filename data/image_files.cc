@@ -31,7 +31,7 @@ constexpr int kDeepest = 16;  // depth limit: symbolic links may form a cycle
 struct Found {
   std::vector<std::string> images;
   std::map<std::string, int64_t> others;  // files that are not images, by extension
-  std::string example;                    // the first such file
+  std::string example;                    // the first file that is not an image
 
   void add_other(const std::string& path) {
     if (others.empty()) example = path;
@@ -120,7 +120,8 @@ Part part_of(const std::string& folder) {
   return Part::none;
 }
 
-// Refuses a folder that holds train/ and val/: their names are not classes. With masks, training would use both.
+// Throws E_DATA_FOLDER for a folder that holds train/ and val/: their names are not classes. With masks, training would
+// use the images of both.
 void refuse_parts(const std::string& folder, bool masks) {
   std::vector<std::string> parts;
   std::string train, other;
@@ -133,7 +134,7 @@ void refuse_parts(const std::string& folder, bool masks) {
     if (part == Part::none) continue;
     parts.push_back(printable(name));
     std::string& first = part == Part::train ? train : other;
-    if (first.empty() || name.starts_with('v')) first = path;  // validation before test
+    if (first.empty() || name.starts_with('v')) first = path;  // the hint prefers val/ to test/
     for (const std::string& inner : list_dir(path)) nested = nested && !has_image_extension(inner);
   }
   if (train.empty() || other.empty() || !(others_only || nested || masks)) return;

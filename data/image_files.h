@@ -12,21 +12,22 @@ struct ImageColumns {
   std::string path = "path", label = "label";
 };
 
-// Reads folders that hold a folder per class (torchvision's ImageFolder); several are named as in data/text_file.h.
-// Columns: path and label. Classes and files are in the order of their names. Throws E_DATA_EMPTY for a folder without
-// class folders or a class without images, and E_DATA_FOLDER for a folder that holds train/ and val/. The table's notes
-// count the files that are left out.
+// Returns a table of the images in folders that hold one folder per class (torchvision's ImageFolder). `folders` names
+// one or several, as described in data/text_file.h. Columns: path and label. Classes and files are in the order of
+// their names. Throws E_DATA_EMPTY for a folder without class folders or a class without images, and E_DATA_FOLDER for
+// a folder that holds train/ and val/. The table's notes count the files that are left out.
 Table class_folders(const std::string& folders, const ImageColumns& columns = {});
 
-// Reads images and masks of the same names (without extension) from two folders. Columns: path, and label with the
-// mask's path. Several image folders need as many mask folders. Throws E_MASK for an image without a mask.
+// Returns a table of the images in `folders` and the masks in `masks` that have the same name (without extension).
+// Columns: path, and label with the mask's path. Several image folders need as many mask folders. Throws E_MASK for an
+// image without a mask.
 Table masked_images(const std::string& folders, const std::string& masks, const ImageColumns& columns = {});
 
-// Reads images without labels: one file, several files, or all below a folder. Column: path.
+// Returns a table of images without labels. `names`: files, or folders that are searched recursively. Column: path.
 Table images_named(const std::string& names, const ImageColumns& columns = {});
 
-// Returns the paths of a column. Relative paths are resolved in `root`, or in the table's folder if it is empty. Throws
-// E_IMAGE_MISSING with the row for a file that does not exist.
+// Returns the paths of a column. Relative paths are resolved in `root`, or in the table's folder if `root` is empty.
+// Throws E_IMAGE_MISSING with the row for a file that does not exist.
 std::vector<std::string> image_paths(const Table& table, const std::string& column, const std::string& root);
 
 }  // namespace amp

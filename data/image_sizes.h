@@ -1,4 +1,5 @@
-// Image sizes as buckets by aspect ratio, so that images resized to the size of their batch lose little.
+// Image sizes that serve as buckets. Each image is resized to the size with the nearest aspect ratio, so that resizing
+// distorts or crops it little.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,7 @@ std::string text_of(ImageSize size);
 std::vector<ImageSize> largest_first(std::vector<ImageSize> sizes);  // by area; equal areas keep their order
 
 // Returns the index of the size whose aspect ratio is nearest on a logarithmic scale: twice as wide is as far as half
-// as wide. The first wins a tie. The result is exact, because products of sides are compared.
+// as wide. Of equally near sizes, the first is returned. The result is exact, because products of sides are compared.
 size_t nearest_size(std::span<const ImageSize> sizes, ImageSize image);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// ImageStore: pixels by path, of an image file or of an entry in a file that holds many images (data/images/packed.h).
-// Files of the latter kind stay in memory.
+// ImageStore: reads images by path. A path names an image file, or one image in a packed file that holds many
+// (data/images/packed.h). Packed files stay in memory.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace amp {
 
 class ImageStore {
  public:
-  explicit ImageStore(const std::vector<std::string>& paths);  // paths: all that will be read
+  explicit ImageStore(const std::vector<std::string>& paths);  // paths: all paths that will be read
   // Returns RGB for 3 channels, gray for 1. Safe to call from several threads. Errors name the file.
   Image read(const std::string& path, int64_t channels) const;
   ImageSize size(const std::string& path) const;  // size of read()'s result, without decoding

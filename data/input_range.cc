@@ -12,7 +12,8 @@ InputRange range_of(const HostTensor& tensor) {
   InputRange r;
   r.whole = !is_float(tensor.dtype());
   bool any = false;
-  constexpr int64_t kPiece = 1 << 16;  // converted in blocks: images may fill the memory as bytes
+  // Elements that are converted at once. The f64 values of all images could exceed the memory.
+  constexpr int64_t kPiece = 1 << 16;
   for (int64_t at = 0; at < tensor.numel(); at += kPiece) {
     const auto* from = static_cast<const char*>(tensor.data()) + at * size_of(tensor.dtype());
     const HostTensor piece(tensor.dtype(), {std::min(kPiece, tensor.numel() - at)}, nullptr, from);

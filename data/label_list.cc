@@ -1,6 +1,5 @@
 // Implements label_list.h: reads lists of class names in JSON, as Python literals, or as plain text. Metadata of ONNX
 // files contain all of these; ultralytics writes {0: 'person', 1: 'bicycle'}.
-// Key and value of each element. Elements of a list have an empty key.
 #include "data/label_list.h"
 
 #include <algorithm>
@@ -15,6 +14,7 @@ namespace amp {
 
 namespace {
 
+// Key and value of each element. The keys are not used if the elements are of a list.
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 std::optional<size_t> id_of(const std::string& text) {

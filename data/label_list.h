@@ -11,7 +11,8 @@ namespace amp {
 // names in the order of their ids; empty for other texts.
 std::vector<std::string> parse_label_literal(std::string_view text);
 
-// Parses such a literal, or else one name per line, or else names between commas.
+// Parses a literal as parse_label_literal does. Reads any other text as one name per line or, if it is a single line,
+// as names between commas. Returns an empty vector if a name is empty.
 std::vector<std::string> parse_label_list(std::string_view text);
 
 }  // namespace amp

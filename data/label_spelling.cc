@@ -120,7 +120,7 @@ bool parse_list_text(std::string_view text, std::vector<std::string>& elements) 
     }
     elements.push_back(std::move(element));
     text = skip_spaces(text.substr(end));
-    if (text.starts_with(',')) text.remove_prefix(1);  // NumPy writes only spaces
+    if (text.starts_with(',')) text.remove_prefix(1);  // NumPy separates elements by spaces only
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// Labels with different texts that are probably the same: surrounding spaces, capital letters, lists stored as text.
+// Finds labels that probably mean the same although their texts differ (surrounding spaces, capital letters), and
+// parses lists that are stored as text.
 #pragma once
 
 #include <string>

@@ -45,8 +45,8 @@ void LabeledTexts::add_labels(const std::vector<int64_t>& labels) {
 
 void LabeledTexts::add_positions(const std::vector<int32_t>& restarts) {
   if (positions_.empty() && restarts.empty()) return;
-  for (size_t text = 0, none = positions_.empty() ? size() - 1 : 0; text < none;
-       ++text) {  // texts before the first packed one
+  // Texts before the first packed one have the positions 0, 1, ...
+  for (size_t text = 0, none = positions_.empty() ? size() - 1 : 0; text < none; ++text) {
     for (int32_t i = 0; i < lengths_[text]; ++i) positions_.push_back(i);
   }
   auto restart = restarts.begin();

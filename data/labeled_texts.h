@@ -16,9 +16,11 @@ struct LabeledText {
   Encoding encoding;
   std::vector<int64_t> labels;
   int64_t line = 0;
-  int32_t file = 0;                    // index of the file
-  int64_t row = 0;                     // row of its table; for questions the passage, for tagged texts their index
-  std::vector<int32_t> restarts = {};  // packed sequences: where the next text starts; positions restart at 0
+  int32_t file = 0;  // index of the file
+  // Row of the text's table; for questions the index of the passage, for tagged texts the index of the text.
+  int64_t row = 0;
+  // Packed sequences: indices where another text starts. Positions restart at 0 there.
+  std::vector<int32_t> restarts = {};
 };
 
 class LabeledTexts {
@@ -46,7 +48,7 @@ class LabeledTexts {
   uint8_t type(size_t text, int64_t i) const {
     return types_.empty() ? uint8_t{0} : types_[starts_[text] + static_cast<size_t>(i)];
   }
-  // Position of the id in its own text, which differs from i in packed sequences; for padding it is i.
+  // Returns the position of id i in its own text, which differs from i in packed sequences. For padding it is i.
   int64_t position(size_t text, int64_t i) const {
     return positions_.empty() || i >= lengths_[text] ? i : positions_[starts_[text] + static_cast<size_t>(i)];
   }
@@ -66,7 +68,7 @@ class LabeledTexts {
   SpillVector<uint8_t> types_;      // per id; empty: all are 0
   SpillVector<int32_t> positions_;  // per id; empty: no sequence is packed
   SpillVector<int32_t> labels_;
-  SpillVector<uint64_t> label_starts_;  // begins and the last end; empty: labels equal ids
+  SpillVector<uint64_t> label_starts_;  // starts, then the last end; empty: labels equal ids
   SpillVector<int64_t> lines_, rows_;
   SpillVector<int32_t> files_;
 };

@@ -1,5 +1,5 @@
 // Implements labels.h: reads the label column of a table as class ids, numbers, or sets of names. Errors name the row's
-// file and line. Which class a label means is decided by LabelIndex (data/class_names.h).
+// file and line. LabelIndex (data/class_names.h) decides which class a label denotes.
 #include "data/labels.h"
 
 #include <algorithm>

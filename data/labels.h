@@ -27,22 +27,23 @@ std::vector<std::string> distinct_labels(const Table& table, const std::string& 
 // Like distinct_labels, for training data: throws E_DATA_LABEL if all labels are equal.
 std::vector<std::string> find_classes(const Table& table, const std::string& column);
 
-// Returns class ids (LabelIndex). Throws E_DATA_LABEL_NEW with the label, the classes and file:line for an unknown
-// label.
+// Returns the class id of each row's label, as LabelIndex finds it. Throws E_DATA_LABEL_NEW with the label, the classes
+// and file:line for an unknown label.
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes);
-// Throws E_DATA_LABEL_NEW. what: "t.csv:3: label 'x' in column 'y'".
+// Throws E_DATA_LABEL_NEW with `what`, such as "t.csv:3: label 'x' in column 'y'", and the names of the classes.
 [[noreturn]] void refuse_label(const std::string& what, const ClassNames& classes);
 
-// Returns the names in each row: an array (in JSON, or as text such as ['a', 'b']), or names between separators. An
-// empty cell has no names. separator 0: the first of | ; , that occurs in the column.
+// Returns the label names of each row. A cell holds an array (in JSON, or as text such as ['a', 'b']) or names between
+// separators. An empty cell has no names. separator 0: the first of | ; , that occurs in the column.
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator = 0);
-// Returns the distinct names in natural order. Throws E_DATA_LABEL if there are none.
+// Returns the distinct names of all sets in natural order. Throws E_DATA_LABEL if there are none.
 std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets);
-// Returns 0 or 1 for each class, row by row. Throws E_DATA_LABEL_NEW for an unknown name.
+// Returns the sets as [rows, classes]: 1 where the row's set contains the class, else 0. Throws E_DATA_LABEL_NEW for an
+// unknown name.
 std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets,
                              const ClassNames& classes);
 
-// Returns whether all labels are finite numbers and some are not whole: the column of a regression.
+// Returns whether the column is one for regression: all labels are finite numbers, and some are not whole.
 bool is_regression_column(const Table& table, const std::string& column);
 
 // Returns the labels as numbers. Throws E_DATA_LABEL for anything that is not a finite number.

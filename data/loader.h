@@ -17,20 +17,20 @@ struct LoadedWindow {
   std::vector<int64_t> first;                     // as in Window
   int64_t all_rows = 0;                           // rows on all ranks
   int64_t per_epoch = 1;                          // accumulation steps in this epoch
-  SamplerState at, next;                          // a checkpoint after this step stores `next`
+  SamplerState at, next;  // positions of this and the next step; a checkpoint after this step stores `next`
   bool last_of_epoch = false;
   double waited = 0;  // seconds that WindowLoader::next() waited
 };
 
-Sampler make_sampler(const Dataset& dataset, const SamplerOptions& options);  // uses its lengths and buckets
+Sampler make_sampler(const Dataset& dataset, const SamplerOptions& options);  // uses the dataset's lengths and buckets
 LoadedWindow load_window(const Dataset& dataset, const Window& window);
 
-// A resumed run continues after the last step that the trainer took (LoadedWindow::next), however far the loader is
-// ahead.
+// Returns the accumulation steps in the sampler's order. The loader is ahead of the trainer, so a checkpoint stores
+// LoadedWindow::next of the last step that the trainer took, not the state of the sampler.
 class WindowLoader {
  public:
-  // dataset must outlive the loader. ahead: number of steps prepared in advance; 0 makes each when requested, without a
-  // thread. max_epochs: 0 is endless.
+  // dataset must outlive the loader. ahead: number of steps prepared in advance on a thread; 0: each step is made when
+  // it is requested, without a thread. max_epochs 0: endless.
   WindowLoader(const Dataset& dataset, Sampler sampler, int64_t max_epochs = 0, size_t ahead = 2);
   WindowLoader(const WindowLoader&) = delete;
   WindowLoader& operator=(const WindowLoader&) = delete;

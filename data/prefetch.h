@@ -48,8 +48,9 @@ class Prefetch {
   }
 
  private:
-  // `item = make_()` within the try block is wrong: g++ 12 lets make_ write into item, which keeps an incomplete value
-  // if make_ throws.
+  // Returns the result of make_(). If make_ throws, stores the exception in `error` and returns nullopt. This is a
+  // function because `item = make_()` within a try block is wrong: g++ 12 lets make_ write into item, which keeps an
+  // incomplete value if make_ throws.
   std::optional<T> attempt(std::exception_ptr& error) {
     try {
       return make_();

@@ -127,7 +127,7 @@ AnswerKey question_rows(const Table& table, const std::string& question, const s
 }
 
 namespace {
-// Returns the index of the token that means "no answer here".
+// Returns the index of [CLS], the label of windows without an answer; 0 if there is none.
 int64_t cls_in(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   const auto at = std::find(ids.begin(), ids.end(), tokenizer.special().cls);
   return at == ids.end() ? 0 : at - ids.begin();

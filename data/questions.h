@@ -1,10 +1,10 @@
-// Extractive question answering: questions about passages, with answers that are spans of them, or without answers.
-// Reads SQuAD's JSON (1.1 and 2.0).
+// Extractive question answering: questions about passages. An answer is a span of its passage; a question may have no
+// answer. Reads SQuAD's JSON (1.1 and 2.0).
 //
 // A sample is [CLS] question [SEP] passage [SEP]. A passage that does not fit is cut into windows that overlap by
-// doc_stride tokens, one sample each, as in Hugging Face's run_qa. Labels are the first and last token of the first
-// answer. Both are [CLS] if the window does not hold the whole answer or there is none. Offsets in texts count code
-// points.
+// doc_stride tokens, one sample each, as in Hugging Face's run_qa. The labels are the first and last token of the first
+// answer. Both labels are [CLS] if the window does not contain the whole answer or there is no answer. Offsets in texts
+// count code points.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ struct Question {
   std::string id, text;
   size_t passage = 0;
   std::vector<Answer> answers;
-  int64_t line = 0;  // its row's line; for JSON its number, from 1
+  int64_t line = 0;  // line of the question's row; in JSON, the number of the question, from 1
   int32_t file = 0;  // index of the file
 };
 
-// Reference answers: the texts, and the part of the passage that each token of a sample covers.
+// Questions with reference answers, and the part of the passage that each token of a sample covers.
 struct AnswerKey {
   struct Window {
     size_t question = 0;
-    int64_t first = 0;                               // the sample's token where the passage begins
+    int64_t first = 0;                               // index of the sample's token with which the passage begins
     std::vector<std::pair<int32_t, int32_t>> parts;  // begin and end in the passage of each token, from `first`
     int64_t none = 0;                                // the token that means no answer: [CLS]
   };
@@ -44,27 +44,27 @@ struct AnswerKey {
   std::vector<Question> questions;
   std::vector<Window> windows;  // one per sample
 
-  void append(AnswerKey other, int32_t file);  // adds another file's questions; before windows are made
+  void append(AnswerKey other, int32_t file);  // adds the questions of another file; call it before windows are made
 
   // Returns the passage's text from token `first` to token `last` of a sample; empty if they are not in the passage.
   std::string text(int64_t sample, int64_t first, int64_t last) const;
-  std::optional<std::pair<int32_t, int32_t>> place(int64_t sample, int64_t first,
-                                                   int64_t last) const;  // begin and end of text()
+  // Returns the begin and end of text() in the passage; nullopt if the tokens are not in the passage.
+  std::optional<std::pair<int32_t, int32_t>> place(int64_t sample, int64_t first, int64_t last) const;
 };
 
-// Which answers a file must have.
+// The answers that a file must have.
 enum class AnswersAre : uint8_t {
   given,        // every question has at least one
   given_or_no,  // SQuAD 2.0: some questions have none ("is_impossible" or an empty list)
   unread,       // for prediction: answers are not read
 };
-// Parses SQuAD's JSON; windows stay empty. Throws E_DATA_JSON for another structure, E_DATA_LABEL for a missing or
-// misplaced answer, E_DATA_EMPTY without questions.
+// Parses SQuAD's JSON. The windows stay empty. Throws E_DATA_JSON for another structure, E_DATA_LABEL for a missing or
+// misplaced answer, and E_DATA_EMPTY without questions.
 AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers = AnswersAre::given);
 
-// Reads one question per row from columns of the question, the passage and the answer. The answer is searched in the
-// passage; E_DATA_LABEL if it is not there. may_have_none: an empty cell means no answer. An empty `answer` column
-// name: no answers.
+// Reads one question per row from the columns of the question, the passage and the answer. Throws E_DATA_LABEL if the
+// passage does not contain the answer. may_have_none: an empty cell means no answer. An empty `answer` column name: no
+// row has an answer.
 AnswerKey question_rows(const Table& table, const std::string& question, const std::string& passage,
                         const std::string& answer, bool may_have_none = false);
 

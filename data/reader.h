@@ -1,8 +1,8 @@
-// TableReader: parses one kind of text file into rows and columns. Each is one file in data/readers/ that registers
-// itself (docs/adding_a_reader.md); no other code depends on the kind of file.
+// TableReader: parses one kind of text file into rows and columns. Each reader is one file in data/readers/ that
+// registers itself (docs/adding_a_reader.md); no other code depends on the kind of file.
 //
 // A reader gets the whole file (mapped if large), already unpacked from gzip and checked to be UTF-8. Errors have exit
-// code 5 and file:line, and the column if the line is not enough.
+// code 5 and name file:line, and the column if the line is not enough.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace amp {
 
-constexpr size_t kMaxField =
-    16u << 20;  // limit of a cell or a line of JSON in bytes: more is a mistake, and would be copied
+// Largest size in bytes of a cell or of a line of JSON. Anything larger is a mistake in the file.
+constexpr size_t kMaxField = 16u << 20;
 
 struct TableReader {
   std::string name;                     // value of --data_format
@@ -34,8 +34,9 @@ const TableReader& reader_named(const std::string& name);
 void refuse_columnar(const std::string& path, std::string_view bytes = {});
 // Returns the delimiter that a first line "sep=;" (Excel's) names; 0 if the first line is not of this form.
 char separator_line(std::string_view bytes);
-// Returns a hint at --delimiter if the only column's name looks like several, such as "a;b;y"; else "".
+// Returns a hint that names --delimiter if the only column's name looks like several, such as "a;b;y"; else "".
 std::string delimiter_hint(const std::vector<std::string>& columns);
-const TableReader& reader_of(const std::string& path);  // by extension; unknown: E_FILE_TYPE (Exit::usage)
+// Returns the reader for the file's extension. Throws E_FILE_TYPE (Exit::usage) for an unknown extension.
+const TableReader& reader_of(const std::string& path);
 
 }  // namespace amp

@@ -14,13 +14,14 @@ namespace amp {
 struct SampleGroups {
   std::string column;
   std::vector<std::string> names;  // sorted by bytes
-  std::vector<int32_t> of;         // sample -> index in names
+  std::vector<int32_t> of;         // group of each sample, as an index in names
 };
 
-// Groups by the values of a column; absent cells are the group "". If the table has no column "file", that name groups
-// by file. Its group names are file names without extension and without the common prefix up to one of . _ -
-// (dev-de.tsv, dev-fr.tsv: de, fr). source_rows: as in Dataset. Throws E_DATA_COLUMN, and E_GROUPS (exit 5) for more
-// than 1000 groups or if the rows of the samples are not known.
+// Groups samples by the values of a column; rows without a value are the group "". If `column` is "file" and the table
+// has no such column, samples are grouped by file. The group names are then the file names without extension and
+// without the common prefix up to one of . _ - (dev-de.tsv, dev-fr.tsv: de, fr). source_rows: as in Dataset. Throws
+// E_DATA_COLUMN for an unknown column. Throws E_GROUPS (exit 5) for more than 1000 groups, or if the rows of the
+// samples are not known.
 SampleGroups group_samples(const Table& table, const std::string& column, std::span<const int64_t> source_rows,
                            int64_t samples);
 

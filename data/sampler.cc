@@ -100,7 +100,7 @@ std::vector<int64_t> Sampler::draw(int64_t epoch) const {
   return order;
 }
 
-// Returns the begin of each batch, and the end of the last.
+// Returns the first index of each batch, then the end of the last.
 std::vector<int64_t> Sampler::cut(const std::vector<int64_t>& order) const {
   std::vector<int64_t> begins = {0};
   int64_t longest = 0;
@@ -178,11 +178,11 @@ void Sampler::sort_chunks(std::vector<int64_t>& order, int64_t chunk) const {
 
 void Sampler::group(Epoch& e) const {
   int64_t rows = options_.batch_size;
-  if (options_.in_tokens) {  // rows of a batch of samples of mean length
+  if (options_.in_tokens) {  // number of samples of mean length in a batch
     const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
     rows = std::max<int64_t>(1, options_.batch_size / std::max<int64_t>(1, tokens / samples_));
   }
-  // The order within a chunk is longest first, so that the short last batch, which stays last, gets its shortest
+  // The order within a chunk is longest first, so that the short last batch, which stays last, gets the shortest
   // samples.
   sort_chunks(e.order, rows > samples_ / options_.chunk_batches ? samples_ : rows * options_.chunk_batches);
   const std::vector<int64_t> begins = cut(e.order);
@@ -205,7 +205,8 @@ void Sampler::group(Epoch& e) const {
 
 std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
 
-// There may be no batch at all: every bucket may have fewer rows than there are ranks.
+// Returns `batches`. Throws E_DATA_EMPTY or E_RANKS if it is 0, for example because every bucket has fewer rows than
+// there are ranks.
 int64_t Sampler::require_batches(int64_t batches) const {
   if (batches < 1 && options_.whole_batches)
     fail(Exit::data, "E_DATA_EMPTY",

@@ -13,7 +13,7 @@ enum class Order : uint8_t {
   file,       // the order of the data
   shuffled,   // a new permutation each epoch
   grouped,    // shuffled, sorted by length within chunks of chunk_batches batches, then the batches shuffled
-  by_length,  // longest first or first bucket first, in every epoch: least padding, for evaluation
+  by_length,  // longest samples or first bucket first, in every epoch: least padding, for evaluation
 };
 
 struct SamplerOptions {
@@ -22,20 +22,21 @@ struct SamplerOptions {
   int64_t accumulation = 1;  // micro-batches per step
   int64_t chunk_batches = 50;
   uint64_t seed = 42;
-  // batch_size counts tokens, as Paddle's in_tokens: a micro-batch takes samples while their number times the longest
-  // length stays within batch_size; a longer sample is a batch by itself. grouped: sorted by length, then batches
-  // shuffled. Without lengths every sample counts as one token.
+  // true: batch_size counts tokens, as Paddle's in_tokens does. A micro-batch takes samples while their number times
+  // the greatest length is at most batch_size. A sample that is longer than batch_size is a batch by itself. Without
+  // lengths every sample counts as one token.
   bool in_tokens = false;
-  // For shuffled and grouped: an epoch draws as many samples as there are, with replacement, with probabilities
-  // proportional to these weights (PyTorch's WeightedRandomSampler). Null: every sample once.
+  // Weights of the samples, for shuffled and grouped. An epoch draws as many samples as there are, with replacement,
+  // with probabilities proportional to the weights (PyTorch's WeightedRandomSampler). Null: an epoch has every sample
+  // once.
   std::shared_ptr<const std::vector<double>> weights = {};
-  // Data parallel training: a micro-batch holds batch_size samples (or tokens) per rank. Its samples do not depend on
-  // which rank gets which of them.
+  // For data-parallel training: a micro-batch has batch_size samples (or tokens) per rank. All ranks compute the same
+  // micro-batch, and each takes its own part.
   int64_t ranks = 1, rank = 0;
-  // Every rank gets rows of every micro-batch: an epoch's short last one is divided evenly, and left out if it has
-  // fewer rows than there are ranks. Not with in_tokens.
+  // true: every rank gets rows of every micro-batch. The short last micro-batch of an epoch is divided evenly, and left
+  // out if it has fewer rows than there are ranks. Cannot be combined with in_tokens.
   bool every_rank = false;
-  // Leaves out the short last micro-batch of an epoch, or of each bucket. Not with in_tokens.
+  // true: leaves out the short last micro-batch of an epoch, or of each bucket. Cannot be combined with in_tokens.
   bool whole_batches = false;
   int64_t global_batch() const { return batch_size * ranks; }
 };
@@ -48,26 +49,28 @@ struct SamplerState {
 };
 
 struct Window {
-  // Sample indices of this rank, per micro-batch. The epoch's last batch and last window may be short; at an epoch's
-  // end a rank may get nothing.
+  // Sample indices of this rank, per micro-batch. The last batch and the last window of an epoch may be short; at the
+  // end of an epoch a rank may get no samples.
   std::vector<std::vector<int64_t>> micro;
-  std::vector<int64_t> first;  // samples of this window before each micro-batch, on all ranks
-  int64_t samples = 0;         // on all ranks
-  int64_t per_epoch = 0;       // windows in this epoch
-  SamplerState at, next;       // position of this window and of the one after it
+  // Where this rank's part of each micro-batch begins, counted in the window's samples on all ranks.
+  std::vector<int64_t> first;
+  int64_t samples = 0;    // number of samples on all ranks
+  int64_t per_epoch = 0;  // windows in this epoch
+  SamplerState at, next;  // position of this window and of the one after it
   bool last_of_epoch = false;
 };
 
 class Sampler {
  public:
-  // lengths: per sample, for grouped and by_length; empty turns these into shuffled and file. buckets: per sample, from
-  // 0, or empty. A batch holds samples of one bucket in the epoch's order and is emitted when it is full; at the
-  // epoch's end each bucket may emit a short one (see every_rank). Not with lengths. Throws E_DATA_EMPTY without
-  // samples, E_OPTION (Exit::usage) for sizes below 1, E_WEIGHTS if all weights are 0.
+  // lengths: one per sample, for grouped and by_length. Without lengths, grouped becomes shuffled, and by_length
+  // becomes file. buckets: one per sample, from 0; empty: no buckets. A batch holds samples of one bucket in the
+  // epoch's order and is emitted when it is full. At the end of an epoch each bucket may emit a short batch (see
+  // every_rank). Buckets cannot be combined with lengths. Throws E_DATA_EMPTY without samples, E_OPTION (Exit::usage)
+  // for sizes below 1, and E_WEIGHTS if all weights are 0.
   Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options,
           std::span<const int32_t> buckets = {});
 
-  // With tokens, and with buckets and weights, these differ between epochs.
+  // The numbers of batches and windows differ between epochs with in_tokens, and with both buckets and weights.
   int64_t batches_per_epoch(int64_t epoch = 0) const;
   int64_t windows_per_epoch(int64_t epoch = 0) const {
     return (batches_per_epoch(epoch) - 1) / options_.accumulation + 1;
@@ -78,13 +81,13 @@ class Sampler {
   const SamplerState& state() const { return state_; }
   void seek(const SamplerState& state);  // a window after the epoch's end means the start of the next epoch
 
-  // All samples of an epoch in order; with buckets, only those in its batches.
+  // Returns the samples of an epoch in order; with buckets, only those that are in batches.
   std::vector<int64_t> epoch_order(int64_t epoch) const;
 
  private:
   struct Epoch {
     int64_t number = -1;
-    std::vector<int64_t> order, begins;  // begins: of batches, and the last end
+    std::vector<int64_t> order, begins;  // begins: first index of each batch, then the end of the last
   };
   const Epoch& epoch(int64_t number) const;
   std::vector<int64_t> draw(int64_t epoch) const;
@@ -107,7 +110,8 @@ class Sampler {
   mutable Epoch cached_;
 };
 
-// Returns weights with which each class is drawn equally often: 1 / frequency of the label; 0 for `ignore`.
+// Returns sample weights with which each class is drawn equally often: 1 / count of the sample's label, and 0 for
+// `ignore`.
 std::vector<double> class_weights(std::span<const int64_t> labels, int64_t ignore = -100);
 
 }  // namespace amp

@@ -1,6 +1,6 @@
-// Implements subset.h: views of a dataset's samples, stratified splits and stratified random samples. Items are ordered
-// by Philox keys, and each stratum (class) contributes its share by largest remainder. Samples of one table row stay in
-// one unit, so that windows of a text are not divided between train and validation.
+// Implements subset.h: views of a dataset's samples, stratified splits and stratified random samples. Samples are
+// ordered by Philox keys, and each stratum (class) contributes in proportion to its size (largest remainder method).
+// Samples of one table row stay in one unit, so that windows of a text are not divided between train and validation.
 #include "data/subset.h"
 
 #include <algorithm>
@@ -55,7 +55,8 @@ class Subset final : public DatasetWrapper {
   std::vector<int64_t> rows_;
 };
 
-// Returns the number of items of each stratum that are held out: proportional shares that sum to `wanted`.
+// Divides `wanted` items among strata in proportion to their sizes (largest remainder method). all: the sum of the
+// sizes.
 std::vector<int64_t> shares(const std::vector<int64_t>& sizes, int64_t wanted, int64_t all) {
   std::vector<int64_t> out;
   std::vector<std::pair<double, size_t>> remainders;
@@ -95,7 +96,8 @@ namespace {
 
 using Units = std::vector<std::vector<int64_t>>;  // groups of samples that stay together
 
-// Groups the samples of a table's row, or else `together` consecutive samples.
+// Groups the samples of `together` consecutive table rows or, if the rows are not known, `together` consecutive
+// samples.
 Units units_of(const Dataset& data, int64_t together = 1) {
   const std::span<const int64_t> rows = data.source_rows();
   Units units;
@@ -110,7 +112,7 @@ Units units_of(const Dataset& data, int64_t together = 1) {
   return units;
 }
 
-// Orders the units by seed so that the first `wanted` hold each stratum's share.
+// Returns the indices of the units, drawn by seed so that each stratum has its share of the first `wanted`.
 std::vector<int64_t> drawn_order(const Dataset& data, const Units& units, int64_t wanted, uint64_t seed,
                                  uint64_t stream) {
   const auto n = static_cast<int64_t>(units.size());

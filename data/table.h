@@ -25,15 +25,15 @@ struct TableOptions {
   char delimiter = 0;  // 0: the reader's default
   Quoting quoting = Quoting::automatic;
   bool header = true;  // false: columns are named "0", "1", ...
-  // Columns that will be read. Numbers name columns of a file without a header, unless its first row holds all of them.
+  // Columns that will be read. If all are numbers, the file has no header, unless its first row contains all of them.
   std::vector<std::string> wanted = {};
   std::string reader = {};  // name of a reader; empty: by the file's extension
 };
 
 class Table {
  public:
-  // Reads one file, or several as one table; names are as in data/text_file.h. Files with a header need the same
-  // columns in any order (E_DATA_COLUMN).
+  // Reads one file, or several as one table; `names` is resolved as in data/text_file.h. Throws E_DATA_COLUMN if files
+  // with a header differ in their columns; the order of columns may differ.
   static Table read(const std::string& names, const TableOptions& options = {});
   static Table parse(const FileBytes& file, const std::string& name, const TableReader& reader,
                      const TableOptions& options = {});
@@ -46,7 +46,8 @@ class Table {
   const std::string& name() const { return names_.at(0); }  // name of the first file
   const std::vector<std::string>& names() const { return names_; }
   bool has_column(const std::string& column) const;
-  // Throws E_DATA_COLUMN with the existing columns and the nearest name, or else `hint`.
+  // Returns the index of a column. If there is none, throws E_DATA_COLUMN with the existing columns and the nearest
+  // name, or else `hint`.
   size_t column(const std::string& column, const std::string& hint = {}) const;
   bool has(int64_t row, size_t column) const;               // false: the JSON key is absent or null
   std::string_view text(int64_t row, size_t column) const;  // throws E_DATA_JSON if absent, or a JSON array or object
@@ -55,7 +56,7 @@ class Table {
   std::string_view json(int64_t row, size_t column) const;
   // Returns whether the text is a JSON number, true or false.
   bool is_literal(int64_t row, size_t column) const { return cell(row, column).kind == Kind::literal; }
-  // Replaces texts that are keys by their values.
+  // Replaces every cell text that is a key of `texts` by its value.
   void replace(size_t column, const std::map<std::string, std::string>& texts);
   // Renames a column and replaces its cells by these JSON lists, one per row.
   void set_lists(size_t column, std::string name, const std::vector<std::string>& lists);
@@ -84,7 +85,7 @@ class Table {
   std::vector<std::string> names_;
   bool open_ended_ = false;  // rows may lack columns (JSON)
   std::vector<std::string> columns_, notes_;
-  std::vector<FileBytes> sources_;  // per name: the bytes that the reader got
+  std::vector<FileBytes> sources_;  // bytes of each file in names_, as the reader got them
   SpillVector<char> text_;          // texts of cells that are not in a file unchanged
   SpillVector<Cell> cells_;         // rows x columns
   SpillVector<int64_t> lines_;      // line of each row, from 1; 0: the row is a file

@@ -16,7 +16,7 @@ void TableBuilder::begin_row(int64_t line) {
   row_start_ = table_.cells_.size();
 }
 
-// Fills up a row that has fewer cells than columns.
+// Adds absent cells to a row that has fewer cells than there are columns.
 void TableBuilder::end_row() {
   while (!widths_.empty() && cells_in_row() < widths_.back().second) add_absent();
 }

@@ -35,8 +35,8 @@ class TableBuilder {
   void add_literal(std::string_view json) { add(json, Table::Kind::literal); }
   void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
-  // Called before the first row. Columns may then be added between rows, which earlier rows lack, and rows may end
-  // early.
+  // Called before the first row. Columns may then be added between rows; earlier rows lack them. A row may have fewer
+  // cells than there are columns.
   void rows_may_lack_columns() { table_.open_ended_ = true; }
   Table finish();
 
@@ -45,7 +45,7 @@ class TableBuilder {
   void end_row();
   Table table_;
   size_t row_start_ = 0;
-  std::vector<std::pair<int64_t, size_t>> widths_;  // first row -> its number of cells
+  std::vector<std::pair<int64_t, size_t>> widths_;  // (row, number of cells of each row from there on)
 };
 
 }  // namespace amp

@@ -120,7 +120,8 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 }
 
 namespace {
-// label(text, word): the label of the word's first token.
+// Tokenizes texts word by word, as encode_tagged describes. label(text, word) returns the label of the word's first
+// token.
 template <class F>
 std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
                                      int64_t max_seq_len, F&& label) {

@@ -21,14 +21,14 @@ namespace amp {
 
 struct TaggedText {
   std::vector<std::string> words, tags;
-  int64_t line = 0;       // line of its first word
+  int64_t line = 0;       // line of the first word
   int32_t file = 0;       // index of the file
   std::string text = {};  // the original text, if the row has one
 };
 
-// tagged: every word must have a tag. Otherwise tags are optional, as for prediction.
+// Parses CoNLL's format. tagged: every word must have a tag. Otherwise tags are optional, as for prediction.
 std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged = true);
-// tags: name of the column; empty: none.
+// Reads one text per row. tags: name of the column of tags; empty: no tags.
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags);
 
 // Returns the distinct tags in natural order.

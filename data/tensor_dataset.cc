@@ -1,5 +1,5 @@
-// Implements datasets from tensors that are already in the form of the graph's inputs. Checks names, shapes, kinds of
-// numbers and finite values when the dataset is made, so that training fails early.
+// Implements datasets from tensors that already have the form of the graph's inputs. Names, shapes, kinds of numbers
+// (integer or float) and finite values are checked when the dataset is made, so that training fails early.
 #include "data/tensor_dataset.h"
 
 #include <algorithm>
@@ -109,8 +109,8 @@ class TensorDataset final : public Dataset {
     }
   }
 
-  // Returns whether each label belongs to `rows` consecutive rows of the inputs: all inputs have that many rows per
-  // label.
+  // Returns whether each label belongs to `rows` consecutive rows of the inputs: every input has `rows` times as many
+  // rows as there are labels.
   bool labels_items(int64_t rows) const {
     if (rows < 2 || !label_ || label_.rank() == 0 || label_.dims()[0] == 0 || !more_.empty()) return false;
     return std::all_of(columns_.begin(), columns_.end(), [&](const NamedTensor& c) {

@@ -173,7 +173,7 @@ class TextDataset final : public Dataset {
   HostTensor square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
-  LabeledTexts texts_;  // one per side of a sample
+  LabeledTexts texts_;  // one sequence per side of a sample
   std::vector<InputSpec> inputs_;
   std::vector<TextRole> roles_;
   TextOptions options_;
@@ -220,9 +220,9 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
   return t;
 }
 
-// Makes attention masks (B, length, length) or (B, 1, length, length). A token attends to the tokens of its text; in a
-// causal language model only to itself and earlier ones. Floating-point masks are added to scores, others are 1 where
-// attention is allowed. Padding attends to itself, so that no softmax has an empty row.
+// Makes attention masks (B, length, length) or (B, 1, length, length). A token attends to the tokens of its own text;
+// in a causal language model, only to itself and the tokens before it. Floating-point masks are added to scores; other
+// masks are 1 where attention is allowed. Padding attends to itself, so that no softmax has an empty row.
 HostTensor TextDataset::square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const {
   const auto rows = static_cast<int64_t>(sequences.size());
   const bool added = is_float(input.dtype), causal = options_.labels == LabelForm::ids && !options_.sees_ahead;

@@ -22,15 +22,15 @@ std::optional<TextRole> text_role(const std::string& input_name);
 
 struct TextOptions {
   std::vector<std::string> text_columns = {};  // one, or two for pairs
-  // Each column is a separate sequence: a sample has one row per column, in order. Otherwise two columns form one
-  // sequence, [CLS] a [SEP] b [SEP].
+  // true: each column is a separate sequence, and a sample has one row per column, in order. false: two columns form
+  // one sequence, [CLS] a [SEP] b [SEP].
   bool sides = false;
   std::string label_column = {};  // empty: no labels
   LabelForm labels = LabelForm::classes;
   char label_separator = 0;       // between the names of a set; 0: detected
   ClassNames classes = {};        // for labels that are classes or sets
   std::string input_prefix = {};  // prefix of input names, removed before text_role()
-  bool sees_ahead = false;        // LabelForm::ids: masked language model instead of a causal one
+  bool sees_ahead = false;        // for LabelForm::ids: the model is a masked language model, not a causal one
   int64_t max_seq_len = 128;
   int64_t pad_to_multiple = 8;
   int64_t fixed_seq_len = 0;  // > 0: length of every batch (graphs with a static sequence dimension)
@@ -39,12 +39,12 @@ struct TextOptions {
 // Returns the only sequence length that the inputs accept; 0: any.
 int64_t fixed_length(const std::vector<InputSpec>& inputs);
 
-// Throws E_DATA_INPUT (exit 5) for an input without a role.
+// Makes a dataset of the table's texts. Throws E_DATA_INPUT (exit 5) for an input without a role.
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 
-// Makes a dataset of texts that carry their labels; options' columns and separator are not used. key: for questions,
-// else null.
+// Makes a dataset of texts that carry their labels. `names` are the files that LabeledText::file counts. The columns
+// and the separator in `options` are not used. key: the reference answers of questions, else null.
 std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names,
                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                               const TextOptions& options,

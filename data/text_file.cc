@@ -1,5 +1,6 @@
 // Implements text_file.h: resolves names and patterns, reads files whole, and unpacks gzip with zlib. Unpacked text is
-// in SpillBytes, which continue on disk. To stop decompression bombs it is limited to 256 MiB or 100 times the input.
+// in SpillBytes, which continue on disk. Its size is limited to 256 MiB or 100 times the input, whichever is larger, to
+// stop decompression bombs.
 #include "data/text_file.h"
 
 #include <glob.h>

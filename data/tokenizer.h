@@ -21,7 +21,7 @@ struct Piece {
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<uint8_t> types;                       // token type of each id: 0, and usually 1 for a pair's second text
-  std::vector<std::pair<int32_t, int32_t>> places;  // on request: begin and end of each id; (0, 0) for special tokens
+  std::vector<std::pair<int32_t, int32_t>> places;  // if requested: begin and end of each id; (0, 0) for special tokens
   bool cut = false;                                 // truncated at max_seq_len
 };
 
@@ -34,7 +34,7 @@ struct SpecialIds {
 struct TemplatePart {
   enum class What : uint8_t { special, first, second };
   What what = What::special;
-  int32_t id = -1;  // of a special token
+  int32_t id = -1;  // id of the special token
   uint8_t type = 0;
 };
 using TokenTemplate = std::vector<TemplatePart>;
@@ -59,8 +59,9 @@ class Tokenizer {
   const TokenTemplate& single() const { return single_; }
   const TokenTemplate& pair() const { return pair_; }
 
-  // Returns a text or pair with special tokens, truncated to max_seq_len ids (0: not truncated). A pair loses tokens of
-  // its longer text first. Throws E_SEQ_LEN (exit 2) if max_seq_len cannot hold the special tokens.
+  // Tokenizes a text or a pair and adds special tokens. The result is truncated to max_seq_len ids (0: not truncated);
+  // a pair loses tokens of its longer text first. Throws E_SEQ_LEN (exit 2) if max_seq_len cannot hold the special
+  // tokens.
   Encoding encode(std::string_view text, int64_t max_seq_len = 0, bool places = false) const;
   Encoding encode_pair(std::string_view a, std::string_view b, int64_t max_seq_len = 0, bool places = false) const;
 
@@ -75,7 +76,7 @@ int64_t count_special(const TokenTemplate& frame);
 // Inserts texts into a template.
 Encoding assemble(const TokenTemplate& frame, std::span<const Piece> first, std::span<const Piece> second = {},
                   bool places = false);
-// Returns the number of ids before that text in an assembled template.
+// Returns the number of ids before `text` in the assembled template.
 int64_t ids_before(const TokenTemplate& frame, TemplatePart::What text, int64_t first_length);
 
 // Options that a tokenizer's files do not contain.

@@ -1,4 +1,4 @@
-// Console: messages on stderr as --quiet and --verbose request, and the progress of a run.
+// Console: prints messages on stderr as --quiet and --verbose request, and the progress of a run.
 #pragma once
 
 #include "run/host.h"
@@ -11,7 +11,7 @@ class Console {
  public:
   explicit Console(const cli::Options& opts);
 
-  // The results refer to this console, which has to outlive them.
+  // The results of log() and host() refer to this Console, which has to outlive them.
   Log log() const;
   Host host() const;  // for training: with progress, stopped by signals
 

@@ -23,7 +23,7 @@
 namespace {
 
 // Restores the process's CPU affinity. With OMP_PROC_BIND or OMP_PLACES, OpenMP has bound this thread to its first
-// place, and a program started from here would inherit only that.
+// place, and a program started from here would inherit only the CPUs of that place.
 void unbind() {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -35,8 +35,9 @@ void unbind() {
   if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all);
 }
 
-// Restarts the program with a short spin of idle threads. GNU's OpenMP reads its settings before main, and by default
-// spins for milliseconds. On a shared machine an idle thread then delays the thread that it waits for.
+// Restarts the program with a short spinning time of idle threads. GNU's OpenMP reads its settings before main, and by
+// default idle threads spin for milliseconds. On a shared machine a spinning thread delays the thread that it waits
+// for.
 void shorten_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", "1000", 1);
@@ -51,7 +52,7 @@ bool trains(const amp::cli::Options& opts) {
   return opts.verb == amp::cli::Verb::train && !opts.flag("dry_run") && !opts.flag("check_data");
 }
 
-// Returns whether the reader closed the pipe, as head does.
+// Returns whether the reader of standard output closed the pipe, as `head` does.
 bool reader_left() {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;

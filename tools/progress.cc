@@ -117,7 +117,7 @@ std::string clear_line(int columns, int width, bool reflows) {
 
 namespace {
 
-// The details of the bar, from most to least.
+// How much the bar shows. kDetails goes from the most detailed form to the least.
 struct Detail {
   int bar, spark;
   bool lr, memory, elapsed;

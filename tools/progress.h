@@ -17,12 +17,12 @@ double seconds_left(const ProgressState& s);  // NaN: unknown
 class Course {
  public:
   void add(double value);  // ignores values that are not finite
-  // Draws at most so many columns; the lowest mean is the lowest of eight blocks: "█▆▄▃▂▁▁".
+  // Returns at most `columns` characters. The lowest mean is drawn as the lowest of eight blocks: "█▆▄▃▂▁▁".
   std::string sparkline(int columns) const;
 
  private:
   static constexpr size_t kMost = 256;
-  int64_t each_ = 1, in_last_ = 0;  // values per mean; values in the last one so far
+  int64_t each_ = 1, in_last_ = 0;  // values per mean; values in the last mean so far
   std::vector<double> sums_;
 };
 
@@ -51,7 +51,7 @@ class Progress {
 
   void update(const ProgressState& s);    // after each step
   void message(const std::string& text);  // prints a line above the bar
-  void done();                            // keeps the last state on the screen
+  void done();                            // ends the bar; its last state stays on the screen
   bool shows_bar() const { return shown_; }
 
  private:

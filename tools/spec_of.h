@@ -1,4 +1,4 @@
-// Converts options to a RunSpec: a flag with the name of a setting (run/settings/settings.h) sets it.
+// Converts options to a RunSpec: a flag with the name of a setting (run/settings/settings.h) sets that setting.
 #pragma once
 
 #include "run/spec/spec.h"

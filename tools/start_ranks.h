@@ -8,11 +8,12 @@ namespace amp {
 
 struct RunSpec;
 
-// Starts the ranks and waits for all of them. Returns the exit code of the first rank that failed by itself, else of
-// the first that ended because of another's failure (10), else 0. Returns nullopt if there is nothing to start and this
-// process does the work. Stop signals are passed to rank 0; all ranks then stop after the same step. After a failure
-// the others have the heartbeat's time to end before they are killed. Only rank 0 prints; messages of others are
-// printed if rank 0 does not report the failure.
+// Starts the ranks and waits for all of them. Returns the exit code of the first rank that failed by itself. If there
+// is none, returns that of the first rank that ended because another one failed (exit code 10), or else 0. Returns
+// nullopt if there is nothing to start and this process does the work.
+// Stop signals are passed to rank 0; all ranks then stop after the same step. After a failure the remaining ranks have
+// the heartbeat's time to end before they are killed. Rank 0 prints; the messages of another rank are only printed if
+// rank 0 does not report the failure.
 std::optional<int> start_ranks(const RunSpec& spec);
 
 }  // namespace amp

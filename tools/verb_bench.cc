@@ -25,7 +25,7 @@ std::string wide(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
-// Formats time, rates and shares; "-" if there is nothing to count.
+// Formats the columns that kFigures names. A column without a value is "-".
 std::string figures(const BenchReport& r, int64_t calls, double seconds, double flops, double bytes) {
   const bool counts = flops > 0 && seconds > 0, moves = bytes > 0 && seconds > 0;
   const std::string share = counts && r.peak > 0 ? number(100 * r.share_of_peak(flops, seconds), 0) : "-";

@@ -117,7 +117,7 @@ nlohmann::json to_json(const CheckReport& r, const std::string& model) {
 
 }  // namespace
 
-// Names settings as flags in the report's sentences.
+// Replaces the names of settings by flags in the report's sentences.
 static CheckReport with_flags(CheckReport r) {
   const auto rewrite = [](std::string& text) { text = cli::with_flags(text); };
   for (CheckedNode& n : r.nodes) {

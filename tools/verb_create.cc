@@ -1,4 +1,5 @@
-// Verb create: a new model with random weights. Verb convert: a checkpoint to ONNX, or back.
+// Verb create: writes a new model with random weights. Verb convert: converts a checkpoint to ONNX, or ONNX to a
+// checkpoint.
 #include <iostream>
 
 #include "base/fs.h"

@@ -56,7 +56,7 @@ static int run_export(const cli::Options& opts, const Console& console) {
     if (raw) {
       RunSpec written = spec_of(opts);
       written.model.model = out;
-      written.output.export_precision = RunSpec().output.export_precision;  // unchanged
+      written.output.export_precision = RunSpec().output.export_precision;  // keeps the file's types
       export_file(written, out, console.log());
     }
   } else {

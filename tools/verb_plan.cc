@@ -1,5 +1,5 @@
-// Verb plan: the type of each node and the rule that decided, as a table, JSON, DOT or HTML; or the differences of two
-// plans.
+// Verb plan: writes the type of each node and the rule that decided it, as a table, JSON, DOT or HTML; or writes the
+// differences of two plans.
 #include <iostream>
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
-// Verb predict: a model's outputs for a batch of tensors, or labels, numbers, answers, ... for rows of a text file.
+// Verb predict: writes a model's outputs for a batch of tensors, or labels, numbers, answers, ... for rows of a text
+// file.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

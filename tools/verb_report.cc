@@ -1,4 +1,4 @@
-// Verb report: an HTML page of one run or of several, or their metrics as CSV.
+// Verb report: writes an HTML page of one run or of several, or their metrics as CSV.
 #include <iostream>
 
 #include "base/file.h"

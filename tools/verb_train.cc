@@ -23,7 +23,7 @@ namespace amp {
 
 namespace {
 
-// Returns the share of time spent waiting for data, from 2 % on.
+// Returns the share of time spent waiting for data as a text for the summary; "" below 2 %.
 std::string waiting_text(const TrainResult& r) {
   const auto percent = r.seconds > 0 ? static_cast<int64_t>(100 * r.waited / r.seconds) : 0;
   return percent < 2 ? std::string() : cat(", ", percent, " % of it waiting for data");

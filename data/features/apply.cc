@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-// Returns numpy.interp of x over the sorted knots (xs[i], i / (n - 1)). Among equal knots, `up` selects the last.
+// Returns numpy.interp(x, xs, ys) for sorted xs and ys[i] = i / (n - 1). `up` selects the last of equal xs, otherwise
+// the first.
 double place_among(const std::vector<double>& xs, double x, bool up) {
   const auto at = up ? std::upper_bound(xs.begin(), xs.end(), x) : std::lower_bound(xs.begin(), xs.end(), x);
   const auto n = static_cast<double>(xs.size() - 1);

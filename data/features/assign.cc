@@ -1,5 +1,6 @@
-// Assigns features to graph inputs, as described at assign_features (feature_dataset.h). Order: inputs with a column's
-// name, the input of integers, the input of floats, then indicators and codes that are left.
+// Implements assign_features (feature_dataset.h). First, inputs with the name of a column take it. Then the input of
+// integers takes the category codes, and the input of floats takes the numbers, the indicators and the codes that are
+// left.
 #include <algorithm>
 
 #include "base/error.h"
@@ -68,7 +69,8 @@ class Assignment {
     }
   }
 
-  // Returns the only input of that kind without features; null if there is none. Throws if there are several.
+  // Returns the only input of floats (or of integers) that has no features yet; null if there is none. Throws
+  // E_FEATURE_INPUT if there are several.
   FeatureInput* free_input(bool floating) {
     FeatureInput* out = nullptr;
     for (FeatureInput& f : out_) {

@@ -1,5 +1,6 @@
-// Reads numbers with a decimal point or a decimal comma. A number is a sign, digits (grouped by threes with the other
-// mark, or not grouped), the mark and more digits. 1,234 alone is ambiguous, so the mark is chosen for the whole table.
+// Reads numbers with a decimal point or a decimal comma. A number is an optional sign, digits, the decimal mark and
+// more digits. The digits before the decimal mark may be grouped by threes with the mark that is not decimal. 1,234 by
+// itself is ambiguous, so one decimal mark is chosen for the whole table.
 #include "data/features/decimal.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ bool whole_part(std::string_view t, char thousands) {
   return true;
 }
 
-// Returns the number with a decimal point; "" if the text is not a number.
+// Returns the number with a decimal point; "" if the text is not a number. mark: the decimal mark of the text.
 std::string plain_number(std::string_view text, char mark) {
   std::string_view t = text, sign;
   if (!t.empty() && (t[0] == '-' || t[0] == '+')) {
@@ -56,9 +57,9 @@ std::string plain_number(std::string_view text, char mark) {
 }
 
 struct ColumnLook {
-  bool comma = true, point = true;                  // every value is a number with that mark
+  bool comma = true, point = true;                  // every value is a number with a decimal comma (or point)
   bool commas = false;                              // a comma occurs
-  std::map<std::string, std::string> rewritten[2];  // values that change: [1] with comma, [0] with point
+  std::map<std::string, std::string> rewritten[2];  // texts that change: [1] decimal comma, [0] point
   std::string example;
 };
 

@@ -9,12 +9,12 @@
 namespace amp {
 
 enum class DecimalMark { automatic, point, comma };
-DecimalMark decimal_mark(const std::string& name);  // auto, point, comma
+DecimalMark decimal_mark(const std::string& name);  // name: auto, point or comma
 
 // Rewrites numbers with a decimal comma or thousands separators as 1234.5, and adds a note to the table. Only columns
-// in which every text is such a number are changed. automatic: only if some column proves that the table has decimal
-// commas (0,5); E_DATA_NUMBER for a column that is ambiguous (1,234). columns: the ones to examine; others are not
-// changed.
+// in which every text is such a number are changed. automatic: does so only if some column proves that the table has
+// decimal commas (0,5); otherwise throws E_DATA_NUMBER for a column that is ambiguous (1,234). columns: the columns to
+// examine.
 void read_decimal_marks(Table& table, DecimalMark mark, const std::vector<std::string>& columns);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// The features of a table as inputs of a model: the assignment to inputs, and batches.
+// Assigns the features of a table to the inputs of a model, and makes datasets of them.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct FeatureRef {
   size_t index = 0;  // index in Features
 };
 
-// The features of an input: (N, features), or (N) for one feature if the input has one dimension.
+// The features that one graph input is fed with: (N, features), or (N) for one feature if the input has one dimension.
 struct FeatureInput {
   InputSpec input;
   std::vector<FeatureRef> features = {};
@@ -26,14 +26,14 @@ struct FeatureInput {
 
 // Assigns features to inputs. First by name: an input with the name of a column takes it. Then by kind: an input of
 // integers takes the category codes; an input of floats takes the numbers, then the indicators, then the codes if no
-// input of integers is left. Indicators are chosen (NumberMap::indicator) if the input's width allows them or is
-// unknown. Throws E_FEATURE_INPUT for an input without features or features without an input, and E_FEATURE_WIDTH with
-// both numbers.
+// input of integers is left. choose_indicators: sets NumberMap::indicator of numbers with missing values if the input's
+// width allows it or is unknown. Throws E_FEATURE_INPUT for an input without features or features without an input.
+// Throws E_FEATURE_WIDTH with the expected and the given number of features if they differ.
 std::vector<FeatureInput> assign_features(Features& features, const std::vector<InputSpec>& inputs,
                                           bool choose_indicators);
 
 std::string name_of(const Features& features, const FeatureRef& ref);       // the column; COLUMN_na for an indicator
-std::string describe(const Features& features, const FeatureInput& input);  // "input 'x' takes 2 numbers: a, b"
+std::string describe(const Features& features, const FeatureInput& input);  // "input 'x' takes 2: a, b"
 
 struct FeatureLabels {
   std::vector<float> numbers;
@@ -41,11 +41,11 @@ struct FeatureLabels {
   std::vector<std::string> names = {};  // names of the classes
 };
 
-// values: of the same table. labels: numbers, classes or empty.
+// Makes a dataset of features and labels. values: of the same table. labels: numbers, classes or empty.
 std::unique_ptr<Dataset> make_feature_dataset(const FeatureTable& table, const Features& features,
                                               const FeatureValues& values, const std::vector<FeatureInput>& inputs,
                                               FeatureLabels labels);
-// A dataset of labels only, for stratified splits.
+// Makes a dataset of labels only, for stratified splits.
 std::unique_ptr<Dataset> make_label_dataset(const FeatureTable& table, FeatureLabels labels);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// FeatureTable: the columns that features are made of: those of a table, of files joined by keys, and parts of dates.
-// Errors have exit code 5, with file, line and position in the line.
+// FeatureTable: all columns that features can be made of, which are the columns of a table, of files joined by keys,
+// and parts of dates. Errors have exit code 5, with file, line and position in the line.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Join {
   std::string file;
   std::vector<std::pair<std::string, std::string>> keys;  // column here, column there
 };
-Join parse_join(const std::string& text);  // Exit::usage, E_FLAG_VALUE
+Join parse_join(const std::string& text);  // throws E_FLAG_VALUE (Exit::usage)
 
 // Texts of a column, one per row; an empty text is a missing value.
 struct FeatureColumn {
@@ -36,8 +36,8 @@ class FeatureTable {
   FeatureTable(FeatureTable&&) = default;
   FeatureTable& operator=(FeatureTable&&) = default;
 
-  // Adds the columns of `other` to the rows with the same keys; a name that exists becomes STEM.COLUMN. Returns the
-  // number of rows without a match. Throws E_JOIN if a key occurs twice in `other`.
+  // Adds the columns of `other` to the rows with the same keys. A column whose name exists already is named
+  // STEM.COLUMN. Returns the number of rows without a match. Throws E_JOIN if a key occurs twice in `other`.
   int64_t join(const Join& join, Table other);
   void add_parts(const std::string& column);  // adds the parts of a column of dates
 
@@ -46,7 +46,7 @@ class FeatureTable {
   int64_t rows() const { return table().rows(); }
   const std::vector<std::string>& columns() const { return names_; }
   bool has(const std::string& column) const { return places_.count(column) != 0; }
-  const DatePart* part(const std::string& column) const;  // null: not part of a date
+  const DatePart* part(const std::string& column) const;  // null if the column is no part of a date
   void require(const std::string& column) const;          // throws E_DATA_COLUMN with the nearest name
   FeatureColumn column(const std::string& name) const;
   // Returns "train.csv:17:4"; for a joined cell "store.csv:5:3, joined to train.csv:17".
@@ -55,7 +55,7 @@ class FeatureTable {
  private:
   struct Source {
     Table table;
-    std::vector<int64_t> rows = {};  // row of the main table -> row here, -1: none; empty: the main table itself
+    std::vector<int64_t> rows = {};  // row of this table for each main row, -1: none; empty for the main table
   };
   struct Place {
     size_t source = 0, column = 0;

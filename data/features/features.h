@@ -2,6 +2,7 @@
 // only and are deterministic. They are stored as JSON with the run and in the model, so that evaluation and prediction
 // compute the same.
 //
+// The kinds of features are:
 //   category      its index among the training data's values, from 1, sorted (numbers by size, others by bytes);
 //                 0: unknown or missing
 //   number        missing values filled, then scaled: scikit-learn's SimpleImputer, StandardScaler, QuantileTransformer
@@ -45,10 +46,10 @@ struct NumberMap {
   std::string column;
   double fill = 0;
   bool missing = false;    // some training rows have no value
-  bool indicator = false;  // a feature of the model as well
+  bool indicator = false;  // true: whether the number is missing is also a feature
   Scaling scaling = Scaling::standard;
   double mean = 0, scale = 1;
-  std::vector<double> quantiles = {};  // at equally spaced probabilities from 0 to 1
+  std::vector<double> quantiles = {};  // of the training values, at equally spaced probabilities from 0 to 1
   double apply(double x) const;
 };
 
@@ -65,11 +66,11 @@ struct Features {
   static Features parse(const std::string& json);  // throws E_FEATURES (Exit::model)
 };
 
-// Fits the statistics on `rows`. regression: also fits the target's transform.
+// Fits the statistics on `rows` of the table. regression: also fits the target's transform.
 Features fit_features(const FeatureTable& table, const FeatureSchema& schema, std::span<const int64_t> rows,
                       bool regression);
 
-// The features of a table by column, in the order of `Features`.
+// Values of the features of a table, per column in the order of `Features`.
 struct FeatureValues {
   std::vector<std::vector<int64_t>> codes;
   std::vector<std::vector<float>> numbers;
@@ -80,7 +81,8 @@ struct FeatureValues {
   };
   std::vector<Unknown> unknown;  // categories that the training data do not have
 };
-// Throws E_DATA_NUMBER with the position for a text in a column of numbers.
+// Computes the features of all rows. Throws E_DATA_NUMBER with the position if a text in a column of numbers is not
+// one.
 FeatureValues feature_values(const FeatureTable& table, const Features& features);
 
 // Returns the transformed numbers of the target. Throws E_DATA_LABEL with the position if one is missing, not a number,
@@ -88,9 +90,10 @@ FeatureValues feature_values(const FeatureTable& table, const Features& features
 std::vector<float> target_numbers(const FeatureTable& table, const std::string& target,
                                   const TargetTransform& transform);
 
-// Parses a cell: a finite number, true or false as 1 and 0, NaN if missing. Throws E_DATA_NUMBER.
+// Parses a cell. Returns 1 for true, 0 for false, and NaN for a missing value. Throws E_DATA_NUMBER for a text that is
+// not a finite number.
 double cell_number(const FeatureTable& table, const std::string& column, std::string_view text, int64_t row);
-std::optional<double> read_number(std::string_view text);  // nullopt for other texts
+std::optional<double> read_number(std::string_view text);  // like cell_number; nullopt if it is not a number
 // Sorts by size if all values are numbers, else by bytes.
 void sort_values(std::vector<std::string>& values);
 

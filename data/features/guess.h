@@ -1,7 +1,7 @@
-// Guesses the feature columns and their kinds if no setting names them, from the columns' contents:
+// Guesses the feature columns and their kinds from the columns' contents, if no setting names them:
 //   dates stay dates; numbers with fractions or with more than 20 distinct values are continuous; others are
 //   categories.
-// Left out are columns without values, with a single value, or with a different value in (nearly) every row. Keys of
+// Columns without values, with a single value, or with a different value in (nearly) every row are left out. Keys of
 // joins are always categories.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace amp {
 
-constexpr int64_t kMostClasses = 20;  // most values of a number that is a category: fastai's max_card
+constexpr int64_t kMostClasses = 20;  // most distinct whole numbers of a category: fastai's max_card
 
 struct Guess {
   std::vector<std::string> categorical, continuous, dates;
   std::vector<std::pair<std::string, std::string>> left_out;  // column, reason
 };
-// dates: the known ones; if empty, columns of dates are detected and their parts added to the table.
+// dates: the known columns of dates. If it is empty, such columns are detected and their parts are added to the table.
 Guess guess_features(FeatureTable& table, const std::string& target, std::vector<std::string> dates,
                      const std::vector<Join>& joins);
 

@@ -1,4 +1,4 @@
-// TargetTransform: converts the predicted number between its own units and those of training.
+// TargetTransform: converts target values between the units of the data and the units of training.
 #pragma once
 
 #include <cmath>

@@ -21,7 +21,8 @@ class BmpReader {
  public:
   explicit BmpReader(const EncodedImage& file) : file_(file) {}
 
-  std::optional<BmpHeader> header() const;  // nullopt: only the file's first bytes are known, and too few
+  // Returns nullopt if only the first bytes of the file are known and they are too few.
+  std::optional<BmpHeader> header() const;
   Image pixels(const BmpHeader& h) const;
 
  private:
@@ -44,7 +45,7 @@ class BmpReader {
 };
 
 std::optional<BmpHeader> BmpReader::header() const {
-  constexpr size_t kInfo = 14;  // the size of the header that follows
+  constexpr size_t kInfo = 14;  // offset of the second header, which begins with its size
   if (size() < 54) {
     if (!file_.whole) return std::nullopt;
     if (size() < 26) damaged("it ends in its header");
@@ -86,18 +87,18 @@ void BmpReader::read_masks(BmpHeader& h, size_t info) const {
   const uint32_t usual[2][3] = {{0x7c00, 0x3e0, 0x1f}, {0xff0000, 0xff00, 0xff}};
   for (size_t c = 0; c < 3; ++c) h.masks[c] = usual[h.bits == 32][c];
   if (!masks || size() < 66) return;
-  // After the 40-byte header, or within a longer one.
+  // The masks follow a header of 40 bytes, and are inside a longer header.
   for (size_t c = 0; c < 3; ++c) h.masks[c] = number(54 + 4 * c, 4);
   if (info == 40) h.palette += 12;
 }
 
-// Rows are padded to four bytes.
+// Returns the bytes of a row, which are padded to a multiple of four.
 int64_t bmp_row_bytes(const BmpHeader& h) { return (h.width * h.bits + 31) / 32 * 4; }
 
 Image BmpReader::indices(const BmpHeader& h) const {
   if (h.compression == kBmpPlain && h.pixels + bmp_row_bytes(h) * h.height > size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
-  // Two bytes encode at most 255 pixels or a jump; skipped pixels have color 0. The limit allows for jumps.
+  // Two bytes encode at most 255 pixels, or a jump over pixels that keep color 0. The limit is high enough for jumps.
   if (h.compression != kBmpPlain && h.width * h.height > (int64_t{1} << 16) * size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
   Image out(h.width, h.height, 1);

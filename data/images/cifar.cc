@@ -1,6 +1,6 @@
-// Reads CIFAR-10 and CIFAR-100 in their binary form (data_batch_1.bin, train.bin). A record is an image: a byte with
-// its class, for CIFAR-100 two (coarse, fine), and 32 x 32 pixels, one plane per color. Names of classes are read from
-// files in the same folder: batches.meta.txt, fine_label_names.txt, coarse_label_names.txt.
+// Reads CIFAR-10 and CIFAR-100 in their binary form (data_batch_1.bin, train.bin). A record holds one image: a byte
+// with its class (for CIFAR-100 two bytes, coarse and fine), then 32 x 32 pixels, one plane per color. Names of classes
+// are read from files in the same folder: batches.meta.txt, fine_label_names.txt, coarse_label_names.txt.
 #include <algorithm>
 #include <filesystem>
 
@@ -66,7 +66,7 @@ PackedImages parse_cifar(FileBytes bytes, const std::string& name) {
   return out;
 }
 
-// Reads one name per line; returns numbers if the file does not exist or has another count.
+// Reads one name per line. Returns the numbers 0, 1, ... as names if the file does not exist or has another count.
 std::vector<std::string> class_names(const std::string& images, const std::string& file, size_t count) {
   const std::string path = (std::filesystem::path(images).parent_path() / file).string();
   std::vector<std::string> out;

@@ -19,7 +19,7 @@ std::vector<ImageDecoder>& decoders() {
   return all;
 }
 
-// Recognizes common kinds that are not supported, for a helpful error.
+// Returns the name of a common kind of file that is not supported, for a helpful error; null for other files.
 const char* foreign_kind(std::string_view bytes) {
   static constexpr std::array<std::pair<std::string_view, const char*>, 5> kinds{{{"<svg", "an SVG drawing"},
                                                                                   {"%PDF", "a PDF"},

@@ -12,16 +12,16 @@
 
 namespace amp {
 
-// Largest number of pixels, Pillow's limit. It is checked with the header, before anything is allocated.
+// Largest number of pixels of an image: Pillow's limit. The header is checked before anything is allocated.
 constexpr int64_t kMaxPixels = 178956970;
 
 struct EncodedImage {
   std::string_view bytes;
   std::string name;      // the file's name, for errors
-  bool numbers = false;  // a mask: palette indices or gray values as stored, one channel
-  bool whole = true;     // false: only the file's first bytes, to find its size
+  bool numbers = false;  // true: a mask, decoded as stored palette indices or gray values in one channel
+  bool whole = true;     // false: `bytes` are only the first of the file, to find the image's size
 
-  // Throws an error with Exit::data and the text "'cat.png': why".
+  // Throws `id` with Exit::data and the text "'cat.png': why".
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {},
                            const std::string& id = "E_IMAGE") const;
   void check_size(int64_t width, int64_t height) const;  // throws E_IMAGE_SIZE for 0 or more than kMaxPixels
@@ -34,9 +34,9 @@ struct ImageDecoder {
   Image (*decode)(const EncodedImage& file);  // applies the orientation of the file; drops alpha
   // Returns the size of decode's result without decoding. nullopt: the first bytes are not enough.
   std::optional<ImageSize> (*size)(const EncodedImage& file);
-  // Number of pictures in the file; decode reads the first. Null: one.
+  // Returns the number of pictures in the file; decode reads the first. Null: there is only one.
   int64_t (*frames)(const EncodedImage& file) = nullptr;
-  // EXIF orientation (data/images/exif.h), which decode applies. Null: 1, upright.
+  // Returns the EXIF orientation (data/images/exif.h), which decode applies. Null: it is always 1, upright.
   int (*orientation)(const EncodedImage& file) = nullptr;
 };
 
@@ -51,7 +51,7 @@ std::string image_kinds();                                 // "JPEG, PNG, ...", 
 
 std::string encode_png(const Image& image);  // 8 bits per channel
 
-// Throws E_IMAGE_KIND if no decoder recognizes the bytes.
+// These functions throw E_IMAGE_KIND if no decoder recognizes the bytes.
 Image decode_image(const EncodedImage& file);
 int64_t image_frames(const EncodedImage& file);                 // number of pages or of animation frames
 int image_orientation(const EncodedImage& file);                // 1 to 8; 1: as stored

@@ -1,5 +1,6 @@
 // Decodes GIF with giflib: the first picture of the file on its canvas, as Pillow shows it. Transparent pixels have the
-// color of their index. Pixels that the picture does not cover have that of the transparent index, or of index 0.
+// color of their index. Pixels that the picture does not cover have the color of the transparent index, or of index 0
+// if there is none.
 #include <gif_lib.h>
 
 #include <array>

@@ -31,7 +31,7 @@ std::string hex(std::string_view bytes) {
   return out.empty() ? out : out.substr(0, out.size() - 1);
 }
 
-// Reads and checks the header; returns the sizes of `rank` dimensions.
+// Checks the header and returns the sizes of the dimensions. rank: the expected number of dimensions.
 std::vector<int64_t> read_header(std::string_view bytes, const std::string& name, uint8_t rank) {
   const std::string what = rank == 1 ? "labels (1 dimension)" : "images (3 dimensions)";
   if (bytes.size() < 4)
@@ -95,7 +95,8 @@ PackedImages parse_idx(FileBytes bytes, const std::string& name) {
 
 int64_t count_images(const std::string& path) { return read_header(read_head(path, 16), path, 3)[0]; }
 
-// Finds the labels of an image file: train-labels-idx1-ubyte for train-images-idx3-ubyte, plain or .gz.
+// Returns the file of labels for a file of images: train-labels-idx1-ubyte for train-images-idx3-ubyte, plain or .gz.
+// Throws E_IDX if it does not exist.
 std::string find_labels(const std::string& images) {
   const std::filesystem::path path(without_gz(images));
   std::string file = path.filename().string();

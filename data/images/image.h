@@ -1,4 +1,5 @@
-// Pixels in memory. A kind of image file is one file in this folder that registers itself; other code uses decoder.h.
+// Pixels in memory. Each kind of image file is decoded by one source file in this folder, which registers itself; other
+// code uses decoder.h.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +8,14 @@
 
 namespace amp {
 
-inline constexpr int64_t kLargestSide = 65536;  // limit of settings, in pixels
+inline constexpr int64_t kLargestSide = 65536;  // largest height and width in settings, in pixels
 
 struct ImageSize {
   int64_t height = 0, width = 0;
   bool operator==(const ImageSize&) const = default;
 };
 
-// Rows from the top, pixels from the left, channels interleaved.
+// The pixels of an image. Rows are stored from the top, pixels from the left, and channels interleaved.
 template <class T>
 struct Pixels {
   int64_t width = 0, height = 0, channels = 1;
@@ -33,7 +34,7 @@ using Mask = Pixels<int16_t>;   // the class of each pixel, or kNoClass
 
 constexpr int16_t kNoClass = -100;  // equals kIgnoreIndex
 
-Image to_rgb(Image image);   // repeats gray
+Image to_rgb(Image image);   // copies gray to all channels
 Image to_grey(Image image);  // ITU-R 601-2 luma in 16-bit fixed point, as Pillow's convert("L")
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Decodes JPEG with libjpeg-turbo, with the slow integer DCT and smooth upsampling, as Pillow does. Errors longjmp:
+// Decodes JPEG with libjpeg-turbo, with the slow integer DCT and smooth upsampling, as Pillow does. Errors longjmp, so
 // functions that libjpeg may leave must not hold objects with destructors. jpeglib.h needs the preceding includes.
 // clang-format off
 #include <csetjmp>

@@ -18,8 +18,8 @@ namespace amp {
 
 struct PackedImages {
   int64_t count = 0, width = 0, height = 0, channels = 1;
-  bool planes = false;            // planar: one channel after the other; false: interleaved
-  int64_t first = 0, stride = 0;  // bytes before the first pixels, and between images
+  bool planes = false;            // true: channels are stored one after another; false: interleaved
+  int64_t first = 0, stride = 0;  // offset of the first pixels; bytes from one image to the next
   FileBytes bytes = {};
 
   int64_t size() const { return width * height * channels; }                                 // bytes per image
@@ -37,7 +37,8 @@ struct PackedKind {
   bool (*called)(std::string_view file);  // matches a file name without folder and .gz
   PackedImages (*images)(FileBytes bytes, const std::string& name);
   int64_t (*count)(const std::string& path);  // does not read the pixels if possible
-  // file: the file of labels; empty: the kind's default. column: which labels, if an image has several.
+  // Reads the labels of a file of images. file: the file of labels; empty: the kind's default. column: selects the
+  // labels if an image has several.
   PackedLabels (*labels)(const std::string& path, const std::string& file, const std::string& column);
 };
 
@@ -62,7 +63,8 @@ struct PackedColumns {
   bool labeled = true;
   std::string label_files = {};  // one per file of images; empty: found by name
 };
-// Reads one file or several (data/text_file.h). Columns: path and, if labeled, label with the name of the class.
+// Returns a table of the images in one file or several (data/text_file.h). Columns: path and, if labeled, label with
+// the name of the class.
 Table packed_table(const std::string& names, const PackedColumns& columns);
 // Returns the classes in the order of their ids, including those without images.
 std::vector<std::string> packed_classes(const std::string& names, const PackedColumns& columns);

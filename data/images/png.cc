@@ -69,8 +69,8 @@ int PngReader::orientation() const {
   return exif_orientation({reinterpret_cast<const char*>(block), size});
 }
 
-// Requests colors of 8 bits per channel without alpha, as Pillow does: 16 bits lose the lower half, palettes are
-// expanded.
+// Requests colors of 8 bits per channel without alpha, as Pillow does: the lower half of 16 bits is dropped, and
+// palettes are expanded.
 void ask_for_colors(png_structp png, int type, int depth) {
   if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
   if (type == PNG_COLOR_TYPE_GRAY && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
@@ -97,7 +97,7 @@ Image decode_png(const EncodedImage& file) {
              height = static_cast<int64_t>(png_get_image_height(r.png, r.info));
   file.check_size(width, height);
   const int type = png_get_color_type(r.png, r.info), depth = png_get_bit_depth(r.png, r.info);
-  // Deflate expands a byte to at most 1032. A header that claims more is wrong, and is refused before memory is
+  // Deflate expands a byte to at most 1032 bytes. A header that claims more is wrong, and is refused before memory is
   // allocated.
   if (width * height / 8 > 1032 * static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged PNG: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),

@@ -1,5 +1,5 @@
-// Decodes Netpbm images. 8-bit values are scaled to 255 with Pillow's rounding.
-// PGM and PPM, binary (P5, P6) and ASCII (P2, P3), up to 8 bits per sample.
+// Decodes Netpbm images: PGM and PPM, binary (P5, P6) and ASCII (P2, P3), up to 8 bits per sample. Values are scaled to
+// 255 with Pillow's rounding.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -15,7 +15,7 @@ bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 class PnmScanner {
  public:
   explicit PnmScanner(const EncodedImage& file) : file_(file) {}
-  // Reads the next decimal; comments extend from # to the end of the line.
+  // Reads the next decimal number; comments extend from # to the end of the line.
   int64_t number() {
     while (at_ < text().size() && (is_space(text()[at_]) || text()[at_] == '#')) {
       if (text()[at_] == '#') {

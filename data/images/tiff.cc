@@ -1,7 +1,7 @@
 // Decodes the first page of a TIFF with libtiff, in strips or tiles, interleaved or planar: gray, palettes, RGB and
-// CMYK of up to 16 bits; JPEG inside is decoded to RGB by libtiff. As in Pillow, the upper 8 of 16 bits are kept, alpha
-// is dropped, and premultiplied colors are divided by it. Other forms (floating point, 32 bits, Lab) are refused with
-// their name.
+// CMYK of up to 16 bits; JPEG inside is decoded to RGB by libtiff. As in Pillow, the upper 8 of 16 bits are kept,
+// premultiplied colors are divided by alpha, and alpha is dropped. Other forms (floating point, 32 bits, Lab) are
+// refused, and the error names the form.
 //
 // libtiff reports errors to a handler of this file, and the size of its single allocations is limited.
 #include <tiffio.h>
@@ -26,7 +26,7 @@ struct TiffReader {
   [[noreturn]] void damaged() const {
     file.refuse(cat("a damaged TIFF: ", why[0] ? why : "it cannot be opened"), "remove the file or fetch it again");
   }
-  uint32_t tag(uint32_t which, uint32_t otherwise) const;  // value of 16 or 32 bits
+  uint32_t tag(uint32_t which, uint32_t otherwise) const;  // value of a tag of 16 or 32 bits
   int turned() const { return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1; }
   void read_header();
   void require_form() const;
@@ -38,7 +38,7 @@ struct TiffReader {
   const EncodedImage& file;
   int64_t at = 0;
   char why[160] = {};
-  // A smart pointer, so that it is closed if the constructor throws. Its callbacks read the members above.
+  // A smart pointer closes the file if the constructor throws. libtiff's callbacks read the members above.
   std::unique_ptr<TIFF, void (*)(TIFF*)> tiff{nullptr, TIFFClose};
   int64_t width = 0, height = 0, per_pixel = 1;
   uint32_t bits = 1, photometric = 0, orientation = 1;
@@ -148,14 +148,14 @@ void TiffReader::require_form() const {
   if (photometric == PHOTOMETRIC_PALETTE && bits > 8) refuse("with a palette of 16 bits");
   const uint32_t compression = tag(TIFFTAG_COMPRESSION, 1);
   if (!TIFFIsCODECConfigured(static_cast<uint16_t>(compression))) refuse(cat("with compression ", compression));
-  // Apart from fax pages and runs of one color, whose pixels are bits, no compression expands more than this.
+  // No compression expands a byte to more than 16384, apart from fax pages and runs of one color with 1 bit per pixel.
   const int64_t bytes = width * height * per_pixel * bits / 8;
   if (bytes / 16384 > static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged TIFF: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),
                 "remove the file or fetch it again");
 }
 
-// Writes `count` samples of a row or plane to every step-th byte; 16 bits lose the lower half.
+// Writes `count` samples of a row or plane to every step-th byte of `to`. Samples of 16 bits lose their lower half.
 void TiffReader::put_row(const uint8_t* from, int64_t count, uint8_t* to, int64_t step) const {
   for (int64_t i = 0; i < count; ++i) {
     uint8_t v = 0;
@@ -189,7 +189,7 @@ void TiffReader::read_tiles(Image& out) {
   const int64_t w = tag(TIFFTAG_TILEWIDTH, 0), h = tag(TIFFTAG_TILELENGTH, 0);
   file.check_size(w, h);
   const int64_t row = TIFFTileRowSize(tiff.get()), size = TIFFTileSize(tiff.get()), samples = planes ? 1 : per_pixel;
-  // A tile may be larger than its picture, which is then padded; writers use sides of up to 1,024.
+  // A tile may be larger than the picture, which is then padded; writers use sides of up to 1,024.
   if (size < 1 || row < (w * samples * bits + 7) / 8 || size < row * h ||
       w * h > std::max<int64_t>(4 * width * height, 1 << 24))
     file.refuse("a damaged TIFF: tiles that do not fit the picture", "remove the file or fetch it again");

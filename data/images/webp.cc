@@ -40,7 +40,8 @@ std::optional<ImageSize> webp_size(const EncodedImage& file) {
   const WebPData data{reinterpret_cast<const uint8_t*>(file.bytes.data()), file.bytes.size()};
   WebPBitstreamFeatures features{};
   const bool known = WebPGetFeatures(data.bytes, data.size, &features) == VP8_STATUS_OK;
-  constexpr size_t kFlags = 20;  // offset of the flags in the VP8X chunk, if any; announced chunks follow the pixels
+  constexpr size_t kFlags =
+      20;  // offset of the flags in a VP8X header; the chunks that the flags announce follow the pixels
   const bool extended = file.bytes.size() > kFlags && file.bytes.substr(12, 4) == "VP8X";
   if (!file.whole && (!known || (extended && (static_cast<uint8_t>(file.bytes[kFlags]) & EXIF_FLAG))))
     return std::nullopt;

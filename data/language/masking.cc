@@ -76,10 +76,10 @@ class MaskedDataset final : public DatasetWrapper {
     return id >= 0 && id < static_cast<int64_t>(special_.size()) && !special_[static_cast<size_t>(id)];
   }
 
-  // labels: the ids of a row, kIgnoreIndex for padding. Chosen tokens keep their label and get a new id in `ids`; the
-  // labels of others become kIgnoreIndex.
+  // Masks one row. labels: the ids of the row, kIgnoreIndex for padding. Chosen tokens keep their label and get a new
+  // id in `ids`; the labels of all other tokens become kIgnoreIndex.
   void hide(std::span<int64_t> labels, int64_t* ids, uint64_t round, uint64_t sample) const {
-    bool chosen = false, word = false;  // for the previous token: was chosen; was not special
+    bool chosen = false, word = false;  // whether the previous token was chosen, and whether it was not special
     for (size_t i = 0; i < labels.size(); ++i) {
       const int64_t id = labels[i];
       if (!maskable(id)) {

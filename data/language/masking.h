@@ -1,5 +1,6 @@
 // Masking for masked language models (Devlin et al., "BERT", NAACL 2019, appendix A.1). 80 % of the chosen tokens
-// become the mask token, 10 % another token of the vocabulary, 10 % stay. Each epoch makes a new choice, as in RoBERTa.
+// become the mask token, 10 % become a random token of the vocabulary, and 10 % stay. Each epoch makes a new choice, as
+// in RoBERTa.
 #pragma once
 
 #include <memory>
@@ -22,9 +23,9 @@ struct MaskingOptions {
 std::unique_ptr<Dataset> make_masked_dataset(std::shared_ptr<const Dataset> data, const Tokenizer& tokenizer,
                                              const std::vector<InputSpec>& inputs, const MaskingOptions& options);
 
-// Returns per id whether the token continues the word of the previous token. WordPiece marks such tokens with "##";
-// byte-level BPE marks the others with U+0120, SentencePiece with U+2581. Without any marks the result is false for
-// all.
+// Returns per id whether the token continues the word of the previous token. WordPiece marks such tokens with "##".
+// Byte-level BPE marks tokens that begin a word with U+0120, and SentencePiece with U+2581. Without any marks the
+// result is false for all.
 std::vector<bool> tokens_within_words(const Tokenizer& tokenizer);
 
 }  // namespace amp

@@ -82,13 +82,13 @@ LabeledTexts wrap_texts(const LabeledTexts& texts, int64_t length) {
 
 namespace {
 
-// Returns the texts of each sequence by best-fit decreasing.
+// Returns the indices of the texts in each sequence, chosen by best-fit decreasing.
 std::vector<std::vector<size_t>> fit_texts(const LabeledTexts& texts, int64_t length) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts.length(a) > texts.length(b); });
   std::vector<std::vector<size_t>> out;
-  std::map<int64_t, std::deque<size_t>> open;  // by free length, oldest first
+  std::map<int64_t, std::deque<size_t>> open;  // sequences by free length, oldest first
   for (const size_t i : order) {
     const int64_t size = texts.length(i);
     if (size == 0) continue;
@@ -121,7 +121,7 @@ LabeledTexts pack_texts(const LabeledTexts& texts, int64_t length) {
       if (begin > 0) sequence.restarts.push_back(static_cast<int32_t>(begin));
       const LabeledText t = texts[i];
       append(sequence, t, 0, t.encoding.ids.size());
-      sequence.labels[begin] = kIgnoreIndex;  // not predicted from another text
+      sequence.labels[begin] = kIgnoreIndex;  // would be predicted from another text
     }
     out.append(sequence);
   }

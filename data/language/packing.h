@@ -11,21 +11,22 @@ namespace amp {
 
 enum class TextPacking : uint8_t {
   none,  // one sequence per text, truncated at max_seq_len
-  // A long text continues in further sequences, which repeat the last tokens of the previous one without a loss.
+  // A long text continues in further sequences. Each repeats the last tokens of the sequence before it, without a loss.
   stride,
-  // Concatenates all texts and cuts them into sequences of max_seq_len: run_clm, TRL's "wrapped".
+  // Concatenates all texts and cuts them into sequences of max_seq_len, as run_clm and TRL's "wrapped" do.
   wrapped,
   // Combines whole texts by best-fit decreasing, as TRL's "bfd"; positions restart with each text.
   bfd,
 };
 
-// Cuts a text with the tokenizer's single() template into overlapping windows. Throws E_SEQ_LEN if stride leaves no
-// length.
+// Cuts a text with the tokenizer's single() template into overlapping windows. Throws E_SEQ_LEN if special tokens and
+// `stride` leave no room for new tokens.
 std::vector<LabeledText> windows_of(LabeledText text, const TokenTemplate& frame, int64_t max_seq_len, int64_t stride);
 
+// Concatenates the texts and cuts them into sequences of `length` ids (TextPacking::wrapped).
 LabeledTexts wrap_texts(const LabeledTexts& texts, int64_t length);
 
-// Packs texts of at most `length` ids, in the order of TRL.
+// Combines texts of at most `length` ids into sequences (TextPacking::bfd), in the order of TRL.
 LabeledTexts pack_texts(const LabeledTexts& texts, int64_t length);
 
 }  // namespace amp

@@ -16,7 +16,7 @@ namespace amp {
 
 struct Seq2SeqOptions {
   std::string source, target;  // names of columns
-  std::string prefix;          // prefix of each source: T5's task
+  std::string prefix;          // text before each source, such as T5's task
   int64_t max_source = 0, max_target = 0;
   int32_t start = 0;  // decoder start token; >= 0
 };
@@ -31,8 +31,8 @@ LabeledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, co
 LabeledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& options);
 Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, const Seq2SeqOptions& options);
 
-// Makes the dataset. Sources and targets are padded to their longest, rounded up to pad_to_multiple. Throws
-// E_DATA_INPUT for an input of neither side, and if no input reads a target.
+// Makes the dataset. Sources and targets are padded to the longest of the batch, rounded up to pad_to_multiple. Throws
+// E_DATA_INPUT for an input that belongs to neither, and if no input reads a target.
 std::unique_ptr<Dataset> make_seq2seq_dataset(Seq2SeqTexts texts, const std::vector<std::string>& names,
                                               const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs,
                                               int64_t pad_to_multiple, const Seq2SeqOptions& options);

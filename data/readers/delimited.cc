@@ -31,8 +31,8 @@ class DelimitedParser {
     }
   }
 
-  // quoted: RFC 4180 fields. Otherwise a field ends at the next delimiter or line end, and is unquoted if `unquote` is
-  // set. least > 0: the least number of fields per row; more are allowed.
+  // Reads all rows. quoted: fields are as in RFC 4180. Otherwise a field ends at the next delimiter or line end, and is
+  // unquoted if `unquote` is set. least > 0: each row needs this many fields and may have more.
   void run(bool quoted, bool unquote, size_t least = 0) {
     if (least > 0) out_.rows_may_lack_columns();
     bool named = false;
@@ -54,11 +54,12 @@ class DelimitedParser {
     }
   }
 
-  // Properties of the lines if quotes are text.
+  // Properties of the lines when they are read without quoting.
   struct Plain {
     bool rectangular = true;   // all have as many fields as the first
     bool quotes_text = false;  // a field has quotes that are not valid RFC 4180
-    // If columns are requested by number and every line has them: the number of fields that this takes; else 0.
+    // Number of fields that each line needs for the columns requested by number. 0: a line has fewer, or columns are
+    // requested by name.
     size_t least = 0;
   };
   Plain plain() {
@@ -105,7 +106,8 @@ class DelimitedParser {
     return out;
   }
 
-  // Returns false if all columns are requested by number and the first row does not contain these as names.
+  // Returns whether the first row names the columns. It does not if all columns are requested by number and the row
+  // does not contain these numbers.
   bool has_header(const std::vector<std::string_view>& first) const {
     if (!options_.header) return false;
     const auto is_number = [](const std::string& c) {

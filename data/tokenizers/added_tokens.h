@@ -1,4 +1,4 @@
-// Added tokens: tokens that are found in the text verbatim, before the model cuts it.
+// Added tokens: tokens that are found in the text verbatim, before the model splits it.
 #pragma once
 
 #include <map>
@@ -19,11 +19,11 @@ class AddedTokens {
  public:
   AddedTokens() = default;
   AddedTokens(std::vector<AddedToken> tokens, const TextStep& normalizer);
-  // Divides the splits that are not tokens yet at added tokens. normalized: matches tokens with that flag (after
-  // normalization), else the others.
+  // Divides the splits that are not tokens yet at added tokens. normalized: true finds the tokens with
+  // AddedToken::normalized, false the tokens without it.
   void split(NormalizedString& t, bool normalized) const;
   const std::vector<AddedToken>& all() const { return tokens_; }
-  const std::string& looked_for(size_t i) const;  // text of all()[i], normalized if the token is
+  const std::string& looked_for(size_t i) const;  // the text that find() searches for all()[i]
 
  private:
   struct Set {  // indices into tokens_ by first byte, longest text first

@@ -1,6 +1,6 @@
-// The character classes of the reference BERT tokenizer (Hugging Face tokenizers 0.23). Its parts use different Unicode
-// versions (categories: 8, decomposition: 12, lower case: 17). So the classes have their own tables; decomposition and
-// lower case are utf8proc's, corrected where the reference differs.
+// The character classes of the reference BERT tokenizer (Hugging Face tokenizers 0.23). That tokenizer uses several
+// Unicode versions (categories: 8, decomposition: 12, lower case: 17). Therefore the classes have their own tables.
+// Decomposition and lower case are utf8proc's, corrected where the reference differs.
 #pragma once
 
 #include <cstdint>

@@ -143,7 +143,8 @@ class Bpe final : public TokenModel {
     }
   }
 
-  // Splits the part into characters; unknown ones are handled as the file's settings request.
+  // Splits the part into characters. Unknown characters become byte tokens or the unknown token, as the file's settings
+  // request.
   std::vector<Symbol> characters(std::string_view part) const {
     std::vector<Symbol> out;
     out.reserve(part.size());
@@ -215,7 +216,7 @@ class Bpe final : public TokenModel {
   }
 
   TokenIds ids_;
-  // By code point: the token of the single character.
+  // Token of each single character, by code point; -1: none.
   std::vector<int32_t> characters_ = std::vector<int32_t>(0x10000, -1);
   MergeTable merges_;
   std::string unknown_, prefix_, suffix_;

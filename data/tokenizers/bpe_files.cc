@@ -44,7 +44,7 @@ Json special(const Json& vocab, const char* token, bool lstrip = false) {
 
 Json bytes(bool trim) { return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", trim}}; }
 
-// Adds the family's parts other than vocabulary and merges.
+// Adds CLIP's parts other than vocabulary and merges.
 void as_clip(Json& j, const Json& vocab) {
   j["model"]["end_of_word_suffix"] = "</w>";
   j["model"]["unk_token"] = "<|endoftext|>";

@@ -9,7 +9,7 @@ namespace amp {
 
 extern const std::array<std::string, 256> kByteLevel;  // UTF-8 of each byte's character
 
-// Converts such characters back to bytes; returns false if the text has another character.
+// Converts the characters of kByteLevel back to bytes. Returns false if the text has another character.
 bool bytes_of_level(std::string_view text, std::string& bytes);
 int fallback_byte(std::string_view token);  // byte of "<0xE2>"; -1: other tokens
 std::string fallback_token(unsigned char byte);

@@ -9,13 +9,14 @@ namespace amp {
 
 using DecodeStep = std::function<void(std::vector<std::string>&)>;
 
-// WordPiece: joins tokens with spaces, and tokens with the prefix without. cleanup: " ." becomes "." and the like.
+// Joins WordPiece's tokens. Tokens with the prefix are appended directly, all others after a space. cleanup: " ."
+// becomes "." and the like.
 std::string decode_word_pieces(std::vector<std::string> tokens, const std::string& prefix, bool cleanup);
 
 DecodeStep word_piece_step(std::string prefix, bool cleanup);
 DecodeStep byte_level_step();                                        // byte-level characters to bytes
 DecodeStep byte_fallback_step();                                     // tokens such as <0xE2> to bytes
-DecodeStep metaspace_step(std::string replacement, bool prepended);  // marks to spaces; drops a prepended one
+DecodeStep metaspace_step(std::string replacement, bool prepended);  // marks to spaces; drops a prepended mark
 // BPE: the suffix becomes a space, except in the last token.
 DecodeStep suffix_step(std::string suffix);
 DecodeStep replace_step(std::string pattern, std::string content);

@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// folder: where tokenizer_config.json may be. Throws nlohmann's exceptions for another structure.
+// folder: may hold tokenizer_config.json. Throws nlohmann's exceptions if `j` has another structure.
 std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& j, const std::string& folder);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// TokenModel: cuts a part of a text into tokens of a vocabulary. Each kind is one file here that registers itself with
-// the name that tokenizer.json uses.
+// TokenModel: cuts a part of a text into tokens of a vocabulary. Each kind of model is one file in this folder that
+// registers itself with the name that tokenizer.json uses.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace amp {
 
-// A token and its bytes [begin, end) of the part.
+// A token and the bytes [begin, end) of the part that it covers.
 struct ModelToken {
   int32_t id = 0;
   uint32_t begin = 0, end = 0;
@@ -30,20 +30,20 @@ class TokenModel {
   virtual ~TokenModel() = default;
   virtual void cut(std::string_view part, std::vector<ModelToken>& out) const = 0;
   virtual const TokenIds& vocabulary() const = 0;
-  virtual std::string unknown() const { return {}; }  // the unknown token
+  virtual std::string unknown() const { return {}; }  // the unknown token; empty: none
 };
 
 struct TokenModelKind {
   const char* name;                                                  // "BPE"
   bool (*is_one)(const nlohmann::json& model);                       // detects the kind if the file does not name it
-  std::unique_ptr<TokenModel> (*read)(const nlohmann::json& model);  // E_TOKENIZER
+  std::unique_ptr<TokenModel> (*read)(const nlohmann::json& model);  // throws E_TOKENIZER
 };
 struct TokenModelRegistration {
   TokenModelRegistration(TokenModelKind kind);
 };
 std::unique_ptr<TokenModel> read_model(const nlohmann::json& model);
 
-TokenIds read_ids(const nlohmann::json& vocab);  // {"token": id}
+TokenIds read_ids(const nlohmann::json& vocab);  // vocab: {"token": id}
 
 // Cache of the tokens of frequent parts; thread-safe.
 class CutCache {

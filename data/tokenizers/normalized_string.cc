@@ -106,7 +106,7 @@ Finder find_char(bool (*wanted)(uint32_t)) {
 
 namespace {
 
-// Applies a split rule to matches in place, as Hugging Face's SplitDelimiterBehavior.
+// Applies a split rule to matches in place, as Hugging Face's SplitDelimiterBehavior does.
 void apply_rule(SplitRule rule, std::vector<Match>& m) {
   switch (rule) {
     case SplitRule::isolated:

@@ -1,5 +1,5 @@
-// NormalizedString: a text during tokenization: its current form, the place in the original of each byte, and its
-// splits. Places follow Hugging Face's NormalizedString, so that offsets are equal.
+// NormalizedString: a text during tokenization. It consists of the current text, for each byte the place in the
+// original text, and the splits. Places follow Hugging Face's NormalizedString, so that offsets are equal.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Split {
 };
 
 // A character of a replacement text. change 0: takes the place of the next old character. 1: inserted; shares the place
-// of the last replaced character. -n: takes the place of the next one, and n more are dropped.
+// of the last replaced character. -n: takes the place of the next old character, and n more old characters are dropped.
 struct Change {
   uint32_t c = 0;
   int change = 0;
@@ -41,7 +41,7 @@ struct NormalizedString {
 
   // Replaces the whole text after its first `dropped` characters; splits become invalid.
   void change(const std::vector<Change>& changes, size_t dropped = 0);
-  void prepend(std::string_view with);  // shares the place of the first character
+  void prepend(std::string_view with);  // the new bytes share the place of the first character
   void append_bytes(std::string_view bytes, TextPlace place);
 };
 
@@ -53,10 +53,10 @@ struct Match {
 using Finder = std::function<void(std::string_view text, std::vector<Match>& out)>;
 
 Finder find_string(std::string pattern);
-Finder find_char(bool (*wanted)(uint32_t code_point));  // each such character is a match
+Finder find_char(bool (*wanted)(uint32_t code_point));  // each wanted character is a match
 
 enum class SplitRule : uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
-// Divides splits that are not added tokens at the matches (invert: between them).
+// Divides the splits that are not added tokens at the matches. invert: at the text between the matches instead.
 void split_all(NormalizedString& t, const Finder& find, SplitRule rule, bool invert = false);
 // Applies `remake` to each split that is not an added token.
 void remake_all(NormalizedString& t, const std::function<void(NormalizedString& part)>& remake);

@@ -88,7 +88,7 @@ TextStep bert_normalizer(const nlohmann::json& j) {
   };
 }
 
-// SentencePiece's "nmt" cleaning.
+// SentencePiece's "nmt" normalization: removes control characters and replaces special spaces by ' '.
 void nmt(NormalizedString& t) {
   map_chars(t, [](uint32_t c, std::vector<uint32_t>& out) {
     if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f) return;

@@ -11,9 +11,9 @@ namespace amp {
 
 using TextStep = std::function<void(NormalizedString&)>;
 
-TextStep read_normalizer(const nlohmann::json& j);       // null: no normalizer
+TextStep read_normalizer(const nlohmann::json& j);       // returns an empty function if j is null
 TextStep precompiled_step(const std::string& charsmap);  // charsmap: SentencePiece's, as bytes
-Finder read_pattern(const nlohmann::json& j);            // {"String": ...} or {"Regex": ...}
+Finder read_pattern(const nlohmann::json& j);            // reads {"String": ...} or {"Regex": ...}
 
 // Replaces each character by the characters that f(code point, out) appends.
 void map_chars(NormalizedString& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f);

@@ -1,5 +1,5 @@
-// Implements the tokenizer pipeline: added tokens, normalizer, pre-tokenizer, model; and decoders for the way back.
-// Offsets of tokens are code points of the original text, whatever the normalizer did.
+// Implements the tokenizer pipeline: added tokens, normalizer, pre-tokenizer and model, and the decoders, which turn
+// tokens back into text. Offsets of tokens count code points of the original text, not of the normalized one.
 #include "data/tokenizers/pipeline.h"
 
 #include <algorithm>

@@ -7,9 +7,10 @@
 
 namespace amp {
 
-TextStep read_pre_tokenizer(const nlohmann::json& j);  // null: none
+TextStep read_pre_tokenizer(const nlohmann::json& j);  // returns an empty function if j is null
 
-// SentencePiece's: replaces spaces, puts one before the text, and splits so that parts begin with the replacement.
+// SentencePiece's pre-tokenizer: replaces spaces, puts a replacement before the text, and splits so that each part
+// begins with the replacement.
 enum class Prepend : uint8_t { always, first, never };
 TextStep metaspace(const std::string& replacement, Prepend prepend, bool split);
 TextStep byte_level(bool add_prefix_space, bool use_regex);

@@ -1,5 +1,5 @@
-// SentencePiece's compiled normalization: a double-array trie (Darts) of sources, and the texts that replace them. The
-// algorithm and the attribution of changes to characters follow Hugging Face's spm_precompiled.
+// Implements SentencePiece's compiled normalization: a double-array trie (Darts) of sources, and the texts that replace
+// them. The algorithm and the attribution of changes to characters follow Hugging Face's spm_precompiled.
 #include <utf8proc.h>
 
 #include <cstring>
@@ -26,7 +26,7 @@ class CharsMap {
     texts_ = bytes.substr(4 + size);
   }
 
-  // Finds the replacement of the shortest prefix of the text that has one.
+  // Finds the replacement of the shortest prefix of the text that has one. Returns false if no prefix has one.
   bool find(std::string_view text, std::string_view& out) const {
     if (units_.empty()) return false;
     size_t node = offset(units_[0]);
@@ -79,7 +79,7 @@ void put_plain(std::vector<Change>& out, const CharsMap& map, std::string_view p
   }
 }
 
-// Replaces grapheme by grapheme. A grapheme of less than six bytes is first looked up as a whole.
+// Replaces one grapheme after another. A grapheme of less than six bytes is first looked up as a whole.
 void apply(const CharsMap& map, NormalizedString& t) {
   std::vector<Change> changes;
   changes.reserve(t.text.size());

@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer files, matched by PCRE2. The files are written for Oniguruma (Ruby's syntax); \w and
-// \s have its meaning. Characters newer than PCRE2's Unicode are matched by their category.
+// Regular expressions of tokenizer files, matched by PCRE2. The files are written for Oniguruma (Ruby's syntax), and \w
+// and \s have Oniguruma's meaning. Characters newer than PCRE2's Unicode are matched by their category.
 #pragma once
 
 #include <memory>

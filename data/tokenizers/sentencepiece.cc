@@ -23,7 +23,8 @@ const std::string kSpaceMark = "\u2581";
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
-// Trainers' default is 16 characters; merges_of() tries all ways to split a token in two.
+// Largest number of bytes of a token, because merges_of() tries all ways to split a token in two. The default of
+// trainers is 16 characters.
 constexpr size_t kLongestPiece = 4096;
 
 struct SpmPiece {
@@ -79,7 +80,7 @@ Spm parse(std::string_view bytes, const std::string& path) {
   return m;
 }
 
-// Returns the merges that make each token of two others, best first.
+// Returns all merges of two tokens to a third token, best first.
 Json merges_of(const std::vector<SpmPiece>& pieces, const Json& ids) {
   struct Merge {
     std::string left, right;
@@ -136,7 +137,8 @@ Json steps_before(const Spm& m) {
   return {{"type", "Sequence"}, {"normalizers", steps}};
 }
 
-// Returns the template of special tokens of the model's family, which its special tokens identify.
+// Returns the template of special tokens, or null. It depends on the model's family, which the vocabulary's special
+// tokens identify.
 Json frame_of(const Json& ids) {
   const auto special = [&](const char* token, int type) {
     return Json{{"SpecialToken", {{"id", token}, {"type_id", type}}}};

@@ -7,12 +7,13 @@
 
 namespace amp {
 
-// Limit of ids. Tables have an entry per id up to the largest; the limit is four times the longest vocabularies.
+// Ids are below this limit, because tables have an entry for every id up to the largest. It is four times the size of
+// the largest vocabularies.
 constexpr int32_t kMostIds = 4'000'000;
 constexpr size_t kMostText = 64u << 20;  // limit of a text's bytes while processed; offsets have 32 bits
 
-[[noreturn]] void unknown_part(const std::string& part, const std::string& type);  // E_TOKENIZER
+[[noreturn]] void unknown_part(const std::string& part, const std::string& type);  // throws E_TOKENIZER
 std::string from_base64(std::string_view text);  // throws E_TOKENIZER for invalid text
-bool is_space(uint32_t code_point);              // White_Space
+bool is_space(uint32_t code_point);              // Unicode's property White_Space
 
 }  // namespace amp

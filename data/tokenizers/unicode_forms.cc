@@ -1,5 +1,5 @@
 // Implements NFC, NFD, NFKC and NFKD with utf8proc's tables, and reports for each character how it replaces the
-// original ones (Change), so that offsets survive. The tables in unicode_forms_tables.inc correct utf8proc to the
+// original ones (Change), so that offsets are kept. The tables in unicode_forms_tables.inc correct utf8proc to the
 // Unicode version of the reference tokenizers.
 #include "data/tokenizers/unicode_forms.h"
 
@@ -29,7 +29,8 @@ bool contains(std::span<const CodeRange> ranges, uint32_t c) {
 
 const utf8proc_property_t& property(uint32_t c) { return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c)); }
 
-// Returns true if no form changes the character in any context; false also if that is expensive to find out.
+// Returns true if no form changes the character in any context. Returns false also for some such characters, for which
+// the check would be expensive.
 bool inert(uint32_t c, bool compatible) {
   if (c < (compatible ? 0xa0u : 0xc0u)) return true;
   if (c >= 0x1100 && c <= 0x11ff) return false;  // Hangul letters compose by rule
@@ -74,12 +75,12 @@ std::optional<uint32_t> composed(uint32_t a, uint32_t b) {
   return has_own_decomposition(c) ? std::optional(c) : std::nullopt;
 }
 
-// The canonical composition algorithm (Unicode 3.11, D117). A character merged into a composite adds 1 to the
-// characters that its Change drops.
+// Applies the canonical composition algorithm (Unicode 3.11, D117). The Change of a composite counts each character
+// that was merged into it as dropped.
 std::vector<Change> recomposed(const std::vector<Change>& in) {
   std::vector<Change> out;
   std::ptrdiff_t starter = -1;  // index in out
-  int before = -1;              // combining class of the last character after it; -1: none
+  int before = -1;              // combining class of the last character after the starter; -1: none
   for (const Change& c : in) {
     const int own = combining_class(c.c);
     if (starter >= 0 && before < own) {

@@ -1,4 +1,4 @@
-// Unicode's normalization forms, with the places of characters, from utf8proc's tables.
+// Unicode's normalization forms by utf8proc's tables. They keep the places of characters in the original text.
 #pragma once
 
 #include "data/tokenizers/normalized_string.h"
@@ -7,7 +7,7 @@ namespace amp {
 
 enum class UnicodeForm : uint8_t { nfc, nfd, nfkc, nfkd };
 void normalize_form(NormalizedString& t, UnicodeForm form);
-bool is_combining_mark(uint32_t code_point);  // Mn, Mc, Me
-bool is_numeric(uint32_t code_point);         // Nd, Nl, No
+bool is_combining_mark(uint32_t code_point);  // Unicode's categories Mn, Mc, Me
+bool is_numeric(uint32_t code_point);         // Unicode's categories Nd, Nl, No
 
 }  // namespace amp

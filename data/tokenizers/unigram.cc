@@ -1,6 +1,6 @@
 // Unigram language model (Kudo 2018, arXiv:1804.10959): cuts a text in the most probable way, by the Viterbi algorithm
-// over the tokens that start at each character. Scores have to equal Hugging Face's to the last bit, because it decides
-// ties.
+// over the tokens that start at each character. Scores have to equal Hugging Face's to the last bit, because the last
+// bit decides ties.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

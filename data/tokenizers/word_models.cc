@@ -1,4 +1,4 @@
-// Models of words: WordPiece's greedy longest match, and a table of whole words.
+// Implements two models of words: WordPiece with greedy longest match, and WordLevel, a table of whole words.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

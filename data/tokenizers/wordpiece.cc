@@ -14,7 +14,7 @@ namespace amp {
 namespace {
 
 // Removes control characters, replaces every space by ' ', and puts spaces around ideographs. lower: also decomposes,
-// strips accents and lowers case. from: if given, receives the code point of the text that each character comes from.
+// strips accents and lowers case. from: if given, receives for each character the index of its code point in the text.
 void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out, std::vector<int32_t>* from = nullptr) {
   out.clear();
   std::vector<int32_t> origin;
@@ -118,7 +118,7 @@ void WordPiece::append_pieces(const Word& word, std::vector<int32_t>& ids) const
     size_t n = std::min(rest.size(), vocab_.longest());
     int32_t id = -1;
     for (; n > 0; --n) {
-      // Not at a character boundary.
+      // Skips lengths that do not end at a character boundary.
       if (n < rest.size() && (static_cast<unsigned char>(rest[n]) & 0xc0u) == 0x80u) continue;
       id = first ? vocab_.find(rest.substr(0, n)) : vocab_.find_continuing(rest.substr(0, n));
       if (id >= 0) break;

@@ -30,14 +30,14 @@ class WordPiece final : public Tokenizer {
   std::string_view token(int32_t id) const override;
   int32_t find(std::string_view token) const override { return vocab_.find(token); }
 
-  // Returns the words before they are cut into pieces, without looking for special tokens.
+  // Returns the words before they are cut into pieces. Special tokens in the text are not recognized.
   std::vector<std::string> words(std::string_view text) const;
 
  private:
   struct Word {
     std::string text;
     int64_t chars = 0;
-    std::vector<int32_t> from;  // per character: its code point in the text; only on request
+    std::vector<int32_t> from;  // index of each character's code point in the text; only on request
   };
   template <class F>
   void for_each_word(std::string_view text, F&& f, bool places = false) const;
@@ -47,7 +47,7 @@ class WordPiece final : public Tokenizer {
   int32_t special_at(std::string_view text, size_t at) const;
   Vocab vocab_;
   WordPieceOptions options_;
-  std::vector<int32_t> specials_;  // ids of the special tokens present
+  std::vector<int32_t> specials_;  // ids of the special tokens in the vocabulary
 };
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// Parses the arguments of a transform and checks their names, count and ranges. Errors list the parameters that it
-// takes.
+// Parses the arguments of a transform and checks their names, count and ranges. Errors list the parameters that the
+// transform takes.
 #include "data/transforms/arguments.h"
 
 #include <algorithm>

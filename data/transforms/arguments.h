@@ -25,7 +25,7 @@ class Arguments {
   struct Size {
     int64_t height = 0, width = 0;
   };
-  Size size(const std::string& parameter) const;  // "224" sets both; "H,W"
+  Size size(const std::string& parameter) const;  // reads "224" (both sides) or "H,W"
   [[noreturn]] void refuse(const std::string& parameter, const std::string& wanted) const;
 
  private:

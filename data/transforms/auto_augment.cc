@@ -1,5 +1,5 @@
-// torchvision's RandAugment (Cubuk et al., 2020) and TrivialAugmentWide (Müller and Hutter, 2021). Magnitudes and
-// geometry follow torchvision's code; random numbers are this program's.
+// Implements torchvision's RandAugment (Cubuk et al., 2020) and TrivialAugmentWide (Müller and Hutter, 2021).
+// Magnitudes and geometry follow torchvision's code; random numbers are this program's.
 #include "data/transforms/auto_augment.h"
 
 #include <array>
@@ -41,13 +41,13 @@ constexpr std::array<const char*, 14> kOperations{"Identity",  "ShearX",     "Sh
                                                   "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
                                                   "Posterize", "Solarize",   "AutoContrast", "Equalize"};
 
-// The effect of the largest magnitude.
+// The change that operations make at the largest magnitude.
 struct Reach {
   double shear, rotation, color, bits;
-  double across, down;  // pixels
+  double across, down;  // pixels of TranslateX and TranslateY
 };
 
-// Returns an operation's magnitude at `bin` of `bins`, with a random sign if it has one.
+// Returns an operation's magnitude at `bin` of `bins`, with a random sign if the operation has two directions.
 double magnitude(const std::string& operation, const Reach& r, int64_t bin, int64_t bins, Draws& draws) {
   const double part = static_cast<double>(bin) / static_cast<double>(bins - 1);
   if (operation == "Posterize") return 8 - std::nearbyint(part * r.bits);

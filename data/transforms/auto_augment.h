@@ -8,7 +8,7 @@
 namespace amp {
 
 // Applies ShearX, ShearY, TranslateX, TranslateY, Rotate, Brightness, Color, Contrast, Sharpness, Posterize, Solarize,
-// AutoContrast, Equalize or Identity. Masks only change by the geometric ones.
+// AutoContrast, Equalize or Identity. Only the geometric operations change the mask.
 void augment(ImageSample& sample, const std::string& operation, double magnitude);
 
 }  // namespace amp

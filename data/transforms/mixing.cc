@@ -13,8 +13,8 @@ namespace amp {
 
 namespace {
 
-// Draws Gamma(alpha) by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below 1 as
-// Gamma(a + 1) U^(1/a).
+// Draws Gamma(alpha) by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). An alpha below 1
+// is drawn as Gamma(alpha + 1) U^(1 / alpha).
 double gamma_draw(Draws& draws, double alpha) {
   if (alpha < 1) {
     const double u = 1 - draws.uniform();
@@ -34,7 +34,7 @@ double beta_draw(Draws& draws, double alpha) {
   return a + b > 0 ? a / (a + b) : 0.5;  // both may underflow for an alpha near 0
 }
 
-// Mixes two rows in place: share x + (1 - share) x', for both.
+// Mixes two rows in place: x becomes share x + (1 - share) other, and `other` becomes share other + (1 - share) x.
 void blend(float* x, float* other, int64_t n, double share) {
   const auto a = static_cast<float>(share), b = static_cast<float>(1 - share);
   for (int64_t i = 0; i < n; ++i) {
@@ -94,7 +94,7 @@ class MixedDataset final : public DatasetWrapper {
 }  // namespace
 
 Mix draw_mix(const MixingOptions& o, int64_t epoch, int64_t sample, int64_t height, int64_t width) {
-  constexpr int64_t kBatches = int64_t{1} << 43;  // after the indices of samples
+  constexpr int64_t kBatches = int64_t{1} << 43;  // above all indices of samples, so that a batch has draws of its own
   Draws draws(o.seed, epoch, kBatches | sample);
   if (!draws.chance(o.probability)) return {};
   const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draws.chance(o.switch_probability));

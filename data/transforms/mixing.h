@@ -23,10 +23,10 @@ struct Mix {
   int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-// Makes the draw: a pure function of (seed, epoch, the batch's first sample).
+// Returns the draw of a batch, a pure function of (seed, epoch, the batch's first sample).
 Mix draw_mix(const MixingOptions& options, int64_t epoch, int64_t sample, int64_t height, int64_t width);
-// Returns CutMix's rectangle around pixel (y, x): 1 - share of the area, clipped at the borders. The result's share is
-// the area outside of it.
+// Returns CutMix's rectangle around pixel (y, x). It covers 1 - share of the area and is clipped at the borders.
+// Mix::share is the share of the area that is outside of the clipped rectangle.
 Mix cut_about(int64_t y, int64_t x, double share, int64_t height, int64_t width);
 
 // Mixes images in place. images: float32 in the given layout.
@@ -35,8 +35,8 @@ void mix_images(HostTensor& images, ImageInput::Layout layout, const Mix& mix);
 HostTensor mix_labels(const HostTensor& labels, int64_t classes, double share);
 
 // Makes a dataset whose training batches are mixed. Labels of data: class ids, which become probabilities (rows,
-// classes), or floating-point numbers, which are mixed directly. classes: used until check_label_range sets the
-// model's.
+// classes), or floating-point numbers, which are mixed directly. classes: the number of classes until
+// check_label_range() sets the model's number.
 std::unique_ptr<Dataset> make_mixed_dataset(std::shared_ptr<const Dataset> data, const ImageInput& input,
                                             int64_t classes, const MixingOptions& options);
 

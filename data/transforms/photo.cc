@@ -57,7 +57,7 @@ Image by_channel(Image image, F&& curve_of) {
   return image;
 }
 
-// PIL.ImageFilter.SMOOTH: weights 1 around 5, divided by 13; the border stays.
+// Applies PIL.ImageFilter.SMOOTH: weights of 1 around a 5, divided by 13. The border is not changed.
 Image smoothed(const Image& in) {
   Image out = in;
   const int64_t c = in.channels;
@@ -188,7 +188,7 @@ Image equalized(Image image) {
 
 namespace {
 
-// Returns a double as Python's round(x, 15), for sines and cosines.
+// Rounds a sine or cosine as Python's round(x, 15) does.
 double rounded(double x) {
   char text[40];
   std::snprintf(text, sizeof text, "%.15f", x);
@@ -197,7 +197,7 @@ double rounded(double x) {
 
 int64_t fixed(double v) { return static_cast<int64_t>(std::floor(v * 65536.0 + 0.5)); }
 
-// Steps through the source in 16.16 fixed point, as Pillow does.
+// Applies a map by stepping through the source in 16.16 fixed point, as Pillow does.
 template <class T>
 Pixels<T> warped(const Pixels<T>& in, const Affine& m, T outside) {
   Pixels<T> out(in.width, in.height, in.channels, outside);
@@ -214,7 +214,7 @@ Pixels<T> warped(const Pixels<T>& in, const Affine& m, T outside) {
   return out;
 }
 
-// Without shear and rotation Pillow accumulates positions in doubles.
+// Applies a map without shear and rotation, for which Pillow accumulates positions in doubles.
 template <class T>
 Pixels<T> shifted(const Pixels<T>& in, const Affine& m, T outside) {
   Pixels<T> out(in.width, in.height, in.channels, outside);

@@ -9,14 +9,14 @@
 
 namespace amp {
 
-// PIL.ImageEnhance; factor 1 leaves the image unchanged.
+// These functions equal PIL.ImageEnhance. A factor of 1 leaves the image unchanged.
 Image adjust_brightness(Image image, double factor);
 Image adjust_contrast(Image image, double factor);
 Image adjust_saturation(Image image, double factor);
 Image adjust_sharpness(Image image, double factor);
 Image adjust_hue(Image image, double shift);  // -0.5 to 0.5 of the circle; gray images stay
 
-// PIL.ImageOps.
+// These functions equal PIL.ImageOps.
 Image posterized(Image image, int bits);
 Image solarized(Image image, double threshold);
 Image autocontrasted(Image image);
@@ -25,9 +25,10 @@ Image equalized(Image image);
 // Maps a pixel of the result to the source: x' = m0 x + m1 y + m2, y' = m3 x + m4 y + m5.
 using Affine = std::array<double, 6>;
 Affine rotation_about_center(double degrees, int64_t width, int64_t height);  // counter-clockwise
-Affine shear_and_shift(double shear_x, double shear_y, int64_t dx, int64_t dy, double cx, double cy);  // in degrees
+// Returns the map of a shear in degrees and a shift in pixels; (cx, cy) is the center of the shear.
+Affine shear_and_shift(double shear_x, double shear_y, int64_t dx, int64_t dy, double cx, double cy);
 
-// Transforms image and mask by the nearest pixel. Pixels outside are black and have no class.
+// Apply a map or a rotation to image and mask, with the nearest pixel. Pixels from outside are black and have no class.
 void warp(ImageSample& sample, const Affine& map);
 void rotate(ImageSample& sample, double degrees);
 

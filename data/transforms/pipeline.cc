@@ -1,5 +1,5 @@
-// Parses a pipeline's text into transforms and applies them. text_for() rewrites the text for another image size; each
-// transform row says how its values change.
+// Parses a pipeline's text into transforms and applies them. text_for() rewrites the text for another image size;
+// TransformRow::sized computes the values that change.
 #include "data/transforms/pipeline.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ Arguments arguments_of(const TransformRow& row, std::vector<std::string> words) 
   return {row.name, words, row.parameters};
 }
 
-// Returns a transform's words with other values; values without a word are appended.
+// Returns a transform's text with some values replaced. Values that the text does not have are appended.
 std::string with_values(const TransformRow& row, const std::vector<std::string>& words, TransformValues values) {
   std::string out = row.name;
   for (size_t i = 1; i < words.size(); ++i) {

@@ -1,6 +1,6 @@
 // Pipeline: transforms in sequence, written as a text such as
 //   "resize 256 | center_crop 224 | normalize imagenet"
-// Pixels become numbers by to_tensor unless a transform says otherwise. "none" and the empty text only do that.
+// If no transform converts pixels to numbers, to_tensor does. "none" and the empty text have only this conversion.
 #pragma once
 
 #include <memory>
@@ -16,14 +16,14 @@ class Pipeline {
   // Throws E_TRANSFORM (Exit::usage) for unknown names, values that do not fit, and pixel transforms after numbers.
   explicit Pipeline(const std::string& text);
 
-  const std::string& text() const { return text_; }  // canonical
-  // Returns the text for images of another size. Each size is scaled by the same factors that turn the last one into
-  // `size`. If the last one is a shorter side, or there is none, the result is cropped at the center. The ratios of
-  // random_resized_crop become relative to that of `size`.
+  const std::string& text() const { return text_; }  // in canonical form
+  // Returns the text for images of another size. All sizes in the text are scaled by the factors that turn the last of
+  // them into `size`. If the last size is a shorter side, or the text has no size, the result is cropped at the center.
+  // The ratios of random_resized_crop are scaled as well.
   std::string text_for(ImageSize size) const;
   bool random() const { return random_; }
   NumberRange range() const;
-  // Applies the transforms; the sample then has numbers. Errors: Exit::data.
+  // Applies the transforms; the sample then has numbers. Throws errors with Exit::data.
   void apply(ImageSample& sample, Draws& draws) const;
 
  private:

@@ -49,7 +49,7 @@ class RandomResizedCrop final : public Transform {
   Interpolation interpolation_;
 };
 
-// Scales the ratios, so that parts are not distorted more than before.
+// Returns the values for another image size. The ratios are scaled, so that parts are not distorted more than before.
 TransformValues crop_for(const Arguments& a, const SizeChange& change) {
   const Arguments::Size size = a.size("size");
   const int64_t height = change.height(size.height), width = change.width(size.width);

@@ -55,7 +55,8 @@ Filter filter_of(Interpolation i) {
   return {triangle, 1};
 }
 
-// For each output pixel: the first input pixel, their number, and the weights (`most` per output pixel).
+// The weights along one axis. An output pixel reads `count` input pixels from `first` on, and has `most` entries in
+// `weights`.
 struct Taps {
   size_t most = 0;
   std::vector<int64_t> first, count;
@@ -138,7 +139,7 @@ Image down(const Image& in, int64_t height, const Filter& filter) {
   return out;
 }
 
-// Accumulates positions instead of multiplying, as Pillow does.
+// Returns the nearest input pixel of each output pixel. Positions are accumulated instead of multiplied, as in Pillow.
 std::vector<int64_t> nearest_places(int64_t in, int64_t out) {
   const double step = static_cast<double>(in) / static_cast<double>(out);
   std::vector<int64_t> places;

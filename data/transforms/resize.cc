@@ -43,7 +43,8 @@ class Resize final : public Transform {
   Interpolation interpolation_;
 };
 
-// Scales a shorter side by the shorter sides of both sizes and covers the new ratio.
+// Returns the values for another image size. A value that sets the shorter side becomes H,W in the ratio of the new
+// size, with fit=cover.
 TransformValues resize_for(const Arguments& a, const SizeChange& change) {
   Arguments::Size size = a.size("size");
   if (!Resize::by_shorter_side(a)) {

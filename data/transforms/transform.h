@@ -57,8 +57,8 @@ struct TransformRow {
   std::string what;                          // description for messages
   bool random = false;
   std::unique_ptr<Transform> (*make)(const Arguments& arguments);
-  // For a transform with "size": returns the values that change with the image size. Null: only "size" changes, side by
-  // side.
+  // For a transform with "size": returns the values that change with the image size. Null: only "size" changes, and
+  // height and width are scaled separately.
   TransformValues (*sized)(const Arguments& arguments, const SizeChange& change) = nullptr;
 };
 

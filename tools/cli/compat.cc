@@ -135,7 +135,7 @@ Given read_words(std::span<const std::string> words) {
   return g;
 }
 
-// Translates a value.
+// Returns the value of our flag for the value `text` of the other trainer's flag `name`.
 std::string our_value(const std::string& name, const std::string& text) {
   if (name == "use_cuda") return text == "true" ? "auto" : "cpu";
   if (name != "lr_scheduler") return text;
@@ -186,7 +186,8 @@ std::string Translation::start() {
   return converted;
 }
 
-// Makes a command with those given flags that its verb accepts.
+// Returns a command that consists of `words` and the given flags that its verb accepts. of: the flag that requests the
+// command.
 CompatStage Translation::stage(const char* of, Verb verb, std::vector<std::string> words) const {
   CompatStage s{of, std::move(words), {}};
   const bool after_training = train && verb == Verb::eval;  // evaluates the exported file in its own precision

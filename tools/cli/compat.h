@@ -1,5 +1,6 @@
-// Command lines of another trainer. --compat paddle reads those of PaddlePaddle's BERT/run_classifier.py
-// (docs/coming_from.md). One of them may train, evaluate and test, so it becomes several commands of this program.
+// Translates command lines of another trainer. --compat paddle reads those of PaddlePaddle's BERT/run_classifier.py
+// (docs/coming_from.md). One such command line may train, evaluate and test, so it becomes several commands of this
+// program.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,7 @@ struct ForeignFlag {
 };
 std::span<const ForeignFlag> paddle_flags();
 
-// A command of this program.
+// A command of this program, made from the other trainer's command line.
 struct CompatStage {
   std::string of;                                            // the flag that requests it: "do_train"
   std::vector<std::string> words;                            // verb, model, flags
@@ -30,10 +31,11 @@ struct CompatStage {
 
 struct CompatCommand {
   std::vector<CompatStage> stages;
-  std::vector<std::string> notes;  // given flags that have no effect
+  std::vector<std::string> notes;  // sentences on given flags that have no effect
 };
 
-// Returns nullopt if the words have no --compat. Usage errors: E_USAGE, E_FILE_MISSING.
+// Translates a command line. Returns nullopt if the words have no --compat. Throws E_USAGE and E_FILE_MISSING
+// (Exit::usage).
 std::optional<CompatCommand> compat_command(std::span<const std::string> words);
 
 // The files of a task and their columns.
@@ -43,7 +45,7 @@ struct TaskFiles {
   std::string label_column, group_by;  // group_by: may be empty
 };
 enum class TaskPart { train, dev, test };
-// Returns nullopt for a part whose labels are not public. task: in lower case.
+// Returns the files of a part of a task; nullopt if the labels of that part are not public. task: in lower case.
 std::optional<TaskFiles> paddle_files(const std::string& task, const std::string& data_dir, TaskPart part);
 void check_paddle_task(const std::string& task);  // throws E_USAGE for an unknown task
 int paddle_classes(const std::string& task);      // number of labels

@@ -12,6 +12,7 @@
 namespace amp::cli {
 namespace {
 
+// Special column numbers: kNone means that there is no such column, kLast means the last column.
 constexpr int kNone = -1, kLast = -2;
 
 // The files DATA_DIR/[folder/]begin*end, or the one with the name `begin` if `end` is empty.

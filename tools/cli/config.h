@@ -19,8 +19,8 @@ std::vector<Assignment> read_config(const std::string& path, Verb verb, std::vec
 std::vector<Assignment> parse_config(std::string_view text, const std::string& path, Verb verb,
                                      std::vector<std::string>& warnings);
 
-// Reads ONNX_AMP_<FLAG>=value. A list is one value or a JSON array. Empty values count as not given. Names similar to a
-// flag's cause warnings; others are ignored.
+// Reads environment variables ONNX_AMP_<FLAG>=value. The value of a list flag is one element or a JSON array. Empty
+// values count as not given. A name that is similar to a flag's causes a warning; all others are ignored.
 std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std::vector<std::string>& warnings);
 
 // Formats the flags of the verb: {"verb": "train", "config": {flag: value}, "sources": {flag: source, unless default}}.

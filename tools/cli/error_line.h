@@ -13,8 +13,8 @@ namespace amp::cli {
 // {"id":..,"exit":..,"error":..,"where":..,"hint":..}. The JSON is omitted if out is std::cerr and a terminal.
 void print_error_line(std::ostream& out, const Error& e);
 
-// Runs body and returns the process's exit code: body's, or that of the error, which is printed to err. Other
-// exceptions: std::bad_alloc exits with 9, all others with 1.
+// Runs body and returns the process's exit code. It is the result of body, or the exit code of its Error, which is
+// printed to err. For other exceptions it is 9 for std::bad_alloc and 1 for all others.
 int guarded(std::ostream& err, const std::function<int()>& body);
 
 }  // namespace amp::cli

@@ -7,7 +7,8 @@
 
 namespace amp::cli {
 
-// A name may be that of a flag and of a verb: `train` is the flag.
+// Returns whether a backquoted name means a flag. A flag's own name does, even if a verb has the same name (`train`).
+// Another spelling of a flag does unless it is the name of a verb.
 static bool names_flag(std::string_view name) {
   const std::optional<Found> found = find_flag(name);
   return found && (found->flag->name == name || !find_verb(name));

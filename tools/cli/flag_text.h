@@ -1,5 +1,5 @@
-// Settings in messages as flags of the command line. The library writes "`batch_size`" (base/setting_name.h); a user of
-// the program reads "--batch_size".
+// Writes settings in messages as flags of the command line. The library writes "`batch_size`" (base/setting_name.h); a
+// user of the program reads "--batch_size".
 #pragma once
 
 #include <string>

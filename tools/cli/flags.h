@@ -62,7 +62,7 @@ struct Flag : Description {
 
 std::span<const Flag> flags();  // the table, ordered by groups
 
-// Flags that are not settings. Help lists each after the setting `behind`, or after the previous own flag.
+// Flags that are not settings. Help lists them after the setting that `behind` names.
 struct OwnFlag {
   std::string_view behind;
   VerbSet verbs;
@@ -71,7 +71,8 @@ struct OwnFlag {
 };
 std::vector<OwnFlag> own_flags();
 
-// A resolved spelling. alias: set if it was another name. negated: for --no_<boolean flag>.
+// The flag that a spelling means. alias: the other name, if the spelling is one. negated: the spelling is --no_<boolean
+// flag>.
 struct Found {
   const Flag* flag = nullptr;
   const OtherName* alias = nullptr;
@@ -82,7 +83,7 @@ std::string snake_case(std::string_view name);               // dashes to unders
 std::optional<Found> find_flag(std::string_view name);       // any spelling
 const Flag& flag_named(std::string_view name);               // canonical name; unknown names are a bug
 std::string nearest_flag(std::string_view name, Verb verb);  // similar spelling; "" if none
-// For flags of other trainers without a counterpart; "" for others.
+// Returns a hint for a flag of another trainer that has no counterpart here; "" for other names.
 std::string hint_for_foreign_flag(std::string_view name);
 
 }  // namespace amp::cli

@@ -8,8 +8,8 @@
 
 namespace amp::cli {
 
-// Without a verb: the overview and train's flags. Lines have at most 100 columns. all: includes other spellings and
-// allowed values.
+// Returns the help of a verb or, without one, the overview and train's flags. Lines have at most 100 columns. all:
+// includes other spellings and allowed values.
 std::string help_text(std::optional<Verb> verb, bool all);
 std::string version_text();
 

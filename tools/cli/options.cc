@@ -1,4 +1,5 @@
-// Implements Options: a value, its source and origin per flag. offer() applies the rule of precedence.
+// Implements Options, which stores a value, its source and its origin for each flag. offer() applies the rule of
+// precedence.
 #include "tools/cli/options.h"
 
 #include <array>

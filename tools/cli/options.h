@@ -37,10 +37,10 @@ class Options {
   const SettingValue& value(std::string_view name) const;
 
   bool has(std::string_view name) const;      // false for empty text and lists
-  bool was_set(std::string_view name) const;  // set by more than its default or another flag
+  bool was_set(std::string_view name) const;  // true if the value is neither a default nor derived
   Source source(std::string_view name) const;
-  const std::string& origin(
-      std::string_view name) const;  // "environment variable ONNX_AMP_LR", "config.json"; "" for defaults
+  // Returns the place that set the value: "environment variable ONNX_AMP_LR", "config.json"; "" for defaults.
+  const std::string& origin(std::string_view name) const;
 
   // Sets a flag unless a source of higher precedence has set it; returns whether it was set. A precision plan or preset
   // offers its loss_scale keys after parsing; then call resolve() again.
@@ -67,17 +67,17 @@ struct Assignment {
   std::string origin;  // continues "from ": "environment variable ONNX_AMP_LR"
 };
 
-// Converts the value of a spelling to the canonical flag's: translates switches, resolves negation.
+// Converts the value that a spelling was given to the value of its flag: translates switches, resolves negation.
 std::string plain_text(const Found& found, std::string_view text);
 
-// Parses a command line. argv[0] is the program; envp as environ, or nullptr. Usage errors: E_USAGE (Exit::usage). A
-// request for help or the version returns verb help or version without further checks.
+// Parses a command line. argv[0] is the program; envp is like environ, or nullptr. Throws E_USAGE (Exit::usage). If
+// help or the version is requested, returns Options of the verb help or version without further checks.
 Options parse_command_line(int argc, const char* const* argv, const char* const* envp);
 
-// The commands of a command line in order: one, or several with --compat (compat.h).
+// A command. A command line is one command, or several with --compat (compat.h).
 struct Command {
   Options options;
-  std::string line;  // the equivalent command line; empty: as given
+  std::string line;  // the command line that was translated to; empty: nothing was translated
 };
 std::vector<Command> parse_commands(int argc, const char* const* argv, const char* const* envp);
 

@@ -82,7 +82,7 @@ class Reader {
   std::set<std::string> read_;
 };
 
-// Hugging Face's transformers.TrainingArguments, versions 4 and 5.
+// Translates Hugging Face's transformers.TrainingArguments, versions 4 and 5.
 OtherTrainer hugging_face(const Json& file) {
   Reader r(file);
   r.copy({"output_dir",
@@ -141,7 +141,7 @@ OtherTrainer hugging_face(const Json& file) {
   return std::move(r).done("Hugging Face's TrainingArguments");
 }
 
-// timm's optimizer, by the names of timm.optim.create_optimizer_v2.
+// Translates timm's optimizer, which has the names of timm.optim.create_optimizer_v2.
 void timm_optimizer(Reader& r) {
   std::string rule = r.text("opt", "sgd");
   Json settings = Json::object();
@@ -168,7 +168,7 @@ void timm_optimizer(Reader& r) {
   r.put("max_grad_norm", r.number("clip_grad", 0));  // absent: no clipping
 }
 
-// lr, or lr_base scaled to the batch size as in train.py.
+// Sets the learning rate: lr, or lr_base scaled to the batch size as in train.py.
 void timm_rate(Reader& r) {
   if (r.at("lr").is_number()) {
     for (const char* key : {"lr_base", "lr_base_size", "lr_base_scale"}) r.at(key);
@@ -189,7 +189,7 @@ std::string list_text(const Json& values) {
   return join(parts, ":");
 }
 
-// The schedule, and the number of epochs that it implies (trainer/schedules/timm.h).
+// Translates the schedule, and the number of epochs that it implies (trainer/schedules/timm.h).
 void timm_schedule(Reader& r) {
   const std::string kind = r.text("sched", "cosine");
   double epochs = r.number("epochs", 300);
@@ -244,7 +244,7 @@ void timm_schedule(Reader& r) {
     r.at(key);  // keys of other schedules count as read
 }
 
-// timm's train.py.
+// Translates the arguments of timm's train.py.
 OtherTrainer timm(const Json& file) {
   Reader r(file);
   timm_optimizer(r);

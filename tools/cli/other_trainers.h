@@ -15,8 +15,8 @@ struct OtherTrainer {
   std::vector<std::string> not_used{};  // keys that are set and have no counterpart, in the file's order
 };
 
-// Returns nullopt if `file` (an object) is not a whole configuration of one of them. Single keys of theirs are also
-// spellings of flags.
+// Translates another trainer's configuration. Returns nullopt if `file` (an object) is not a complete one. A file with
+// only some of its keys is read as flags, because these keys are also spellings of flags.
 std::optional<OtherTrainer> of_other_trainer(const nlohmann::ordered_json& file);
 
 // Converts YAML of scalars, lists and maps. Throws a usage error (E_USAGE) with `path` for anything else.

@@ -48,7 +48,7 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
-// Returns whether a word is the value of a preceding flag whose value is optional; otherwise it is a separate word.
+// Returns whether a word is a value of the flag before it, whose value is optional. If not, it is a separate word.
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
                                  [&](const auto& s) { return lower_case(word) == lower_case(s.first); });

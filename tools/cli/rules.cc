@@ -21,7 +21,8 @@ std::string written(const Options& o, std::string_view name) {
   fail(Exit::usage, "E_USAGE", cat(written(o, a), " and ", written(o, b), " contradict: ", why), std::move(hint));
 }
 
-// For two exclusive switches: the one from the stronger source wins; from the same source they contradict.
+// Resolves two exclusive switches that are both on. The switch from the stronger source stays on, with a warning.
+// Throws E_USAGE if both are from the same source.
 void one_of(Options& o, std::string_view a, std::string_view b, std::string_view why) {
   if (!o.flag(a) || !o.flag(b)) return;
   if (o.source(a) == o.source(b)) contradict(o, a, b, why, "give one of them");
@@ -121,7 +122,7 @@ void resolve(Options& o) {
   if (o.verb == Verb::eval && o.has("val") && o.has("inputs")) {
     contradict(o, "val", "inputs", "both name the data", "give one of them");
   }
-  // The number of rows is not known yet.
+  // With --in_tokens the number of rows of a batch is not known yet.
   if ((o.verb == Verb::train || o.verb == Verb::bench) && o.flag("in_tokens")) return;
   const std::string rows = std::to_string(o.integer("batch_size"));
   if (!o.was_set("eval_batch_size")) {
