@@ -20,7 +20,7 @@ enum class TextPacking : uint8_t {
 };
 
 // Cuts a text with the tokenizer's single() template into overlapping windows. Throws E_SEQ_LEN if special tokens and
-// `stride` leave no room for new tokens.
+// `stride` leave no space for new tokens.
 std::vector<LabeledText> windows_of(LabeledText text, const TokenTemplate& frame, int64_t max_seq_len, int64_t stride);
 
 // Concatenates the texts and cuts them into sequences of `length` ids (TextPacking::wrapped).
