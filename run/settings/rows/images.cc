@@ -11,94 +11,103 @@ namespace amp {
 
 std::vector<Setting> image_settings() {
   return {
-      setting("image_column", &ImageSpec::image_column, "Table column with paths of image files.")
+      setting("image_column", &ImageSpec::image_column,
+              "Table column with the paths of image files; required for tables of images.")
           .shown_as("NAME")
           .read_by(kFeed)
           .also({"image_column_name"}),
       setting("image_root", &ImageSpec::image_root,
-              "Folder that a table's paths are relative to. Default: the table's folder.")
+              "Folder that relative paths in a table start from. Default: the table's folder.")
           .shown_as("FOLDER")
           .read_by(kFeed)
           .may_change(),
-      setting(
-          "train_masks", &ImageSpec::train_masks,
-          "Folder of masks for a `train` that is a folder of images: files of the same names whose pixels are classes.")
+      setting("train_masks", &ImageSpec::train_masks,
+              "Folder of segmentation masks for a `train` that is a folder of images. A mask has the name of its "
+              "image, and its pixels are classes. Default: none.")
           .shown_as("FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
-      setting("val_masks", &ImageSpec::val_masks, "Folder of masks for `val`.")
+      setting("val_masks", &ImageSpec::val_masks,
+              "Folder of segmentation masks for a `val` that is a folder of images. Default: none.")
           .shown_as("FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
       setting("train_labels", &ImageSpec::train_labels,
-              "Labels of a `train` that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
+              "File of labels for a `train` that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
           .shown_as("FILE")
           .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
-      setting("val_labels", &ImageSpec::val_labels, "Labels of a `val` that is an IDX file of images.")
+      setting("val_labels", &ImageSpec::val_labels,
+              "File of labels for a `val` that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
           .shown_as("FILE")
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
       setting("mask_values", &ImageSpec::mask_values,
-              "Pixel values of masks by class, such as 0,255. Default: the value is the class; 0,255 if masks have no "
-              "other values and the model has at most two classes.")
+              "Pixel values of masks in the order of the classes, such as 0,255. Default: the value is the class; "
+              "0,255 if masks have no other values and the model has at most two classes.")
           .shown_as("N,N")
           .by_commas()
           .read_by(kFeed),
-      setting("mask_ignore", &ImageSpec::mask_ignore, "Pixel value of masks that is ignored; -1: none.")
+      setting("mask_ignore", &ImageSpec::mask_ignore, "Pixel value of masks that the loss ignores; -1: none.")
           .at_least(-1)
           .at_most(255)
           .read_by(kFeed),
       setting("transforms", &ImageSpec::transforms,
               "Transforms of training images, such as \"random_resized_crop 224 | horizontal_flip | normalize "
-              "imagenet\"; auto: by the model's input.")
+              "imagenet\" (docs/images.md); auto: chosen by the model's input.")
           .shown_as("STEPS")
           .checked(normal_transforms, "auto, none, or transforms with | between them")
           .read_by(jobs(Job::train, Job::plan)),
       setting("eval_transforms", &ImageSpec::eval_transforms,
               "Transforms of images in evaluation and prediction, such as \"resize 256 | center_crop 224 | normalize "
-              "imagenet\".")
+              "imagenet\" (docs/images.md); auto: chosen by the model's input.")
           .shown_as("STEPS")
           .checked(normal_transforms, "auto, none, or transforms with | between them")
           .read_by(kFeed)
           .also({"val_transforms"}),
       setting("image_sizes", &ImageSpec::image_sizes,
-              "Image sizes (height x width) for a model that accepts any: 224x224,192x256,256x192. An image gets the "
-              "size nearest to its aspect ratio; a batch has one size. Default: one size, that of the transforms.")
+              "Image sizes in pixels (height x width) for a model that accepts any size: 224x224,192x256,256x192. An "
+              "image gets the size with the nearest aspect ratio, and all images of a batch have one size. Default: "
+              "only the size of the transforms.")
           .shown_as("HxW,HxW")
           .by_commas()
           .checked(normal_image_size, "sizes as 192x256 (height x width, in pixels)")
           .read_by(kFeed),
       setting("mixup", &ImageSpec::mixup,
-              "Blend pairs of training images and their labels with a weight from Beta(X, X); 0: off.")
+              "Blend pairs of training images and their labels (mixup), with a weight from the distribution Beta(X, "
+              "X); 0: off.")
           .at_least(0)
           .read_by(kTrain)
           .also({"mixup_alpha"}),
       setting("cutmix", &ImageSpec::cutmix,
-              "Copy a rectangle of another image into each training image, with an area from Beta(X, X); 0: off.")
+              "Copy a rectangle of another image into each training image (CutMix), with an area from the distribution "
+              "Beta(X, X); 0: off.")
           .at_least(0)
           .read_by(kTrain)
           .also({"cutmix_alpha"}),
-      setting("mixup_prob", &ImageSpec::mixup_prob, "Probability that a batch is mixed.")
+      setting("mixup_prob", &ImageSpec::mixup_prob, "Probability that `mixup` or `cutmix` changes a batch.")
           .at_least(0)
           .at_most(1)
           .read_by(kTrain),
-      setting("mixup_switch_prob", &ImageSpec::mixup_switch_prob, "Probability of CutMix if `mixup` is given, too.")
+      setting("mixup_switch_prob", &ImageSpec::mixup_switch_prob,
+              "Probability that a batch gets `cutmix` instead of `mixup`, if both are given.")
           .at_least(0)
           .at_most(1)
           .read_by(kTrain),
-      setting("mixup_off_epoch", &ImageSpec::mixup_off_epoch, "Turn mixing off from this epoch on; 0: not at all.")
+      setting("mixup_off_epoch", &ImageSpec::mixup_off_epoch,
+              "Epoch, counted from 0, from which on `mixup` and `cutmix` are off; 0: they stay on.")
           .at_least(0)
           .read_by(kTrain),
-      setting("image_layout", &ImageSpec::image_layout, "Layout of the model's image input; auto: by its shape.")
+      setting("image_layout", &ImageSpec::image_layout,
+              "Order of the dimensions of the model's image input; auto: chosen by its shape.")
           .one_of({"auto", "nchw", "nhwc"})
           .read_by(kFeed),
       setting("loading_threads", &ImageSpec::loading_threads,
-              "Threads that decode and transform images; 0: as many as compute.")
+              "Number of threads that decode and transform images; 0: the number of threads that compute.")
           .at_least(0)
           .read_by(kFeed)
           .also({"dataloader_num_workers"})
