@@ -43,7 +43,8 @@ std::optional<double> plain_number(std::string_view text) {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// Compares runs of digits as numbers of any length, other characters by their bytes.
+// Returns whether a comes before b in natural order. Compares runs of digits as numbers of any length, and all other
+// characters by their bytes.
 bool naturally_less(std::string_view a, std::string_view b) {
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {

@@ -169,7 +169,8 @@ class Decision {
           "labels are taken in natural order; if the head was trained on another order, give it with `labels`");
   }
 
-  // Handles models whose number of classes is not known.
+  // Assigns the classes of a model whose number of classes is not known: the model's names, or whole numbers as ids.
+  // Throws E_LABELS if the labels are texts.
   void unknown_head() {
     if (!e_.known.empty()) return take(e_.known.front().names, e_.known.front().source, true);
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);
@@ -182,6 +183,7 @@ class Decision {
   }
 
   // Takes whole numbers as ids if the head has an output for each of them, or if they are 1 to N for a head of N.
+  // Returns false if neither holds.
   bool by_number(const Numbers& numbers) {
     const int64_t low = numbers.begin()->first, high = numbers.rbegin()->first, n = e_.head;
     if (low >= 0 && high < n) {

@@ -25,7 +25,7 @@ struct ClassEvidence {
   std::vector<std::string> labels = {};  // distinct labels of the data; empty: no labels
   bool ordered = false;   // the order of the classes has a meaning: text labels need an order from the user
   bool numbered = false;  // `labels` are already in the order of the data's own files (CIFAR, IDX)
-  std::vector<std::string> asked = {};   // from the setting `labels`
+  std::vector<std::string> asked = {};   // class names from the setting `labels`
   KnownClasses resumed = {};             // class names of the resumed run
   std::vector<KnownClasses> known = {};  // class names in the model's files, most reliable first
   int64_t head = 0;                      // number of outputs of the model's head; 0: new head, or unknown

@@ -42,7 +42,7 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t rows_per_sample() const { return 1; }            // consecutive input rows of a sample: a pair has 2
+  virtual int64_t rows_per_sample() const { return 1; }  // number of consecutive input rows of a sample: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty if all are equal
   // Returns the bucket of each sample; empty: no buckets. All samples of a batch are of one bucket. Bucket 0 is the
   // most expensive.

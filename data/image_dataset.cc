@@ -77,7 +77,7 @@ struct Files {
   std::vector<std::string> paths, masks, places;
   std::unique_ptr<const ImageStore> store;
   std::vector<int32_t> buckets;  // index in options.sizes of each image
-  std::vector<int64_t> ids;      // classes
+  std::vector<int64_t> ids;      // class of each image
   std::vector<float> numbers;    // labels that are numbers, or sets as 0 and 1
   size_t width = 1;              // numbers per sample
 };
@@ -147,7 +147,8 @@ void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
 }
 
 namespace {
-// Explains a mask whose sides are swapped: the EXIF orientation rotates the image but not its mask.
+// Returns a hint for a mask of another size than its image. If the sides are swapped, the EXIF orientation rotated the
+// image but not the mask.
 std::string mask_size_hint(const std::string& path, const Mask& mask, const Image& image) {
   const bool turned = mask.width == image.height && mask.height == image.width && !packed_place(path) &&
                       image_orientation({read_file(path, Exit::data).text(), path}) > 1;

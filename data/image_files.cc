@@ -103,7 +103,7 @@ std::string left_out(const std::string& folder, const Found& found) {
 
 enum class Part { none, train, other };
 
-// Returns the split that a folder's name denotes: train, Training, val2017, test_set.
+// Returns the part of a data set that a folder's name denotes: train, Training, val2017, test_set.
 Part part_of(const std::string& folder) {
   std::string name = lower_case(folder);
   while (!name.empty() && !std::isalpha(static_cast<unsigned char>(name.back()))) name.pop_back();

@@ -1,4 +1,4 @@
-// Tables of image files: from the contents of folders, or from the paths in a table. Errors have exit code 5.
+// Makes tables of image files, from the contents of folders or from the paths in a table. Errors have exit code 5.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Multi-label data with a column per label: 1 in the rows that have the label, else 0.
+// Reads multi-label data with one column per label, which holds 1 in the rows that have the label and 0 in all others.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace amp {
 struct LoadedWindow {
   std::vector<Batch> batches;                     // one per micro-batch
   int64_t rows = 0, valid_items = 0, tokens = 0;  // sums over the batches
-  std::vector<int64_t> first;                     // as in Window
+  std::vector<int64_t> first;                     // Window::first
   int64_t all_rows = 0;                           // rows on all ranks
   int64_t per_epoch = 1;                          // accumulation steps in this epoch
   SamplerState at, next;  // positions of this and the next step; a checkpoint after this step stores `next`
@@ -34,7 +34,7 @@ class WindowLoader {
   WindowLoader(const Dataset& dataset, Sampler sampler, int64_t max_epochs = 0, size_t ahead = 2);
   WindowLoader(const WindowLoader&) = delete;
   WindowLoader& operator=(const WindowLoader&) = delete;
-  std::optional<LoadedWindow> next();  // nullopt after max_epochs
+  std::optional<LoadedWindow> next();  // returns nullopt after max_epochs
 
  private:
   std::optional<LoadedWindow> make();

@@ -37,7 +37,7 @@ struct AnswerKey {
   struct Window {
     size_t question = 0;
     int64_t first = 0;                               // index of the sample's token with which the passage begins
-    std::vector<std::pair<int32_t, int32_t>> parts;  // begin and end in the passage of each token, from `first`
+    std::vector<std::pair<int32_t, int32_t>> parts;  // begin and end in the passage, of each token from `first` on
     int64_t none = 0;                                // the token that means no answer: [CLS]
   };
   std::vector<std::string> passages;
@@ -54,7 +54,7 @@ struct AnswerKey {
 
 // The answers that a file must have.
 enum class AnswersAre : uint8_t {
-  given,        // every question has at least one
+  given,        // every question has at least one answer
   given_or_no,  // SQuAD 2.0: some questions have none ("is_impossible" or an empty list)
   unread,       // for prediction: answers are not read
 };

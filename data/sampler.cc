@@ -1,7 +1,7 @@
 // Implements the Sampler: permutations, length-grouped batches, buckets, weighted draws and their division among ranks.
 // All random numbers are Philox(seed; stream, epoch, index), so an epoch's order can be computed again without replay.
-// The grouped order sorts within chunks of batches, as Hugging Face's LengthGroupedSampler, and then shuffles
-// the batches. A change of any order changes the results of existing seeds and of resumed runs.
+// The grouped order sorts within chunks of batches, as Hugging Face's LengthGroupedSampler does, and then shuffles the
+// batches. A change of any order changes the results of existing seeds and of resumed runs.
 #include "data/sampler.h"
 
 #include <algorithm>

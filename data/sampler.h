@@ -77,7 +77,7 @@ class Sampler {
   }
   int64_t windows_of(double epochs) const;  // a fraction of an epoch is rounded up
 
-  Window next();  // endless
+  Window next();  // returns the next window; there is always one
   const SamplerState& state() const { return state_; }
   void seek(const SamplerState& state);  // a window after the epoch's end means the start of the next epoch
 

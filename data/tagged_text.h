@@ -1,10 +1,10 @@
-// Texts whose words have tags, such as entities or parts of speech.
+// Reads and tokenizes texts whose words have tags, such as entities or parts of speech.
 //
 // CoNLL: one word per line, its columns separated by tabs, or by spaces if the line has no tab. The first column is the
 // word, the last its tag. An empty line ends a text; "-DOCSTART-" lines are left out. Table: words and tags are in two
 // columns, as JSON arrays or separated by spaces.
 //
-// Errors have exit code 5: E_DATA_LABEL for a word without a tag or the reverse, E_DATA_EMPTY, E_DATA_UTF8.
+// Errors have exit code 5: E_DATA_LABEL for a word without a tag or a tag without a word, E_DATA_EMPTY, E_DATA_UTF8.
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,9 @@
 
 namespace amp {
 
-// Returns what an input of that name is fed with; a trailing ":0" is ignored. Names: input_ids; attention_mask,
-// input_mask; token_type_ids, segment_ids; position_ids; label, labels, target, targets (of a model that computes its
-// loss itself).
+// The data that a graph input is fed with. text_role() finds it by the input's name without a trailing ":0": input_ids;
+// attention_mask, input_mask; token_type_ids, segment_ids; position_ids; label, labels, target, targets (of a model
+// that computes its loss itself). It returns nullopt for other names.
 enum class TextRole : uint8_t { ids, mask, types, positions, label };
 std::optional<TextRole> text_role(const std::string& input_name);
 

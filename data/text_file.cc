@@ -125,7 +125,7 @@ std::string read_head(const std::string& path, int64_t size) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);  // also reads plain files
   std::string out(static_cast<size_t>(size), '\0');
   const int got = file ? gzread(file.get(), out.data(), static_cast<unsigned>(size)) : -1;
-  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // reports the error
+  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // throws the error that it finds
   out.resize(static_cast<size_t>(got));
   return out;
 }

@@ -1,5 +1,5 @@
-// Tokenizer: text to the ids of a model's vocabulary and back. Implementations are in data/tokenizers/, one file each
-// (docs/adding_a_tokenizer.md); no other code depends on their kinds.
+// Tokenizer: converts text to the ids of a model's vocabulary and back. Implementations are in data/tokenizers/, one
+// file each (docs/adding_a_tokenizer.md); no other code depends on their kinds.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ int64_t count_code_points(std::string_view text);  // text must be UTF-8
 // Returns the offset of the first byte that is not UTF-8, or npos.
 size_t find_invalid_utf8(std::string_view text);
 
-// Throws E_DATA_UTF8 (exit 5) with file:line, byte and hex for text that is not UTF-8, contains NUL, or is UTF-16 or
-// UTF-32.
+// Checks the text of a file. Throws E_DATA_UTF8 (exit 5) with file:line, byte and hex if it is not UTF-8, contains NUL,
+// or is UTF-16 or UTF-32.
 void check_utf8_file(std::string_view bytes, const std::string& name);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// Progress of a run: one line rewritten in place on a terminal, otherwise a plain line every few steps.
+// Shows the progress of a run: one line rewritten in place on a terminal, otherwise a plain line every few steps.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ double seconds_left(const ProgressState& s);  // NaN: unknown
 class Course {
  public:
   void add(double value);  // ignores values that are not finite
-  // Returns at most `columns` characters, such as "█▆▄▃▂▁▁". The lowest mean is drawn as the lowest of eight
-  // blocks.
+  // Returns at most `columns` characters, such as "█▆▄▃▂▁▁".
+  // The lowest mean is drawn as the lowest of eight blocks.
   std::string sparkline(int columns) const;
 
  private:

@@ -89,7 +89,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   return 0;
 }
 
-// Prints a report on the data on standard error and as JSON on standard output.
+// Checks the data. Prints the report on standard error, and as JSON on standard output. Returns the exit code.
 int look_at_data(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
   for (const std::string& line : report.lines()) std::cerr << cli::with_flags(line) << '\n';

@@ -1,4 +1,4 @@
-// Dates in tables and their parts as features, with the names of fastai's add_datepart.
+// Parses dates in tables and computes their parts, which become features with the names of fastai's add_datepart.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Date {
 };
 
 // Parses 2015-07-31, 2015/07/31 or 20150731, optionally followed by a blank or T and 12:30 or 12:30:59. Fractions and Z
-// are ignored. Returns nullopt for other texts; 07/31/2015 and 31/07/2015 are ambiguous.
+// are ignored. Returns nullopt for other texts, also for 07/31/2015 and 31/07/2015, which are ambiguous.
 std::optional<Date> parse_date(std::string_view text);
 
 struct DatePart {

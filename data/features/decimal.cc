@@ -58,7 +58,7 @@ std::string plain_number(std::string_view text, char mark) {
 
 struct ColumnLook {
   bool comma = true, point = true;                  // every value is a number with a decimal comma (or point)
-  bool commas = false;                              // a comma occurs
+  bool commas = false;                              // some value has a comma
   std::map<std::string, std::string> rewritten[2];  // texts that change: [1] decimal comma, [0] point
   std::string example;
 };

@@ -1,4 +1,4 @@
-// Number formats of different countries: 1,234.5 and 1.234,5.
+// Reads the number formats of different countries: 1,234.5 and 1.234,5.
 #pragma once
 
 #include <string>

@@ -14,14 +14,14 @@ namespace amp {
 struct FeatureRef {
   enum class Kind : uint8_t { code, number, indicator };
   Kind kind = Kind::number;
-  size_t index = 0;  // index in Features
+  size_t index = 0;  // index in Features::categories (code) or Features::numbers
 };
 
 // The features that one graph input is fed with: (N, features), or (N) for one feature if the input has one dimension.
 struct FeatureInput {
   InputSpec input;
   std::vector<FeatureRef> features = {};
-  bool label = false;  // the label of a model that computes its loss itself
+  bool label = false;  // true: takes the label, in a model that computes its loss itself
 };
 
 // Assigns features to inputs. First by name: an input with the name of a column takes it. Then by kind: an input of

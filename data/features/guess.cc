@@ -12,7 +12,7 @@ namespace {
 
 struct Look {
   int64_t rows = 0, present = 0;
-  bool numbers = true, fractions = false, dates = true, counts_up = true;  // counts_up: n, n + 1, n + 2 ...
+  bool numbers = true, fractions = false, dates = true, counts_up = true;  // counts_up: values are n, n + 1, n + 2 ...
   std::unordered_set<std::string_view> values;
   int64_t distinct() const { return static_cast<int64_t>(values.size()); }
 };

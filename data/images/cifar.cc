@@ -32,7 +32,7 @@ int64_t wrong_record(std::string_view bytes, int64_t labels) {
   return -1;
 }
 
-// Returns the number of label bytes before the pixels of a record.
+// Returns the number of label bytes before the pixels of a record. Throws E_CIFAR for a file of another form.
 int64_t labels_of(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(name), "' is empty"));
   const auto size = static_cast<int64_t>(bytes.size());

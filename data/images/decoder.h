@@ -1,5 +1,6 @@
-// ImageDecoder: decodes the bytes of an image file. Each kind is one file in this folder that registers one row. Kinds
-// are recognized by first bytes, not by names. Errors have exit code 5 and ids E_IMAGE..., and name the file.
+// ImageDecoder: decodes the bytes of an image file. Each kind of image file has one source file in this folder, which
+// registers its decoder. The first bytes of a file determine its kind, not its name. Errors have exit code 5 and ids
+// E_IMAGE..., and name the file.
 #pragma once
 
 #include <optional>

@@ -41,7 +41,7 @@ ImageSize upright(ImageSize size, int orientation) {
   return orientation >= 5 && orientation <= 8 ? ImageSize{size.width, size.height} : size;
 }
 
-// Orientations 5 to 8 swap rows and columns. The transform by orientation:
+// Returns the image in upright position. Orientations 5 to 8 swap rows and columns. The transform by orientation:
 //   2 mirrored, 3 half a turn, 4 upside down, 5 transposed, 6 a quarter turn left, 7 transversed, 8 a quarter right.
 Image upright(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;

@@ -15,7 +15,7 @@ namespace amp {
 
 namespace {
 
-constexpr int kMaxScans = 500;  // scans of a progressive file; more only consume time
+constexpr int kMaxScans = 500;  // largest number of scans of a progressive file; more would only consume time
 
 struct JpegReader {
   explicit JpegReader(const EncodedImage& f) : file(f) {
@@ -34,7 +34,7 @@ struct JpegReader {
     (*c->err->format_message)(c, of(c).why);
     std::longjmp(of(c).jump, 1);
   }
-  // Libjpeg only warns about a truncated file and fills it with gray.
+  // Treats a truncated file as an error. Libjpeg only warns about it and fills the rest with gray.
   static void on_message(j_common_ptr c, int level) {
     if (level < 0 && c->err->msg_code == JWRN_JPEG_EOF) on_error(c);
   }

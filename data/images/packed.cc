@@ -1,4 +1,4 @@
-// Implements packed.h: the registry of kinds, and tables whose rows are images FILE#17 of packed files.
+// Implements packed.h: the registry of kinds, and tables with one row for each image of packed files (path FILE#17).
 #include "data/images/packed.h"
 
 #include <algorithm>

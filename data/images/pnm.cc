@@ -30,7 +30,7 @@ class PnmScanner {
     at_ = static_cast<size_t>(end - text().data());
     return v;
   }
-  std::string_view rest() const { return text().substr(std::min(at_ + 1, text().size())); }  // after one space
+  std::string_view rest() const { return text().substr(std::min(at_ + 1, text().size())); }  // the text after one space
   void skip(size_t n) { at_ += n; }
 
  private:

@@ -1,5 +1,5 @@
-// Source and target texts of an encoder-decoder model (T5, BART, Marian), in the form of transformers'
-// DataCollatorForSeq2Seq:
+// Datasets of source and target texts for an encoder-decoder model (T5, BART, Marian). A batch has the form of
+// transformers' DataCollatorForSeq2Seq:
 //   input_ids, attention_mask, ..        the source
 //   decoder_input_ids, decoder_.. masks  the target shifted right, after the decoder start token
 //   labels                               the target's ids with the end-of-text token

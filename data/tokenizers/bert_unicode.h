@@ -13,7 +13,7 @@ namespace amp {
 enum class CharClass : uint8_t { other, removed, space, ideograph, mark, punctuation };
 CharClass char_class(uint32_t code_point);
 
-// Canonical decomposition (NFD) of the whole text, in place.
+// Applies canonical decomposition (NFD) to the whole text, in place.
 void decompose(std::vector<uint32_t>& text);
 uint32_t lower_case(uint32_t code_point);
 int combining_class(uint32_t code_point);

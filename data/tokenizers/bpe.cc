@@ -1,6 +1,6 @@
-// Byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909), on byte-level characters or with byte fallback. Merges
-// are applied lowest rank first with a heap of candidates; stale candidates are skipped when they are popped. Results
-// of frequent parts are cached.
+// Implements byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909), on byte-level characters or with byte
+// fallback. Merges are applied lowest rank first with a heap of candidates; stale candidates are skipped when they are
+// popped. Results of frequent parts are cached.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -204,7 +204,7 @@ class Bpe final : public TokenModel {
       if (left.bytes == 0 || left.after < 0) continue;
       Symbol& right = s[static_cast<size_t>(left.after)];
       const Merge* const m = merges_.find(left.id, right.id);
-      if (!m || m->id != top.id) continue;  // stale: one of the two has changed
+      if (!m || m->id != top.id) continue;  // stale: one of the two symbols has changed
       left.id = top.id;
       left.bytes += right.bytes;
       right.bytes = 0;

@@ -9,7 +9,7 @@ namespace amp {
 
 namespace {
 
-// Printable Latin-1 bytes map to themselves, the others to U+0100, U+0101, ... in order.
+// Returns GPT-2's map. Printable Latin-1 bytes map to themselves, all others to U+0100, U+0101, ... in order.
 std::array<std::string, 256> make_map() {
   std::array<std::string, 256> map;
   uint32_t next = 256;

@@ -1,4 +1,5 @@
-// Bytes as characters: GPT-2's map of the 256 bytes to printable code points, and Llama's tokens <0x00> to <0xFF>.
+// Maps bytes to characters, by GPT-2's map of the 256 bytes to printable code points, or by Llama's tokens <0x00> to
+// <0xFF>.
 #pragma once
 
 #include <array>

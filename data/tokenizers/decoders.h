@@ -1,4 +1,4 @@
-// Decoding: the steps of Hugging Face's decoders. Each changes a list of texts, whose concatenation is the result.
+// The decoder steps of Hugging Face tokenizers. Each step changes a list of texts, whose concatenation is the result.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ using DecodeStep = std::function<void(std::vector<std::string>&)>;
 std::string decode_word_pieces(std::vector<std::string> tokens, const std::string& prefix, bool cleanup);
 
 DecodeStep word_piece_step(std::string prefix, bool cleanup);
-DecodeStep byte_level_step();                                        // byte-level characters to bytes
-DecodeStep byte_fallback_step();                                     // tokens such as <0xE2> to bytes
+DecodeStep byte_level_step();                                        // converts byte-level characters to bytes
+DecodeStep byte_fallback_step();                                     // converts tokens such as <0xE2> to bytes
 DecodeStep metaspace_step(std::string replacement, bool prepended);  // marks to spaces; drops a prepended mark
 // BPE: the suffix becomes a space, except in the last token.
 DecodeStep suffix_step(std::string suffix);

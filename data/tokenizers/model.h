@@ -45,7 +45,7 @@ std::unique_ptr<TokenModel> read_model(const nlohmann::json& model);
 
 TokenIds read_ids(const nlohmann::json& vocab);  // vocab: {"token": id}
 
-// Cache of the tokens of frequent parts; thread-safe.
+// A thread-safe cache of the tokens of frequent parts.
 class CutCache {
  public:
   bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appends to out

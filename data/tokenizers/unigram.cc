@@ -113,7 +113,7 @@ double read_score(double exact) {
   return exact < 0 ? -size : size;
 }
 
-constexpr double kUnknownPenalty = 10;  // SentencePiece's: subtracted from the least score
+constexpr double kUnknownPenalty = 10;  // SentencePiece's value: an unknown character has the least score minus this
 
 class Unigram final : public TokenModel {
  public:

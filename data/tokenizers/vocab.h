@@ -12,8 +12,8 @@ namespace amp {
 
 class Vocab {
  public:
-  // Throws E_VOCAB (exit 5) with file:line for an empty line, a repeated token, or a missing [UNK], [PAD], [CLS] or
-  // [SEP].
+  // Reads a vocab.txt. Throws E_VOCAB (exit 5) with file:line for an empty line, a repeated token, or a missing [UNK],
+  // [PAD], [CLS] or [SEP].
   static Vocab read(const std::string& path);
   static Vocab parse(std::string bytes, const std::string& name);
 

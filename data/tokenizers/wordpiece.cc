@@ -1,5 +1,5 @@
-// BERT's tokenizer for vocab.txt files, on code points instead of NormalizedString. Offsets are computed only on
-// request. decompose() and char_class() are in bert_unicode.cc.
+// Implements BERT's tokenizer for vocab.txt files. It works on code points instead of NormalizedString, and computes
+// offsets only on request. decompose() and char_class() are in bert_unicode.cc.
 #include "data/tokenizers/wordpiece.h"
 
 #include <algorithm>

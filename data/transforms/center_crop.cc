@@ -1,4 +1,4 @@
-// torchvision's CenterCrop; smaller images get black borders.
+// Implements torchvision's CenterCrop. Images that are smaller than the crop get black borders.
 #include <cmath>
 
 #include "data/transforms/geometry.h"

@@ -1,4 +1,4 @@
-// torchvision's ColorJitter: random changes of brightness, contrast, saturation and hue in a random order.
+// Implements torchvision's ColorJitter: random changes of brightness, contrast, saturation and hue in a random order.
 #include "base/error.h"
 #include "data/transforms/photo.h"
 

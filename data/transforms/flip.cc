@@ -1,4 +1,4 @@
-// torchvision's RandomHorizontalFlip and RandomVerticalFlip.
+// Implements torchvision's RandomHorizontalFlip and RandomVerticalFlip.
 #include "data/transforms/geometry.h"
 
 namespace amp {

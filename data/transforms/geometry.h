@@ -1,4 +1,4 @@
-// Crops and mirror images of images and masks.
+// Crops and mirrors images and masks.
 #pragma once
 
 #include <algorithm>

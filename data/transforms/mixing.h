@@ -29,9 +29,10 @@ Mix draw_mix(const MixingOptions& options, int64_t epoch, int64_t sample, int64_
 // Mix::share is the share of the area that is outside of the clipped rectangle.
 Mix cut_about(int64_t y, int64_t x, double share, int64_t height, int64_t width);
 
-// Mixes images in place. images: float32 in the given layout.
+// Mixes the images of a batch in pairs, in place. images: float32 in the given layout.
 void mix_images(HostTensor& images, ImageInput::Layout layout, const Mix& mix);
-// Converts class ids (rows) to mixed probabilities (rows, classes); floating-point labels keep their shape.
+// Converts class ids (rows) to mixed probabilities (rows, classes). Floating-point labels are mixed and keep their
+// shape.
 HostTensor mix_labels(const HostTensor& labels, int64_t classes, double share);
 
 // Makes a dataset whose training batches are mixed. Labels of data: class ids, which become probabilities (rows,

@@ -1,4 +1,4 @@
-// torchvision's Normalize: (x - mean) / std per channel, with the statistics of common datasets by name.
+// Implements torchvision's Normalize: (x - mean) / std per channel, with the statistics of common datasets by name.
 #include <algorithm>
 
 #include "base/error.h"

@@ -14,7 +14,7 @@ namespace {
 
 uint8_t clip8(int v) { return static_cast<uint8_t>(std::clamp(v, 0, 255)); }
 
-// PIL.Image.blend: from + factor (to - from) in floats, truncated.
+// Computes PIL.Image.blend: from + factor (to - from) in floats, truncated.
 Image blended(const Image& from, Image to, double factor) {
   const auto alpha = static_cast<float>(factor);
   for (size_t i = 0; i < to.data.size(); ++i) {

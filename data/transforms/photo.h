@@ -1,4 +1,4 @@
-// Changes of color and shape, equal bit for bit to Pillow's functions that torchvision calls.
+// Changes colors and shapes of images, equal bit for bit to Pillow's functions that torchvision calls.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ Image adjust_brightness(Image image, double factor);
 Image adjust_contrast(Image image, double factor);
 Image adjust_saturation(Image image, double factor);
 Image adjust_sharpness(Image image, double factor);
-Image adjust_hue(Image image, double shift);  // -0.5 to 0.5 of the circle; gray images stay
+Image adjust_hue(Image image, double shift);  // -0.5 to 0.5 of the color circle; gray images do not change
 
 // These functions equal PIL.ImageOps.
 Image posterized(Image image, int bits);

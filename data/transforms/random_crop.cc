@@ -1,4 +1,4 @@
-// torchvision's RandomCrop: a random part of the given size, after adding a border.
+// Implements torchvision's RandomCrop: a random part of the given size, after adding a border.
 #include "base/error.h"
 #include "data/transforms/geometry.h"
 

@@ -1,4 +1,4 @@
-// torchvision's RandomErasing: overwrites a random rectangle (Zhong et al., 2020).
+// Implements torchvision's RandomErasing: overwrites a random rectangle (Zhong et al., 2020).
 #include <cmath>
 
 #include "data/transforms/transform.h"

@@ -1,4 +1,5 @@
-// torchvision's RandomResizedCrop: a part of random area and ratio, resized to the given size (Szegedy et al., 2015).
+// Implements torchvision's RandomResizedCrop: a part of random area and ratio, resized to the given size (Szegedy et
+// al., 2015).
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// torchvision's Resize: "224" sets the shorter side and keeps the ratio; "H,W" sets both. "H,W fit=cover" keeps the
-// ratio and makes the smallest image that covers H x W.
+// Implements torchvision's Resize: "224" sets the shorter side and keeps the ratio; "H,W" sets both sides. In addition,
+// "H,W fit=cover" keeps the ratio and makes the smallest image that covers H x W.
 #include <algorithm>
 
 #include "base/error.h"

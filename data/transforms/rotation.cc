@@ -1,4 +1,4 @@
-// torchvision's RandomRotation around the center, with nearest-pixel interpolation.
+// Implements torchvision's RandomRotation around the center, with nearest-pixel interpolation.
 #include "data/transforms/photo.h"
 
 namespace amp {

@@ -1,4 +1,4 @@
-// torchvision's ToTensor, with and without the division by 255: pixels become floats (C, H, W).
+// Implements torchvision's ToTensor, with and without the division by 255: pixels become floats (C, H, W).
 #include "data/transforms/transform.h"
 
 namespace amp {

@@ -1,6 +1,6 @@
 // Transforms: changes of an image between its file and the model, with torchvision's names, defaults and results. Each
-// is one file in this folder that registers one row (docs/adding_a_transform.md). A pipeline (pipeline.h) is a text
-// with their names.
+// transform is one file in this folder that registers itself (docs/adding_a_transform.md). A pipeline (pipeline.h) is a
+// text with the names of transforms.
 //
 // Transforms of pixels work on 8-bit images, as torchvision's do on PIL images; masks get the same geometry by the
 // nearest pixel. Transforms of numbers come after them and work on floats of shape (C, H, W).

@@ -55,7 +55,7 @@ constexpr std::array kPaddle{
 
 std::string dashed(std::string_view name) { return cat("--", name); }
 
-// The parsed command line: the other trainer's flags, and flags of this program.
+// The parsed command line: flags of the other trainer, and flags of this program.
 struct Given {
   std::map<std::string, std::string, std::less<>> theirs;
   struct Own {
@@ -158,14 +158,14 @@ struct Translation {
   std::optional<TaskFiles> files(TaskPart part) const {
     return paddle_files(lower_case(given.text("task_name")), given.text("data_dir"), part);
   }
-  // With --in_tokens a batch of an evaluation has as many rows as fit at the longest length.
+  // Returns the rows of an evaluation batch. With --in_tokens as many rows as fit at the longest length.
   std::string evaluation_rows() const {
     const auto tokens = parse_integer(given.text("batch_size")), length = parse_integer(given.text("max_seq_len"));
     return std::to_string(std::max<int64_t>(1, tokens.value_or(32) / std::max<int64_t>(1, length.value_or(512))));
   }
 };
 
-// Returns the model file to start from. Adds a conversion if a checkpoint's folder is given.
+// Returns the model file to start from. If a checkpoint's folder is given, adds a command that converts it.
 std::string Translation::start() {
   const bool both = given.has("init_checkpoint") && given.has("init_pretraining_params");
   if (both) out.notes.push_back(cat(dashed("init_checkpoint"), " counts, ", dashed("init_pretraining_params"), " not"));

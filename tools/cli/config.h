@@ -9,7 +9,7 @@
 
 namespace amp::cli {
 
-// A configuration file is one of:
+// Returns the flags that a configuration file sets. The file is one of:
 //   {"lr": 5e-5, "freeze": ["*.bias"], ...}: any spelling of a flag; // comments are allowed; null means not given
 //   the output of effective_config_json, also inside a run.json: each value keeps its precedence
 //   a configuration of another trainer (other_trainers.h): settings without a counterpart become a warning

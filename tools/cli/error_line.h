@@ -1,4 +1,4 @@
-// Reports a failure: text for users, then one JSON line for programs, the last line of stderr.
+// Reports a failure as text for users, followed by one JSON line for programs, which is the last line of stderr.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// The text of --help, made from the flag table.
+// Makes the text of --help from the flag table.
 #pragma once
 
 #include <optional>

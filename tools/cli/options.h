@@ -58,7 +58,7 @@ class Options {
   std::vector<Entry> entries_;  // one per flag, in the order of flags()
 };
 
-// A flag's value from one source, before precedence.
+// A value that one source gives to a flag, before precedence is applied.
 struct Assignment {
   const Flag* flag = nullptr;
   std::string spelling;  // as written: "--learning_rate", "ONNX_AMP_LR"
@@ -81,7 +81,7 @@ struct Command {
 };
 std::vector<Command> parse_commands(int argc, const char* const* argv, const char* const* envp);
 
-// Reports contradictions between flags (usage errors), then sets derived values. Idempotent.
+// Throws E_USAGE for contradictions between flags, then sets derived values. Idempotent.
 void resolve(Options& opts);
 
 }  // namespace amp::cli

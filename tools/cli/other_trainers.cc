@@ -50,7 +50,7 @@ class Reader {
     return v.is_string() ? v.get<std::string>() : std::string(otherwise);
   }
   void put(std::string_view ours, Json value) { out_[std::string(ours)] = std::move(value); }
-  // Copies keys that are set under their own names, which are also spellings of our flags.
+  // Copies the keys that are set. Their names are also spellings of our flags.
   void copy(std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
       if (const Json& v = at(key); !v.is_null() && v != "") put(key, v);

@@ -97,7 +97,8 @@ Words split_words(std::span<const std::string> words) {
   return out;
 }
 
-// Handles requests for help and the version first, so that an incomplete command gets help.
+// Returns the options of a request for help or the version. Such requests are handled first, so that an incomplete
+// command gets help. Returns nullopt for other command lines.
 std::optional<Options> asked_for_help(std::span<const std::string> words) {
   const auto end = std::find(words.begin(), words.end(), "--");
   const auto asks = [&](std::initializer_list<std::string_view> names) {

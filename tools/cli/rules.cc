@@ -1,4 +1,4 @@
-// Rules between flags: contradictions, and values derived from other flags.
+// Checks rules between flags: refuses contradictions, and derives values from other flags.
 #include <cmath>
 
 #include "base/error.h"
