@@ -62,7 +62,7 @@ using Normalize = std::optional<std::string> (*)(std::string_view text);
 struct Description {
   std::string_view name;
   SettingValue initial;           // the default; its type is the type of all values
-  std::string_view help;          // one sentence
+  std::string_view help;          // one to three sentences: what it does, its unit, and its default if that is empty
   std::string_view metavar = {};  // placeholder of the value: FILE; none for booleans and choices
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_open = false, high_open = false, infinity_allowed = false;
