@@ -1,5 +1,5 @@
-// JSON text of files, with a limit of its nesting: copying, dump() and recursive readers of nlohmann::json use stack per
-// level.
+// Parsing of JSON files with a limit of nesting: copying, dump() and recursive readers of nlohmann::json use stack for
+// each level.
 #pragma once
 
 #include <cstdint>

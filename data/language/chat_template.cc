@@ -193,8 +193,8 @@ std::shared_ptr<const ChatTemplate> open_chat_template(const std::string& file, 
     if (file.empty() && !fs::is_regular_file(path, error)) continue;
     const FileBytes bytes = read_file(path);
     const bool json = path.ends_with(".json");
-    const std::string source = json ? template_in(parse_json<ordered_json>(bytes.text()))
-                                    : std::string(without_byte_order_mark(bytes.text()));
+    const std::string source =
+        json ? template_in(parse_json<ordered_json>(bytes.text())) : std::string(without_byte_order_mark(bytes.text()));
     if (!source.empty()) return std::make_shared<ChatTemplate>(source, path, special_tokens(folder, tokenizer));
     if (!file.empty()) refuse_template(file, "there is none in it");
   }

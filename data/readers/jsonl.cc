@@ -46,7 +46,8 @@ ordered_json parse_object(const Part& part, const TableBuilder& out) {
   std::vector<int64_t> count(kMaxDepth + 2);  // keys of the object that is open at each depth
   const auto watch = [&](int depth, ordered_json::parse_event_t event, ordered_json& value) {
     if (depth > kMaxDepth) problem = cat("nested deeper than ", kMaxDepth);
-    if (problem.empty() && event == ordered_json::parse_event_t::object_start) count[static_cast<size_t>(depth) + 1] = 0;
+    if (problem.empty() && event == ordered_json::parse_event_t::object_start)
+      count[static_cast<size_t>(depth) + 1] = 0;
     if (problem.empty() && event == ordered_json::parse_event_t::key &&
         ++count[static_cast<size_t>(depth)] > kMostJsonKeys)
       problem = cat("an object has more than ", kMostJsonKeys, " keys");

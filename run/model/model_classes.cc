@@ -95,8 +95,7 @@ std::vector<KnownClasses> known_classes(const ModelSpec& spec, const Imported& m
   const std::string kept = model_metadata(*model.doc, "huggingface_config");
   add_config(out, parse_json(kept), "the checkpoint that was converted");
   const std::string path = config_path(spec.model);
-  if (!path.empty())
-    add_config(out, parse_json(read_file(path).text()), cat("'", printable(path), "'"));
+  if (!path.empty()) add_config(out, parse_json(read_file(path).text()), cat("'", printable(path), "'"));
   return out;
 }
 

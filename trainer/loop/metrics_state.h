@@ -1,5 +1,5 @@
-// Metrics as part of a checkpoint's JSON state. All members are kept, so that run.json of a resumed run equals that of an
-// uninterrupted one.
+// Metrics as part of a checkpoint's JSON state. All members are stored, so that the run.json of a resumed run equals
+// that of an uninterrupted run.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
