@@ -17,8 +17,8 @@ bool glob_match(std::string_view pattern, std::string_view name);
 // The candidate with the smallest edit distance; "" if the distance of all exceeds about a third of the name's length.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
-// Returns a name from an untrusted file in a form for terminals: control characters (C0, C1, text direction) and invalid
-// UTF-8 become \xNN. At most 200 bytes are kept.
+// Returns a name from an untrusted file in a form for terminals: control characters (C0, C1, text direction) and
+// invalid UTF-8 become \xNN. At most 200 bytes are kept.
 std::string printable(std::string_view name);
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> words);
