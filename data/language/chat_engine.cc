@@ -72,6 +72,18 @@ RenderedChat without_marks(const std::string& text) {
   return out;
 }
 
+// The engine's messages quote the source around the error. Returns the reason and its place in the template.
+std::string reason_in(const std::string& what) {
+  constexpr std::string_view kReason = "\nError: ", kRaised = "Jinja Exception: ";
+  const size_t at = what.rfind(kReason);
+  if (at == std::string::npos) return what;
+  std::string reason = what.substr(at + kReason.size());
+  if (reason.starts_with(kRaised)) reason.erase(0, kRaised.size());
+  if (reason == "std::bad_alloc") reason = "it needs too much memory";
+  const size_t line = what.find("line "), end = what.find(" in source", line);
+  return end < at ? cat(reason, " (", what.substr(line, end - line), ")") : reason;
+}
+
 jinja::value bounded_range(const jinja::func_args& args) {
   const auto number = [&](size_t i, int64_t preset) { return args.count() > i ? args.get_pos(i)->as_int() : preset; };
   args.ensure_count(1, 3);
@@ -106,7 +118,7 @@ ChatEngine::ChatEngine(const std::string& source, std::string name, std::map<std
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
-    refuse_template(name_, e.what());
+    refuse_template(name_, reason_in(e.what()));
   }
 }
 
@@ -131,7 +143,7 @@ RenderedChat ChatEngine::render(const ordered_json& messages, bool add_generatio
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
-    refuse_template(name_, e.what());
+    refuse_template(name_, reason_in(e.what()));
   }
 }
 

@@ -218,6 +218,19 @@ TEST_CASE("a hostile template ends its helper process only, within the limits of
   }
 }
 
+TEST_CASE("the error of a template has the reason and its place") {
+  const auto fact = [](const std::string& source) {
+    return refusal([&] {
+             ChatTemplate(source, "t", {}).render(ordered_json::parse(R"([{"role": "user", "content": "a"}])"), false);
+           })
+        .second;
+  };
+  CHECK(fact("{{ raise_exception('roles must alternate') }}") ==
+        "the chat template of 't': roles must alternate (line 1, column 19)");
+  CHECK(fact("{{ messages[0].content }}\n{{ 1|fooo }}").starts_with("the chat template of 't': "));
+  CHECK(fact("{{ messages[0].content }}\n{{ 1|fooo }}").find("fooo") != std::string::npos);
+}
+
 TEST_CASE("a template that exceeded its limits is not rendered again") {
   const ChatTemplate t("{% macro f() %}{{ f() }}{% endmacro %}{% if messages %}{{ f() }}{% endif %}", "t", {});
   const ordered_json messages = ordered_json::parse(R"([{"role": "user", "content": "a"}])");
