@@ -56,13 +56,20 @@ void ModelConfig::refuse(std::string_view key, std::string_view why, std::string
 int64_t ModelConfig::positive(std::string_view key) const {
   const nlohmann::json* v = find(key);
   if (!v) refuse(key, "is missing");
-  constexpr int64_t kMost = int64_t{1} << 31;
-  if (!v->is_number_integer() || v->get<int64_t>() < 1 || v->get<int64_t>() > kMost)
-    refuse(key, "a whole number of at least 1 is wanted");
+  if (!v->is_number_integer() || v->get<int64_t>() < 1 || v->get<int64_t>() > kMostSize)
+    refuse(key, cat("a whole number from 1 to ", kMostSize, " is wanted"));
   return v->get<int64_t>();
 }
 int64_t ModelConfig::positive(std::string_view key, int64_t otherwise) const {
   return has(key) ? positive(key) : otherwise;
+}
+int64_t ModelConfig::layers(std::string_view key) const {
+  const int64_t n = positive(key);
+  if (n > kMostLayers) refuse(key, cat("at most ", kMostLayers, " layers can be built"));
+  return n;
+}
+int64_t ModelConfig::layers(std::string_view key, int64_t otherwise) const {
+  return has(key) ? layers(key) : otherwise;
 }
 double ModelConfig::number(std::string_view key, double otherwise) const {
   const nlohmann::json* v = find(key);
@@ -82,15 +89,15 @@ std::string ModelConfig::text(std::string_view key, const std::string& otherwise
   if (!v->is_string()) refuse(key, "a text is wanted");
   return v->get<std::string>();
 }
-std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vector<int64_t>& otherwise,
-                                           int64_t least) const {
+std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least,
+                                           int64_t most) const {
   const nlohmann::json* v = find(key);
   if (!v) return otherwise;
   std::vector<int64_t> out;
   if (!v->is_array()) refuse(key, "a list of whole numbers is wanted");
   for (const nlohmann::json& x : *v) {
-    if (!x.is_number_integer() || x.get<int64_t>() < least)
-      refuse(key, cat("a list of whole numbers of at least ", least, " is wanted"));
+    if (!x.is_number_integer() || x.get<int64_t>() < least || x.get<int64_t>() > most)
+      refuse(key, cat("a list of whole numbers from ", least, " to ", most, " is wanted"));
     out.push_back(x.get<int64_t>());
   }
   return out;

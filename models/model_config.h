@@ -28,10 +28,15 @@ class ModelConfig {
   bool has(std::string_view key) const;                             // present and not null
   int64_t positive(std::string_view key) const;                     // at least 1
   int64_t positive(std::string_view key, int64_t otherwise) const;  // the default if missing
+  // Number of layers, 1 to kMostLayers: a larger number would fill the memory with nodes and weights.
+  static constexpr int64_t kMostLayers = 1000, kMostSize = int64_t{1} << 31;
+  int64_t layers(std::string_view key) const;
+  int64_t layers(std::string_view key, int64_t otherwise) const;
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;
   std::string text(std::string_view key, const std::string& otherwise) const;
-  std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1) const;
+  std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1,
+                                int64_t most = kMostSize) const;
   std::vector<std::string> texts(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key, char separator) const;  // a list, or a string of parts
   // Returns the object under the first of these keys that is present; an empty object if none is.

@@ -14,7 +14,7 @@ class Albert {
         width_(c.positive("hidden_size")),
         narrow_(c.positive("embedding_size")),
         heads_(c.positive("num_attention_heads")),
-        layers_(c.positive("num_hidden_layers")),
+        layers_(c.layers("num_hidden_layers")),
         groups_(c.positive("num_hidden_groups", 1)),
         in_group_(c.positive("inner_group_num", 1)),
         inner_(c.positive("intermediate_size")),

@@ -19,7 +19,7 @@ class Bert {
         base_(base),
         width_(c.positive("hidden_size")),
         heads_(c.positive("num_attention_heads")),
-        layers_(c.positive("num_hidden_layers")),
+        layers_(c.layers("num_hidden_layers")),
         inner_(c.positive("intermediate_size")),
         longest_(c.positive("max_position_embeddings")),
         types_(c.positive("type_vocab_size")),

@@ -19,7 +19,7 @@ class Tower {
         base_(std::move(base)),
         width_(c.positive("hidden_size", width)),
         heads_(c.positive("num_attention_heads", heads)),
-        layers_(c.positive("num_hidden_layers", 12)),
+        layers_(c.layers("num_hidden_layers", 12)),
         inner_(c.positive("intermediate_size", inner)),
         epsilon_(c.number("layer_norm_eps", 1e-5)),
         act_(c.text("hidden_act", "quick_gelu")) {

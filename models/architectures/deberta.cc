@@ -16,7 +16,7 @@ class Deberta {
         base_(base),
         width_(c.positive("hidden_size")),
         heads_(c.positive("num_attention_heads")),
-        layers_(c.positive("num_hidden_layers")),
+        layers_(c.layers("num_hidden_layers")),
         inner_(c.positive("intermediate_size")),
         longest_(c.positive("max_position_embeddings", 512)),
         types_(static_cast<int64_t>(c.number("type_vocab_size", 0))),

@@ -14,7 +14,7 @@ class DistilBert {
         base_(base),
         width_(c.positive("dim")),
         heads_(c.positive("n_heads")),
-        layers_(c.positive("n_layers")),
+        layers_(c.layers("n_layers")),
         inner_(c.positive("hidden_dim")),
         longest_(c.positive("max_position_embeddings")),
         vocabulary_(c.positive("vocab_size")),

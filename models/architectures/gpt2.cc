@@ -16,7 +16,7 @@ class Gpt2 {
         base_(base),
         width_(c.positive("n_embd")),
         heads_(c.positive("n_head")),
-        layers_(c.positive("n_layer")),
+        layers_(c.layers("n_layer")),
         inner_(c.positive("n_inner", 4 * width_)),
         longest_(c.positive("n_positions")),
         vocabulary_(c.positive("vocab_size")),

@@ -17,7 +17,7 @@ class Llama {
         width_(c.positive("hidden_size")),
         heads_(c.positive("num_attention_heads")),
         shared_(c.positive("num_key_value_heads", heads_)),
-        layers_(c.positive("num_hidden_layers")),
+        layers_(c.layers("num_hidden_layers")),
         inner_(c.positive("intermediate_size")),
         vocabulary_(c.positive("vocab_size")),
         head_(c.positive("head_dim", std::max<int64_t>(1, width_ / heads_))),

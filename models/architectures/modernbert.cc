@@ -16,7 +16,7 @@ class ModernBert {
         base_(base),
         width_(c.positive("hidden_size")),
         heads_(c.positive("num_attention_heads")),
-        layers_(c.positive("num_hidden_layers")),
+        layers_(c.layers("num_hidden_layers")),
         inner_(c.positive("intermediate_size")),
         vocabulary_(c.positive("vocab_size")),
         window_(c.positive("local_attention", 128) / 2),

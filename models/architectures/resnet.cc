@@ -39,7 +39,7 @@ NetValue block(Net& net, NetValue x, const std::string& at, int64_t in, int64_t 
 
 void build_resnet(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), classes = c.positive("num_classes", 1000);
-  const std::vector<int64_t> depths = c.integers("depths", {2, 2, 2, 2});
+  const std::vector<int64_t> depths = c.integers("depths", {2, 2, 2, 2}, 1, ModelConfig::kMostLayers);
   const bool bottleneck = c.flag("bottleneck", false);
   if (depths.size() != 4) c.refuse("depths", "four numbers are wanted");
   const int64_t size = c.positive("image_size", 224);

@@ -15,7 +15,7 @@ class Vit {
         base_(base),
         width_(c.positive("hidden_size")),
         heads_(c.positive("num_attention_heads")),
-        layers_(c.positive("num_hidden_layers")),
+        layers_(c.layers("num_hidden_layers")),
         inner_(c.positive("intermediate_size")),
         image_(c.positive("image_size")),
         patch_(c.positive("patch_size")),

@@ -321,7 +321,12 @@ TEST_CASE("keys of a new model's configuration are checked") {
   };
   CHECK_THAT(create(R"({"hiden_size": 16})"), ContainsSubstring("did you mean 'hidden_size'?"));
   CHECK_THAT(create("{"), ContainsSubstring("no JSON object"));
-  CHECK_THAT(create(R"({"hidden_size": 0})"), ContainsSubstring("at least 1"));
+  CHECK_THAT(create(R"({"hidden_size": 0})"), ContainsSubstring("from 1 to"));
+  CHECK_THAT(create(R"({"num_hidden_layers": 1000000000})"), ContainsSubstring("at most 1000 layers"));
+  CHECK_THAT(text_of(error_of([&] {
+               create_model({.model = "resnet18", .config = R"({"depths": [1000000000, 1, 1, 1]})"}, f / "m.onnx");
+             })),
+             ContainsSubstring("from 1 to 1000"));
   CHECK_THAT(text_of(error_of([&] { create_model({.model = "bertt"}, f / "m.onnx"); })),
              ContainsSubstring("did you mean 'bert'?"));
   CHECK_THAT(
