@@ -12,11 +12,15 @@
 namespace amp {
 
 namespace {
-void check_size(size_t bytes) {
-  if (bytes > kMostText)
-    fail(Exit::data, "E_DATA_TEXT", cat("the tokenizer makes ", bytes, " bytes of a text, ", kMostText, " is the most"),
+void check_size(size_t bytes, size_t most = kMostText) {
+  if (bytes > most)
+    fail(Exit::data, "E_DATA_TEXT", cat("the tokenizer makes ", bytes, " bytes of a text, ", most, " is the most"),
          "cut the text into shorter ones");
 }
+
+// Limits what replacements make of a text that has `span` original bytes. Published tokenizers make at most three bytes
+// of one; a chain of replacements can multiply the length at every step.
+size_t most_after_replacement(size_t span) { return std::min(kMostText, (size_t{1} << 20) + 32 * span); }
 }  // namespace
 
 NormalizedString::NormalizedString(std::string_view original, uint32_t start) : text(original), origin(start) {
@@ -206,7 +210,7 @@ void replace_all(NormalizedString& t, const Finder& find, std::string_view conte
   size_t size = 0;
   for (const Match& m : matches) size += m.is_match ? content.size() : m.end - m.begin;
   if (std::none_of(matches.begin(), matches.end(), [](const Match& m) { return m.is_match; })) return;
-  check_size(size);
+  check_size(size, most_after_replacement(t.from.empty() ? 0 : t.from.back().end - t.from.front().begin));
   std::string text;
   std::vector<TextPlace> from;
   text.reserve(size);
