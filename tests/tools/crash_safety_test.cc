@@ -28,7 +28,7 @@ namespace {
 std::vector<std::string> classify(const TempDir& f, const std::string& dir, std::vector<std::string> more) {
   if (!path_exists(f / "v.txt")) {
     write_bytes(f / "v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nday\n");
-    write_bytes(f / "t.csv", "t,y\ngood day,yes\nbad day,no\ngood day day,yes\nbad bad,no\n");
+    write_bytes(f / "t.csv", "t,y\ngood day,yes\nbad day,no\ngood day day,yes\nbad bad,maybe\n");
   }
   std::vector<std::string> words = {test_data("surgery/bert.onnx"),
                                     "--train",
@@ -143,7 +143,7 @@ TEST_CASE("a damaged best checkpoint is found before training", "[crash]") {
     const Error e = error_of([&] { must_run(words); });
     CHECK(e.exit() == Exit::checkpoint);
     CHECK(e.id() == "E_CKPT_TORN");
-    CHECK_THAT(e.hint(), ContainsSubstring("`export_weights` last"));
+    CHECK_THAT(e.hint(), ContainsSubstring("--export_weights last"));
   }
   CHECK(json_lines(f / "run/metrics.jsonl").size() == 6);
 }
