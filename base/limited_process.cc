@@ -58,7 +58,7 @@ bool send_message(int fd, const Head& head, std::string_view text) {
   char buffer[sizeof(Head) + kShort];
   const size_t n = std::min(text.size(), kShort);
   std::memcpy(buffer, &head, sizeof head);
-  std::memcpy(buffer + sizeof head, text.data(), n);
+  std::copy_n(text.data(), n, buffer + sizeof head);  // text.data() may be null if n is 0
   return send_all(fd, buffer, sizeof head + n) && send_all(fd, text.data() + n, text.size() - n);
 }
 

@@ -25,7 +25,6 @@ namespace amp::test {
 
 namespace {
 std::function<int(const FileCall&)> hook;
-thread_local bool inside = false;  // the hook's own calls pass
 }  // namespace
 
 Faults::Faults(std::function<int(const FileCall&)> fault) { hook = std::move(fault); }
@@ -34,6 +33,8 @@ bool Faults::available() { return FAULTS; }
 
 #if FAULTS
 namespace {
+thread_local bool inside = false;  // the hook's own calls pass
+
 int fault_of(const FileCall& call) {
   const int fault = hook(call);
   if (fault == kKill) ::_exit(137);

@@ -24,6 +24,11 @@ int deeper(int level) {
   return level == 0 ? 0 : deeper(level - 1) + here[0];
 }
 
+std::string fill_memory(std::string_view) {
+  const std::string large(size_t{1} << 33, 'x');
+  return large.substr(0, 1);
+}
+
 }  // namespace
 
 TEST_CASE("a limited process answers requests in order, and errors with their message") {
@@ -60,7 +65,7 @@ TEST_CASE("a limited process ends for what exceeds its limits, and says why") {
   CHECK(outcome([](std::string_view) -> std::string { std::abort(); }) == Outcome::crashed);
   if (test::sanitized()) return;  // sanitizers reserve their address space beforehand, so RLIMIT_AS bounds no memory
   limits.seconds = 5;
-  CHECK(outcome([](std::string_view) { return std::string(size_t{1} << 33, 'x').substr(0, 1); }) == Outcome::memory);
+  CHECK(outcome(fill_memory) == Outcome::memory);
 }
 
 TEST_CASE("the allowance of a limited process grows with its requests") {
