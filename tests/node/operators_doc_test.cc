@@ -268,30 +268,36 @@ std::string class_of(const OpList& list, const std::string& domain, const std::s
 const char* const kDifferences = R"(
 ## Differences between engines and onnx.reference
 
-Trained models are run by an engine, so the program follows onnxruntime where it differs from the
-reference. `bench/engine_operators.py` compared onnxruntime 1.31 on every combination of attributes.
-PyTorch agrees or has no such operator, unless noted.
+Exported models are run by engines such as onnxruntime. Where onnxruntime differs from
+`onnx.reference`, the reference implementation of the standard, this program computes what
+onnxruntime does. `bench/engine_operators.py` compared both on every combination of the attributes
+of Resize, GridSample, RoiAlign, Pad and the pools, with onnxruntime 1.31. This section lists what
+onnxruntime and this program compute where the reference differs. PyTorch agrees with them or has no
+such operator, unless noted.
 
 ### Resize
 
-* align_corners, half_pixel_symmetric and tf_crop_and_resize use the lengths of the actual tensors,
-  also for fractional scales. The reference uses length times scale before rounding down.
+* The coordinate modes align_corners, half_pixel_symmetric and tf_crop_and_resize use the length of
+  the output axis. The reference uses length times scale, which differs if it is rounded down.
 * Length times scale, the nearest pixel and positions inside a crop are computed in fp32.
 * Resize copies an axis whose scale is 1, an antialiased axis that keeps its length, and a tensor
   that keeps its size.
-* With pytorch_half_pixel, the only element of an axis of length 1 is at position 0. The standard
-  agrees; the reference and PyTorch do not.
-* In opset 10, mode nearest rounds positions up if it makes the tensor smaller.
+* With pytorch_half_pixel, an output axis of length 1 has its element at position 0 of the input.
+  The standard agrees; the reference and PyTorch do not.
+* In opset 10, mode nearest rounds positions up if Resize makes the tensor smaller.
 
 ### Other operators
 
-* GridSample: bicubic with padding_mode border clamps each tap; the reference clamps the point.
+* GridSample: with mode bicubic and padding_mode border, each pixel that the interpolation reads is
+  clamped to the image. The reference clamps the position at which it interpolates.
 * MaxPool, AveragePool, LpPool: auto_pad SAME_* pads as if dilations were 1; the standard takes
   dilations into account. With ceil_mode a window may be wider than the padded axis.
-* Pools: a window larger than the padded input is an error, as in PyTorch. onnxruntime returns an
-  empty tensor.
+
+In two cases this program follows PyTorch instead:
+
+* Pools: a window larger than the padded input is an error. onnxruntime returns an empty tensor.
 * ScatterElements, ScatterND: gradients of max and min are divided evenly among ties, and those of
-  mul are exact at zeros, as in PyTorch.
+  mul are exact at zeros.
 )";
 
 // The text before the rows. ort: operators with gradients in ONNX Runtime training; missing: those without one here.
@@ -299,27 +305,28 @@ std::string opening(size_t operators, size_t with_gradient, size_t with_second, 
                     const std::vector<std::string>& missing) {
   std::string out = "# Operators\n\n";
   out += wrapped(cat("The program lowers ", operators, " ONNX operators to ", all_core_ops().size(),
-                     " core operators. Gradients pass through ", with_gradient,
-                     " of the ONNX operators, and second gradients through ", with_second,
-                     ". Operators on integers, comparisons and steps such as Floor have no gradient. Other operators "
-                     "work if the ONNX standard defines a function body for them."));
+                     " core operators, which have the kernels. By name, so that an operator in two domains counts "
+                     "once, gradients pass through ",
+                     with_gradient, " ONNX operators, and second gradients through ", with_second,
+                     ". Operators on integers, comparisons and steps such as Floor have no gradient. An operator that "
+                     "is not in the table works if the ONNX standard defines a function body for it."));
   out += "\n";
   out += wrapped(cat("ONNX Runtime training 1.19.2, its last release, had gradients for ", ort, " operators. ",
                      ort - missing.size(),
-                     " of these have gradients here. The others are created by ONNX Runtime's graph builder and do not "
-                     "occur in exported files: ",
+                     " of these have gradients here. The others do not occur in exported files, because only ONNX "
+                     "Runtime's graph builder creates them: ",
                      join(missing, ", "), "."));
   out += "\n";
   for (const char* line :
-       {"versions: the opsets from which a lowering rule is valid.",
+       {"versions: the opset from which on a lowering rule is valid, one for each rule.",
         "gradient: `yes` if a gradient passes through the operator, `zero` if it is 0 everywhere, `-` if none "
-        "is defined. It is found by differentiating an example.",
+        "is defined. Found by differentiating test models; `no example` if none has the operator.",
         "second gradient: `yes` if the gradient can be differentiated again, as `grad --hvp` does.",
-        "core operators: the operators to which the examples are lowered.",
+        "core operators: those to which the operator is lowered in the test models.",
         "CPU kernel, CUDA kernel: `yes` if these core operators have kernels, `folded` if no operator remains "
         "once shapes are known. CUDA kernels are tested in the emulator ([cuda.md](cuda.md)).",
-        "class: the precision class in the op-list O1. `allow` computes in 16 bits and `deny` in fp32. "
-        "`infer` and `clear` follow the neighboring nodes. `infer (unlisted)` is not in the list."})
+        "class: the class in the op-list O1, which decides the precision. `allow` computes in 16 bits and `deny` in "
+        "fp32; `infer` and `clear` follow the neighboring nodes. `infer (unlisted)` is not in the list."})
     out += wrapped(line, "* ");
   return out +
          "\n`UPDATE_DOCS=1 ./build/tests/test_node \"[docs]\"` generates this page from the operator tables,\n"
