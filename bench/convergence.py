@@ -117,8 +117,8 @@ def page(report):
         "# Convergence in 16 bits",
         "",
         *common.prose(
-            "Final accuracy of whole training runs in five precisions. A precision passes if its mean is between the lowest and the highest "
-            "fp32 run. `bench/convergence.py` makes the runs and writes this page."
+            "Accuracy at the end of whole training runs in five precisions, with three seeds each. A precision passes if its mean accuracy is "
+            "between those of the worst and the best fp32 run. `bench/convergence.py` makes the runs and writes this page."
         ),
         "",
         "![training loss by precision](convergence.svg)",
@@ -139,13 +139,17 @@ def page(report):
     settings = {name: ", ".join(f"{k} {v}" for k, v in job.items()) for name, job in (("LeNet", LENET), ("MiniLM", accuracy.JOB))}
     lines += ["", "## Settings", ""]
     lines += common.prose(
-        f"LeNet: {settings['LeNet']}; {report['rows']} training images, 10,000 others for the accuracy; new random weights for each seed.", "* "
+        f"LeNet: {settings['LeNet']}; {report['rows']:,} training images, 10,000 others for the accuracy; new random weights for each seed.", "* "
     )
     lines += common.prose(f"MiniLM: {settings['MiniLM']}; 8,000 tweets for training, 2,000 others for the accuracy.", "* ")
-    lines += common.prose("`auto` is `--use_fp16 --amp_level auto`.", "* ")
+    lines += common.prose(
+        "`O1` and `O2` are presets of the precision plan ([precision.md](precision.md#presets)). bf16 uses `O1`. `auto` is "
+        "`--use_fp16 --amp_level auto`: calibration chooses the plan.",
+        "* ",
+    )
     if unchanged:
         lines += common.prose(
-            "`=`: same bits as the fp32 run. Calibration found no 16-bit plan within its bound on the first batches and kept fp32.", "* "
+            "`=`: same loss as the fp32 run. Calibration kept all of fp32, because no plan with 16-bit nodes was within its bound.", "* "
         )
     if report.get("added"):
         lines += common.prose(f"Rows without a curve are from {report['added']}, an earlier build on the same machine.", "* ")

@@ -141,28 +141,33 @@ def table(rows, total, facts):
         "# Accuracy of gradients in 16 bits",
         "",
         *common.prose(
-            f"bf16: on the {total['reproduced']} of {total['entries']} entries that torch reproduces, the program's error is "
+            f"bf16: on the {total['reproduced']} of {total['entries']} models whose gradients torch reproduces, the program's error is "
             f"{over['median']:.2f} times torch's in the median and at most {over['most']:.2f} times (limit {TIMES_TORCH}).",
             "* ",
         ),
         *common.prose(
-            f"fp16: the error is {halves['median']:.3f} times the bf16 error in the median (limit 0.5) and at most {halves['most']:.3f} times.", "* "
+            f"fp16: the error is {halves['median']:.3f} times that of bf16 in the median (limit 0.5) and at most {halves['most']:.3f} times.", "* "
         ),
-        *common.prose(f"Entries that miss a limit: {', '.join(total['short']) or 'none'}.", "* "),
+        *common.prose(f"Models that miss a limit: {', '.join(total['short']) or 'none'}.", "* "),
         "",
         *common.prose(
-            "The table has the relative L2 error of the gradient (all parameters as one vector); the reference is `grad --dtype fp64`. "
-            "The program's columns: `grad` with preset `O1`; for fp16 with the loss scale of a first applied step. torch: the same graph, "
-            f"node by node, under CPU bf16 autocast (torch {facts['versions']['torch']}). An error near 1 means that bf16 does not resolve "
-            "this gradient; torch's error is then as large."
+            "The models are those of the zoo ([zoo.md](zoo.md)), one row each. The error is the L2 norm of the difference between the gradients "
+            "and those of `grad --dtype fp64`, divided by the norm of the latter; the gradients of all parameters form one vector. An error "
+            "near 1 means that bf16 does not resolve this gradient; torch's error is then as large."
+        ),
+        "",
+        *common.prose(
+            "fp32, fp16, bf16: the program's gradients (the verb `grad`, in 16 bits with the preset `O1`). fp16 uses the loss scale at which a "
+            "run applies its first step (column \"loss scale\"). torch bf16: torch "
+            f"{facts['versions']['torch']} computes the same graph node by node under CPU bf16 autocast."
         ),
         "",
         *common.prose(
             f"Made by `bench/fidelity.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}. "
-            "[bench/README.md](../bench/README.md#fidelitypy) defines \"reproduced\"."
+            "torch reproduces a model's gradients if, in float64, its run node by node has those of `grad --dtype fp64` to 1e-5."
         ),
         "",
-        "| entry | fp32 | fp16 | bf16 | torch bf16 | bf16 / torch | fp16 / bf16 | loss scale | |",
+        "| model | fp32 | fp16 | bf16 | torch bf16 | bf16 / torch | fp16 / bf16 | loss scale | |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
     for r in rows:

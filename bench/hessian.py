@@ -97,20 +97,26 @@ def table(rows, facts):
         "# Hessian-vector products against PyTorch",
         "",
         *common.prose(
-            f"torch differentiates {len(done)} of {len(rows)} entries twice. Errors of the program: in fp64 at most "
+            f"torch differentiates {len(done)} of {len(rows)} models twice. Errors of the program: in fp64 at most "
             f"{max(r['fp64'] for r in done):.0e}; in fp32 {np.median([r['fp32'] for r in done]):.0e} in the median and at most "
             f"{max(r['fp32'] for r in done):.0e} (torch in fp32: {max(r['torch'] for r in done):.0e}).",
             "* ",
         ),
-        *common.prose(f"Above {LIMIT:g} in fp32: {', '.join(over) or 'none'}.", "* "),
+        *common.prose(f"Above {LIMIT:g} in fp32, before rounding to one digit: {', '.join(over) or 'none'}.", "* "),
         "",
         *common.prose(
-            "The table compares `grad --hvp` with double backward of the same graph in float64, node by node in torch "
-            f"({facts['versions']['torch']}), with each entry's batch and loss. The error is the largest difference over all parameters, "
-            f"relative to the largest element of H v. Made by `bench/hessian.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}."
+            "H is the matrix of second derivatives of the loss with respect to all parameters, and v a fixed vector. `grad --hvp` computes the "
+            "product H v. The reference is the same product by torch "
+            f"{facts['versions']['torch']} in float64: backward of backward of the same graph, computed node by node, with the same batch and "
+            "loss. The error is the largest difference over all parameters, relative to the largest element of H v. The models are those of the "
+            "zoo ([zoo.md](zoo.md))."
         ),
         "",
-        "| entry | fp64 | fp32 | torch fp32 | |",
+        *common.prose(
+            f"Made by `bench/hessian.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}."
+        ),
+        "",
+        "| model | fp64 | fp32 | torch fp32 | |",
         "|---|---:|---:|---:|---|",
     ]
     for r in rows:

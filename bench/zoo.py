@@ -177,19 +177,24 @@ def table(rows, facts):
     lines = [
         "# Model zoo: comparison with PyTorch",
         "",
-        f"**{good} of {len(rows)} entries are within all tolerances.**",
+        f"**{good} of {len(rows)} models are within all tolerances.**",
         "",
         *common.prose(
-            f"Made by `bench/zoo.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}, onnxruntime "
-            f"{facts['versions']['onnxruntime']}. The PyTorch references were made when an entry was added to the zoo. "
-            "[bench/README.md](../bench/README.md#zoopy) has the tolerances."
+            "The zoo is a set of ONNX files, each with a batch and with the results that PyTorch computes for it. The end of a model's name is its "
+            "opset and how the file was made: `ts` by PyTorch's TorchScript exporter, `dyn` by its dynamo exporter, `hand` by a script. Made by "
+            f"`bench/zoo.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}, onnxruntime {facts['versions']['onnxruntime']}. "
+            "PyTorch's results were computed once, when a model was added."
         ),
         "",
-        *common.prose("outputs, gradients, SGD, AdamW, export: the worst error divided by its tolerance; 1.00 would just pass.", "* "),
-        *common.prose("loss fp32, loss fp64: relative errors.", "* "),
-        *common.prose("run by: the engine that computed the exported model's outputs.", "* "),
+        *common.prose(
+            "outputs, gradients, SGD, AdamW, export: the worst error divided by its tolerance "
+            "([bench/README.md](../bench/README.md#zoopy)); 1.00 would just pass. SGD, AdamW: the losses of ten steps.",
+            "* ",
+        ),
+        *common.prose("loss fp32, loss fp64: relative errors of the loss; that in fp32 may be at most 1e-6.", "* "),
+        *common.prose("export: outputs of the exported file; run by: the engine that computed them.", "* "),
         "",
-        "| entry | loss | outputs | loss fp32 | loss fp64 | gradients | SGD | AdamW | export | run by | |",
+        "| model | loss | outputs | loss fp32 | loss fp64 | gradients | SGD | AdamW | export | run by | |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|",
     ]
     for r in rows:
