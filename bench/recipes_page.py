@@ -55,7 +55,7 @@ def ratio(runs, key, arm, beside):
 
 
 def full(report):
-    lines = ["| job | what of it | | quality | seeds | CPU time | memory |", "|---|---|---|---:|---:|---:|---:|"]
+    lines = ["| job | part of the job, metric | | quality | seeds | CPU time | memory |", "|---|---|---|---:|---:|---:|---:|"]
     jobs = dict.fromkeys((r["job"], r["epochs"], r["limit"]) for r in report["runs"] if r["arm"] == "torch fp32")
     for key in jobs:
         runs = [r for r in report["runs"] if (r["job"], r["epochs"], r["limit"]) == key]
