@@ -9,33 +9,37 @@ from pathlib import Path
 
 HEAD = """# Public data sets
 
-Each data set takes one command and no Python. It trains {steps} steps on the set's original files,
-evaluates and exports.
+Each data set takes one command and no Python. The command trains {steps} steps on the set's original
+files, evaluates the model and exports it. As a test, the exported models then predicted whole files
+of the data sets.
 
-**{equal} of {rows} rows are predicted as by onnxruntime**, up to rounding:
+**{equal} of {rows} predictions equal those of onnxruntime**, up to rounding:
 
-| data | training, prediction (s) | rows | equal | largest difference | after {steps} steps |
+| data | seconds of training, of prediction | rows predicted | equal | largest difference (of what) | metric before -> after {steps} steps; predicted: number of entities, or of different labels or classes |
 |---|---:|---:|---:|---:|---|
 """
 
 COMMANDS = """
-* **Comparison.** `predict` reads the set's file. onnxruntime runs the exported model on inputs made
-  by other programs: Hugging Face's tokenizers, Pillow and numpy, Python's csv module for tables
-  (with `--export_raw_rows`).
-* **Equal** means: the same label, tags and entities, answer and position, mask pixels, or number of
-  tokens; numbers agree to 1e-5 (tables 1e-4). The difference is the largest over all rows.
-* **After {steps} steps** the metrics only show that all parts fit together. The recipes
+* **Comparison.** `predict` reads a file of the data set. onnxruntime runs the exported model on
+  inputs that other programs made: Hugging Face's tokenizers; Pillow and numpy for images; Python's
+  csv module for tables, whose models were exported with `--export_raw_rows`.
+* **Equal** rows have the same label, tags and entities, answer and position, mask pixels, or number
+  of tokens, and numbers agree to 1e-5 (tables 1e-4). The largest difference is over all rows.
+* **Metrics after {steps} steps** only show that data, model and settings fit together. The recipes
   ([recipes.md](recipes.md)) have the epochs and learning rates that a model needs.
-* **Made by** `bench/feeds.py` ([record](results/{record})), commit {commit},
-  onnxruntime {onnxruntime}, {threads} threads of a shared machine, so seconds are not exact.
+* **Made by** `bench/feeds.py` ([record](results/{record}))
+  at commit {commit}, with onnxruntime {onnxruntime} and {threads} threads of a shared machine, so
+  seconds are not exact.
 
 ## Commands
 
-* `DATA` has the data sets, `ZOO` the exported models, `TEXT` files with one text per line.
-* `{minilm}` is a sentence model that `cmake/fetch_minilm.sh`
-  downloads. Heads for labels, tags and spans are added. Other models are made by `create` first.
-* `tokenizers/gpt2` has GPT-2's vocab.json and merges.txt. `tokenizers/letters` is a BPE of 120
-  tokens for the zoo's GPT-2, which has no tokenizer.
+* **Placeholders**: `DATA` is a folder with the data sets, `ZOO` one with the exported models of
+  [zoo.md](zoo.md), `TEXT` one with two files that have one text per line.
+* **Models**: `{minilm}` is a sentence model that
+  `cmake/fetch_minilm.sh` downloads. A run adds the head that its labels, tags or answers need. The
+  command `create` makes the other models.
+* **Tokenizers**: `tokenizers/gpt2` has GPT-2's vocab.json and merges.txt. `tokenizers/letters` is a
+  BPE of 120 tokens for the small GPT-2 of the zoo, which has no tokenizer.
 """
 
 METRICS = ("accuracy", "spearman", "entity_f1", "span_f1", "miou", "rmspe", "mae", "perplexity", "loss")
