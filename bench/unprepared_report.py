@@ -48,15 +48,15 @@ def table(rows):
     within = lambda c, key: sum(r.get(key, 9) is not None and r.get(key, 9) <= 1 for r in c)
     line("architectures", lambda c: len({r["architecture"] for r in c}))
     line("files", len)
-    line("floating tensors that the output depends on", lambda c: total(c, "tensors"))
-    line("... parameters as they are, transposed, reshaped, cut or joined", lambda c: total(c, "weights"))
-    line("... folded from parameters (convolution + BatchNorm, `1 + w`, `exp(w)`); trained", lambda c: f"{total(c, 'folded')}; {total(c, 'folded_trained')}")
-    line("... gathered from parameters (relative positions); trained", lambda c: f"{total(c, 'gathered')}; {total(c, 'gathered_trained')}")
+    line("floating-point tensors that the output depends on", lambda c: total(c, "tensors"))
+    line("... that are parameters, also transposed, reshaped, divided or joined", lambda c: total(c, "weights"))
+    line("... folded from parameters (convolution + BatchNorm, `1 + w`, `exp(w)`); of these trained", lambda c: f"{total(c, 'folded')}; {total(c, 'folded_trained')}")
+    line("... gathered from parameters (relative positions); of these trained", lambda c: f"{total(c, 'gathered')}; {total(c, 'gathered_trained')}")
     line("... constants", lambda c: total(c, "constants"))
-    line("**weights missed**, of the parameters", lambda c: share(length(c, "missed"), total(c, "weights")))
-    line("**constants trained**, of all tensors", lambda c: share(length(c, "wrong"), total(c, "tensors")))
-    line("files that do not run or train", lambda c: sum("error" in r for r in c))
-    line("loss equal", lambda c: f"{within(c, 'loss_ratio')} of {sum('loss_ratio' in r for r in c)}")
+    line("**weights missed** (parameters that do not train), share of the parameters", lambda c: share(length(c, "missed"), total(c, "weights")))
+    line("**constants trained**, share of all tensors", lambda c: share(length(c, "wrong"), total(c, "tensors")))
+    line("files that the program cannot run or train", lambda c: sum("error" in r for r in c))
+    line("loss equal to PyTorch's", lambda c: f"{within(c, 'loss_ratio')} of {sum('loss_ratio' in r for r in c)}")
     line("all gradients equal", lambda c: f"{within(c, 'gradients')} of {sum('gradients' in r for r in c)}")
     line("... parameters compared, of those with a gradient", lambda c: f"{total(c, 'gradients_compared')} of {total(c, 'gradients_all')}")
     for kind, text in zip(KINDS, ("SGD", "AdamW", "default flags")):
@@ -82,27 +82,32 @@ def text(rows, index, facts, torch_version):
         "# Models without preparation",
         "",
         *common.prose(
-            f"This page tests the program on {len(ok)} architectures that it was not prepared for: of transformers, torchvision, timm and written by "
-            f"hand, tiny and with random weights. PyTorch {torch_version} exported them with its TorchScript exporter (`_ts`: {states['ts', 'ok']} "
-            f"files) and its dynamo exporter (`_dyn`: {states['dyn', 'ok']})."
+            f"This page tests the program on {len(ok)} architectures for which it was not prepared: models of transformers, torchvision and timm, and "
+            f"models written by hand. They are tiny and have random weights. PyTorch {torch_version} exported them with its TorchScript exporter "
+            f"(files `NAME_ts`: {states['ts', 'ok']}) and its dynamo exporter (`NAME_dyn`: {states['dyn', 'ok']}). Each file is trained by the program "
+            "and by PyTorch, and the results are compared."
         ),
         "",
         *table(rows),
         "",
         *common.prose(
-            "Two halves. The rules that find weights may be fitted to the first half of the architectures (column \"fit\"). The second half "
-            "(column \"held-out\") is only for testing. A hash of the name selects.",
-            "* ",
-        ),
-        *common.prose("Every element of every parameter has a distinct value. So it is known which tensors of a file are parameters.", "* "),
-        *common.prose(
-            "Tolerances. Loss: 1e-6. Gradients: 1e-5 of the parameter's largest, or 10 times PyTorch's distance from float64. Ten steps: 1e-4 of "
-            "the first loss, or 10 times the distance of PyTorch's run from its float64 run.",
+            "**Two halves.** A hash of the name assigns an architecture to a half. The rules by which the program finds the weights of a file may be "
+            "fitted to the first half (column \"fit\"); the second half (\"held-out\") is only for testing.",
             "* ",
         ),
         *common.prose(
-            "Folded tensors are weights of the file but not PyTorch parameters. They stay fixed on both sides during the ten steps, as do "
-            "parameters that the file has in part, repeated in one tensor, or not at all.",
+            "**Origin of tensors.** Every element of every parameter has a distinct value, so it is known which tensors of a file come from "
+            "parameters.",
+            "* ",
+        ),
+        *common.prose(
+            "**Equal** means within a tolerance. Loss: 1e-6. Gradients: 1e-5 of the parameter's largest, or 10 times PyTorch's distance from "
+            "float64. Ten steps: 1e-4 of the first loss, or 10 times the distance of PyTorch's run from its float64 run.",
+            "* ",
+        ),
+        *common.prose(
+            "**Held fixed**: a tensor that was folded from parameters is a weight of the file, but PyTorch has no such parameter. Neither side "
+            "trains it in the ten steps, nor parameters that the file has in part, repeated in one tensor, or not at all.",
             "* ",
         ),
         "",
