@@ -137,7 +137,9 @@ struct UpdateSpec {
   float* params = nullptr;        // this and all other pointers are to the device's memory
   float* grads = nullptr;
   float* curvature = nullptr;  // the estimate of the Hessian's diagonal, for a rule that uses it
-  int64_t elements = 0;        // trained elements of params, moments and EMA, including gaps, which are zero
+  // Number of elements in the trained part of params, moments and EMA, including the zero padding after each tensor
+  // (FlatLayout::kAlign).
+  int64_t elements = 0;
   // For a sharded optimizer: the shard whose moments are kept and whose weights are updated here. `gather` is called in
   // every applied step and collects the other ranks' shards of params.
   std::optional<ElementRange> own;

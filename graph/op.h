@@ -74,7 +74,8 @@ struct OnnxOp {
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int64_t version);
 std::vector<const OnnxOp*> all_onnx_ops();
 
-// This file is compiled again for the CUDA kernels of its operators. The first compilation already registers them.
+// Some operator files (ops/*.cc) are compiled a second time, with AMP_CUDA_UNIT, for their CUDA kernels. The first
+// compilation already registers the operators, so here registration does nothing.
 #ifdef AMP_CUDA_UNIT
 struct NothingToRegister {
   explicit NothingToRegister(const OpDef&) {}

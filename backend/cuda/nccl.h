@@ -33,7 +33,7 @@ constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
 // ncclDataType_t
 constexpr int kFloat16 = 6, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
 constexpr int kSum = 0;               // ncclRedOp_t
-constexpr int kLeastVersion = 21800;  // 2.18: the oldest version built for CUDA 12
+constexpr int kLeastVersion = 21800;  // 2.18; open() refuses older versions
 
 struct Api {
   int (*get_version)(int* version);

@@ -32,8 +32,8 @@ struct QuantizedSpans {
   }
 };
 
-// Pass 2 with 8-bit moments. A CUDA block updates one shard at a time, block of codes by block of codes, with one
-// element per thread.
+// Pass 2 (the weight update; see update_kernels.cuh) with 8-bit moments. A CUDA block updates one shard (a part of a
+// tensor) at a time, kQuantizedBlock elements per iteration. Each thread updates one of them.
 template <class Element>
 struct ApplyQuantized {
   static constexpr bool cooperative = true;

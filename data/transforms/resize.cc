@@ -43,8 +43,8 @@ class Resize final : public Transform {
   Interpolation interpolation_;
 };
 
-// Returns the values for another image size. A value that sets the shorter side becomes H,W in the ratio of the new
-// size, with fit=cover.
+// Returns `size` and `fit` after the pipeline's image size changes. A `size` for the shorter side ("224") becomes "H,W"
+// with the new image's aspect ratio, and fit=cover.
 TransformValues resize_for(const Arguments& a, const SizeChange& change) {
   Arguments::Size size = a.size("size");
   if (!Resize::by_shorter_side(a)) {

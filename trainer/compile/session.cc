@@ -85,8 +85,8 @@ std::vector<double> Session::eval_micro_batch(const Losses& losses, const Tensor
   std::optional<Packing> packing = padding_.packing(r, false);
   if (packing && !padding_.agrees(r, run)) packing.reset();
   LossesAndOutputs result = run(r, packing ? &*packing : nullptr);
-  // The padding itself can cause non-finite values. The padded graph then gives the result, so that it does not depend
-  // on packing.
+  // If the packed result is not finite, the padded graph gives the result, because padding can affect which values are
+  // NaN or infinite.
   if (packing && !result.finite()) result = run(r, nullptr);
   if (outputs) *outputs = std::move(result.outputs);
   return result.terms;

@@ -50,8 +50,7 @@ class ImmediateStop {
 
   // Declares that this process is one of several ranks: it then delays the reaction to a signal. A launcher sends
   // SIGTERM to all ranks when one is lost, and the delay leaves time to report the lost rank. It also leaves time to
-  // notify the other ranks of a
-  // signal that only this process received.
+  // notify the other ranks of a signal that only this process received.
   static void launched();
   static int asked();  // the received signal that will end the process; 0: none
   // Ends the process as that signal would. quietly: without the message, because another rank prints it.

@@ -55,7 +55,8 @@ struct TaskRule {
   bool images = false, tables = false;  // whether image files (or tables of features) can have the task's labels
   bool named_classes = false;           // whether its classes have names
   bool ordered_classes = false;         // whether its classes have an order, which is part of the data
-  bool embeddings = false;              // whether outputs are embeddings; text columns are then texts for one encoder
+  // Whether outputs are embeddings. Each text column is then a separate sequence for the same encoder.
+  bool embeddings = false;
   // Model.
   const char* head = "none";               // kind of a new head (importer/surgery/head.h)
   size_t output_rank = 2, class_axis = 1;  // of outputs that have one element per class

@@ -42,7 +42,8 @@ inline void pack_row(const ShiftPlan::Axis& a, int64_t phase, const float* sourc
   std::fill(to + end, to + a.length, 0.0f);
 }
 
-// Packs the channels of one group of one image as planes.
+// Packs the channels of one group of one image. Each channel becomes one zero-padded plane for each phase of the
+// strides in use (ShiftPlan::planes).
 inline void pack_planes(const ShiftPlan& plan, const float* source, int64_t channels, float* to) {
   const auto& [d, h, w] = plan.axis;
   float* row = to;
