@@ -1,4 +1,4 @@
-// The registry of model families that can be built: one row per family, registered by its file in
+// The registry of model families that can be built: one Architecture per family, registered by its file in
 // models/architectures/.
 #pragma once
 

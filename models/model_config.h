@@ -27,7 +27,7 @@ class ModelConfig {
 
   bool has(std::string_view key) const;                             // present and not null
   int64_t positive(std::string_view key) const;                     // at least 1
-  int64_t positive(std::string_view key, int64_t otherwise) const;  // the default if missing
+  int64_t positive(std::string_view key, int64_t otherwise) const;  // `otherwise` if missing
   // Number of layers, 1 to kMostLayers: a larger number would fill the memory with nodes and weights.
   static constexpr int64_t kMostLayers = 1000, kMostSize = int64_t{1} << 31;
   int64_t layers(std::string_view key) const;
@@ -38,7 +38,8 @@ class ModelConfig {
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1,
                                 int64_t most = kMostSize) const;
   std::vector<std::string> texts(std::string_view key) const;
-  std::vector<std::string> texts(std::string_view key, char separator) const;  // a list, or a string of parts
+  // a list, or a string split at `separator`
+  std::vector<std::string> texts(std::string_view key, char separator) const;
   // Returns the object under the first of these keys that is present; an empty object if none is.
   ModelConfig part(const std::vector<std::string_view>& keys) const;
   int64_t labels() const;  // id2label, else num_labels, else 2

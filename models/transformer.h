@@ -42,8 +42,8 @@ NetValue with_class_token(Net& net, NetValue x, NetValue token, NetValue images,
                           const std::string& module);
 
 struct HeadGroups {
-  int64_t number, width;         // of the queries
-  int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: equal to number
+  int64_t number, width;         // number and width of the query heads
+  int64_t key_value_number = 0;  // number of key and value heads; 0: as queries
 };
 
 struct QueryKeyValue {  // brace initialization fixes the order in which q, k and v are built

@@ -1,7 +1,8 @@
 // A residual connection and the norm after it as one node, and their gradient as another, to save memory traffic.
 // They are formed in complete graphs (ops/passes/add_norm_fusion.h).
 //
-// AddNorm(a, x, scale (n), bias (n)?, b (n)?, tokens?) -> y, s, mean, rstd, copy
+// AddNorm(a, x, scale (n), bias (n)?, b (n)?, tokens?) -> y, s, mean, rstd, copy. a is the branch's result, b its bias,
+// x the residual stream.
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
 //   With inputs 6 mean, 7 rstd, 8 scale, 9 bias (optional), x is recomputed: the fp32 norm of input 1 with these. With
 //   the attribute y = 0 there is no output y, and s is output 0 (ops/passes/norm_recomputation.h).
@@ -31,7 +32,7 @@ inline std::optional<DType> type_attribute(const Attrs& a, const char* name) {
   return a.has(name) ? std::optional(static_cast<DType>(a.i(name, 0))) : std::nullopt;
 }
 
-// Elements per sample, the unit of dropout's streams.
+// Number of elements per sample. Dropout's random numbers depend on the sample and the element's index in it.
 inline int64_t elements_per_sample(const Attrs& a, int64_t elements) {
   if (a.has("length")) return a.i("length", 1) * a.i("n", 1);
   const int64_t rows = a.i("rows", 1);
@@ -52,8 +53,8 @@ struct AddNormOutputs {
 
 // Outputs of AddNormGradSums.
 struct AddNormSums {
-  size_t first;                     // index of the first sum
-  std::optional<size_t> of_branch;  // the result whose columns are summed
+  size_t first;                     // index of the first output that is a sum
+  std::optional<size_t> of_branch;  // index of the output whose columns are summed
   AddNormSums(const Attrs& a, size_t outputs)
       : first(static_cast<size_t>(a.i(kFirstSum, static_cast<int64_t>(outputs) - (a.has("summed") ? 3 : 2)))),
         of_branch(a.has("summed") ? std::optional(static_cast<size_t>(a.i("summed", 0))) : std::nullopt) {}

@@ -49,7 +49,7 @@ class Heads {
  protected:
   struct Unit {
     int64_t batch, head, first, queries, keys;
-  };  // index of the first token, in queries and keys
+  };  // first: index of the first token, in queries and keys
   Unit unit(int64_t u) const {
     const int64_t outer = u / f_.heads, head = u % f_.heads;
     if (!f_.sequences) return {outer, head, 0, f_.queries, f_.keys};
@@ -68,7 +68,7 @@ class Heads {
     return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i;
   }
 
-  // Fills the rows of tokens after the last sequence.
+  // Sets lse to infinity and rest to 0 for tokens after the last sequence.
   void clear_statistics(T* lse, T* rest) const {
     for (int64_t n = 0; n < f_.heads && f_.sequences; ++n) {
       std::fill(lse + n * f_.queries + tail(), lse + (n + 1) * f_.queries, static_cast<T>(kInf));
@@ -76,12 +76,12 @@ class Heads {
     }
   }
 
-  // The keys [begin, end) of a block of rows.
+  // A range [begin, end) of keys, the columns of a block of scores.
   struct Keys {
     int64_t begin, end;
     int64_t count() const { return end - begin; }
   };
-  // z = scale z + mask, for z of query i and these keys. scratch: as many T.
+  // z = scale z + mask, where z are the scores of query i for these keys. scratch: keys.count() elements.
   void add_mask(const Unit& u, int64_t i, const Keys& keys, T scale, T* z, T* scratch) const {
     const int64_t n = keys.count(), step = mask_.data ? f_.mask[3] : 0,
                   from = mask_.data ? mask_row(u, i) + keys.begin * step : 0;
@@ -144,7 +144,7 @@ class Heads {
   const RunState* state_;
 
  private:
-  // Calls loop(1 or 0) with a constant step, so that each loop can be vectorized.
+  // Calls loop(step) with step as a compile-time constant, 1 or 0, so that the loop can be vectorized.
   template <class Loop>
   static void with_step(int64_t step, const Loop& loop) {
     simd([&]() AMP_INLINE {

@@ -8,10 +8,11 @@
 
 namespace amp::attention_detail {
 
-// (rows, keys), `ld` apart. Elements between keys and the next multiple of 16 may be overwritten.
+// A block of scores: one row per query, one column per key, rows `ld` elements apart. Elements after a row's last key,
+// up to the next multiple of 16, may be overwritten.
 struct ScoreRows {
   int64_t rows, keys, ld;
-  float scale;  // at least 0; factor of z
+  float scale;  // at least 0; factor of the scores z
 };
 
 // z becomes exp(scale z - top), and 0 after the last key. top: scale times the row's maximum; sum: of the
@@ -36,7 +37,7 @@ struct StoredRows {
   DType dtype;
   int64_t ld;
 };
-// to[i] = x_i y_i. scratch: 2 width floats.
+// to[i] = dot product of rows i of x and y. scratch: 2 * width floats.
 void row_dots(const StoredRows& x, const StoredRows& y, int64_t rows, int64_t width, float* to, float* scratch);
 
 // to (rows, width) = factor x, with factor[i * step] for row i. Overwrites x if `to` is not fp32.

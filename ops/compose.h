@@ -30,7 +30,7 @@ inline ValueId div(Builder& b, ValueId x, ValueId y) { return b.op("Div", {x, y}
 inline ValueId scaled(Builder& b, ValueId x, double k) { return b.op("Mul", {x, b.scalar(k, b.dtype(x))}); }
 inline ValueId shifted(Builder& b, ValueId x, double k) { return b.op("Add", {x, b.scalar(k, b.dtype(x))}); }
 inline ValueId filled(Builder& b, double v, DType t, Dims dims) { return b.expand(b.scalar(v, t), std::move(dims)); }
-// Mean over axes, which are kept with extent 1.
+// Mean over the given axes, which are kept with extent 1.
 inline ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes) {
   double count = 1;
   for (const int64_t a : axes) count *= static_cast<double>(b.dims(x)[static_cast<size_t>(a)]);

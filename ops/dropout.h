@@ -9,7 +9,8 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp {
 
-// One word for each of the four elements 4 group .. 4 group + 3 of a sample of the micro-batch. State: RunState.
+// One random word for each of the four elements 4 group .. 4 group + 3 of sample `row` of the micro-batch. State:
+// RunState.
 template <class State>
 HD PhiloxBlock dropout_words(const State& s, int64_t row, int64_t group, uint32_t site) {
   return philox4x32({{static_cast<uint32_t>(group), static_cast<uint32_t>(s.samples_before + row),
@@ -52,7 +53,7 @@ void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row
 void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n,
                      float* factor);
 
-// Dropout of a tensor with n elements. A row is a sample's part of it (attribute `rows`).
+// Dropout of a tensor with n elements. A row is the elements of one sample (attribute `rows`: the number of samples).
 struct DropoutShape {
   DropoutShape(const Attrs& a, int64_t n)
       : bits(dropout_bits(a)), rows(n % a.i("rows", 1) == 0 ? a.i("rows", 1) : 1), per_row(n / rows) {}

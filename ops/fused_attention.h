@@ -28,7 +28,7 @@
 // FusedAttentionGrad(q, k, v, mask, offsets, y, lse, dy, rest) -> dq, dk, dv (packed: one), in the layouts of q, k, v.
 // The mask has no gradient.
 //   p = exp((z - lse) - rest), r = dropout(p), d_i = sum dy_i y_i;  dv = r^T dy;
-//   ds = p (dropout(dy v^T) - d), 0 where a boolean mask hides;  dq = scale ds k, dk = scale ds^T q
+//   ds = p (dropout(dy v^T) - d), 0 where a boolean mask hides a key;  dq = scale ds k, dk = scale ds^T q
 // (Dao et al., FlashAttention, 2022, algorithm 4)
 #pragma once
 
@@ -54,11 +54,11 @@ struct AttentionForm {
   double scale = 1, fill = 0;
   bool empty_rows_zero = false;
   DropoutBits dropout;
-  int64_t samples = 1;    // number of rows, if it divides
+  int64_t samples = 1;    // for dropout: attribute rows if it divides p's elements, else 1
   int64_t sequences = 0;  // C if there are offsets; max_len then bounds queries and keys
   int64_t max_len = 0;
 
-  // Number of independent heads: of sequences, or of batch entries.
+  // Number of heads times the number of sequences, or of batch entries without offsets. Each is computed independently.
   int64_t units() const { return (sequences ? sequences : batch) * heads; }
   int64_t longest_query() const { return sequences ? max_len : queries; }
   int64_t longest_key() const { return sequences ? max_len : keys; }

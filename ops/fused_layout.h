@@ -11,10 +11,11 @@
 
 namespace amp {
 
-// The only step that is not elementwise. Its input is an output of the node, and no step reads its result.
+// The only operator in a Fused node's program that is not elementwise. Its input is an output of the node, and no step
+// reads its result.
 inline constexpr const char* kFusedSum = "ReduceSum";
 
-// Converts the attributes of a sum to those in a fused program, and back.
+// Converts the attributes of a ReduceSum to those in a Fused node's program, and back.
 inline Attrs fused_sum_attrs(const Attrs& a) {
   std::string axes;
   for (const int64_t x : a.ints("axes")) axes += (axes.empty() ? "" : ",") + std::to_string(x);

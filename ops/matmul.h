@@ -42,7 +42,7 @@ struct MatMulProducts {
         ta(args.attrs().i("transA", 0) != 0),
         tb(args.attrs().i("transB", 0) != 0),
         alpha(args.attrs().f("alpha", 1)) {
-    // A batch of rows against one matrix is one product.
+    // If b is one matrix, the matrices of a are multiplied as one matrix with all their rows.
     if (!ta && db.size() == 2 && da.size() > 2) da = {numel(std::span(da).first(da.size() - 1)), da.back()};
     shape = matmul_shape(da, db, args.attrs());
     batch = numel(shape.batch);

@@ -5,7 +5,8 @@
 // NormSums: in 0 x, 1 mean, 2 rstd, 3 dy, 4 more of dy (optional), 5 z (optional); out 0 dscale (n), 1 dbias (n), 2
 // sums (n), where there is a z
 //   dscale, dbias = LayerNormGradWeights(x, mean, rstd, dy + more);  sums = z's column sums, z having rows of n
-// Attributes n, epsilon, rms: LayerNorm's. Sums are in the order of LayerNormGradWeights and ReduceSum: their bits.
+// Attributes n, epsilon, rms: LayerNorm's. The order of additions is that of LayerNormGradWeights and ReduceSum, so the
+// bits are equal.
 #pragma once
 
 #include "graph/graph.h"

@@ -24,7 +24,7 @@ inline Dims reduced_dims(const Dims& in, const std::vector<int64_t>& axes, bool 
 struct ReduceShape {
   int64_t outer = 1, n = 1, inner = 1;
 
-  // One run of axes; axes of extent 1 may be anywhere (ops/reduce.cc).
+  // `axes` must be adjacent, except that axes of extent 1 may be anywhere (ops/reduce.cc).
   ReduceShape(const Dims& dims, const std::vector<int64_t>& axes) {
     size_t lo = dims.size(), hi = 0;
     for (const int64_t axis : axes) {

@@ -25,7 +25,7 @@ struct Shape {
         max(a.i("max", 0) != 0) {}
 };
 
-// The bins of one region in T.
+// The bins of one region of interest, computed in type T.
 template <class T>
 struct Bins {
   T y0, x0, bin_h, bin_w;

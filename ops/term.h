@@ -13,7 +13,7 @@ struct Term {
 
   // Applies the named operator with one input.
   Term to(const char* op, Attrs attrs = {}) const { return {*b, b->op(op, {v}, std::move(attrs))}; }
-  // Axes are kept as 1.
+  // Reduced axes are kept with extent 1.
   Term sum(std::vector<int64_t> axes) const { return {*b, b->reduce_sum(v, std::move(axes), true)}; }
   Term mean(const std::vector<int64_t>& axes) const { return {*b, amp::mean(*b, v, axes)}; }
   Term shaped(Dims dims) const { return {*b, b->reshape(v, std::move(dims))}; }

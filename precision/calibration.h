@@ -25,10 +25,11 @@ struct PlanGroup {
 };
 
 struct Calibration {
-  // The largest power of two at which the gradients of low nodes keep a margin below overflow.
+  // The largest power of two at which the gradients of 16-bit nodes keep a margin below overflow.
   double loss_scale = 1;
-  std::vector<PlanGroup> overflow;  // low groups that read or produce values beyond 16 bits; they must become fp32
-  std::vector<PlanGroup> ranked;    // the other low groups, largest error first, later nodes first among equals
+  // 16-bit groups that read or produce values beyond the type's range; must become fp32
+  std::vector<PlanGroup> overflow;
+  std::vector<PlanGroup> ranked;  // the other 16-bit groups, largest error first, later nodes first among equals
 };
 
 // Computes the calibration of `plan` from measured ranges. nodes: by source node. inputs: by value index, the ranges of

@@ -25,7 +25,7 @@ struct NodeCost {
 };
 
 struct PlanCost {
-  std::map<std::string, Dims> shapes;  // of the inputs for which the cost was measured
+  std::map<std::string, Dims> shapes;  // shape of each graph input for which the cost was measured
   std::vector<NodeCost> nodes;         // per source node
   int64_t stored_bytes() const;
   std::vector<CastCost> casts() const;  // casts of all nodes

@@ -28,7 +28,7 @@ std::string_view name_of(PaintPass p);  // "class", "paint: downstream of deny",
 struct Painted {
   bool low = false;
   PaintPass pass = PaintPass::unreached;
-  int cause = -1;  // the vertex that caused the type (lowest index first); -1: its own class
+  int cause = -1;  // the vertex that caused the type (lowest index first); -1: its own op-list class
 };
 
 std::vector<Painted> paint(const std::vector<PaintVertex>& graph);

@@ -14,7 +14,7 @@ namespace amp {
 
 struct PlanVertex {
   std::vector<int> nodes;  // ascending
-  int unit = -1;           // index of its unit; -1: a single node
+  int unit = -1;           // index of the decomposed operator (Unit); -1: a single node
 };
 
 struct PlanGraph {

@@ -15,8 +15,8 @@ struct RuleMatches {
   std::vector<int> no_floats;  // per rule: the first matching node without floating-point arithmetic; -1: none
 };
 
-// eligible: per node, whether it has floating-point arithmetic. A rule's op also matches the kind of the unit that a
-// node is part of.
+// eligible: per node, whether it has floating-point arithmetic. A rule's op also matches the kind of the decomposed
+// operator (Unit) that a node is part of.
 RuleMatches match_rules(const SourceGraph& g, const std::vector<PrecisionRule>& rules, const std::vector<Unit>& units,
                         const std::vector<char>& eligible);
 

@@ -1,4 +1,4 @@
-// Queries on a SourceGraph for the patterns of units.cc.
+// Queries on a SourceGraph for the patterns of decomposed operators (units.h).
 #pragma once
 
 #include <optional>

@@ -10,8 +10,8 @@ namespace amp {
 // The order of fewer elements than this is not significant.
 constexpr int64_t kFewestArranged = 24;
 
-// True if short runs along rows, columns or kernels recur (also mirrored or negated) clearly more often than in a
-// random permutation of the same values. Returns true below kFewestArranged elements.
+// True if short runs of neighboring elements along rows, columns or kernels recur (also mirrored or negated) clearly
+// more often than in a random permutation of the same values. Returns true below kFewestArranged elements.
 bool arranged(const TensorValues& v);
 
 }  // namespace amp

@@ -21,7 +21,7 @@ std::string describe_parameters_json(const SourceGraph& g, const std::vector<Ver
 std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 
 // Returns flags that reverse the unsure verdicts, ready for a command line: "--freeze a.b --trainable c". Tensors that
-// a flag has already decided are left out. Returns at most `most` flags and stores the number of omitted ones in
+// a flag has already decided are left out. Returns at most `most` flags and stores the number of omitted flags in
 // `left`. The result is empty if all verdicts are sure.
 std::string flags_for_unsure(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left);
 
@@ -31,7 +31,7 @@ std::string flags_for_unsure(const SourceGraph& g, const std::vector<Verdict>& v
 std::string warn_if_mostly_frozen(const SourceGraph& g, const std::vector<Verdict>& verdicts);
 
 struct ParameterCount {
-  int64_t tensors = 0, elements = 0;  // trainable; a tied weight counts once
+  int64_t tensors = 0, elements = 0;  // trainable parameters; a tied weight counts once
   int64_t frozen_tensors = 0, frozen_elements = 0;
 };
 ParameterCount count_parameters(const SourceGraph& g);

@@ -29,11 +29,11 @@ std::string last_component(const std::string& name);
 
 // Facts about a tensor's use and about the rest of the file that the interpretation of its values depends on.
 struct ValueContext {
-  bool operand = false;         // it is only added, multiplied or the like
-  bool in_product = false;      // a product, a convolution, a recurrent cell or a lookup reads it
-  bool starts_regular = false;  // biases and norms, which are initialized to zeros, ones, or both
-  bool product_bias = false;    // a subset of those: the bias of a product or a convolution
-  bool learned = false;         // the file holds unstructured weights, so structure is significant
+  bool operand = false;         // only read by Add, Sub, Mul or Sum, or where no weight is expected
+  bool in_product = false;      // a product, convolution, recurrent cell or lookup reads it
+  bool starts_regular = false;  // it is a bias or a norm's weight, initialized to zeros or ones
+  bool product_bias = false;    // it is the bias of a product or a convolution
+  bool learned = false;         // other weights of the file are unstructured, so structure is significant
   bool biases_learned = false;  // some bias in the file is neither zeros nor ones
 };
 

@@ -48,7 +48,7 @@ class PositionEvidence {
   void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
   bool unstandardizes(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
-  double fourier_features(int v) const;  // the evidence's weight; 0 if it is not such a projection
+  double fourier_features(int v) const;  // log-odds; 0 if v is no projection matrix of Fourier features
   bool codebook(int v) const;
   bool random_phase(int v) const;
   bool lerp_center(int v) const;
@@ -59,7 +59,7 @@ class PositionEvidence {
   bool scaler(int v, const std::vector<Use>& uses) const;
   bool input_norm(const Use& u, const HostTensor& data) const;
   bool without_bias(const SourceNode& product) const;
-  double outside_of_layers(int v, const Use& u, Naming naming) const;  // the evidence's weight; 0 if a layer holds it
+  double outside_of_layers(int v, const Use& u, Naming naming) const;  // log-odds; 0 if the tensor belongs to a layer
   bool fixed_product(int v, const std::vector<Use>& uses) const;
   void find_data();
   void find_reached();

@@ -18,7 +18,7 @@ namespace amp {
 struct LayerName {
   std::string stack;  // "bert.encoder.layer"; empty if the parameter is in no layer
   int64_t number = -1;
-  int64_t block = -1;  // number inside a stage; -1 if the name has none
+  int64_t block = -1;  // number of the block inside its stage; -1 if the name has none
 };
 LayerName layer_of(const std::string& name);
 LayerName layer_of_parameter(const SourceGraph& g, int value, const std::vector<Use>& uses,

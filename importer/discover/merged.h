@@ -2,10 +2,10 @@
 // network all norm scales are ones and all biases zeros; TorchScript's exporter, onnxsim and onnxslim store one tensor
 // per length. Training the merged tensor would train a different model.
 //
-// Only tensors with one or two distinct values are split, because equal learned values mean one weight. The owner of a
-// use is found from the Identity node that kept the name ("4.bias" of "1.bias"), else from the module path of the
-// reading node. If neither is known, the tensor remains one weight; only running statistics are separated from other
-// kinds of tensors. A module that runs several times is one module.
+// Only tensors with one or two distinct values are split, because equal learned values mean one weight. The module that
+// a use belongs to is found from the Identity node that kept its tensor's name ("4.bias" of "1.bias"), else from the
+// module path of the node that reads the tensor. If neither is known, the tensor remains one weight; only running
+// statistics are separated from other kinds of tensors. A module that runs several times is one module.
 #pragma once
 
 #include <string>

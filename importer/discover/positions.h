@@ -14,12 +14,13 @@ namespace amp {
 std::vector<char> live_nodes(const SourceGraph& g);  // per node: 1 if an output depends on it
 
 struct Use {
-  int node = -1;  // in the queried graph; the enclosing node if the use is in a nested graph
+  int node = -1;  // index in the queried graph; the enclosing node if the use is in a nested graph
   int input = -1;
   bool through_concat = false;
   std::string views;   // "Transpose, Cast"
   std::string around;  // operator of the node that holds the nested graph; empty if there is none
-  // The node that computes with the tensor: the same node, or a node of a nested graph.
+  // The node that computes with the tensor, as an index (`site`) into graph->nodes: the same node, or a node of a
+  // nested graph. site_input: which of its inputs reads the tensor.
   const SourceGraph* graph = nullptr;
   int site = -1, site_input = -1;
 

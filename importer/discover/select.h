@@ -1,4 +1,4 @@
-// Steps after discovery: readable names, the user's globs, tied weights.
+// Import steps after the weights have been discovered: readable names, the user's globs, tied weights.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes);
 
 // Ties matrices (rank >= 2) of the same element type and equal bytes by setting tied_to. A 2-D matrix that equals the
 // transpose of another is tied too, with tied_transposed. Matrices with one or two distinct values are not tied. The
-// first matrix in file order is the master.
+// first matrix in file order is the master, which the tied_to of the others refers to.
 void tie_parameters(SourceGraph& g);
 // Ties tensors that are views of one parameter but that the exporter stored separately, with other dims. `record` lists
-// these views. If the file also stores a part of a parameter separately, a note reports that the part is trained
-// separately.
+// these views. If the file also stores some elements of a parameter as a separate tensor, a note reports that this
+// tensor is trained separately.
 void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::string>& notes);
 
 // Turns constants that match a glob of --trainable into parameters. Throws E_TRAINABLE if the type cannot be trained.

@@ -4,10 +4,10 @@
 // importer/discover/discover.h decides which constants become parameters.
 //
 // If, Loop and Scan that remain hold their graphs as attributes of kind SourceGraph. In such a graph a captured value
-// is a temp without producer that is not among the graph's inputs; it has the outer value's name. The outer values are
-// appended to the node's inputs, and their names are the attribute kCaptures (graph/bind.h). Floating-point tensors
-// that the file stores inside such a graph become values of the top-level graph and are captured like others, so that
-// they can be trained.
+// is a value of kind temp without producer that is not among the graph's inputs; it has the outer value's name. The
+// outer values are appended to the node's inputs, and their names are the attribute kCaptures (graph/bind.h).
+// Floating-point tensors that the file stores inside such a graph become values of the top-level graph and are captured
+// like others, so that they can be trained.
 //
 // Throws E_SSA, E_DUP_INIT, E_DANGLING, E_GRAPH_CYCLE, E_NAME, E_UTF8, E_ATTR, E_FUNC_CYCLE, E_FUNC_LIMIT, E_NODES,
 // E_SUBGRAPH_DEPTH (Exit::model) and the tensor errors of importer/read/tensor.h. Throws one E_TYPE (Exit::unsupported)

@@ -109,7 +109,8 @@ class SourceBuilder {
 // Replaces uses of Identity(constant) by the constant and removes nodes and values that are then unused.
 void resolve_identities(Built& built);
 
-// Removes the nodes whose entry in `gone` is 1, and the temps that they produce. The order of the rest is kept.
+// Removes the nodes whose entry in `gone` is 1, and the values that they produce. The order of the remaining nodes is
+// kept.
 void drop_nodes(Built& built, const std::vector<char>& gone);
 
 }  // namespace amp

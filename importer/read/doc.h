@@ -18,7 +18,7 @@
 namespace amp {
 
 struct Slot {
-  onnx::TensorProto* tensor = nullptr;  // exactly one of the two is set
+  onnx::TensorProto* tensor = nullptr;  // either tensor or attribute is set
   onnx::AttributeProto* attribute = nullptr;
 };
 
@@ -33,13 +33,13 @@ struct ModelDoc {
   std::vector<char> visible;                // SourceValue -> its name is a value of the file's top-level graph
   struct Reader {
     std::string output;  // first output of a node in the file's top-level graph
-    int input;           // which of its inputs
+    int input;           // index among the node's inputs
   };
   // A SourceValue that shares a tensor of the file with others and may differ from it after training. Export then
   // writes it as a separate initializer, removes the Identity that produced it and connects its readers to the new
   // initializer.
   struct Separated {
-    int of = -1;  // the SourceValue that the file's tensor belongs to
+    int of = -1;  // the SourceValue that keeps the file's tensor
     std::vector<Reader> readers;
   };
   std::map<int, Separated> separated;

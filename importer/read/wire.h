@@ -9,7 +9,7 @@ namespace amp {
 
 struct WireFault {
   enum Kind { none, truncated, malformed, too_deep } kind = none;
-  size_t offset = 0;   // of the malformed field
+  size_t offset = 0;   // byte offset of the malformed field
   std::string path;    // "graph.initializer[3].raw_data"
   std::string detail;  // "needs 1536 bytes, 20 are left"
 };

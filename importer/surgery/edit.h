@@ -15,7 +15,7 @@ class GraphEditor {
   explicit GraphEditor(SourceGraph& g, Place place = Place::added);
 
   SourceGraph& graph;
-  int64_t version() const { return version_; }  // of the default domain
+  int64_t version() const { return version_; }  // opset version of the ai.onnx domain
 
   int constant(const std::string& name, HostTensor t);
   int parameter(const std::string& name, HostTensor t, const std::string& reason);  // trainable

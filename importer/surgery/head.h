@@ -18,25 +18,25 @@ struct HeadOptions {
   //   embedding     [B, S, H] pooled, without weights -> sentence_embedding [B, H], unless the model has one
   std::string kind = "classification";
   bool always = false;  // --head: add a new head even if an output already fits
-  std::string from;     // --head_from: the name of a value; empty: by rule
+  std::string from;     // --head_from: name of the value to read; empty: choose_head() chooses
   // Pooling of hidden states [B, S, H] to [B, H] (importer/surgery/pooling.h). auto: model_pooling for an embedding,
   // else mean.
   std::string pooling = "auto";
   std::string model_pooling;  // pooling that files next to the model specify for its embedding; may be empty
-  bool normalize = false;     // with model_pooling: normalize to length 1
+  bool normalize = false;     // with model_pooling: scale embeddings to length 1
   int64_t num_labels = 0;
   double dropout = 0.1;  // before the linear map; none before a segmentation head
   uint64_t seed = 42;    // for the weights: normal, standard deviation 0.02; biases are 0
-  // Shapes of floating-point values for a batch of 2 rows (3 tokens), by source value; empty where not computed.
+  // Shapes of floating-point values for a batch of 2 samples of 3 tokens, by source value; empty where not computed.
   std::vector<Dims> probe;
 };
 
 struct HeadChoice {
   bool needed = false;               // false: an output of the model already does the task
   int source_value = -1;             // the head's input, or the model's own logits
-  std::vector<std::string> outputs;  // if not needed: the loss's inputs
+  std::vector<std::string> outputs;  // if not needed: the model's outputs that the loss reads
   std::string pooling;      // "none", a mode of importer/surgery/pooling.h, or global (all positions of a feature map)
-  bool normalized = false;  // an embedding of length 1
+  bool normalized = false;  // the head's output is an embedding of length 1
   std::string reason;       // message for the user
 };
 

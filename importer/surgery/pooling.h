@@ -1,4 +1,4 @@
-// Pools hidden states [B, S, H] to one vector per row, by the formulas of sentence-transformers' models.Pooling.
+// Pools hidden states [B, S, H] to one vector per sequence, by the formulas of sentence-transformers' models.Pooling.
 #pragma once
 
 #include <string>
@@ -12,6 +12,6 @@ namespace amp {
 // marks as padding do not count; without such an input all positions count.
 int pool_hidden_states(GraphEditor& e, int hidden, const std::string& modes);
 
-int normalize_rows(GraphEditor& e, int x);  // adds nodes that scale each row to length 1
+int normalize_rows(GraphEditor& e, int x);  // adds nodes that scale each row of x [B, N] to length 1
 
 }  // namespace amp

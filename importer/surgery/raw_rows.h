@@ -1,6 +1,6 @@
-// Describes preprocessing and postprocessing of tables as ONNX nodes, so that an inference engine takes raw rows. Each
-// column becomes an input (N, 1): text for categories (LabelEncoder of ai.onnx.ml), doubles for numbers, NaN for
-// missing values. Nodes after an output transform a scaled target back to its units.
+// Describes preprocessing and postprocessing of tables as ONNX nodes, so that an inference engine takes unprocessed
+// rows of the table. Each column becomes an input (N, 1): text for categories (LabelEncoder of ai.onnx.ml), doubles for
+// numbers, NaN for missing values. Nodes after an output convert a scaled target back to the units of its column.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct RawColumn {
 struct RawInput {
   struct Feature {
     size_t column = 0;
-    bool indicator = false;  // 1 if the number is missing
+    bool indicator = false;  // the feature is 1 if the column's number is missing, else 0
   };
   std::string name;  // name of the model's input
   std::vector<Feature> features;
@@ -31,7 +31,7 @@ enum class RawOutput : uint8_t { plain, exp, expm1, affine };
 struct RawRows {
   std::vector<RawColumn> columns;
   std::vector<RawInput> inputs;
-  std::string output;  // the output that is transformed back
+  std::string output;  // name of the output that is converted back
   RawOutput form = RawOutput::plain;
   double mean = 0, scale = 1;  // for RawOutput::affine
 };

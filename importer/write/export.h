@@ -16,7 +16,7 @@
 namespace amp {
 
 struct TrainedTensor {
-  int source_value = -1;  // a parameter of the SourceGraph, preferably the master of its ties
+  int source_value = -1;  // a parameter of the SourceGraph, preferably the master of tied parameters
   HostTensor value;       // fp32, with the parameter's dims
 };
 
@@ -29,7 +29,7 @@ struct ExportOptions {
   std::map<std::string, std::string> metadata;  // metadata_props to set; an empty value removes the entry
   bool keep_refused = false;                    // write a file that the ONNX checker rejects, with a note
   bool inference_form = false;                  // convert nodes in training form (importer/write/inference_form.h)
-  std::optional<RawRows> raw_rows = {};         // preprocessing in front of the model; for fp32
+  std::optional<RawRows> raw_rows = {};         // preprocessing added before the model's inputs; for fp32
   int64_t inline_limit = INT32_MAX;             // a larger file stores its tensors in "<path>.data"
 };
 

@@ -1,9 +1,10 @@
 // Conversion of constants to 16 bits, for importer/write/half.cc.
 //
 // An additive mask is a constant beyond the type's range (-3.4e38, the lowest fp32), at its edge (-65504), or -inf. It
-// becomes half the type's lowest number, so that the sum of two masks is not -inf. A completely masked row is then
-// uniform, as in the fp32 file, and not NaN. If the model later tests for NaN, -inf is kept: exporters set such a row
-// to 0 by this guard. Bounds (Clip, Max, Min, Pad) become the type's largest numbers instead.
+// becomes half the type's lowest number, so that the sum of two masks is not -inf. The probabilities of a query whose
+// keys are all masked are then uniform, as in the fp32 file, and not NaN. If the model later tests for NaN, -inf is
+// kept: exporters set the probabilities of such a query to 0 by this guard. Bounds (Clip, Max, Min, Pad) become the
+// type's largest numbers instead.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -25,7 +26,7 @@ struct HalfType {
 
 struct ConstantUse {
   bool weight = false;     // a weight: must fit into the type, else E_EXPORT_RANGE
-  bool bound = false;      // read only as a bound
+  bool bound = false;      // read only as a bound of Clip, Max, Min or Pad
   bool nan_guard = false;  // the model contains an IsNaN
 };
 

@@ -16,8 +16,9 @@ struct Patched {
   std::map<const onnx::TensorProto*, HostTensor> external;
 };
 
-// Returns a copy of the doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties
-// included. float32: store a changed tensor of a 16-bit type as float32; the caller then converts the other tensors.
+// Returns a copy of the doc's proto with changed payloads replaced. values: index of a SourceValue -> its fp32 tensor,
+// tied parameters included. float32: store a changed tensor of a 16-bit type as float32; the caller then converts the
+// other tensors.
 Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values,
                        bool float32 = false);
 
@@ -30,8 +31,8 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
 void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                   const std::map<int, HostTensor>& values);
 
-// Returns every trained value under its own index and under the indices tied to it, each in the layout of its
-// parameter.
+// Returns every trained tensor under its parameter's index and under those of parameters tied to it, there transposed
+// if tied_transposed is set.
 std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained);
 
 // Converts fp32 to `to`. Throws E_EXPORT_RANGE for finite values that become infinite in 16 bits.

@@ -14,7 +14,7 @@ ValueId merge_heads(Builder& b, ValueId x);
 ValueId repeat_heads(Builder& b, ValueId x, int64_t times);
 
 // (queries, keys): 0 if query i may see key j: j <= past + i, and j > past + i - window if window > 0; otherwise
-// masked.
+// `masked`.
 ValueId causal_mask(Builder& b, int64_t queries, int64_t keys, int64_t past, double masked, DType t,
                     int64_t window = 0);
 // Converts a boolean mask (true: visible) to an additive one.

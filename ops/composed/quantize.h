@@ -7,7 +7,8 @@ namespace amp {
 
 // clip(round(x / scale) + zero) as an integer of type t. scale and zero are floating-point and broadcast against x.
 ValueId quantized(const Lowering&, ValueId x, ValueId scale, ValueId zero, DType t);
-// Marks a Cast to integers whose input is integral already, so that a Cast back may read the input.
+// Attribute that marks a Cast to integers whose input is integral already, so that a Cast back to floating-point may
+// read the input.
 inline constexpr const char* kWholeNumbers = "whole_numbers";
 // Casts integral floating-point numbers to integers of type t.
 ValueId as_integers(Builder& b, ValueId whole, DType t);

@@ -91,9 +91,9 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 
  private:
-  // Returns p and ds of an element, 0 outside of the problem. z, g: the element's products of q and k, and of dy and v.
-  // m: the key's mask value, used if the mask is per key. row: the query's lse; rest and d follow at distances of
-  // kQueries.
+  // Returns p and ds of one query and key, 0 if either is beyond the last. z, g: the element's products of q and k, and
+  // of dy and v. m: the key's mask value, used if the mask is per key. row: the query's lse; rest and d follow at
+  // distances of kQueries.
   DEV AttentionSlope slope(const AttentionUnit& unit, int i, int key, float z, float g, float m, const float* row,
                            bool kept) const {
     if (i >= unit.queries || key >= unit.keys) return {0, 0};
@@ -191,8 +191,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   }
 
  private:
-  // Returns ds of an element, 0 outside of the problem. z, g: the element's products of q and k, and of dy and v.
-  // column: the key's mask value, read if the mask is per key.
+  // Returns ds of one query and key, 0 if either is beyond the last. z, g: the element's products of q and k, and of dy
+  // and v. column: the key's mask value, read if the mask is per key.
   DEV float slope(const AttentionUnit& unit, int query, int j, float z, float g, const float* column,
                   const AttentionRow& row, bool kept) const {
     if (query >= unit.queries || j >= unit.keys) return 0;

@@ -1,8 +1,8 @@
 // Column sums of a matrix whose rows a kernel holds in registers. A block takes chunks of consecutive rows. Each of its
 // four warps takes every fourth row and adds it to the warp's sums in shared memory. A chunk's sums are written to
-// memory. The block that finishes the last chunk of a class adds up the class. The block that finishes the last class
-// adds up the classes. The order is that of columns.cuh (sums_by_chunks), so the bits equal those of the separate
-// kernels.
+// memory. Chunk c belongs to class c % kChunkClasses. The block that finishes the last chunk of a class adds up the
+// sums of its chunks. The block that finishes the last class adds up the sums of all classes. The order is that of
+// columns.cuh (sums_by_chunks), so the bits equal those of the separate kernels.
 #pragma once
 
 #include "backend/cuda/columns.cuh"
@@ -19,7 +19,7 @@ struct ChunkSums {
   int64_t n = 0, chunks = 0;
   float* partial = nullptr;  // (chunks, count, n); null: nothing is summed
   float* classes = nullptr;  // (kChunkClasses, count, n)
-  uint32_t* done = nullptr;  // finished chunks of each class, then finished classes; zero before and after
+  uint32_t* done = nullptr;  // number of finished chunks of each class, then of finished classes; zero before and after
 
   static int64_t shared_bytes(int64_t count, int64_t n) { return 4 * kChunkWarps * count * n; }
 
@@ -54,7 +54,8 @@ struct ChunkSums {
     });
     const int64_t kind = chunk % kChunkClasses, members = (chunks - kind + kChunkClasses - 1) / kChunkClasses;
     if (!last_of(done + kind, members)) return;
-    // From here on each thread handles one cell at a time. More cells would need more registers in the whole kernel.
+    // From here on each thread handles one column of one sum at a time. More columns would need more registers in the
+    // whole kernel.
     for (int64_t i = thread_index(); i < cells; i += block_threads()) {
       float sum = 0;
       for (int64_t c = kind; c < chunks; c += kChunkClasses) sum += published(partial + c * cells + i);

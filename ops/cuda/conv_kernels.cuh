@@ -9,9 +9,9 @@
 
 namespace amp::cuda {
 
-// im2col: writes a row for every image, channel and tap. Element p of a row is the input that the tap multiplies for
-// output p of the image, 0 in the padding. Consecutive rows belong to one image (images_inside false) or to one channel
-// and tap (true). E: an integer type of the elements' size.
+// im2col: writes a row for every image, channel and tap (element of the convolution's kernel). Element p of a row is
+// the input that the tap multiplies for output p of the image, 0 in the padding. Consecutive rows belong to one image
+// (images_inside false) or to one channel and tap (true). E: an integer type of the elements' size.
 template <class E>
 struct Im2col {
   const E* x;
@@ -169,7 +169,7 @@ struct DepthwiseGradX {
     store(dx, i, sum);
   }
 };
-// Computes dw. A row of the row kernel is one weight, whose gradient is a sum over all images and outputs.
+// Computes dw. Runs as a row kernel with one row per weight, whose gradient is a sum over all images and outputs.
 template <class R>
 struct DepthwiseGradW {
   R x, dy;

@@ -21,7 +21,7 @@ struct ConvProblem {
   DType in, out;  // types that products read and write
   DeviceWindow window;
   int64_t k, p, gm, gc,
-      in_size;  // k: weights of an output channel; p: outputs of a channel; gm, gc: output and input channels
+      in_size;  // k: number of weights per output channel; p: outputs per channel; gm, gc: output, input channels
 
   ConvProblem(const KernelArgs& args, const ConvShape& shape, const Tensor& result)
       : a(args),
@@ -91,8 +91,8 @@ inline void* take_rounded(const ConvProblem& q, Carver& carve, const Tensor& dw)
   return q.out == q.in ? nullptr : carve.take<char>(dw.numel() * size_of(q.in));
 }
 
-// Returns a kernel that runs own until the library's result has agreed with it, and then the library. own adds the bias
-// itself. rounded: take_rounded() of a weight gradient.
+// Returns a kernel that runs `own`, the project's kernel, until the library's result has agreed with its result, and
+// then the library. `own` adds the bias itself. rounded: take_rounded() of a weight gradient.
 inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOperands o, const Dims& result, Kernel own,
                       const Tensor& bias = {}, void* rounded = nullptr) {
   if (q.out != q.in && !rounded) return own;
@@ -107,7 +107,7 @@ inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOpe
   return [=, own = std::move(own)] { guard->run(o, own); };
 }
 
-// Returns a kernel that converts the operands, runs work, and converts the result.
+// Returns a kernel that converts the operands a and b, runs `work`, and converts the result c.
 inline Kernel staged(const Staged& a, const Staged& b, const Staged& c, Kernel work) {
   return [=, work = std::move(work)] {
     a.move();

@@ -87,8 +87,8 @@ inline MatrixProduct product(CudaDevice& d, const Gemm& g) {
   if (g.beta != 0) return [](const void*, const void*, void*) {};
   return [&d, bytes = g.m * g.n * 4](const void*, const void*, void* c) { d.fill(c, 0, bytes); };
 }
-// Alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a). Each address is a multiple of so
-// many elements from an aligned address. 0: the address itself is aligned.
+// Alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a). The distance of each address
+// from an aligned address is a multiple of this many elements. 0: the address itself is aligned.
 struct Moving {
   int64_t a = 0, b = 0, c = 0;
 };

@@ -1,5 +1,5 @@
-// Adds rows to given places of a tensor, as the gradient of a gather does. The tensor is set to zero first, unless
-// RowSums::accumulate is set. The result has the same bits in every run.
+// Adds rows to given places (indices along the axis of extent n) of a tensor, as the gradient of a gather does. The
+// tensor is set to zero first, unless RowSums::accumulate is set. The result has the same bits in every run.
 //
 // The rows are sorted by place and divided into pieces of sixteen, which are summed in parallel. The sum of a place
 // whose rows are in one piece is final. Sums of a place that continues in other pieces go to workspace, and the warps

@@ -4,8 +4,8 @@
 // border are transposed, once each: the model's inputs, weights, operands of Reshape or MatMul. A region is
 // converted if that copies fewer bytes than its convolutions would separately.
 //
-// Results differ only by the order of sums: a convolution sums over taps, then channels, and sums over positions
-// have other parts. Sums within a window, elementwise results and the bits of Dropout do not change.
+// Results differ only by the order of sums: a convolution sums over taps, then channels, and sums over positions are
+// divided into other partial sums. Sums within a window, elementwise results and the bits of Dropout do not change.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ Graph form_nhwc_regions(const Graph& g, bool fp32, const Evaluator& evaluator);
 struct ChannelsLastForm {
   std::vector<bool> in, out;
   Attrs attrs;
-  bool gains = false;  // benefits by itself: its own copies are counted
+  bool gains = false;  // a convolution that would transpose its operands itself; these copies are saved
   bool same = false;   // a Transpose of the model: its result is its input, unchanged
 };
 // Nothing if the node has no such form.

@@ -8,7 +8,7 @@
 namespace amp {
 
 struct FuseLimits {
-  size_t steps = 24, inputs = 12, outputs = 6;  // of a Fused node
+  size_t steps = 24, inputs = 12, outputs = 6;  // largest numbers in one Fused node
 };
 
 // The last pass: after autodiff and absorb_casts. Casts of parameters are excluded, because the cast cache computes

@@ -38,7 +38,7 @@ std::optional<TokenForm> output_form(const Graph& g, const Node& n, TokenPlaces 
 class PlaceValues {
  public:
   struct Known {
-    bool uniform = false;                // one number everywhere: `padded`
+    bool uniform = false;                // all elements are one number, `padded`
     TokenForm form;                      // if not uniform
     std::optional<double> real, padded;  // at positions of tokens, and of padding
   };
@@ -47,7 +47,7 @@ class PlaceValues {
   const Known* at(ValueId v) const;
   // True if v, extended to `rank` dims, is x at padded positions of form f.
   bool padded_is(ValueId v, TokenForm f, size_t rank, double x) const;
-  // Bounds in the padded graph.
+  // Bounds of v's elements in the padded graph.
   const Bounds& bounds(ValueId v) const { return bounds_[static_cast<size_t>(v.index)]; }
 
  private:

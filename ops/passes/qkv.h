@@ -1,8 +1,8 @@
 // Merges the projections of self attention. FusedAttention of q, k and v that are linear maps of one x with
 // parameters as weights becomes packed FusedAttention of one product with the concatenated weights. One product
 // with three times the columns uses a GPU better than three, packs x once on a CPU, and its gradient needs no sums.
-// 16-bit copies of the weights are kept concatenated by the cast cache (backend/param_cache.h); others are
-// concatenated in each run.
+// 16-bit copies of the weights are kept concatenated by the cast cache (backend/param_cache.h); weights without such
+// copies are concatenated in each run.
 #pragma once
 
 #include "graph/builder.h"
@@ -13,7 +13,7 @@ namespace amp {
 Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator);
 
 // Requires a complete training graph. Gradients of weights and biases that are computed concatenated and then split
-// become separate outputs of the same node (MatMulBiasGrad's parts), each in its place.
+// become separate outputs of the same node (attribute parts of MatMulBiasGrad), so that nothing is copied.
 Graph part_gradients(const Graph& g);
 
 // Requires a complete training graph. Concatenates parameters again for each reader, instead of keeping the result

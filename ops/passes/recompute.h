@@ -13,7 +13,7 @@ namespace amp {
 // backward.
 int32_t backward_begin(const Graph&, const std::vector<ValueId>& seeds);
 
-// Values that are not stored, by value.
+// By value: true if the value is not stored between forward and backward.
 using Dropped = std::vector<bool>;
 // Drops values that need no matrix product: elementwise operators, norms, copies, pools, if their operands are
 // stored anyway.

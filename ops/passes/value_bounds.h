@@ -17,7 +17,7 @@ struct Bounds {
   bool below = false;   // elements are finite or -inf
 
   bool positive() const { return finite && lo > std::numeric_limits<float>::min(); }
-  // Bounds of a value whose elements come from either.
+  // Bounds of a value whose elements come from this value or from the other one.
   Bounds joined(const Bounds& other) const;
 };
 
