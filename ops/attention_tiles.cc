@@ -15,7 +15,8 @@ namespace amp::attention_detail {
 
 namespace {
 
-// Scores per block. Blocks are smaller if rows see different keys, so that more keys can be skipped.
+// Number of scores per block of queries. Blocks are smaller if the mask differs by query, so that more keys can be
+// skipped.
 constexpr int64_t kBlockCells = 32768, kMaskedBlockCells = 8192;
 constexpr int64_t kMostPanel = 32;  // largest number of keys per panel
 // A mask value up to this one hides a key. Added to any finite score, it makes the key's exponential 0 relative to
@@ -41,7 +42,7 @@ class Tiles : protected Heads<float> {
                        [](const Tensor* t) { return !t->data || t->dtype == DType::bf16; });
   }
 
-  // Returns the floats of a row of scores, including padding.
+  // Returns the number of floats in a query's row of scores, including padding.
   int64_t row_floats(int64_t keys) const { return (product_.padded(keys) + 15) / 16 * 16; }
   // Calls lay_out(Carver&) to measure the memory that it takes, then to divide the thread's scratch memory.
   template <class LayOut>
@@ -61,7 +62,8 @@ class Tiles : protected Heads<float> {
   PanelProduct::Right pack_transposed(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, true), rows, width, to);
   }
-  // Returns the floats of a block's copy as left-hand side of a product, or 0 if the rows are read in place.
+  // Returns the number of floats in the copy of a block's queries for the left-hand side of a product, or 0 if they are
+  // read in place.
   int64_t copy_floats(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     return reads_in_place(t.dtype, s.token, width) ? 0 : rows_ * product_.steps(width);
   }
@@ -84,7 +86,7 @@ class Tiles : protected Heads<float> {
     return product_.pairs() ? ld % 2 == 0 && width % 2 == 0 : t == DType::f32;
   }
 
-  // Computes z = q k^T for rows [i0, i0 + n) and applies the mask. Returns the factor by which z must still be
+  // Computes z = q k^T for queries [i0, i0 + n) and applies the mask. Returns the factor by which z must still be
   // multiplied.
   float scores(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const PanelProduct::Right& k, float* z,
                float* copy, float* mask_scratch, cpu::LinePrefetch& ahead) const {
@@ -97,8 +99,8 @@ class Tiles : protected Heads<float> {
     return 1;
   }
 
-  // Returns the keys that the rows [i0, i0 + n) see, rounded to whole panels. Returns all keys if there is no mask or
-  // if a row sees no key.
+  // Returns the keys that the mask shows to any of the queries [i0, i0 + n), rounded to whole panels. Returns all keys
+  // if there is no mask or if it shows no key to some query.
   Keys visible(const Unit& u, int64_t i0, int64_t n) const {
     const Keys all{0, u.keys};
     if (!mask_.data || f_.mask[3] == 0 || (mask_.dtype == DType::boolean && f_.fill > kHidden)) return all;
@@ -138,7 +140,7 @@ class Tiles : protected Heads<float> {
 
   PanelProduct product_;
   int64_t wide_, value_wide_;  // widths rounded up to whole panels
-  int64_t rows_;               // rows per block
+  int64_t rows_;               // queries per block
 };
 
 class Forward : Tiles {
@@ -158,7 +160,7 @@ class Forward : Tiles {
     float *kt, *v;        // panels
     float *z, *image;     // scores; exponentials as pairs of bf16
     float *q, *mask, *y;  // copies of rows
-    float *top, *sum;     // maximum and sum, by row
+    float *top, *sum;     // maximum and sum of each query
   };
   Room lay_out(Carver& c) const {
     const int64_t keys = f_.longest_key(), cells = rows_ * row_floats(keys);
@@ -211,7 +213,8 @@ class Forward : Tiles {
     }
   }
   void set(int64_t row, const LogSum<float>& s) const { lse_[row] = s.lse, rest_[row] = s.rest; }
-  // Returns the log of the row's sum. Replaces `sum` by the factor by which the row of y must be multiplied.
+  // Returns the logarithm of the query's sum. Replaces `sum` by the factor by which the query's row of y must be
+  // multiplied.
   LogSum<float> finish(float top, float& sum, float* p, int64_t ld) const {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     if (top == -static_cast<float>(kInf)) {
@@ -260,8 +263,8 @@ class Backward : Tiles {
     float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; also as pairs of bf16
     float *q, *dy;                                     // panels of a block
     float *q_copy, *dy_copy, *scratch, *factor, *out;  // rows
-    LogSum<float>* sums;                               // log-sums, by row
-    float* d;                                          // dot products of y and dy, by row
+    LogSum<float>* sums;                               // log-sums, by query
+    float* d;                                          // dot products of y and dy, by query
     float *dk, *dv;                                    // sums over blocks
   };
   Room lay_out(Carver& c) const {
@@ -348,7 +351,7 @@ class Backward : Tiles {
   struct Right {
     PanelProduct::Right kt, vt;
   };
-  // Computes z = dropout(p) and g = ds without the scale, for rows [i0, i0 + n).
+  // Computes z = dropout(p) and g = ds without the scale, for queries [i0, i0 + n).
   void differentiate(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const Right& right, const Room& r,
                      cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);

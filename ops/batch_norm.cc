@@ -7,9 +7,9 @@
 //
 // BatchNorm has no gradient to mean and var.
 //
-// BindOptions::batchnorm_train, not the file, decides which form a node takes. So an inference export can be trained
-// with batch statistics, and a training export is evaluated with its running statistics. `predict` is an exception:
-// it runs a file as inference engines do (BindOptions::batchnorm_as_written).
+// BindOptions::batchnorm_train, not the file, decides whether a node becomes BatchNorm or BatchNormTrain. So an
+// inference export can be trained with batch statistics, and a training export is evaluated with its running
+// statistics. `predict` is an exception: it runs a file as inference engines do (BindOptions::batchnorm_as_written).
 //
 // Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
 //   running = running momentum + batch (1 - momentum),   with the biased variance of the batch.
@@ -146,8 +146,8 @@ ValueId by_elements(Lowering& l, ValueId x) {
   return b.op("Add", {b.op("Mul", {normal, row(1)}), row(2)});
 }
 
-// Returns an unfused BatchNormTrain over the rows of all ranks (torch.nn.SyncBatchNorm). Gradients pass through its
-// two sums over the ranks. Its nodes belong to no source node, so no precision plan rounds them.
+// Returns an unfused BatchNormTrain whose statistics cover the samples of all ranks (torch.nn.SyncBatchNorm). Gradients
+// pass through its two sums over the ranks. Its nodes belong to no source node, so no precision plan rounds them.
 std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueId bias, double epsilon) {
   const Origin node = b.origin;
   b.origin = Origin{-1, "synchronized batch normalization"};

@@ -25,7 +25,8 @@ int64_t label_of(const Tensor& labels, int64_t i, int64_t classes, int64_t ignor
   return y;
 }
 
-// Rows are summed in a fixed number of shards. Then the shards are added in order.
+// The losses of the rows are summed in a fixed number of shards (ranges of rows). Then the sums of the shards are added
+// in order.
 constexpr int64_t kShards = 16;
 int64_t workspace(const Graph&, const Node&) { return kShards * 8; }
 

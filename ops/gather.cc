@@ -47,8 +47,8 @@ Kernel gather_rows(const KernelArgs& a) {
   };
 }
 
-// Adds the rows of dy (outer, k, inner) to y (outer, n, inner) at the indices (k), in the order of k. y starts with
-// zeros or, with `accumulate`, with its existing values, of type T.
+// Adds the rows of dy (outer, k, inner) to y (outer, n, inner) at the indices (k), in the order of the indices. y
+// starts with zeros or, with `accumulate`, with its existing values, of type T.
 template <class T, bool accumulate>
 Kernel typed_scatter_rows(const KernelArgs& a) {
   const Tensor dy = a.in[0], idx = a.in[1], y = a.out[0];

@@ -90,8 +90,8 @@ Kernel norm_backward_x(const KernelArgs& a) {
   };
 }
 
-// LayerNormGradWeights. Inputs: x, mean, rstd, dy. Outputs: dscale (n), dbias (n). Rows are summed in 16 shards. Then
-// the shards are added in order.
+// LayerNormGradWeights. Inputs: x, mean, rstd, dy. Outputs: dscale (n), dbias (n). Rows are summed in 16 shards (ranges
+// of rows). Then the sums of the shards are added in order.
 constexpr int64_t kShards = 16;
 int64_t weights_workspace(const Graph& g, const Node& node) {
   return kShards * 2 * node.attrs.i("n", 1) * (g.value(node.in[0]).dtype == DType::f64 ? 8 : 4);

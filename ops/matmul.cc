@@ -27,8 +27,8 @@ void grad_matmul(GradBuilder& g) {
   const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
     return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
   };
-  // Adds dB. If the bias's gradient, the column sums of dY, is needed too, one node computes both. dY is operand
-  // `of`.
+  // Adds dB. If the bias's gradient, the column sums of dY, is needed too, one node computes both. of: the attribute of
+  // MatMulBiasGrad; dY is its operand with this index.
   const bool one = g.dims(b).size() == 2 && (g.dims(a).size() == 2 || !ta);
   const bool together = one && g.needs(1) && g.needs(2) && alpha == 1;
   const auto weight = [&](ValueId x, bool tx, ValueId y, bool ty, int64_t of) {
@@ -72,7 +72,7 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// Returns the product of the first batch entries of fp32 or 16-bit operands.
+// Returns the product of the first matrices of the batch, for fp32 or 16-bit operands.
 cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) {
   cpu::PackedGemm g;
   g.m = p.shape.m;

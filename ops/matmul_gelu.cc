@@ -76,7 +76,7 @@ Graph fuse_gelu(const Graph& g) {
     if (g.value(v).kind != ValueKind::temp || g.node(g.value(v).producer).op->name != "MatMul") return -1;
     return g.value(v).producer.index;
   };
-  std::map<int32_t, Merged> at;  // key: position of the new node
+  std::map<int32_t, Merged> at;  // key: index of the old node that the new one replaces
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});

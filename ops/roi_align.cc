@@ -66,7 +66,7 @@ Kernel typed_backward(const KernelArgs& a) {
   const Shape s(x.dims, rois.dims, a.attrs());
   const int64_t batch = x.dims[0], bins = s.out_h * s.out_w, plane_size = s.h * s.w;
   return [=] {
-    // One thread per plane of dx adds the regions in order.
+    // One thread per plane (channel of an image) of dx adds the gradients of the regions in order.
     parallel_ranges(batch * s.channels, 4096 / (s.regions * bins + plane_size + 1) + 1,
                     [&](int64_t begin, int64_t end) {
                       T* const sums = thread_scratch<T>(plane_size, 0);

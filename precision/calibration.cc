@@ -1,6 +1,6 @@
-// Derives loss scale and fp32 rules from histograms (range.h). First, groups that overflow at any scale are excluded.
-// Then the loss scale is chosen so that few groups have large gradient errors. The remaining groups are ranked by
-// error.
+// Derives loss scale and fp32 rules from histograms (range.h). First, groups of nodes whose values overflow 16 bits at
+// any loss scale are excluded. Then the loss scale is chosen so that few groups have large gradient errors. The
+// remaining groups are ranked by error.
 #include "precision/calibration.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
-constexpr double kPoor = 0x1p-6;        // a larger relative error is more than rounding
+constexpr double kPoor = 0x1p-6;        // a larger relative error (PlanGroup::error) is more than rounding
 
 std::string digits(double v) {
   char text[32];

@@ -40,7 +40,8 @@ class Measure {
     return x.kind == ValueKind::temp ? g_.node(x.producer).origin.source_node : -1;
   }
 
-  // Marks the operands of a forward node that come from another source node or that the node casts.
+  // Marks the operands of a forward node that another source node computed. If the node is a Cast that was inserted for
+  // its reader, marks its operand in any case.
   void see_reads(const Node& n) {
     if (is_backward(n)) return;
     for (const ValueId v : n.in) {

@@ -14,7 +14,7 @@ namespace {
 constexpr int kBias = 127;
 
 struct Format {
-  int top;       // exponent of the largest numbers
+  int top;       // exponent of the type's largest numbers
   int bottom;    // exponent of the smallest normal numbers
   int fraction;  // number of bits after the leading 1
 };

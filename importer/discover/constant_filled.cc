@@ -1,5 +1,6 @@
-// Replaces ConstantOfShape nodes in weight positions by constants. Only fills with constant dims and a visible name are
-// replaced, because export must be able to write the trained value as an initializer.
+// Replaces ConstantOfShape nodes in weight positions by constants. A node's output (a fill) is replaced only if its
+// dims are constant and its name is that of a value in the file's main graph, because export must be able to write the
+// trained value as an initializer.
 #include "importer/discover/constant_filled.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Renders verdicts: the table and the JSON lines of `check`, and suggestions of flags. Tensors that a flag decided are
-// not reported as doubtful. The output goes to shells and logs, so names from the file are passed through printable()
-// or shell_quoted().
+// Renders verdicts: the table and the JSON lines of `check`, and suggestions of flags. Tensors whose verdict a flag
+// (--freeze, --trainable) decided are not reported as doubtful. The output goes to shells and logs, so names from the
+// file are passed through printable() or shell_quoted().
 #include "importer/discover/describe.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace amp {
 namespace {
 
-constexpr size_t kConstants = 20;  // shown in the text
+constexpr size_t kConstants = 20;  // largest number of constants in the table
 
 bool floating(const SourceValue& v) {
   const bool kept = v.kind == SourceKind::parameter || v.kind == SourceKind::constant;

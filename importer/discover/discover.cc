@@ -60,7 +60,7 @@ struct ClearWeights {
   int all = 0, named = 0, made_up = 0, in_nodes = 0, raw = 0;
   std::set<std::string> modules, ends;  // modules and last components of the clear weights' names, with '#' for digits
 
-  // Returns the factor of evidence that `of_them` clear weights have too: 1 if none has it, 0 if a quarter or more do.
+  // Returns the factor for evidence that `of_them` clear weights have too: 1 if none has it, 0 if a quarter or more do.
   double rarity(int of_them) const { return all == 0 ? 1 : std::max(0.0, 1 - 4.0 * of_them / all); }
 };
 
@@ -94,7 +94,7 @@ class Discovery {
            clear_.ends.count(without_digits(last_component(name)));
   }
 
-  // Returns the naming by the tensor's best name. PyTorch names a tensor that the model itself holds without a dot.
+  // Returns the Naming of the tensor's best name. PyTorch names a tensor that the model itself holds without a dot.
   Naming own_naming(int v) const {
     const TensorRecord& r = record(v);
     if (!r.initializer) return Naming::made_up;
@@ -219,8 +219,8 @@ class Discovery {
     return out;
   }
 
-  // Returns a single copy of a value that the file stores once for each row of a batch, because it is concatenated with
-  // the batch. Returns other values whole.
+  // Returns a single copy of a value that the file stores once for each sample of a batch, because it is concatenated
+  // with the batch. Returns other values whole.
   HostTensor one_copy(int v, const std::vector<Use>& uses) const {
     const HostTensor& data = g_.value(v).data;
     const auto own_rows = [&](const Use& u) {
@@ -256,7 +256,7 @@ class Discovery {
     });
   }
 
-  // Adds the evidence of metadata and name. Returns the naming, which decides how much position and values count.
+  // Adds the evidence of metadata and name. Returns the Naming, which decides how much position and values count.
   Naming name_evidence(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const {
     const TensorRecord& r = record(v);
     switch (r.kind) {
@@ -297,7 +297,7 @@ class Discovery {
   }
 
   // Adds evidence against a tensor that has a generated name or is in a Constant node. The evidence is weaker if many
-  // clear weights have the same, or if v is a clear weight. Returns the naming.
+  // clear weights have such names too, or if v is a clear weight. Returns the Naming.
   Naming made_up_evidence(int v, std::vector<Evidence>& out) const {
     if (!clear(v) && optimizer_result(v)) {
       out.push_back({"an optimizer computed it from the file's tensors", 0});

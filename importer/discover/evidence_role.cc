@@ -81,8 +81,8 @@ bool PositionEvidence::power_iteration(int v) const {
   return multiplied && divides;
 }
 
-// True if convolutions or products use the wave as a weight. The wave is then a filter bank that the graph computes
-// from the frequencies.
+// True if convolutions or products use the output of the node `wave` (a Sin or Cos) as a weight. The output is then a
+// filter bank that the graph computes from the frequencies.
 bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
   std::set<int> seen(wave.outputs.begin(), wave.outputs.end());
   std::vector<int> open(wave.outputs.begin(), wave.outputs.end());
@@ -122,7 +122,7 @@ double PositionEvidence::fourier_features(int v) const {
       cosine = cosine || n.op == "Cos";
       sine = sine || n.op == "Sin";
       const bool multiplies = one_of(n.op, {"MatMul", "Gemm"});
-      if (multiplies && product) continue;  // a further layer
+      if (multiplies && product) continue;  // a layer after the one with W
       if (!multiplies && !rearranges(n, input) && !one_of(n.op, {"Add", "Mul"})) continue;
       if (one_of(n.op, {"Add", "Mul"}) &&
           !std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && constant(i); }))

@@ -100,7 +100,7 @@ class Depths {
 
   void follow(Stack& s) {
     s.highest.assign(g_.values.size(), -1);
-    std::vector<int> at;  // outputs of nodes that read a layer's parameters
+    std::vector<int> at;  // values: outputs of nodes that read a layer's parameters
     for (const auto& [v, n] : names_) {
       if (n.stack != s.name || s.index({n.number, n.block}) < 0) continue;
       s.highest[static_cast<size_t>(v)] = s.index({n.number, n.block});
@@ -176,7 +176,7 @@ class Depths {
 
   int depth_outside(int v) const {
     const std::vector<int> nodes = entries(v);
-    int after = 0, before = 0;   // the depth; 0 if the parameter is not after (before) any stack
+    int after = 0, before = 0;   // depth after (before) a stack; 0 if the parameter is not after (before) any
     const Stack* end = nullptr;  // the stack after whose last layer the parameter is used
     for (const Stack& s : stacks_) {
       const int l = level(s, nodes);

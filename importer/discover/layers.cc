@@ -174,7 +174,7 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
                                        const std::vector<std::string>& scopes) {
   const auto consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
-  std::map<int, LayerName> layers;  // parameter -> its layer
+  std::map<int, LayerName> layers;  // index of the parameter -> its layer
   std::map<int, std::vector<Use>> all_uses;
   Stacks stacks;
   for (size_t i = 0; i < g.values.size(); ++i) {

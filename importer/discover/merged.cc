@@ -1,5 +1,6 @@
-// Groups the uses of a constant-valued tensor by module path and gives every module but the owner a copy. Calls of one
-// module that exporters number ("norm", "norm_1") are recognized, so that a module that runs several times stays one.
+// Groups the uses of a constant-valued tensor by module path. One module (the owner) keeps the tensor; the others get
+// copies. Calls of one module that exporters number ("norm", "norm_1") are recognized, so that a module that runs
+// several times stays one.
 #include "importer/discover/merged.h"
 
 #include <algorithm>

@@ -219,7 +219,7 @@ class Looker {
       ++maps;
       heights.insert(dim(v, 2));
     }
-    if (!pooled_ && heights.size() < 2) maps = 0;  // several maps of one size are separate tasks
+    if (!pooled_ && heights.size() < 2) maps = 0;  // several output maps of one size belong to separate tasks
     for (const int v : outputs) {
       OutputEvidence found = rank(v) == 3   ? sequence(v)
                              : rank(v) == 4 ? map(v, maps)

@@ -152,7 +152,8 @@ void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
 }
 
 void tie_parameters(SourceGraph& g) {
-  std::map<std::tuple<DType, int64_t, Dims>, std::vector<int>> groups;  // same type, size and sorted dims
+  // tensors with the same type, size and sorted dims
+  std::map<std::tuple<DType, int64_t, Dims>, std::vector<int>> groups;
   for (size_t i = 0; i < g.values.size(); ++i) {
     SourceValue& v = g.values[i];
     if (v.kind != SourceKind::parameter || v.data.rank() < 2) continue;
@@ -186,7 +187,7 @@ void tie_parameters(SourceGraph& g) {
 }
 
 void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::string>& notes) {
-  std::map<std::string, std::vector<int>> holders;  // parameter -> tensors with all of its elements
+  std::map<std::string, std::vector<int>> holders;  // name of a parameter -> tensors with all of its elements
   const auto try_tie = [&](int v, std::vector<int>& masters) {
     SourceValue& view = g.values[static_cast<size_t>(v)];
     for (const int m : masters) {
@@ -248,7 +249,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
 
 void apply_freeze(SourceGraph& g, const ImportOptions& options) {
   const auto master = [&](size_t i) { return g.values[i].tied_to < 0 ? i : static_cast<size_t>(g.values[i].tied_to); };
-  std::map<size_t, std::string> frozen;  // master -> glob
+  std::map<size_t, std::string> frozen;  // index of the master -> the glob of --freeze that matches it
   for (const std::string& glob : options.freeze) {
     bool any = false;
     for (size_t i = 0; i < g.values.size(); ++i) {

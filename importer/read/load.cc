@@ -1,5 +1,6 @@
 // load_proto(): parses the file with protobuf and checks versions. A file that protobuf rejects is read a second time
-// to find the reason: a file of another framework (foreign_file.h), or the position of the fault (wire.h).
+// to find the reason: a file of another framework (foreign_file.h), or the offset of the first malformed field
+// (wire.h).
 #include "importer/read/load.h"
 
 #include <fcntl.h>

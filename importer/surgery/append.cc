@@ -119,7 +119,8 @@ class Appender {
     if (it == doc_.names.end()) return;
     const int v = static_cast<int>(it - doc_.names.begin());
     const std::string now = graph_.values[static_cast<size_t>(v)].name;
-    if (now == name || graph_.values[static_cast<size_t>(v)].producer < 0) return;  // cut off: the name is free
+    // the value was cut off, so its name is free
+    if (now == name || graph_.values[static_cast<size_t>(v)].producer < 0) return;
     for (auto& n : *proto_.mutable_graph()->mutable_node()) {
       for (auto& o : *n.mutable_output()) {
         if (o != name) continue;
@@ -259,8 +260,8 @@ class Appender {
   const ModelDoc& doc_;
   const SourceGraph& graph_;
   std::set<std::string> taken_;
-  std::set<int> used_;                // values that added nodes read
-  std::map<int, std::string> names_;  // names of added values
+  std::set<int> used_;                // indices of the values that added nodes read
+  std::map<int, std::string> names_;  // index of an added value -> its name
   std::map<int, int> passed_;         // output of an omitted node -> its first input
   std::map<int, std::string> moved_;  // value of the file -> its new name
 };

@@ -134,7 +134,7 @@ std::vector<std::string> resize_classifier(SourceGraph& g, const Classifier& c, 
     if (classes.value == c.labels) {
       classes.value = labels;
     } else if (classes.value >= 0) {
-      x.rank_known = false;  // unknown elsewhere; no declared shape is better than a wrong one
+      x.rank_known = false;  // for other values the new shape is unknown; no declared shape is better than a wrong one
     }
   }
   return lines;

@@ -247,7 +247,7 @@ class Inserter {
     return v;
   }
 
-  // Records the starts of the residual streams that no residual sum feeds. These are the embeddings.
+  // Records the embeddings: the starts of residual streams that do not themselves depend on a residual sum.
   void embeddings() {
     std::set<int> roots;
     for (const int stream : streams_) {

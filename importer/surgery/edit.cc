@@ -99,7 +99,8 @@ void GraphEditor::replace(int from, int to, int except) {
 }
 
 void sort_nodes(SourceGraph& g) {
-  std::vector<char> state(g.nodes.size());  // per node: 1 while its producers are being placed, 2 once it is placed
+  // per node: 1 while its producers are being sorted, 2 once it is in the new order
+  std::vector<char> state(g.nodes.size());
   std::vector<int> order;
   order.reserve(g.nodes.size());
   // The recursion is not deeper than an edit is long, because nodes of the file are placed already.

@@ -215,7 +215,8 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
   }
 
   // Add the weight and the bias. The kind of head decides which operator uses them.
-  const bool rows = read.size() == 3 && c.pooling == "none";  // MatMul with a weight [H, N]; otherwise Gemm with [N, H]
+  // one result per token: MatMul with a weight [H, N]; else Gemm with [N, H]
+  const bool rows = read.size() == 3 && c.pooling == "none";
   const Dims shape = image ? Dims{labels, width, 1, 1} : rows ? Dims{width, labels} : Dims{labels, width};
   const int w = e.parameter("classifier.weight", normal_tensor(shape, 0.02, o.seed, 0x68656164u), "new head");
   const int b = e.parameter("classifier.bias", HostTensor::zeros(DType::f32, {labels}), "new head");

@@ -232,7 +232,7 @@ std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& o, std::vec
 
 std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<LoraAdapter>& adapters,
                                       std::vector<TrainedTensor> trained) {
-  std::map<int, HostTensor> base;  // values before merging
+  std::map<int, HostTensor> base;  // parameter -> its fp32 tensor before merging
   std::map<int, size_t> at;
   for (size_t i = 0; i < trained.size(); ++i) {
     at[trained[i].source_value] = i;

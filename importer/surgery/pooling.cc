@@ -59,7 +59,8 @@ class Pooler {
   int weights() { return e_.unsqueeze("head/weights", numbers(), 2); }
 
   int sum(int weights) { return e_.reduce_sum("head/sum", e_.node("Mul", "head/masked", {x_, weights}), 1); }
-  // Returns the weighted sum divided by the sum of the weights. `least` avoids a division by zero in an empty row.
+  // Returns the weighted sum divided by the sum of the weights. `least` avoids a division by zero in a sequence without
+  // tokens.
   int divided(const std::string& name, int weights, const std::string& least_name, float least) {
     const int count = e_.reduce_sum("head/count", weights, 1);
     return e_.node("Div", name, {sum(weights), e_.node("Max", "head/tokens", {count, scalar(least_name, least)})});
@@ -85,11 +86,11 @@ class Pooler {
     return reduce_max("head/max", e_.node("Where", "head/unpadded", {seen, x_, scalar("head/below", kBelowAll)}),
                       false);
   }
-  int last() {  // the token with the largest number
+  int last() {  // the token with the largest of numbers()
     const int n = numbers();
     const int is_last =
         e_.node("Equal", "head/is_last", {n, reduce_max("head/last_number", n, true)}, {}, DType::boolean);
-    // In an empty row every position equals the maximum 0, so the mask removes them all.
+    // In a sequence without tokens every number equals the maximum 0, so the mask removes all positions.
     const int chosen =
         e_.node("Mul", "head/chosen", {e_.node("Cast", "head/last_float", {is_last}, {{"to", int64_t{1}}}), mask2()});
     return sum(e_.unsqueeze("head/last_mask", chosen, 2));

@@ -213,8 +213,8 @@ class Writer {
   std::set<std::string> taken_;
   std::map<std::string, int> types_;
   std::map<std::string, bool> flat_;
-  std::map<std::string, std::string> fed_;  // model input -> the value that feeds it
-  std::vector<Made> made_;                  // per column
+  std::map<std::string, std::string> fed_;  // input of the model -> name of the value that replaces it
+  std::vector<Made> made_;                  // by index of the column
 };
 
 }  // namespace

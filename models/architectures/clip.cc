@@ -11,7 +11,8 @@ namespace {
 
 double over_root(double x) { return 1 / std::sqrt(x); }
 
-// The transformer of the text or image side. base: the prefix of the weights' names, such as "text_model.".
+// The transformer that encodes texts, or the one that encodes images. base: the prefix of the weights' names, such as
+// "text_model.".
 class Tower {
  public:
   Tower(Net& net, const ModelConfig& c, std::string base, int64_t width, int64_t heads, int64_t inner)

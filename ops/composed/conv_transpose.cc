@@ -42,8 +42,8 @@ void lower_conv_transpose(Lowering& l) {
     fail(Exit::model, "E_ATTR", cat("ConvTranspose: output_padding or output_shape should have ", r, " numbers"));
   }
 
-  // Positions that no tap reaches (output padding of at least the stride) are left out here and appended as zeros
-  // below.
+  // Output positions that no element of the kernel reaches (output padding of at least the stride) are left out here
+  // and appended as zeros below.
   Dims out{x[0], w[1] * group}, tail(r, 0);
   for (size_t i = 0; i < r; ++i) {
     const int64_t n = x[i + 2], reached = s.strides[i] * (n - 1) + s.reach(i);

@@ -1,6 +1,6 @@
-// DeformConv (ONNX 19, 22), two spatial dimensions. Each tap of the kernel is sampled at its position plus a learned
-// offset, and weighted by a mask. The operator is composed of GridSample (linear, zeros outside) at the taps'
-// positions and a product with the weight, so offsets and mask have gradients. Position p in elements becomes the
+// DeformConv (ONNX 19, 22), two spatial dimensions. Each tap (element of the kernel) reads x at its position plus a
+// learned offset, and is weighted by a mask. The operator is composed of GridSample (linear, zeros outside) at the
+// taps' positions and a product with the weight, so offsets and mask have gradients. Position p in elements becomes the
 // grid coordinate (2 p + 1) / n - 1.
 #include "base/error.h"
 #include "graph/lower.h"

@@ -65,7 +65,7 @@ void lower_global_lp_pool(Lowering& l) {
 }
 
 // Col2Im of (N, C prod(block), L): each column is a block that is added to the image at the block's position. This is
-// the gradient to the input of a convolution whose kernels select one tap each.
+// the gradient to the input of a convolution whose kernels have a single 1 each.
 void lower_col2im(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0), image = l.ints(1), block = l.ints(2);

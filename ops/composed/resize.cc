@@ -54,7 +54,7 @@ double cubic(double a, double x) {
 }
 
 struct Taps {
-  int64_t first = 0;  // offset of the first tap from the position below
+  int64_t first = 0;  // offset of the first weighted input position from the integer position below
   std::vector<double> weight;
 };
 // Returns the weights of the input positions around a position. ratio in (0, 1] is the distance from the integer
@@ -80,7 +80,8 @@ Taps taps(const Rule& r, const Axis& a, double ratio) {
   return t;
 }
 
-// Returns the map of one axis. Appends to `inside`, for each output, true if its position is inside of the input.
+// Returns the AxisMap of one axis, from input to output positions. Appends to `inside`, for each output, true if its
+// position is inside of the input.
 AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   require_constant(cat("a resize of ", a.in, " to ", a.out), 16.0 * static_cast<double>(a.out));
   AxisMap m;
@@ -115,7 +116,7 @@ AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   return m;
 }
 
-// Applies the map of each axis in turn, then fills outputs outside of the input with the extrapolation value.
+// Applies the AxisMap of each axis in turn, then fills outputs outside of the input with the extrapolation value.
 ValueId resize(Lowering& l, const Rule& r, const std::vector<Axis>& axes) {
   Builder& b = l.b;
   ValueId x = l.in(0);

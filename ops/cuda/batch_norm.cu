@@ -77,8 +77,8 @@ struct Normalize {
   }
 };
 
-// A Body of columns.cuh that computes the mean of each channel, or the variance about a given mean. A row is W elements
-// of the channel.
+// A Body of columns.cuh that computes the mean of each channel, or the variance about a given mean. A row in the sense
+// of columns.cuh is W elements of the channel.
 template <bool Variance, int W, int C>
 struct Moment {
   using Value = float;

@@ -9,7 +9,8 @@
 namespace amp::cuda {
 namespace {
 
-// Index i stands for one group of a row: the four elements that a Philox block decides, or fewer at the row's end.
+// Index i stands for one group of a row (the elements of one sample): the four elements that a Philox block decides, or
+// fewer at the row's end.
 template <int W>
 struct Dropout {
   Ref x, y;
@@ -33,7 +34,8 @@ struct Dropout {
   }
 };
 
-// Dropout in channels-last layout. The random number of an element is that of the element's place in (N, C, places).
+// Dropout in channels-last layout. An element uses the random number of its index in NCHW layout, (N, C, places), where
+// places is the number of spatial positions.
 struct DropoutLast {
   Ref x, y;
   const RunState* state;

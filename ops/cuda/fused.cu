@@ -23,9 +23,9 @@ enum : int16_t { kCast = -1, kWhere = -2, kDropout = -3 };
 struct Step {
   int16_t number;  // the functor's number, or one of the above
   uint8_t in[3];
-  int8_t out;  // number of an output, or -1
+  int8_t out;  // index of the node's output that stores the result; -1: none
   DType type;
-  uint8_t words;  // offset of the step's parameters in Interpret::words
+  uint8_t words;  // index of the step's first parameter in Interpret::words
 };
 
 // Applies one functor to numbers. A truth value is passed and returned as 0 or 1.

@@ -4,10 +4,10 @@
 // therefore summed in 64-bit fixed point. Integer additions give the same sum in every order of the threads, which
 // float atomics do not. No sort is needed.
 //
-// Each plane (image and channel) has its own unit: the largest |dy| of the plane times 2^-(61 - bits). 2^bits is at
-// least the sum of all weights that can be added to one element, so no sum overflows. For a million outputs the error
-// is 2^-37 of the plane's largest gradient, far below fp32's. Infinities and NaN have no fixed-point form: each element
-// that receives one is flagged and becomes NaN.
+// Each plane (one channel of an image) has its own fixed-point unit (the gradient that integer 1 stands for): the
+// largest |dy| of the plane times 2^-(61 - bits). 2^bits is at least the sum of all weights that can be added to one
+// element, so no sum overflows. For a million outputs the error is 2^-37 of the plane's largest gradient, far below
+// fp32's. Infinities and NaN have no fixed-point form: each element that receives one is flagged and becomes NaN.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/grid_taps.h"
@@ -26,7 +26,7 @@ DEV void add_whole(int64_t* to, int64_t v) { *to += v; }
 #endif
 
 struct Shape {
-  int64_t batch, channels, in, out;  // spatial elements
+  int64_t batch, channels, in, out;  // in, out: number of spatial positions of x and of y
   int rank;
   int64_t size[3] = {1, 1, 1};
   SampleMode mode;

@@ -9,8 +9,9 @@
 namespace amp::cuda {
 namespace {
 
-// Returns a kernel that computes the products of all parts. If the results are at a constant distance, it is one
-// batched launch. This holds for the weights of q, k and v if the arena has the model's order.
+// Returns a kernel that computes the products of all parts. A part is the gradient of one of the concatenated weights.
+// If the addresses of the parts are at a constant distance, it is one batched launch. This holds for q, k and v if the
+// gradient arena has the model's order of parameters.
 Kernel products_of_parts(CudaDevice& d, const MatMulBiasGradShape& q, Gemm g, const Staged& a, const Staged& b,
                          const std::vector<Staged>& c) {
   const auto address = [&](size_t i) { return reinterpret_cast<intptr_t>(c[i].data); };

@@ -35,7 +35,8 @@ struct Columns {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
-// Reduces long rows, with one or several blocks each. For columns.cuh, a row is a matrix of one column and n / W rows.
+// Reduces long rows, with one or several blocks each. For columns.cuh, a long row is a matrix of one column and n / W
+// rows.
 template <class Op, class T, int W>
 struct LongRows {
   using Value = T;

@@ -105,7 +105,7 @@ Form of_region(const Asked& a) {
   return with(a, std::move(attrs));
 }
 
-// Reductions whose axes are one run in NHWC too, as ops/reduce.cc requires.
+// Reductions whose axes are adjacent in NHWC too, as ops/reduce.cc requires.
 Form reduction(const Asked& a) {
   if (!is_spatial(a.in(0))) return {};
   const Dims dims = channels_last(a.in(0).dims);
@@ -120,7 +120,7 @@ Form reduction(const Asked& a) {
   }
   Attrs attrs = a.n.attrs;
   attrs.set("axes", axes);
-  // The remaining axes must keep their order. Channels and a spatial axis together would not.
+  // The axes that are not reduced must keep their order. They would not if channels and a spatial axis remain.
   const bool kept = attrs.i("keepdims", 1) != 0, channels = !gone(3), places = !gone(1) || !gone(2);
   if (!kept && channels && places) return {};
   Form f = with(a, std::move(attrs));

@@ -1,5 +1,5 @@
-// Padding removal (padding.h). Packer packs a node if a rule below covers its operator. Otherwise the node is padded,
-// with zeros at padded positions. Values are converted on demand. padding_flow.h proves that results are equal.
+// Padding removal (padding.h). Packer packs a node (computes it for real tokens only) if a rule covers its operator.
+// Otherwise it is padded with zeros. Values are converted on demand. padding_flow.h proves that results are equal.
 #include "ops/passes/padding.h"
 
 #include <algorithm>
@@ -381,10 +381,10 @@ class Packer {
   const int64_t tokens_;
   const PlaceValues known_;
   std::vector<ValueId> plain_, packed_;
-  std::vector<TokenForm> form_;  // of packed_
-  std::vector<Reach> reach_;     // of plain_, for results of nodes that stay padded
-  std::vector<Bounds> bounds_;   // of plain_, for results of nodes
-  std::vector<NodeId> cause_;    // the node where plain_ became mixed
+  std::vector<TokenForm> form_;  // token form of packed_
+  std::vector<Reach> reach_;     // reach of plain_, for results of nodes that stay padded
+  std::vector<Bounds> bounds_;   // bounds of plain_, for results of nodes
+  std::vector<NodeId> cause_;    // node from which on the reach of plain_ is mixed
   Graph out_;
   Builder b_;
   ValueId places_, positions_, samples_, offsets_, firsts_;
