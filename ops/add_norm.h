@@ -1,13 +1,13 @@
 // A residual connection and the norm after it as one node, and their gradient as another, to save memory traffic.
-// They are formed in complete graphs (ops/passes/add_norm_fusion.h).
+// They are formed in graphs that include the backward pass (ops/passes/add_norm_fusion.h).
 //
 // AddNorm(a, x, scale (n), bias (n)?, b (n)?, tokens?) -> y, s, mean, rstd, copy. a is the branch's result, b its bias,
-// x the residual stream.
+// x the residual stream. tokens: as in TokenDropout, one per row (ops/token_dropout.cc).
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
 //   With inputs 6 mean, 7 rstd, 8 scale, 9 bias (optional), x is recomputed: the fp32 norm of input 1 with these. With
 //   the attribute y = 0 there is no output y, and s is output 0 (ops/passes/norm_recomputation.h).
-// AddNormGrad(s, scale, mean, rstd, dy, more?, tokens?, rest?) -> ds, and as needed da, copy. With rest, both dy and
-// rest are fp32.
+// AddNormGrad(s, scale, mean, rstd, dy, more?, tokens?, rest?) -> ds, and as needed da, copy. more: gradients of s from
+// its other readers. rest: a second summand of y's gradient; dy and rest are then fp32.
 //   ds = LayerNormGrad(s, scale, mean, rstd, dy + rest) + more;  da = dropout(ds);  copy = the last in another type
 // AddNormGradSums: AddNormGrad and NormSums (ops/norm_sums.h) in one pass. The outputs are those of AddNormGrad, then
 // dscale, dbias and, with the attribute summed, the column sums of the output with this index (0: ds).

@@ -49,7 +49,7 @@ struct AttentionForm {
 
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   Strides q, k, v, y;
-  int64_t mask[4] = {};  // strides in elements; 0 if broadcast
+  int64_t mask[4] = {};  // strides in elements; 0 for a dim of 1
   bool packed = false, heads_first = false;
   double scale = 1, fill = 0;
   bool empty_rows_zero = false;

@@ -1,5 +1,5 @@
-// A product and GELU (tanh form) as one node, formed in complete graphs for devices whose library computes both in
-// one launch.
+// A product and GELU (tanh form) as one node, formed in graphs that include the backward pass, for devices whose
+// library computes both in one launch.
 //   MatMulGelu: in 0 a, 1 b, 2 bias (optional); out 0 y = GeluTanh(p), 1 p = MatMul(a, b, bias)
 //   MatMulGeluGrad: in 0 a, 1 b, 2 p; out 0 GeluTanhGrad(p, MatMul(a, b))
 // Attributes: MatMul's. product: the storage type of MatMulGeluGrad's intermediate product, if it has one.

@@ -1,10 +1,11 @@
-// Column sums that belong to one norm's gradient, in one pass. The sum of two gradients that reach the norm is
-// computed by its readers. Formed in complete graphs for devices on which a launch and a pass over memory cost more
-// than arithmetic.
+// Column sums that belong to one norm's gradient, in one pass over its rows. If two gradients reach the norm, each
+// kernel that reads their sum adds them itself. Formed in graphs that include the backward pass, for devices on which a
+// launch and a pass over memory cost more than arithmetic.
 //
 // NormSums: in 0 x, 1 mean, 2 rstd, 3 dy, 4 more of dy (optional), 5 z (optional); out 0 dscale (n), 1 dbias (n), 2
 // sums (n), where there is a z
-//   dscale, dbias = LayerNormGradWeights(x, mean, rstd, dy + more);  sums = z's column sums, z having rows of n
+//   dscale, dbias = LayerNormGradWeights(x, mean, rstd, dy + more);  sums = z's column sums (the gradient of a bias),
+//   z having rows of n
 // Attributes n, epsilon, rms: LayerNorm's. The order of additions is that of LayerNormGradWeights and ReduceSum, so the
 // bits are equal.
 #pragma once

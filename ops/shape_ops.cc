@@ -1,5 +1,5 @@
-// Shape, Size, ConstantOfShape and Range, which are evaluated when shapes are bound, and operators on indices. CumSum
-// and ScatterND have a gradient, ArgMax and ArgMin have none.
+// Shape, Size, ConstantOfShape and Range, which are evaluated when the graph is bound to input shapes (graph/bind.h),
+// and operators on indices. CumSum and ScatterND have a gradient, ArgMax and ArgMin have none.
 #include <algorithm>
 #include <cmath>
 

@@ -1,10 +1,11 @@
 // The precision plan: the compute type of every node of the imported graph, and the reason.
 //
 // The order of decisions: nodes without floating-point arithmetic are excluded. A decomposed operator (units.h) becomes
-// one vertex. Each vertex gets its operator's class from the op-list. Constants beyond 16 bits deny the nodes that read
-// them (safety). Rules of the op-list replace the class of matching nodes. Classes propagate (paint.h, or PyTorch's
-// widest-input rule). A rule's type then overrides the propagated one. The result depends only on graph and list. The
-// loss is not part of the SourceGraph and is always fp32.
+// one vertex of the graph on which classes propagate (plan_graph.h). Each vertex gets its operator's class from the
+// op-list. Constants beyond 16 bits deny the nodes that read them (safety). Rules of the op-list replace the class of
+// matching nodes. Classes propagate (paint.h, or PyTorch's widest-input rule). A rule's type then overrides the
+// propagated one. The result depends only on graph and list. The loss is not part of the SourceGraph and is always
+// fp32.
 #pragma once
 
 #include <string>

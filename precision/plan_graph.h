@@ -13,7 +13,7 @@
 namespace amp {
 
 struct PlanVertex {
-  std::vector<int> nodes;  // ascending
+  std::vector<int> nodes;  // indices in the SourceGraph, ascending
   int unit = -1;           // index of the decomposed operator (Unit); -1: a single node
 };
 

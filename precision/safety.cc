@@ -1,6 +1,6 @@
 // One forward pass propagates three kinds of values: those derived from huge constants, unscaled integers of a
-// quantizer, and small constants that 16 bits would lose (only to their direct readers). epsilon.cc adds the paths of
-// epsilons.
+// quantizer, and small constants that 16 bits would lose (which are propagated only to their direct readers).
+// epsilon.cc adds the paths of epsilons.
 #include "precision/safety.h"
 
 #include <algorithm>

@@ -18,8 +18,8 @@ struct Unit {
   // The equivalent ONNX operator: LayerNormalization, RMSNormalization, MeanVarianceNormalization (axes other than the
   // last), GroupNormalization, Gelu, Softplus; or from find_calls(): Linear, Attention.
   std::string kind;
-  std::vector<int> nodes;       // ascending
-  int input = -1, output = -1;  // values: the data input and the result
+  std::vector<int> nodes;       // indices in the SourceGraph, ascending
+  int input = -1, output = -1;  // indices of values: the data input and the result
 };
 
 std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, in ascending order of the first node

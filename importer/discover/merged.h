@@ -17,7 +17,7 @@
 namespace amp {
 
 struct SharedUse {
-  int node, input;  // input: position among the node's inputs
+  int node, input;  // index of the node; position among its inputs
 };
 
 // Adds a constant named `name`, which must be unused, with the data of value v, and connects the given uses of v to it.

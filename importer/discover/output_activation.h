@@ -13,7 +13,7 @@ namespace amp {
 // ...]), or a Sigmoid. Identity nodes and floating-point Casts after the activation are skipped.
 struct OutputActivation {
   std::string op;   // "Softmax", "LogSoftmax", "Sigmoid"
-  int logits = -1;  // the activation's input
+  int logits = -1;  // index of the activation's input value
 };
 std::optional<OutputActivation> output_activation(const SourceGraph& graph, int value);
 

@@ -16,7 +16,7 @@ struct ForeignFile {
 };
 
 // Recognizes a file by its content; nullopt if it is of no known kind. path: the name used in the advice. head: the
-// file's first bytes (64 KiB suffice). entries: names in the file, if it is a zip archive.
+// file's first bytes (64 KiB suffice). entries: names of the archive's entries, if the file is a zip archive.
 std::optional<ForeignFile> recognize(const std::string& path, std::string_view head,
                                      const std::vector<std::string>& entries = {});
 

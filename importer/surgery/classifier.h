@@ -11,8 +11,8 @@
 namespace amp {
 
 struct Classifier {
-  int node = -1;               // Gemm, MatMul or Conv
-  int weight = -1, bias = -1;  // parameters; bias is -1 if there is none
+  int node = -1;               // index of the Gemm, MatMul or Conv
+  int weight = -1, bias = -1;  // indices of parameters; bias is -1 if there is none
   int64_t weight_axis = 0;     // axis of the classes in the weight
   int64_t labels = 0;
   bool image = false;  // Conv: classes are axis 1 of its output; otherwise the last axis

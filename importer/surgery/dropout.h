@@ -28,7 +28,7 @@ struct DropoutOptions {
 
 struct DropoutSpot {
   std::string kind;  // attention, residual, embeddings, head, file
-  std::string node;  // the node whose output is dropped
+  std::string node;  // name of the node to whose output dropout is applied
   double ratio = 0;
 };
 

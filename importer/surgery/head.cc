@@ -34,7 +34,7 @@ bool pooled(const std::string& kind) {
   return kind == "classification" || kind == "regression" || kind == "multilabel" || kind == "embedding";
 }
 
-// True if an output of these dims has one value per class at the position that the kind needs.
+// True if an output of these dims has one value per class on the axis that this kind of head (HeadOptions::kind) needs.
 bool fits(const std::string& kind, const Dims& d, int64_t labels) {
   if (kind == "token") return d.size() == 3 && d[2] == labels;
   if (kind == "segmentation") return d.size() == 4 && d[1] == labels;
@@ -42,7 +42,7 @@ bool fits(const std::string& kind, const Dims& d, int64_t labels) {
   return pooled(kind) && d.size() == 2 && d[1] == labels;
 }
 
-// Returns the ranks that a kind of head reads, in order of preference.
+// Returns the ranks of the values that a kind of head can read, in order of preference.
 std::vector<size_t> ranks(const HeadOptions& o) {
   if (o.kind == "token" || o.kind == "span") return {3};
   if (o.kind == "segmentation") return {4};

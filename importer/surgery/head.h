@@ -33,7 +33,7 @@ struct HeadOptions {
 
 struct HeadChoice {
   bool needed = false;               // false: an output of the model already does the task
-  int source_value = -1;             // the head's input, or the model's own logits
+  int source_value = -1;             // index of the head's input, or of the model's own logits
   std::vector<std::string> outputs;  // if not needed: the model's outputs that the loss reads
   std::string pooling;      // "none", a mode of importer/surgery/pooling.h, or global (all positions of a feature map)
   bool normalized = false;  // the head's output is an embedding of length 1

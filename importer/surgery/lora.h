@@ -26,7 +26,7 @@ struct LoraOptions {
 LoraOptions parse_lora(const std::string& text);
 
 struct LoraAdapter {
-  int weight = -1, a = -1, b = -1;  // values of the SourceGraph
+  int weight = -1, a = -1, b = -1;  // indices of values of the SourceGraph
   bool transposed = false;          // the weight is stored [out, in]
   double scale = 1;                 // alpha / r
 };

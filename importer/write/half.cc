@@ -379,7 +379,7 @@ class HalfConversion {
   std::set<const onnx::NodeProto*> wide_;                         // nodes that cannot be 16-bit
   std::set<std::string> half_;                                    // values stored in 16 bits
   std::map<std::string, std::string> inner_name_;                 // model output -> name of its 16-bit value
-  std::vector<std::map<std::string, std::string>> casts_;         // per scope: value -> its name in the other type
+  std::vector<std::map<std::string, std::string>> casts_;         // per open scope: value -> output of its Cast
   bool nan_guard_ = false;
   std::vector<std::string> unknown_, masked_, clamped_, raised_;
 };

@@ -1,5 +1,5 @@
-// If (ONNX 1+), Loop (1+), Scan (9+) whose conditions and counts are known when shapes are bound. The branch is
-// inlined, the body is unrolled. Conditions and counts that depend on data are rejected.
+// If (ONNX 1+), Loop (1+), Scan (9+) whose conditions and counts are known when the graph is bound to input shapes
+// (graph/bind.h). The branch is inlined, the body is unrolled. Conditions and counts that depend on data are rejected.
 #include <algorithm>
 
 #include "base/error.h"

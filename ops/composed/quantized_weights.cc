@@ -1,6 +1,6 @@
 // com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and lookups with weights of 2 to 8 bits. The
-// weight is unpacked to its full size in floating point when shapes are bound, and is not trained. Gradients pass to
-// the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
+// weight is unpacked to its full size in floating point when the graph is bound to input shapes (graph/bind.h), and is
+// not trained. Gradients pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
 #include <algorithm>
 #include <array>
 #include <cmath>

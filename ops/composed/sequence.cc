@@ -1,7 +1,7 @@
 // Sequences (ONNX 11: SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength,
-// SplitToSequence, ConcatFromSequence) and optionals (15: Optional, OptionalGetElement, OptionalHasElement). They
-// are evaluated when shapes are bound, as lists of values (graph/lists.h). Positions and lengths must follow from
-// shapes.
+// SplitToSequence, ConcatFromSequence) and optionals (15: Optional, OptionalGetElement, OptionalHasElement). They are
+// evaluated when the graph is bound to input shapes (graph/bind.h), as lists of values (graph/lists.h). Positions and
+// lengths must follow from shapes.
 #include "base/error.h"
 #include "graph/lists.h"
 #include "graph/lower.h"

@@ -104,7 +104,8 @@ DEV float mask_value(const AttentionProblem& p, int64_t at) {
   return p.mask.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
 }
 
-// The end of a row's softmax: lse and rest, which are outputs 1 and 2, and the factor of the row's result.
+// The final numbers of a query's softmax: lse and rest, which are outputs 1 and 2 of FusedAttention, and the factor of
+// the query's row of y.
 struct AttentionRowEnd {
   float lse, rest, scale;
 
@@ -129,7 +130,7 @@ struct AttentionRowEnd {
 // of dy and y, is 0.
 DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }
 
-// Approximates e^x to a few units in the last place, for results stored in 16 bits.
+// Approximates e^x with an error of a few units in the last place, for results stored in 16 bits.
 DEV float exp_near(float x) {
 #ifdef __CUDA_ARCH__
   return __expf(x);

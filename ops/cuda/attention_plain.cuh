@@ -1,6 +1,6 @@
-// Kernels of fused attention in fp32 arithmetic, for any storage type and width. A block computes 64 rows by 64 columns
-// of a result, and processes 64 queries by 64 keys at a time. Also contains the small kernels that run before and after
-// them.
+// Kernels of fused attention in fp32 arithmetic, for any storage type and head width. A thread block computes 64 rows
+// by 64 columns of a result, and processes 64 queries by 64 keys at a time. Also contains the small kernels that run
+// before and after them.
 #pragma once
 
 #include "backend/cuda/launch.cuh"

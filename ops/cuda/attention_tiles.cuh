@@ -1,5 +1,6 @@
 // Kernels of fused attention on tensor cores (Dao, FlashAttention-2, 2023). All operands have the same 16-bit type.
-// Widths are multiples of eight, at most D. A block computes 64 rows, each of its warps 16. Scores stay in registers.
+// Head widths are multiples of eight, at most D. A thread block computes 64 rows (queries or keys), each of its warps
+// 16. Scores stay in registers.
 #pragma once
 
 #include "backend/cuda/tile.cuh"

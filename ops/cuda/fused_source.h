@@ -22,8 +22,8 @@ struct FusedLaunch {
 };
 
 struct FusedSums {
-  std::vector<size_t> outputs;  // which outputs of the node are sums
-  std::vector<size_t> of;       // the outputs that are summed
+  std::vector<size_t> outputs;  // indices of the node's outputs that are sums
+  std::vector<size_t> of;       // for each of them, the index of the output that is summed
   ReduceShape shape;
   ColumnTiles tiles;
 };

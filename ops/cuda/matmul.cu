@@ -31,8 +31,8 @@ struct AddBias {
   }
 };
 
-// Divides the batch into runs of equal length in which both operands have constant strides, and returns the largest
-// possible length.
+// Divides the matrices of the batch into runs of equal length in which both operands have constant strides, and returns
+// the largest possible length.
 int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = p.batch;
   const auto regular = [&](const std::vector<int64_t>& o, int64_t n) {

@@ -18,8 +18,9 @@ struct Shape {
   Shape(const Dims& x, const Dims& y, const Attrs& a) : Shape(window_of(x, y, a)) {
     if (has_channels_last(a)) step = x.back();
   }
-  // The result of spot() for element i of a tensor with `own` positions per plane. place: the element's position in its
-  // plane. other: the offset of the same channel's first position in a tensor with `others` positions per plane.
+  // The result of spot() for element i of a tensor with `own` positions per plane (one channel of an image). place: the
+  // element's position in its plane. other: the offset of the same channel's first position in a tensor with `others`
+  // positions per plane.
   struct Spot {
     int place;
     int64_t other;

@@ -40,7 +40,7 @@ class PlaceValues {
   struct Known {
     bool uniform = false;                // all elements are one number, `padded`
     TokenForm form;                      // if not uniform
-    std::optional<double> real, padded;  // at positions of tokens, and of padding
+    std::optional<double> real, padded;  // the value at all tokens, and at all padded positions, if known
   };
   // inputs: graph inputs (batch, length) and their values.
   PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<std::string, Known>& inputs);

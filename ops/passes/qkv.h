@@ -12,12 +12,13 @@ namespace amp {
 // Call before the precision plan is applied. compute: by source node; the three products must compute in one type.
 Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator);
 
-// Requires a complete training graph. Gradients of weights and biases that are computed concatenated and then split
-// become separate outputs of the same node (attribute parts of MatMulBiasGrad), so that nothing is copied.
+// Requires a training graph that includes the backward pass. Gradients of weights and biases that are computed
+// concatenated and then split become separate outputs of the same node (attribute parts of MatMulBiasGrad), so that
+// nothing is copied.
 Graph part_gradients(const Graph& g);
 
-// Requires a complete training graph. Concatenates parameters again for each reader, instead of keeping the result
-// from forward to backward.
+// Requires a training graph that includes the backward pass. Concatenates parameters again for each reader, instead of
+// keeping the result from forward to backward.
 Graph repeat_joins(const Graph& g);
 
 }  // namespace amp

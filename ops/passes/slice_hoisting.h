@@ -1,7 +1,7 @@
-// Slice hoisting: avoids computing elements that are sliced away later. A Slice is moved up through nodes that
-// compute each position separately (products with weights, elementwise operators, norms, dropout). So after the
-// last attention of an encoder of which only the first token is read, one token per sequence is computed. Results
-// do not change; gradients are summed only over positions with nonzero gradients.
+// Slice hoisting: avoids computing elements that are sliced away later. A Slice is moved before nodes that compute each
+// position separately (products with weights, elementwise operators, norms, dropout). So after the last attention of an
+// encoder of which only the first token is read, one token per sequence is computed. Results do not change; gradients
+// are summed only over positions with nonzero gradients.
 #pragma once
 
 #include "graph/builder.h"
