@@ -62,7 +62,7 @@ class Net {
   SourceGraph graph_;
   GraphEditor editor_;
   WeightSource& weights_;
-  std::map<std::string, NetValue> made_;  // weights by name
+  std::map<std::string, NetValue> made_;  // name of a weight -> its value
   std::set<std::string> taken_;           // used node names
 };
 

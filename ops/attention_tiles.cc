@@ -259,13 +259,13 @@ class Backward : Tiles {
 
  private:
   struct Room {
-    float *kt, *vt, *k;                                // panels of a head
+    float *kt, *vt, *k;                                // packed operands of a head
     float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; also as pairs of bf16
-    float *q, *dy;                                     // panels of a block
+    float *q, *dy;                                     // packed operands of a block of queries
     float *q_copy, *dy_copy, *scratch, *factor, *out;  // rows
     LogSum<float>* sums;                               // log-sums, by query
     float* d;                                          // dot products of y and dy, by query
-    float *dk, *dv;                                    // sums over blocks
+    float *dk, *dv;                                    // sums over the blocks of queries
   };
   Room lay_out(Carver& c) const {
     const int64_t keys = f_.longest_key(), cells = rows_ * row_floats(keys), pairs = product_.pairs() ? cells / 2 : 0;

@@ -176,7 +176,7 @@ void lower_batch_norm(Lowering& l) {
   if (l.version() < 9 && l.attrs.i("spatial", 1) == 0) l.unsupported("spatial = 0");
   const Attrs a{{"epsilon", l.attrs.f("epsilon", 1e-5)}};
   ValueId x = l.in(0), y, mean, var;
-  const bool vector = l.rank(0) == 1;  // one channel
+  const bool vector = l.rank(0) == 1;  // x (N) has one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
   const bool empty = numel(l.dims(0)) == 0;  // without batch statistics, the running statistics are kept

@@ -9,7 +9,7 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp {
 
-// One random word for each of the four elements 4 group .. 4 group + 3 of sample `row` of the micro-batch. State:
+// One random word for each of the four elements from index 4 * group on, of sample `row` of the micro-batch. State:
 // RunState.
 template <class State>
 HD PhiloxBlock dropout_words(const State& s, int64_t row, int64_t group, uint32_t site) {

@@ -41,8 +41,8 @@
 namespace amp {
 
 struct AttentionForm {
-  // Address of element (b, token, head, 0): offset + b batch + token token + head head. The last axis is
-  // contiguous.
+  // Distances in elements. Element (b, t, h, 0) has the index offset + b * batch + t * token + h * head. The last axis
+  // is contiguous.
   struct Strides {
     int64_t offset = 0, batch = 0, token = 0, head = 0;
   };

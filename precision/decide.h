@@ -34,7 +34,7 @@ struct PrecisionPlan {
   std::vector<Decision> nodes;  // per SourceNode
   std::vector<std::string> warnings;
   OpList list;              // including inherited entries
-  std::string fingerprint;  // of the graph
+  std::string fingerprint;  // graph_fingerprint() of the graph
 
   bool any_low() const;
   bool any_f16() const;  // loss scaling is enabled only then

@@ -1,6 +1,6 @@
 // TensorFlow's mixed-precision painting (grappler auto_mixed_precision.cc), on a plain graph of vertices:
 //
-//    1. allow vertices become low.
+//    1. allow vertices become low (16-bit).
 //    2. deny spreads forward through infer and clear vertices as long as a deny or infer vertex follows (with clear
 //       vertices in between), so that everything after a sensitive operation stays fp32.
 //    3. infer and clear vertices between allow vertices (in both directions, not denied) become low.

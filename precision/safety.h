@@ -17,8 +17,9 @@ enum class UnitSafety : uint8_t {
 
 // Returns the nodes that must compute in fp32, each with its reason. There are four cases:
 //   * A constant beyond 65504 in magnitude, including infinities (mask values: -3.4e38, -inf), and every node that a
-//     value built from it reaches, up to the first that bounds it (Add of a mask, then Softmax). bf16 rounds -FLT_MAX
-//     to -inf too, so the limit is the same for both types. Bounds of Clip, Max, Min and Pad are harmless.
+//     value built from it reaches, up to the first node with bounded results (for a mask: the Softmax after its Add).
+//     bf16 rounds -FLT_MAX to -inf too, so the limit is the same for both types. Bounds of Clip, Max, Min and Pad are
+//     harmless.
 //   * A weight with an element beyond 65504, if low is f16. It is reported in warnings, not clamped.
 //   * An unfused quantizer (graph/quantizer.h), and the nodes that its integers reach before they are scaled: products
 //     of integers are neither exact nor within range in 16 bits.

@@ -61,8 +61,8 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   if (mix < 0 || m.in(mix, 0) != weights || (mask >= 0 && !guarded)) return false;
   nodes.push_back(mix);
   if (add >= 0) nodes.push_back(add);
-  // The call takes a Boolean mask. The node that converts it to numbers is assigned to the first call that reads the
-  // mask.
+  // PyTorch's scaled_dot_product_attention takes a Boolean mask. The node that converts it to numbers is assigned to
+  // the first call that reads the mask.
   const int where = m.made_by(mask, "Where");
   if (where >= 0 && m.users(mask)[0] == add && m.scalar(m.in(where, 1)) == 0.0 && m.scalar(m.in(where, 2))) {
     bool adds = true;

@@ -16,9 +16,9 @@ class UnitMatcher {
   const SourceNode& node(int n) const { return g_.nodes[static_cast<size_t>(n)]; }
   // Returns the node that computes value v, if it is an ai.onnx operator of that name; else -1.
   int made_by(int v, std::string_view op) const;
-  int in(int n, size_t i) const;  // value, -1 if absent
+  int in(int n, size_t i) const;  // index of input value i of node n; -1 if absent
   int out(int n) const { return in_range(n) && !node(n).outputs.empty() ? node(n).outputs[0] : -1; }
-  const std::vector<int>& users(int v) const;  // nodes, each once
+  const std::vector<int>& users(int v) const;  // indices of the nodes that read v, each once
   // Returns the only node that reads v; -1 if there are several, it is another operator, or v is a graph output
   int only_user(int v, std::string_view op) const;
   // Returns the only element of a one-element constant or parameter. Identity is skipped.

@@ -38,7 +38,7 @@ void keep_encoder(Stacks& stacks) {
       "freeze by name: `freeze` GLOB");
 }
 
-using Layer = std::pair<std::string, int64_t>;  // stack, number
+using Layer = std::pair<std::string, int64_t>;  // name of the stack, number of the layer
 
 struct FirstLayers {
   std::set<Layer> frozen, first;  // layers to freeze; the first layer of each stack

@@ -1,6 +1,7 @@
 // Replaces the integers that a DequantizeLinear reads by a floating-point master and a QuantizeLinear. DequantizeLinear
 // nodes that read the same integers with the same scale share a master. Integer range and rounding (to nearest even)
-// must equal those of the QuantizeLinear kernel, because the export must contain the integers of the last step.
+// must equal those of the QuantizeLinear kernel, because the export must contain the integers of the last training
+// step.
 #include "importer/quantized/quantized_weights.h"
 
 #include <algorithm>

@@ -27,7 +27,7 @@ namespace amp {
 struct Built {
   SourceGraph graph;
   std::vector<int> slot_of;         // per value, as in ModelDoc
-  std::vector<char> visible;        // per value
+  std::vector<char> visible;        // per value, as in ModelDoc
   std::vector<std::string> scopes;  // per node: module path ("encoder.layer.0.attention.self.query"), may be empty
   std::vector<std::string> notes;
   // payload pointers of tensors that the file stores as 4-bit integers (importer/quantized/four_bits.h)

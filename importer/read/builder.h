@@ -48,7 +48,8 @@ class SourceBuilder {
   void top_level();
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
   void add_initializers(Scope& scope, const onnx::GraphProto& graph);
-  void refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const;  // throws E_SSA
+  // throws E_SSA if a name hides one of an outer scope
+  void refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const;
   void add_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void add_node(Scope& scope, const onnx::NodeProto& node);
   void add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
@@ -90,7 +91,7 @@ class SourceBuilder {
   std::vector<const onnx::FunctionProto*> calls_;                  // functions whose calls are being inlined
   std::unordered_map<const void*, int> slots_;                     // TensorProto or AttributeProto -> slot
   std::unordered_map<int, int> by_slot_;                           // slot -> value of the top SourceGraph
-  std::unordered_map<std::string, const onnx::TypeProto*> hints_;  // value_info
+  std::unordered_map<std::string, const onnx::TypeProto*> hints_;  // name -> type in the file's value_info
   std::set<std::string> reserved_, reserved_nodes_;                // names used in the file's top-level graph
   std::map<const SourceGraph*, std::set<std::string>> node_names_;
   std::map<std::string, std::string> unsupported_;  // value -> its type; all are reported in one error

@@ -31,7 +31,7 @@ class ExternalData {
 
  private:
   struct Root {
-    std::string folder;  // canonical
+    std::string folder;  // canonical path
     int fd = -1;
   };
   void open(const std::string& location);

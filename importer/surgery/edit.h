@@ -18,7 +18,7 @@ class GraphEditor {
   int64_t version() const { return version_; }  // opset version of the ai.onnx domain
 
   int constant(const std::string& name, HostTensor t);
-  int parameter(const std::string& name, HostTensor t, const std::string& reason);  // trainable
+  int parameter(const std::string& name, HostTensor t, const std::string& reason);  // adds a trainable parameter
   // Adds a node with one output of type t, named `name` (made unique); the node's name is "/name". Returns the output.
   int node(const std::string& op, const std::string& name, std::vector<int> in, Attrs attrs = {}, DType t = DType::f32);
 

@@ -113,7 +113,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     c.needed = true;
     c.reason = "`head_from`";
   } else {
-    std::map<size_t, int> last;  // rank -> output
+    std::map<size_t, int> last;  // rank -> the last output of this rank
     // 2. An output that already does the task is used, unless a new head was requested.
     if (!o.always && o.kind == "span" && g.find("start_logits") >= 0 && g.find("end_logits") >= 0) {
       c.source_value = g.find("start_logits");

@@ -40,8 +40,8 @@ struct HeadChoice {
   std::string reason;       // message for the user
 };
 
-// Chooses the output that is the head, or the value that a new head reads. An output with one value per class, at the
-// position that the task needs, is the head. Otherwise the new head reads the last suitable floating-point output that
+// Chooses the output that is the head, or the value that a new head reads. An output with one value per class, on the
+// axis that the task needs, is the head. Otherwise the new head reads the last suitable floating-point output that
 // depends on parameters. Pooled heads read [B, H], else [B, S, H], else [B, C, H, W]; token and span heads read [B, S,
 // H]; segmentation heads read [B, C, H, W]. Throws E_HEAD (Exit::unsupported) if there is no such value.
 HeadChoice choose_head(const SourceGraph& graph, const HeadOptions& options);

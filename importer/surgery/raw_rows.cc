@@ -149,7 +149,7 @@ class Writer {
       keys.set_type(onnx::AttributeProto::STRINGS);
       codes.set_name("values_int64s");
       codes.set_type(onnx::AttributeProto::INTS);
-      keys.add_strings("");  // a missing value
+      keys.add_strings("");  // the text of a missing value
       codes.add_ints(0);
       for (size_t i = 0; i < c.values.size(); ++i) {
         keys.add_strings(c.values[i]);

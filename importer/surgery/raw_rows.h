@@ -14,7 +14,7 @@ struct RawColumn {
   std::string name;
   bool category = false;
   std::vector<std::string> values = {};  // categories: the values of codes 1, 2, ...; all other values have code 0
-  double fill = 0, mean = 0, scale = 1;  // for numbers
+  double fill = 0, mean = 0, scale = 1;  // numbers: fill replaces a missing one; then (number - mean) / scale
 };
 
 struct RawInput {
@@ -33,7 +33,7 @@ struct RawRows {
   std::vector<RawInput> inputs;
   std::string output;  // name of the output that is converted back
   RawOutput form = RawOutput::plain;
-  double mean = 0, scale = 1;  // for RawOutput::affine
+  double mean = 0, scale = 1;  // RawOutput::affine: output * scale + mean
 };
 
 }  // namespace amp

@@ -35,7 +35,7 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
 }
 
-// Returns the value of a parameter that is tied to `master`.
+// Returns the tensor of parameter v, which is tied to the parameter with the tensor `master`.
 HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
   if (v.tied_transposed) return transpose(master);
   if (v.tied_axis < 0) return numel(v.data.dims()) == master.numel() ? master.reshaped(v.data.dims()) : master;

@@ -42,7 +42,7 @@ void lower(Lowering& l) {
   }
   const Dims points{n * parts, taps, oh, ow, 1};
   const ValueId pairs = b.reshape(l.in(2), {n * parts, taps, 2, oh, ow});
-  std::vector<ValueId> grid;  // x first
+  std::vector<ValueId> grid;  // coordinates in the order x, y
   for (const size_t d : {size_t{1}, size_t{0}}) {
     const ValueId moved = scaled(b, slice(b, pairs, 2, static_cast<int64_t>(d), 1), 2 / static_cast<double>(x[2 + d]));
     grid.push_back(

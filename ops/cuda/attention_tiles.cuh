@@ -8,7 +8,7 @@
 
 namespace amp::cuda {
 
-constexpr int kAttentionRows = 64;  // rows per block
+constexpr int kAttentionRows = 64;  // rows (queries or keys) per thread block
 
 // Functions that the three kernels share. Matrices in shared memory have D columns; their rows are kLd = D + 8 apart.
 template <DType type, int D>
@@ -140,7 +140,7 @@ struct AttentionForward : AttentionTiles<type, D> {
   const uint16_t *q, *k, *v;
   uint16_t* y;
   float *lse, *rest;
-  int tiles;  // blocks per head
+  int tiles;  // thread blocks per head
 
   DEV void operator()() const {
     const AttentionUnit unit(p, block_index() / tiles);

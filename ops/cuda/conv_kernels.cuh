@@ -17,7 +17,7 @@ struct Im2col {
   const E* x;
   E* columns;
   DeviceWindow w;
-  int64_t channels;  // of an image, in all groups together
+  int64_t channels;  // number of channels of an image, in all groups together
   bool images_inside;
   Divider by_images, by_taps;
   DEV void operator()(int64_t row, const RowTeam& team) const {
@@ -90,7 +90,8 @@ struct ChannelsFirst {
   }
 };
 
-// The transpose of Im2col: each input gathers the values of the windows that cover it, in the order of the outputs.
+// The transpose of Im2col: each element of dx is the sum of the columns' elements for the windows that cover it, in the
+// order of the outputs. Runs for a range of images, whose part of dx begins at index `first`.
 struct Col2im {
   const float* columns;
   Ref dx;
@@ -106,7 +107,7 @@ struct Col2im {
   }
 };
 
-// The transpose of Im2colLast, for the images whose part of dx begins at element `first`.
+// The transpose of Im2colLast, for a range of images, whose part of dx begins at index `first`.
 struct Col2imLast {
   const float* columns;
   Ref dx;

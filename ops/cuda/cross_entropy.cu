@@ -67,7 +67,7 @@ DEV SoftmaxSum softmax_sum(const Ref& x, int64_t at, int64_t n, const RowTeam& t
 struct Losses {
   Ref x;
   const int64_t* labels;
-  float* losses;  // one per row
+  float* losses;  // loss of each row
   int64_t n, ignore;
   DEV void operator()(int64_t row, const RowTeam& team) const {
     const int64_t label = labels[row];

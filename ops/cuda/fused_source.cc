@@ -174,8 +174,8 @@ class Writer {
     }
     store();
   }
-  // Writes the computation of a group's row, its column, and the row's index along each outer axis (digit0, digit1
-  // ...). Broadcast operands are addressed with these. Writes nothing if no operand needs them.
+  // Writes the code that computes the row and the column of a group of elements, and the row's index along each outer
+  // axis (digit0, digit1 ...). Broadcast operands are addressed with these. Writes nothing if no operand needs them.
   void rows() {
     size_t first = loop_.extent.size();  // the outermost digit that is read
     bool column = false;

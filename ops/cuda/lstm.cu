@@ -9,7 +9,7 @@ namespace {
 struct Cell {
   Steps s;
   Activation f, g, h;
-  const float* P;                      // peepholes, or null
+  const float* P;                      // peephole weights, or null
   float *y, *hs, *cs, *gates, *cells;  // y, gates, cells of step t; hs, cs: the current state
   int64_t t;
   DEV void operator()(int64_t e) const {

@@ -130,7 +130,7 @@ Kernel typed(const KernelArgs& a, Carver& carver, T none) {
   return [&d, outer, body = ShortRows<Op, T, 1>{x, y, none, n}] { for_each_row(d, outer, body.n, body); };
 }
 
-// Returns the identity of Op in the tensor's type.
+// Returns the neutral element of the operation Op, such as 0 for a sum, in the tensor's type.
 template <class Op, class T>
 T identity() {
   using L = std::numeric_limits<T>;

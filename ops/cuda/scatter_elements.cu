@@ -90,7 +90,7 @@ Kernel scatter_add(const KernelArgs& a, Carver& carver) {
 template <class Place>
 struct Elect {
   Place place;
-  int32_t* last;  // per row; initially -1
+  int32_t* last;  // per row of y: the largest i; initially -1
   int64_t n;
   DEV void operator()(int64_t i) const {
     const int64_t row = place(i);

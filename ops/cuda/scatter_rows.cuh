@@ -16,7 +16,7 @@ namespace amp::cuda {
 struct RowSums {
   Ref x, y;  // (outer, k, inner) -> (outer, n, inner); fp32, fp16, bf16
   int64_t outer = 1, k = 0, n = 0, inner = 1;
-  bool accumulate = false;          // adds to y's values
+  bool accumulate = false;          // adds the sums to y's values
   const uint64_t* words = nullptr;  // the sorted places of the k rows (sort_word); rows of place n are dropped
   // Partial sums (outer, pieces, 2, inner). Sum 0 of a piece is for a place that began in an earlier piece, sum 1 for a
   // place that begins in the piece and continues in the next.
@@ -81,8 +81,8 @@ struct SumPieces {
   }
 };
 
-// Joins the partial sums of each place that begins in one piece and continues in others. One block joins 32 columns of
-// a place. Its warps divide the other pieces.
+// Joins the partial sums of each place that begins in one piece and continues in others. One thread block joins 32
+// columns of a place. Its warps divide the pieces in which the place continues.
 struct JoinPieces {
   static constexpr bool cooperative = true;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -96,7 +96,7 @@ struct JoinPieces {
       const int64_t column = columns.take(o) * 32 + lane(), piece = pieces.take(o);
       const int64_t end = s.end_of(piece), place = key_of(s.words[end - 1]);
       const bool all_one = s.joined(piece * RowSums::kPiece) && key_of(s.words[piece * RowSums::kPiece]) == place;
-      if (!s.joined(end) || all_one || place >= s.n) continue;  // uniform in the block
+      if (!s.joined(end) || all_one || place >= s.n) continue;  // the same condition for all threads of the block
       const int64_t last = end - 1 + count_below(s.words, end, s.k, sort_word(place + 1, 0));
       float sum = 0;
       if (column < s.inner) {

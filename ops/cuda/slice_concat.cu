@@ -34,7 +34,7 @@ struct SideBySide {
   T* part[kMostParts];
   int64_t end[kMostParts];  // where each part ends in a row
   int parts;
-  Divisor width;  // length of a row
+  Divisor width;  // elements in a row of the joined tensor
   DEV void operator()(int64_t i) const {
     int64_t row = i;
     const int64_t column = width.take(row);

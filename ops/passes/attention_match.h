@@ -16,7 +16,7 @@ struct AttentionMatch {
   ValueId q, v;  // (.., Sq, H), (.., Sk, Hv), rank 3 or 4, equal leading dims
   ValueId k;     // (.., Sk, H), or k^T if transposed
   bool k_transposed = false;
-  std::vector<ValueId> added;  // masks
+  std::vector<ValueId> added;  // masks that are added to the scores
   ValueId keep;                // a boolean mask, or invalid
   bool keep_means_hide = false;
   double fill = 0, scale = 1;

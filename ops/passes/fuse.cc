@@ -285,7 +285,7 @@ class Fuser {
   const Graph& g_;
   const FuseLimits limits_;
   std::vector<std::vector<int>> readers_;  // by value
-  std::vector<bool> kept_;                 // by value: an output or a gradient
+  std::vector<bool> kept_;                 // by value: a graph output or the gradient of a parameter
   std::vector<int> group_;                 // by node
   std::vector<std::vector<int>> members_;  // by group, in order
   std::vector<int> seen_;

@@ -154,7 +154,7 @@ class Packer {
     if ((samples == 1 || places == 1) && !clean(v)) return {};
     if (samples == 1 && places == 1) return plain(v);
     for (size_t axis = 1; axis < f.axis; ++axis) {
-      if (extent(axis) != 1) return {};  // axes between batch and length, such as heads
+      if (extent(axis) != 1) return {};  // an axis between batch and length (heads) must have extent 1
     }
     if (f.axis < shift) return {};
     Dims made = d;

@@ -21,8 +21,8 @@ int64_t product(const Dims& d, size_t from, size_t to) {
   return n;
 }
 
-// Returns the form of y, a reshape of x in form f. Nothing if y does not keep batch, length and the size between
-// them.
+// Returns the form of y, a reshape of x in form f. Nothing if y does not keep batch, length and the product of the dims
+// between them.
 std::optional<TokenForm> reshaped(const Dims& x, const Dims& y, TokenPlaces p, TokenForm f) {
   const int64_t between = f.flat ? 1 : product(x, 1, f.axis);
   for (size_t k = 1; k < y.size(); ++k) {
@@ -160,7 +160,7 @@ std::optional<PlaceValues::Known> PlaceValues::constant(const HostTensor& t) con
 std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   if (is_elementwise(n)) return element(n);
   const Known* x = at(n.in[0]);
-  if (!x || is_reduction(n)) return std::nullopt;  // a sum within a token changes the number
+  if (!x || is_reduction(n)) return std::nullopt;  // a sum over a token's own elements changes the known number
   if (n.op->name == "Softmax" && !x->uniform && !x->form.flat && x->form.axis + 1 == g_.value(n.in[0]).dims.size() &&
       x->padded.value_or(0) <= kHiddenScore)
     return Known{false, x->form, {}, 0.0};

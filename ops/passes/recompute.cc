@@ -76,8 +76,8 @@ struct Reads {
   }
 };
 
-// Drops results of cheap nodes of [begin, backward) that can be computed from values that are available in backward,
-// including other dropped values.
+// Drops results of cheap nodes with indices in [begin, backward) that can be computed from values that are available in
+// backward, including other dropped values.
 void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& reads, Dropped& dropped) {
   std::vector<bool> there(static_cast<size_t>(g.n_values()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
