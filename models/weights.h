@@ -14,7 +14,7 @@ namespace amp {
 struct Init {
   enum class Kind { constant, normal, uniform };
   Kind kind = Kind::constant;
-  double value = 0;   // the constant, the standard deviation, or the bound
+  double value = 0;   // by kind: the constant, the standard deviation, or b of Uniform(-b, b)
   double cutoff = 0;  // normal: values beyond this many deviations are drawn again; 0: off
 
   static Init constant(double x) { return {Kind::constant, x}; }

@@ -40,7 +40,7 @@ inline int64_t elements_per_sample(const Attrs& a, int64_t elements) {
 }
 
 struct AddNormOutputs {
-  Tensor y, s, mean, rstd, copy;  // with their types
+  Tensor y, s, mean, rstd, copy;  // the node's outputs; an absent one is empty
   explicit AddNormOutputs(const KernelArgs& a) {
     auto next = a.out.begin();
     if (a.attrs().i("y", 1) != 0) y = *next++;

@@ -19,7 +19,7 @@ struct ScoreRows {
 // exponentials.
 void softmax_rows(const ScoreRows& r, float* z, float* top, float* sum);
 
-// Outputs 1 and 2 of a row (ops/fused_attention.h).
+// Outputs 1 and 2 of FusedAttention for one query (ops/fused_attention.h).
 template <class T>
 struct LogSum {
   T lse, rest;

@@ -8,7 +8,7 @@
 
 namespace amp {
 
-struct MatMulShape {  // of op(A) op(B)
+struct MatMulShape {  // dims of the product op(A) op(B)
   Dims batch;
   int64_t m, n, k;
 };

@@ -21,7 +21,7 @@ struct MatMulBiasGradShape {
   MatMulProducts product;
   size_t of;  // index of the summed operand
   int64_t parts;
-  int64_t rows, columns;  // as stored
+  int64_t rows, columns;  // dims of the summed operand as it is stored
 };
 
 }  // namespace amp

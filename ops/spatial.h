@@ -10,10 +10,10 @@ struct Spatial {
   Dims kernel, strides, dilations, begin, end;  // one number per spatial axis; begin and end are pads
 
   int64_t reach(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
-  // Outputs along axis i for an input of extent n; a data error if no window fits. ceil: the last window may extend
-  // past the end, unless it would start in the end padding.
+  // Returns the number of outputs along axis i for an input of extent n; a data error if no window fits. ceil: the last
+  // window may extend past the end, unless it would start in the end padding.
   int64_t out(size_t i, int64_t n, bool ceil = false) const;
-  Attrs attrs() const;     // of the core operator, including kernel
+  Attrs attrs() const;     // attributes of the core operator, including kernel
   void push_front_unit();  // adds a leading axis of extent 1
 };
 

@@ -40,9 +40,9 @@ void validate(const LossScaleConfig& config);
 
 ScaleRule scale_rule(const LossScaleConfig& config);
 
-// The effect of a step on the scale.
+// The effect of an accumulation step on the scale.
 struct StepScale {
-  bool applied = true;  // the optimizer may step; counters of applied steps depend on this
+  bool applied = true;  // the optimizer may update the weights; counters of applied steps depend on this
   float used = 1;       // scale of the step's gradients
   float next = 1;       // the scale of the next step
   bool grew = false, backed_off = false;

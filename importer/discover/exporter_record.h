@@ -21,7 +21,7 @@ struct TensorRecord {
   Recorded kind = Recorded::nothing;
   std::string from;                // the parameter that a folded tensor was computed from
   bool from_buffers = false;       // a computed tensor was computed only from buffers
-  bool initializer = false;        // false: a Constant node or a fill
+  bool initializer = false;        // false: a Constant or ConstantOfShape node
   std::vector<std::string> names;  // the tensor's name and the names of Identity nodes that read it in the file
 };
 

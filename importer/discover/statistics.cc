@@ -26,7 +26,7 @@ class Statistics {
       : g_(built.graph), built_(built), doc_(doc), live_(live_nodes(g_)), consumers_(g_.consumers()) {}
 
   void run() {
-    std::map<std::vector<int>, std::vector<int>> modules;  // by scale, bias, mean, variance
+    std::map<std::vector<int>, std::vector<int>> modules;  // scale, bias, mean, variance -> nodes
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       const std::vector<int>& in = g_.nodes[n].inputs;
       if (live_[n] && is_batch_norm(g_.nodes[n]))

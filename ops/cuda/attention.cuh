@@ -156,7 +156,7 @@ class AttentionDropout {
     const auto lane = static_cast<int>(c.k & 3);
     return keeps(lane == 0 ? b.v[0] : lane == 1 ? b.v[1] : lane == 2 ? b.v[2] : b.v[3]);
   }
-  // Returns the random words of keys 4 four to 4 four + 3. Requires AttentionProblem::in_fours.
+  // Returns the random words of the four keys from index 4 * four on. Requires AttentionProblem::in_fours.
   DEV PhiloxBlock words(int64_t query, int64_t four) const { return block(cell(row(query) + 4 * four)); }
   DEV bool keeps(uint32_t word) const { return word >= p_.threshold; }
 

@@ -159,7 +159,7 @@ class AskedAttention {
   CudaDevice& device_;
   std::vector<Way> ways_;
   Kernel own_, finish_;
-  std::shared_ptr<LibraryAttention> library_;  // null: the library supports no way
+  std::shared_ptr<LibraryAttention> library_;  // null: the library supports none of the ways
   std::optional<GuardedAttention> guarded_;
   bool has_form_ = false;  // true after the first mask was found to have the form
 };

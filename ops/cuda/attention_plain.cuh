@@ -90,8 +90,8 @@ struct PlainTiles {
   }
 };
 
-// The part of a result that one block computes, in all three kernels: the rows of a tile of a head's queries or keys,
-// and a range of columns.
+// The part of a result that one thread block computes, in all three kernels: the rows of a tile of a head's queries or
+// keys, and a range of columns.
 struct PlainBlock {
   AttentionUnit unit;
   int first, column;

@@ -54,7 +54,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     commit_copies();
     if (unit.queries > 0) fetch(0, 0);
     const int j = j0 + warp() * 16 + tile_row();  // this thread's first key
-    float own[2] = {};                            // mask values of this thread's keys
+    float own[2] = {};                            // mask values of this thread's two keys
     if (Kind::masks && p.per_key()) {
       for (int r = 0; r < 2; ++r) own[r] = j + 8 * r < unit.keys ? mask_value(p, unit.mask_at(p, 0, j + 8 * r)) : 0.0f;
     }

@@ -33,7 +33,7 @@ class Groups {
 // The columns of a convolution. of() returns the columns of the images from `first` on, either written to the workspace
 // or the input itself.
 struct Columns {
-  char* place = nullptr;  // null: the columns are the input itself
+  char* place = nullptr;  // workspace for columns; null: they are the input itself
   DeviceWindow window;
   int64_t k, gc, c, in_size, p;
   DType type;

@@ -1,5 +1,5 @@
 // The kernels of LSTM and LSTMGrad (ops/recurrent.cc). The gates i, o, f, c of a sequence at one step are stored in
-// this order, with H numbers each. A step is one matrix product and one elementwise kernel (recurrent.cuh). The
+// this order, with H numbers each. A time step is one matrix product and one elementwise kernel (recurrent.cuh). The
 // gradients of weights are computed after the loop, in one product over all steps.
 #include "ops/cuda/recurrent.cuh"
 

@@ -1,6 +1,6 @@
-// Code that the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent/recurrent.h). A step is one or two
-// matrix products and an elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32; 16-bit
-// operands are converted in the workspace.
+// Code that the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent/recurrent.h). A time step is one
+// or two matrix products and an elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32;
+// 16-bit operands are converted in the workspace.
 #pragma once
 
 #include "backend/activation.h"
@@ -10,7 +10,7 @@
 
 namespace amp::cuda {
 
-// The order of the steps, the lengths of the sequences, and the location of the state before a step.
+// The order of the time steps, the lengths of the sequences, and the location of the state before a step.
 struct Steps {
   int64_t time = 0, batch = 0, hidden = 0;
   bool reverse = false;

@@ -1,4 +1,4 @@
-// The kernels of RNN and RNNGrad (ops/recurrent.cc): h' = f(xg + h R^T). A step is one matrix product and one
+// The kernels of RNN and RNNGrad (ops/recurrent.cc): h' = f(xg + h R^T). A time step is one matrix product and one
 // elementwise kernel (recurrent.cuh). dR is computed after the loop, in one product over all steps.
 #include "ops/cuda/recurrent.cuh"
 

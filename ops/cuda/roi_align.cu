@@ -16,7 +16,7 @@ DEV Bins<float> bins_of(const Shape& s, const Ref& rois, int64_t region) {
   return Bins<float>(s, roi);
 }
 
-// A plane of x. The operator returns element i of the plane.
+// A plane (one channel of an image) of x. The operator returns element i of the plane.
 struct Plane {
   Ref x;
   int64_t at;

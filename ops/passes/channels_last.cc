@@ -161,7 +161,7 @@ class Regions {
   const Graph& g_;
   std::vector<std::optional<ChannelsLastForm>> forms_;  // by node: its NHWC form, if it has one
   std::vector<int32_t> region_;                         // by node: another node of its region, or itself
-  std::vector<std::vector<int32_t>> readers_;           // by value
+  std::vector<std::vector<int32_t>> readers_;           // by value: nodes that read it
   std::set<ValueId> kept_;                              // graph outputs and the gradients of parameters
   std::map<int32_t, int64_t> saved_;                    // bytes, by region
 };

@@ -284,7 +284,7 @@ class Fuser {
 
   const Graph& g_;
   const FuseLimits limits_;
-  std::vector<std::vector<int>> readers_;  // by value
+  std::vector<std::vector<int>> readers_;  // by value: nodes that read it
   std::vector<bool> kept_;                 // by value: a graph output or the gradient of a parameter
   std::vector<int> group_;                 // by node
   std::vector<std::vector<int>> members_;  // by group, in order
