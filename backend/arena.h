@@ -15,8 +15,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Returns the start of the current block. The address changes when the arena has to move in order to grow; the old
-  // block then stays valid.
+  // Returns the start of the arena's memory. The address changes when the arena has to move in order to grow; memory at
+  // the old address then stays valid.
   void* base() const { return base_; }
   // Grows the used size to at least `bytes`. Throws E_OOM (Exit::memory) if there is not enough memory.
   void require(int64_t bytes) {
@@ -45,7 +45,7 @@ class HostArena : public Arena {
     void* base;
     int64_t bytes;
   };
-  bool reserve(int64_t bytes);  // allocates a new block; false if the system refuses
+  bool reserve(int64_t bytes);  // reserves address space for a new, larger block; false if the system refuses
   void grow(int64_t bytes) override;
   std::vector<Block> blocks_;
 };

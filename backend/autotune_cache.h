@@ -1,4 +1,5 @@
-// A cache of choices that were made by timing, shared by all processes on this machine.
+// A cache of choices between implementations (such as the algorithms of a library) that were made by timing them,
+// shared by all processes on this machine.
 #pragma once
 
 #include <map>

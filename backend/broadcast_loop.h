@@ -1,6 +1,6 @@
 // Iteration over the elements of a tensor and of operands that broadcast to it (NumPy rules). The loop has leading axes
-// and one inner run, along which each operand advances by 1 or 0. It supports any number of operands;
-// backend/elementwise.h has a version for a fixed number.
+// and, inside of them, one inner run of elements, along which each operand advances by 1 or 0. It supports any number
+// of operands; backend/elementwise.h has a version for a fixed number.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace amp {
 
 struct BroadcastLoop {
-  int64_t outer = 1, inner = 1;  // number of rows, and of elements in a row
+  int64_t outer = 1, inner = 1;  // number of inner runs, and of elements in each
   // Extents of the leading axes. Adjacent axes along which all operands advance together are merged.
   Dims extent;
   std::vector<Dims> stride;  // strides of the leading axes, by operand

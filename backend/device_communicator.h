@@ -1,6 +1,6 @@
 // DeviceCommunicator: collective operations on device memory, used for gradients. They are executed in the order of the
-// calls, as other device work, and can be recorded. All ranks must make the same calls in the same order. All get the
-// same bits.
+// calls, as other device work, and can be recorded. All ranks must make the same calls in the same order. All ranks get
+// results with the same bits.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,8 @@ namespace elementwise_detail {
 
 constexpr int64_t kChunk = 1024;  // elements converted per chunk
 
-// The iteration space of N broadcast inputs: leading dims as (extent, stride per input), and one inner run.
+// The iteration space of N broadcast inputs: leading dims as (extent, stride per input), and one inner run of elements,
+// along which each input advances by 0 or 1.
 template <size_t N>
 struct Space {
   int64_t inner = 1, outer = 1;

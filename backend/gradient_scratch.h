@@ -13,12 +13,13 @@ namespace amp {
 struct ScratchSpan {
   char* begin = nullptr;
   int64_t bytes = 0;
-  // The step that writes the gradient. Only buffers whose last use is earlier may be placed here.
+  // The index of the node that writes the gradient (graph/graph.h). Only buffers whose last use is earlier may be
+  // placed here.
   int32_t until = 0;
 };
 
 // Sets BufferLife::place of buffers that fit into the spans. Spans may be in any order and must not overlap. Repeatedly
-// takes the step with the most live bytes and moves as many of its buffers as fit, those with the latest last use
+// takes the node at which most bytes are live and moves as many of its buffers as fit, those with the latest last use
 // first.
 void place_in_gradients(std::vector<BufferLife>& buffers, std::vector<ScratchSpan> spans);
 

@@ -37,8 +37,8 @@ struct Tensor {
   }
 };
 
-// The state that nodes with random results read. The same seed and step give the same bits for every bucket and number
-// of threads, and after a resume.
+// The state that nodes with random results read. The same seed and step give the same bits for every batch shape and
+// number of threads, and after a resume.
 struct RunState {
   uint64_t seed = 0;
   int64_t step = 0;                     // attempted optimizer steps

@@ -20,7 +20,7 @@ namespace amp {
 struct ProgramOptions {
   Device* device = &cpu_device();
   Arena* arena = nullptr;      // of activations; shared by Programs that do not run at the same time
-  std::vector<Tensor> params;  // by slot, in the device's memory, as all of these
+  std::vector<Tensor> params;  // by slot (index in the ParamTable), in the device's memory, as all of these
   std::vector<Tensor> grads;   // by slot, the gradient arena; empty for forward-only graphs
   bool accumulate = false;     // add gradients to the arena instead of writing them
   // Without accumulate: memory of gradients holds activations until the gradients are written
@@ -111,14 +111,14 @@ class Program {
   std::vector<DeviceMemory> owned_;                      // constants, the device's copy of the run state
   const RunState* state_ = nullptr;                      // in the host's memory
   void* device_state_ = nullptr;                         // null if the device reads the host's state
-  std::map<int32_t, std::vector<IndexBound>> computed_;  // indices checked on the device, by value
+  std::map<int32_t, std::vector<IndexBound>> computed_;  // checked on the device, by the index of the indices' value
   std::unique_ptr<Recording> recording_;
   static constexpr int kMostUndecided = 8;
   int undecided_runs_ = 0;
   ThreadChoice threads_;  // for kernels that run on the host
   bool ran_ = false;
   char* arena_ = nullptr;
-  std::vector<void*> address_;  // by value
+  std::vector<void*> address_;  // by the value's index
   std::vector<Step> steps_;
   std::map<std::string, Input> inputs_;
   std::map<std::string, Tensor> outputs_;

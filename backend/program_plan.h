@@ -11,25 +11,28 @@
 
 namespace amp {
 
-// Attribute of a node whose outputs from this index on are sums over rows. The kernel NAME+= adds to these only.
+// Attribute of a node with several outputs: the index of the first output that is a sum over rows. All later outputs
+// are such sums too. The kernel NAME+=, which is used if gradients are accumulated, adds only these sums to existing
+// contents.
 inline constexpr const char* kFirstSum = "first_sum";
 
 struct ProgramPlan {
-  std::vector<int32_t> root;   // by value: the value whose bytes it shares; itself, or one that is computed
-  std::vector<void*> pinned;   // by root: its address in the gradient arena; null: none
-  std::vector<int> buffer;     // by root: index in `buffers`; -1: stored elsewhere
-  std::vector<int> workspace;  // by node: index of its scratch in `buffers`; -1: none
+  std::vector<int32_t> root;   // by value's index: the value whose bytes it shares; itself, or one that is computed
+  std::vector<void*> pinned;   // by root's index: its address in the gradient arena; null: none
+  std::vector<int> buffer;     // by root's index: its index in `buffers`; -1: stored elsewhere
+  std::vector<int> workspace;  // by node's index: index of its scratch in `buffers`; -1: none
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
-  // By node: has no step, because the ParamCache keeps it (a parameter's copy), or because only such a copy reads it.
+  // By node's index: true if the node has no step, because the ParamCache keeps its result (a parameter's copy), or
+  // because only such a copy reads it.
   std::vector<bool> cached;
-  std::vector<bool> adds;  // by node: its outputs are added to the contents of the gradient arena
-  // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the node after which this
-  // happens. Last entry: at the end.
+  std::vector<bool> adds;  // by node's index: its outputs are added to the gradient arena's contents
+  // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the index of the node after
+  // which this happens. Last element: at the end of the run.
   std::vector<std::vector<size_t>> moved_after;
-  // All gradients, by the node after which they are final; those of moved_after once they are moved. Last entry: at
-  // the end.
+  // All gradients, by the index of the node after which they are final; those of moved_after once they are moved. Last
+  // element: at the end of the run.
   std::vector<std::vector<size_t>> finished_after;
 };
 

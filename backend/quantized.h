@@ -33,16 +33,16 @@ HD inline uint8_t code_of(const float* map, float x, float largest) {
   return static_cast<uint8_t>(at);
 }
 
-// Offsets of a moment for each span. Elements are counted from the start of a span; parts of a span begin at
-// blocks.
+// Offsets of a moment for each span (one tensor's elements). Elements are counted from the start of a span. A span may
+// be updated in several shards; each begins at a block of 256 elements.
 struct QuantizedLayout {
   explicit QuantizedLayout(const std::vector<UpdateSpan>& spans);
   struct Place {
-    int64_t codes = 0, blocks = 0, wide = -1;  // offsets; wide: in fp32, -1 if quantized
+    int64_t codes = 0, blocks = 0, wide = -1;  // offsets of codes, of blocks, and of fp32 elements (-1 if quantized)
   };
   std::vector<Place> places;
-  int64_t codes = 0, blocks = 0, wide = 0;  // totals in elements
-  // Names in checkpoints of the parts of moment i.
+  int64_t codes = 0, blocks = 0, wide = 0;  // total numbers of codes, blocks and fp32 elements
+  // Names in checkpoints of the three tensors of moment i: codes, largest magnitudes of the blocks, fp32 elements.
   static std::array<const char*, 3> names(int moment);
 };
 

@@ -8,8 +8,8 @@
 //     static constexpr std::string_view name = "muon";
 //     static constexpr RuleKey keys[] = {...};
 //     static std::vector<TensorState> states(const RuleSettings&, const TensorShape&);   // what it keeps of a tensor
-//     static int64_t scratch(const RuleSettings&, const TensorShape&);   // elements that a step needs for a while
-//     static int64_t sums(const RuleSettings&, const TensorShape&);      // doubles of the same
+//     static int64_t scratch(const RuleSettings&, const TensorShape&);   // scratch elements (T) that a step needs
+//     static int64_t sums(const RuleSettings&, const TensorShape&);      // scratch doubles that a step needs
 //     template <class T, class Worker>
 //     static void step(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };

@@ -4,7 +4,7 @@
 //   struct Lion {
 //     static constexpr std::string_view name = "lion";
 //     static constexpr RuleKey keys[] = {...};               // what it may be set to, with its reference's defaults
-//     static int moments(const RuleSettings&);               // spans of state it keeps: 0 to 3
+//     static int moments(const RuleSettings&);               // arrays of state per parameter, of its size: 0 to 3
 //     template <class F>
 //     static void visit(const RuleSettings&, F&& f);         // f(Element{}) with the variant that is asked for
 //   };

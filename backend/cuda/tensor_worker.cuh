@@ -59,7 +59,8 @@ struct Larger {
   DEV double operator()(double a, double b) const { return a > b ? a : b; }
 };
 
-// Each block reduces a part of a row to parts[row * n_parts + part].
+// Each block reduces a part of a row of f's values (`each` values per row, divided into n_parts parts) to parts[row *
+// n_parts + part].
 template <class F, class Op>
 struct RowParts {
   static constexpr bool cooperative = true;
@@ -98,7 +99,8 @@ struct ColumnParts {
   }
 };
 
-// Computes out[group * columns + column] from the parts of each group.
+// Computes out[group * columns + column] from the partial results of each group. A group is a row (RowParts, with one
+// column) or a matrix (ColumnParts).
 template <class Op>
 struct JoinParts {
   int64_t columns, n_parts;

@@ -45,6 +45,7 @@ struct Kept {
 };
 constexpr int kKept = 3;  // copies per parameter: one of its own, and up to two joined with other parameters
 
+// A part of a span (the elements of one parameter), with the settings of its update.
 struct Shard {
   int64_t begin = 0, first = 0;  // index of the first element among all elements, and in its span
   int32_t count = 0, span = 0;

@@ -4,7 +4,7 @@
 // Sophia-H, as pytorch_optimizer.SophiaH, of Hutchinson's estimates h,
 //   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h at steps that have a new h,
 //   p = (1 - lr decay) p - lr clip(m / max(v, eps), rho).
-// gaussian: v of h = v . H v has normal numbers, otherwise random signs.
+// gaussian: the random vector u of the estimate h = u * (H u) has normal numbers, otherwise random signs.
 //
 // Sophia-G, as the authors' SophiaG, with Gauss-Newton-Bartlett estimates: h is sqrt(B) times the gradient of the
 // mean loss of B items whose labels are sampled from the model's outputs,

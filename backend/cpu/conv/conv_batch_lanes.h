@@ -23,7 +23,8 @@ struct Lanes {
   void pack(const float* from, float* to) const;
 };
 
-// Calls f(first column, columns) for blocks of 16. The last block may overlap the block before it.
+// Calls f(first, count) for ranges of 16 indices that cover [0, n). The last range may overlap the range before it. If
+// n is below 16, the only range has n indices.
 template <class F>
 AMP_INLINE inline void by_sixteen(int64_t n, const F& f) {
   if (n < 16) return f(int64_t{0}, n);

@@ -17,19 +17,22 @@
 
 namespace amp {
 
-// A convolution, or the gradient to its input, as sums over padded images, channels last. Output pixel p of a part
-// is the sum over its taps t and the channels c of weight (t, c) * image[base(p) + offset[t] + c].
+// A convolution, or the gradient to its input, as sums over padded images that are stored channels last. The written
+// pixels are divided into parts; all pixels of a part read the same taps. (The gradient to the input has one part for
+// each phase of the strides, the convolution has one part.) Pixel p of a part is the sum over the part's taps t and the
+// channels c of weight (t, c) * image[base(p) + offset[t] + c].
 struct ChannelPlan {
   struct Axis {
     int64_t source = 1, origin = 0, length = 1, stride = 1;  // padded element p is source[p - origin]
   };
   struct Part {
-    std::array<int64_t, 3> start{}, count{}, step{};  // the output's pixels, per axis
-    std::vector<int64_t> tap, offset;                 // taps of the weight, and the position that each reads, in floats
+    std::array<int64_t, 3> start{}, count{}, step{};  // first written pixel, number and distance of pixels, per axis
+    // Index of each tap in the weight, and the distance from base(p) at which it reads, in floats.
+    std::vector<int64_t> tap, offset;
 
     int64_t pixels() const { return count[0] * count[1] * count[2]; }
   };
-  int64_t channels = 0, pitch = 0;  // floats per position of an image that are read and stored
+  int64_t channels = 0, pitch = 0;  // floats that are read per pixel of an image, and distance of two pixels in floats
   std::array<Axis, 3> axis;
   std::vector<Part> parts;
 

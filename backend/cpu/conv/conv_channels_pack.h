@@ -13,8 +13,8 @@ namespace amp::conv_tiles {
 
 using cpu::transpose_block;
 
-constexpr int64_t kBlock = 64;          // output channels per block: rows of packed weights, gradients and sums
-constexpr int64_t kImages = 160 << 10;  // floats of the images that are packed together, if there are several
+constexpr int64_t kBlock = 64;          // maximum output channels in a row of packed weights, gradients or sums
+constexpr int64_t kImages = 160 << 10;  // maximum floats of images packed together; a single image may be larger
 
 // Returns the number of rows of a register tile whose rows have `width` floats, a multiple of 16. A tile has at most 24
 // vectors of 16 sums.
@@ -45,12 +45,12 @@ AMP_INLINE inline void register_tiles(int64_t width, const Tile& tile) {
   }
 }
 
-// Returns the number of columns of block b of n output channels, rounded up to whole vectors.
+// Returns the number of columns (output channels) of block b of n output channels, rounded up to whole vectors.
 inline int64_t block_width(int64_t n, int64_t b) { return std::min(kBlock, round_up(n, kLane) - b * kBlock); }
 inline int64_t block_count(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
-// Writes sums, a matrix of pixels x channels with rows of `width` floats, to planes: channel m of pixel p is written to
-// out[m * size + to[p]]. `to` must be increasing.
+// Writes sums, a matrix of pixels x channels with rows of `width` floats, to an output that has one plane of `size`
+// elements per channel: channel m of pixel p is written to out[m * size + to[p]]. `to` must be increasing.
 template <int Lanes, class T>
 AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
                                     int64_t channels, T* out, int64_t size) {
@@ -86,14 +86,16 @@ AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int6
 // adjacent.
 int64_t images_together(const ChannelPlan&, int64_t images, int64_t groups);
 
-// Sets base[i] to the start of pixel first + i of a part, counted over the packed images.
+// Sets base[i] to the first element that pixel first + i of a part (ChannelPlan::Part) reads in the packed images.
+// Pixels are counted over the packed images.
 void place_pixels(const ChannelPlan&, const ChannelPlan::Part&, int64_t first, int64_t n, int64_t* base);
-// Sets to[i] to the position of pixel first + i in an output plane of extents `out`. image_size: floats between the
-// outputs of consecutive images.
+// Sets to[i] to the position of pixel first + i of a part in an output plane (one channel of an image) of extents
+// `out`. image_size: floats between the outputs of consecutive images.
 void place_outputs(const ChannelPlan::Part&, const std::array<int64_t, 3>& out, int64_t image_size, int64_t first,
                    int64_t n, int64_t* to);
 
-// Packs rows [begin, end) of the padded box of one group of an fp32 image. Rows are counted over depth and height.
+// Packs rows [begin, end) of the padded box (depth, height, width) of one group of channels of an fp32 image. Rows are
+// counted over depth and height.
 void pack_image_rows(const ChannelPlan&, const float* source, float* to, int64_t begin, int64_t end);
 
 // The content of the 4-byte elements of packed images.
@@ -108,8 +110,8 @@ struct ImageSource {
   int64_t channels = 0;  // in memory, per image
 };
 
-// Packs images [first, first + count). Each group of an image counts as an image, and a pair of images as one image.
-// images: the number of single images.
+// Packs items [first, first + count). An item is one group of channels of one image, or a pair of images for
+// Elements::image_pairs. images: the number of single images.
 void pack_images(const ChannelPlan&, const ImageSource&, int64_t images, int64_t first, int64_t count, float* to);
 
 }  // namespace amp::conv_tiles

@@ -1,6 +1,7 @@
-// fp32 depthwise convolution of large planes, vectorized over pixels. A padded plane is read as one row, so an
-// output vector is the weighted sum of one shifted vector per tap. Pixels between the rows of the output are
-// computed and dropped. Strides are handled as in conv_direct.h. Small planes are faster with conv_depthwise.h.
+// fp32 depthwise convolution of large planes (a plane is one channel of one image), vectorized over pixels. A padded
+// plane is read as one long row, so an output vector is the weighted sum of one shifted vector per tap. Pixels between
+// the rows of the output are computed and dropped. Strides are handled as in conv_direct.h. Small planes are faster
+// with conv_depthwise.h.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

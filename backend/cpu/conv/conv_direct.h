@@ -1,10 +1,11 @@
 // fp32 convolution without im2col, for few channels. A convolution with stride 1 over a padded image is a sum of
-// shifted copies of the flattened image. So a register tile of (output channels) x (adjacent pixels) is computed as
-// in a matrix product whose right-hand rows are shifts of one buffer. Pixels between the rows of the output are
-// computed and dropped.
+// shifted copies of the flattened image. So a register tile of (output channels) x (adjacent pixels) is computed as in
+// a matrix product whose right-hand rows are shifts of one buffer. Pixels between the rows of the output are computed
+// and dropped.
 //
-// A stride is removed by splitting the image into its phases: plane (s) has the elements s, s + stride, ... Forward
-// reads phases; the gradient to x writes them.
+// A stride is removed by splitting each axis of the image into its phases: phase s has the elements s, s + stride, ...
+// A channel is stored as one plane for each combination of phases. The convolution reads phases; the gradient to x
+// writes them.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +16,20 @@
 
 namespace amp {
 
-// Layout of one group of an image as padded planes, with the taps as offsets into these planes.
+// Layout of one group of channels of an image as zero-padded planes, with the taps as offsets into these planes.
 struct ShiftPlan {
   struct Axis {
     int64_t source = 1, phases = 1, origin = 0, length = 1;  // element p of phase s is source[p * phases + s - origin]
   };
-  // A part contains the outputs start, start + step, ... (`count` of them) along each axis. Tap i adds the product of
-  // weight[tap[i]] and plane[offset[i] + position] to the output at `position`.
+  // A part is a set of outputs with the same taps: the outputs start, start + step, ... (`count` of them) along each
+  // axis. Tap i adds the product of weight[tap[i]] and plane[offset[i] + position] to the output at `position`.
   struct Part {
     std::array<int64_t, 3> start{}, count{}, step{};
     std::vector<int64_t> tap;
-    std::vector<int32_t> offset;  // of channel 0
+    std::vector<int32_t> offset;  // first element that each tap reads in channel 0's planes
   };
   std::array<Axis, 3> axis;
-  std::vector<std::array<int64_t, 3>> planes;  // the phases in use
+  std::vector<std::array<int64_t, 3>> planes;  // the phase of each plane of a channel, per axis
   std::vector<Part> parts;
 
   int64_t plane_size() const { return axis[0].length * axis[1].length * axis[2].length; }

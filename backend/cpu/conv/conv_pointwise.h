@@ -1,6 +1,6 @@
-// Convolution with kernels of one pixel, stride 1 and no padding. An image's channels are the rows of a matrix in
-// place, so the convolution and its gradients are matrix products (packed_gemm.h) of the stored operands, of any
-// type.
+// Convolution with kernels of one pixel, stride 1 and no padding. The stored image is already a matrix with one row per
+// channel and one column per pixel, so the convolution and its gradients are matrix products (packed_gemm.h) of the
+// stored operands, of any type.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

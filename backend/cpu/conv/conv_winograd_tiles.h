@@ -1,4 +1,5 @@
-// Shared code of the Winograd convolutions: transforms of a tile, tiling of images, the product of a place.
+// Shared code of the Winograd convolutions: transforms of a tile, division of images into tiles, and the matrix product
+// for one place (an element of a transformed tile).
 #pragma once
 
 #include <algorithm>
@@ -91,7 +92,7 @@ struct F4 {
 using cpu::kRows;
 using cpu::multiply;
 
-constexpr int64_t kMostTiles = 64;  // per block
+constexpr int64_t kMostTiles = 64;  // maximum number of tiles per block (Tiling)
 constexpr int64_t kLine = 16;       // floats per cache line
 
 // Calls fn with a pointer to the stored elements from `element` on, whose type is fp32 or bf16.
@@ -109,8 +110,8 @@ AMP_INLINE inline void with_stored(const Of& of, int64_t element, const Fn& fn) 
 // `width` tiles, a multiple of 16.
 struct Tiling {
   int64_t images, out_h, out_w;
-  int64_t rows, columns;                     // tiles per image
-  int64_t block_rows, block_columns, width;  // tiles per block
+  int64_t rows, columns;                     // rows and columns of tiles per image
+  int64_t block_rows, block_columns, width;  // rows and columns of tiles per block; capacity of a block in tiles
 
   Tiling(int64_t n, int64_t height, int64_t width_out, int64_t tile, int64_t most)
       : images(n),
@@ -126,7 +127,8 @@ struct Tiling {
   int64_t column_blocks() const { return (columns + block_columns - 1) / block_columns; }
   int64_t blocks() const { return (images * rows + block_rows - 1) / block_rows * column_blocks(); }
   int64_t tiles() const { return images * rows * columns; }
-  int64_t pitch() const { return width + conv_tiles::kLane; }  // the last vector of a row may extend past `width`
+  // Floats from one channel's tiles to the next. The last vector of a channel may extend past `width`.
+  int64_t pitch() const { return width + conv_tiles::kLane; }
 
   struct Block {
     int64_t row, rows, column, columns;
@@ -138,14 +140,15 @@ struct Tiling {
   }
 };
 
-// The planes of a channel from which tiles are read. pad_h, pad_w: zeros before the first row and column.
+// Size and padding of a channel's plane (the channel in one image) from which tiles are read. pad_h, pad_w: zeros
+// before the first row and column.
 struct Planes {
   int64_t height, width, pad_h, pad_w;
   int64_t image;  // floats between the planes of consecutive images
 };
 
-// Transforms a tile along an axis to kIn places. Rows is kIn for overlapping windows of inputs, or kOut for
-// gradients of outputs.
+// Transforms one row or column of a tile to kIn elements. Rows is its length: kIn for overlapping windows of inputs, or
+// kOut for gradients of outputs.
 template <class F, int Rows, class T>
 AMP_INLINE inline void along_axis(const T (&d)[Rows], T (&v)[F::kIn]) {
   if constexpr (Rows == F::kIn)

@@ -28,7 +28,8 @@ struct GemmCut {
   // row() returns the first row of a task, column() its first column. n: the number of columns of this call's C.
   int64_t row(const PackedGemm& g, int64_t task) const;
   int64_t column(int64_t n, int64_t task) const;
-  // Sizes of the panels that are packed before the tasks start: all of A, and the part of B that is packed at a time.
+  // Sizes in floats of the panels that are packed before the tasks start: all of A, and the columns and steps of B that
+  // are packed at a time.
   int64_t a_floats(const PackedGemm& g) const;
   int64_t b_floats() const;
   // Returns the number of elements of the depth in steps [p, p + deep), fewer at the end of the depth.

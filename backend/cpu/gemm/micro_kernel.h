@@ -16,8 +16,9 @@
 namespace amp::cpu {
 
 struct MicroKernel {
-  // Computes C = A B, or C += A B if `add`, for a block of C that is one or two vectors wide. steps, lda and ldb count
-  // 4-byte elements. A is stored step by step (lda: distance of two steps) or row by row (lda: distance of two rows).
+  // Computes C = A B, or C += A B if `add`, for a block of C that is one or two vectors wide. A step is one 4-byte
+  // element along k: an fp32 number or a pair of bf16. steps, lda and ldb count 4-byte elements. A is stored step by
+  // step (lda: distance of two steps) or row by row (lda: distance of two rows).
   using Block = void (*)(int64_t steps, const void* a, int64_t lda, const void* b, int64_t ldb, float* c, int64_t ldc,
                          bool add);
   int rows;                          // maximal rows of a block; a panel of fewer rows is packed without padding

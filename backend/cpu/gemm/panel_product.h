@@ -11,7 +11,8 @@
 
 namespace amp::cpu {
 
-// Returns scratch memory of the calling thread for rows in tile order, 64-byte aligned. Each call reuses the memory.
+// Returns scratch memory of the calling thread for rows that PanelProduct::ready() copies, 64-byte aligned. Each call
+// reuses the memory.
 float* tile_scratch(int64_t floats);
 
 class PanelProduct {
@@ -53,8 +54,8 @@ class PanelProduct {
   struct Part {
     int64_t s0, s1, j0, j1;
   };
-  // Computes c = a b, or c += a b if `add`; c is (rows, padded(j1 - j0)). Calls ahead blocks(rows, j1 - j0, s1 - s0)
-  // times.
+  // Computes c = a b, or c += a b if `add`; c is (rows, padded(j1 - j0)). Meanwhile calls ahead() as often as
+  // blocks(rows, j1 - j0, s1 - s0) returns, to prefetch data that the caller needs next.
   void run(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
            LinePrefetch& ahead) const;
   int64_t blocks(int64_t rows, int64_t columns, int64_t steps) const {

@@ -11,12 +11,13 @@
 
 namespace amp::cpu {
 
-// The part of a product that one thread has computed: columns [first, last) of every part, for rows [begin, end).
+// A piece of a product that one thread has computed: rows [begin, end) and columns [first, last) of the products with
+// each of the `parts` matrices of b (RepeatedProduct).
 template <class T>
 struct ProductPiece {
   int64_t begin, end, first, last;
   const T* sums;      // null: there was no product
-  int64_t row, part;  // elements between rows, and between parts
+  int64_t row, part;  // elements between rows, and between the products with consecutive matrices
   const T* at(int64_t r, int64_t p) const { return sums ? sums + (r - begin) * row + p * part : nullptr; }
 };
 
@@ -32,9 +33,9 @@ class RepeatedProduct {
 
   // Multiplies a (rows, k), whose rows are `lda` apart and stored in T or in left(). If a is null, nothing is
   // multiplied. Calls done(piece) for each piece, on the thread that computed it. reverse: processes pieces in the
-  // opposite order; if every other call sets it, the data used last is still in cache. all_rows: a thread gets all rows
-  // of its columns, in order. ask(piece, ahead) adds the data of `done` to the prefetches that run during the
-  // multiplication.
+  // opposite order; if every other call sets it, the packed weights that were used last are still in cache. all_rows: a
+  // thread gets all rows of its columns, in order. ask(piece, ahead) adds the data that `done` will read to the
+  // prefetches that run during the multiplication.
   template <class F, class Ask>
   void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done,
            const Ask& ask) const {
@@ -74,7 +75,7 @@ class RepeatedProduct {
   DType stored_;
   int64_t parts_, n_, k_;
   bool transposed_;
-  float* packed_ = nullptr;  // [piece][part] panels
+  float* packed_ = nullptr;  // panels of each piece's columns, [piece][matrix of b]
   T* b_ = nullptr;           // fp64: unpacked
 };
 

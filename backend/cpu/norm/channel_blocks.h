@@ -32,7 +32,7 @@ struct Channels {
 };
 inline bool in_columns(const Layout& l) { return l.inner < kSmallestPlane; }
 
-// Channels with the kind (columns, or one channel) as a template parameter.
+// A Channels whose kind is a template parameter: columns of several channels, or (columns = false) a single channel.
 template <bool columns>
 struct Block {
   static constexpr int64_t kMost = columns ? kMostColumns : 1;
@@ -113,7 +113,8 @@ AMP_INLINE inline double total(const V& v) {
   }
 }
 
-// Loads channel values for an element or a vector. `of` has one value for a plane, and one per column otherwise.
+// Loads values that belong to channels, for an element or a vector. `of` has one value per column of a block; if the
+// block is a single channel, it has one value.
 template <bool columns>
 struct Channel {
   int64_t column;
@@ -127,8 +128,8 @@ struct Channel {
   }
 };
 
-// Maximum number of terms of an fp32 sum. Sums per column run over the images. Sums of a plane use four accumulators,
-// because additions depend on each other.
+// Maximum number of terms of an fp32 sum. The sum of a column runs over the images. The sum of a single channel's
+// elements in an image uses four accumulators, because each addition to an accumulator waits for the one before it.
 constexpr int64_t kTogether = 256;
 
 template <class T, int K, class F>

@@ -1,5 +1,5 @@
-// Pooling on the CPU. Operators and attributes as in ops/pool.cc. Computes in fp64, or in fp32 with any storage type.
-// One thread processes a plane.
+// Pooling on the CPU. Operators and attributes as in ops/pool.cc. Computes in fp64, or in fp32 with any storage type. A
+// plane (one channel of one image) is processed by one thread.
 #pragma once
 
 #include "backend/cpu/workspace.h"

@@ -21,7 +21,7 @@ inline bool fits(const SlidingWindow& w) {
 }
 
 constexpr int kLanes = 8;
-constexpr int64_t kMost = 512;  // pairs at a time
+constexpr int64_t kMost = 512;  // maximum number of input pairs that pool_rows() processes at a time
 using Floats = cpu::VectorOf<kLanes>::type;
 using Bits = cpu::IndexOf<kLanes>::type;
 

@@ -65,8 +65,8 @@ class RowPart {
   alignas(64) T copy_[Most];
 };
 
-// Adds prefetches of a piece's part of x, which has `parts` columns per hidden unit. The rows of the step begin at
-// `first`.
+// Adds to `ahead` the elements of x that belong to a piece's rows and hidden units. x has `parts` groups of columns,
+// each with one column per hidden unit. Its rows of the current time step begin at `first`.
 template <class T>
 void fetch_rows(cpu::LinePrefetch& ahead, const Tensor& x, int64_t first, const cpu::ProductPiece<T>& piece,
                 int64_t parts) {
@@ -77,7 +77,7 @@ void fetch_rows(cpu::LinePrefetch& ahead, const Tensor& x, int64_t first, const 
   }
 }
 
-// The order of the steps, which sequences are active in them, and the location of the state before a step.
+// The order of the time steps, which sequences are active in them, and the location of the state before a time step.
 struct Steps {
   int64_t time, batch, hidden;
   bool reverse;

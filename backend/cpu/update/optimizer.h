@@ -1,4 +1,4 @@
-// The optimizer on the CPU: two passes over flat spans.
+// The optimizer on the CPU: two passes over the flat arrays of weights, gradients and moments.
 //
 //   pass 1  inspect   checks that all gradients are finite; computes the 2-norm (squares summed in fp64) or inf-norm
 //   pass 2  apply     (norms of tensors first, if the rule needs them)
@@ -31,8 +31,8 @@ template <class T>
 class Optimizer {
  public:
   // params: the initial weights, from which the EMA starts. params and gradients have `elements` elements; elements
-  // outside of all spans are not changed. own: the shard that is updated here and has moments and averages; by
-  // default all elements.
+  // outside of all spans (a span is the elements of one tensor) are not changed. own: the range of elements that this
+  // rank updates and for which it has moments and averages; by default all elements.
   Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
             std::optional<ElementRange> own = {});
 
@@ -48,15 +48,15 @@ class Optimizer {
   // gradient is not finite. restore() reverts the weights.
   bool perturb(T* params, const T* grads, double scale);
   void restore(T* params) const;
-  // Transforms gradients per unit, if the settings ask for it: centralizes them, then clips by the norm of the
-  // unit's weights.
+  // Transforms gradients for each unit (the weights of one output, UpdateSpan::unit), if the settings ask for it:
+  // centralizes them, then clips by the norm of the unit's weights.
   void transform_gradients(const T* params, T* grads, double scale) const;
   bool transforms_gradients() const { return config_.transforms_gradients(spans_); }
   // Adds gradient noise, if the settings ask for it. Call before the norm is computed.
   void add_noise(T* grads, double scale) const;
   void set_momentum(double momentum);  // sets momentum of later steps, or beta1 for a rule that has beta1
-  // Processes a new estimate of the Hessian's diagonal: replaces it by its mean magnitude per convolution kernel,
-  // if the rule asks for it.
+  // Replaces a new estimate of the Hessian's diagonal by its mean magnitude over each convolution kernel, if the rule
+  // asks for it.
   void average_curvature(T* curvature) const;
 
   int64_t steps() const { return steps_; }  // applied steps
@@ -65,8 +65,8 @@ class Optimizer {
     steps_ = n;
   }
   double (&step_scalars())[kStepScalars] { return step_scalars_; }  // of the last step
-  // Returns the moment of the own elements; null if it is not kept. The caller may write to it, so the next step
-  // determines zero rows again.
+  // Returns the values of a moment for the elements own(); null if the moment is not kept. The caller may write to
+  // them, so the next step determines zero-gradient rows again.
   T* moment(DeviceUpdate::Moment which);
   const ElementRange& own() const { return own_; }
   std::vector<std::pair<std::string, HostTensor*>> own_state();  // state with a layout other than the parameters'
@@ -76,20 +76,20 @@ class Optimizer {
     size_t span;
     int64_t begin, count;  // elements
   };
-  Shard own_part(const Shard& s) const;  // part of s in own_; empty if s belongs to another rank
+  Shard own_part(const Shard& s) const;  // the elements of s in own_; empty if s belongs to another rank
   T inverse(double scale) const;
   T* span_of(DeviceUpdate::Moment which);
   void find_zero_rows();
-  // Writes zeros to fresh moments that are zero, because the system maps pages once if they are written first,
-  // twice if read first.
+  // Writes zeros to moments that are zero and were never accessed, because the system maps a page once if it is written
+  // first, twice if it is read first.
   void touch_moments(int64_t begin, int64_t end);
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
   GradStats look(const T* grads, double scale, bool inf_norm, bool of_step) const;
   kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
   void move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature);
   void move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr);
-  // Applies Lookahead to elements [begin, begin + count), which have been updated, then updates their averages from
-  // number `first` on.
+  // Applies Lookahead to elements [begin, begin + count), which have been updated, then updates averages `first`, first
+  // + 1, ... of these elements.
   void follow(int64_t begin, int64_t count, T* params, size_t first);
   bool looks() const { return config_.lookahead > 0 && steps_ % config_.lookahead == 0; }
   void move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,

@@ -1,4 +1,4 @@
-// Loops of the optimizer over one shard of a span, compiled for each instruction set.
+// Loops of the optimizer over one shard (a range of the elements of one tensor), compiled for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ struct ShardSpans {
   }
 };
 
-// How gradient elements are transformed before the rule, and the average after it; the same for the whole shard.
+// Scalars of a shard: how its gradients are transformed before the rule is applied, and the decay of the weights'
+// average, which is updated afterwards.
 template <class T>
 struct GradTransform {
   T inv;    // 1 / loss scale
