@@ -12,8 +12,8 @@ static std::map<std::string, FunctorInfo, std::less<>>& table() {
 
 RegisterFunctor::RegisterFunctor(std::string_view op, const FunctorInfo& info) {
   FunctorInfo& entry = table()[std::string(op)];
-  // A program may contain the CPU and the CUDA unit of an operator, and both register. The CPU unit's entry, which has
-  // `run`, is kept.
+  // A program may contain the operator's file twice: compiled for the CPU and as a CUDA unit (AMP_CUDA_UNIT). Both
+  // register. The entry that has `run`, which is the CPU's, is kept.
   if (info.run || !entry.arity) entry = info;
 }
 

@@ -20,7 +20,8 @@ struct FunctorInfo {
   size_t bytes = 0;          // size of the functor's parameters; 0 if it has none
   // Writes the functor that these attributes define to `to` (`bytes` bytes).
   void (*pack)(const Attrs&, void* to) = nullptr;
-  // Computes n results with the functor at `functor`, as elementwise_detail::run_row does. Null in a CUDA unit.
+  // Computes n results with the functor at `functor`, as elementwise_detail::run_row does. Null if the operator's file
+  // was compiled as a CUDA unit (AMP_CUDA_UNIT).
   void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// place_in_gradients() places activations in the gradient arena with a greedy algorithm. It takes the step with the
-// most live bytes, moves the buffers that are alive at this step into spans, those with the latest last use first, and
-// repeats with the new step of most live bytes.
+// place_in_gradients() places activations in the gradient arena with a greedy algorithm. It takes the node at which
+// most bytes are live, moves the buffers that are alive at this node into spans, those with the latest last use first,
+// and repeats with the node at which most bytes are live then.
 
 #include "backend/gradient_scratch.h"
 
@@ -35,8 +35,8 @@ class Scratch {
   }
 
  private:
-  // Returns the buffers outside of the spans that are alive at the step with the most live bytes, except those that
-  // were tried before. Sets `most` to the live bytes of this step.
+  // Returns the buffers outside of the spans that are alive at the node with the most live bytes, except those that
+  // were tried before. Sets `most` to the live bytes at this node.
   std::vector<size_t> untried_at_peak(int64_t& most) const {
     int32_t steps = 0;
     for (const BufferLife& b : buffers_) steps = std::max(steps, b.last + 1);
@@ -99,8 +99,9 @@ class Scratch {
   }
   static bool before(const BufferLife* o, const char* at) { return o->place < at; }
 
-  // Returns the step at which the last part of [at, at + bytes), which begins in span s, is written. Returns -1 if
-  // a part is written before `last` has passed or is outside of the spans.
+  // Returns the index of the node that writes the last of the gradients in [at, at + bytes), which begins in span s.
+  // Returns -1 if one of these gradients is written before node `last` has run, or if a part of the range is outside of
+  // the spans.
   int32_t written(char* at, std::vector<ScratchSpan>::const_iterator s, int64_t bytes, int32_t last) const {
     char* const end = at + bytes;
     int32_t until = -1;

@@ -1,4 +1,4 @@
-// Uses the gradient arena as scratch memory of a training step until gradients are written into it. Activations that
+// Uses the gradient arena as scratch memory of a Program's run until gradients are written into it. Activations that
 // are no longer needed by then are placed there, which makes the activation arena smaller.
 #pragma once
 

@@ -13,8 +13,8 @@ namespace amp {
 enum SampleMode { kNearest, kLinear, kCubic };
 enum SamplePadding { kZeros, kBorder, kReflection };
 
-// The taps of one output along one dimension: index (-1: the value is zero), weight, and the weight's derivative with
-// respect to the grid's coordinate.
+// The taps of one output along one dimension: index of the source element (-1: padding, which counts as zero), weight,
+// and the weight's derivative with respect to the grid's coordinate.
 template <class T>
 struct SampleTaps {
   int n = 0;

@@ -139,7 +139,8 @@ void Program::emit_gradient(size_t i, const ProgramOptions& o) {
   steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr, work});
 }
 
-// Extends the last step, so that it then reports these gradients to the GradientWatch. Does nothing on a GPU.
+// Extends the last step of the list, so that it also reports these gradients to the GradientWatch. Does nothing on a
+// GPU.
 void Program::report_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
   if (gradients.empty() || steps_.empty() || !o.state || !device_->traits().host_memory) return;
   struct Finished {

@@ -40,8 +40,8 @@ class Program {
   Program(const Program&) = delete;  // inputs and outputs are referenced by address
   Program& operator=(const Program&) = delete;
 
-  // Where to write before run() and what to read after it. Found once by name, valid for the lifetime of the
-  // Program; null for an unknown name.
+  // An input of the graph. Write to its tensor before run(). find_input() and find_output() look up a tensor by name;
+  // the returned pointers are valid for the lifetime of the Program, and null for an unknown name.
   struct Input {
     std::string name;
     Tensor tensor;                   // in the device's memory
@@ -51,7 +51,7 @@ class Program {
   const Tensor* find_output(const std::string& name) const;
   void write(const Input& input, const HostTensor& value);  // converts the type; shapes must match
 
-  // By name; usage error for an unknown name.
+  // Return the tensor of an input or an output. Throw a usage error for an unknown name.
   const Tensor& input(const std::string& name) const;
   const Tensor& output(const std::string& name) const;  // in the device's memory; read() copies it to the host
   bool has_input(const std::string& name) const { return find_input(name) != nullptr; }
@@ -79,7 +79,7 @@ class Program {
   };
   std::vector<TimedStep> run_timed();
   bool choosing_threads() const { return threads_.deciding(); }
-  int threads() const { return threads_.chosen(); }  // of the host that run() uses; 0: not run yet
+  int threads() const { return threads_.chosen(); }  // number of host threads that run() uses; 0: not run yet
 
  private:
   struct Step {

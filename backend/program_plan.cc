@@ -217,7 +217,7 @@ std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, 
   return out;
 }
 
-// Plans a buffer for each root that is neither pinned nor at_home(), and for each workspace, which lives for one step.
+// Plans a buffer for each root that is neither pinned nor at_home(), and for each workspace, which lives for one node.
 void plan_buffers(const Graph& g, const Sharing& sharing, const ProgramOptions& o, ProgramPlan& plan) {
   const std::vector<bool> home = at_home(g, plan.cached);
   plan.buffer.assign(home.size(), -1);

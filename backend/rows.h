@@ -24,7 +24,8 @@ void store_row(const T* row, const Tensor& t, int64_t i, int64_t n) {
     convert(DTypeOf<T>::value, row, t.dtype, static_cast<char*>(t.data) + i * n * size_of(t.dtype), n);
 }
 
-// Scratch for one thread's rows. It grows once and stays allocated, so the second step does not allocate.
+// Scratch for one thread's rows: buffer `which` of four. It grows when a longer row is requested and stays allocated,
+// so later training steps do not allocate.
 template <class T>
 T* thread_scratch(int64_t n, int which) {
   thread_local std::vector<T> buffers[4];

@@ -13,9 +13,9 @@ struct TensorLayout {
   TensorLayout(const std::string& rule, const RuleSettings& settings, const std::vector<UpdateSpan>& spans);
 
   struct Kept {
-    std::string name;  // in checkpoints
+    std::string name;  // name in checkpoints
     int64_t count = 0;
-    std::vector<int64_t> begin{};  // by span
+    std::vector<int64_t> begin{};  // index of each span's first element
   };
   std::vector<TensorShape> shapes;  // by span
   std::vector<Kept> kept;

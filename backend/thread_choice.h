@@ -1,6 +1,6 @@
-// Chooses the number of threads of a Program by timing its first runs. It is timed again later, because other
-// processes may have been active. A small net's kernels finish before a second thread wakes up. Results do not
-// depend on the choice (parallel.h).
+// Chooses the number of threads of a Program by timing its first runs with several candidate numbers. The candidates
+// are timed again later, because other processes may have been active. A small net's kernels finish before a second
+// thread wakes up. Results do not depend on the choice (parallel.h).
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class ThreadChoice {
  private:
   static constexpr int kRuns = 5;  // runs per candidate; the fastest counts
   static constexpr double kLong = 0.02;
-  static constexpr int64_t kKeep = 64, kRarer = 8;  // runs until the next trial: 64, 512 ...
+  static constexpr int64_t kKeep = 64, kRarer = 8;  // runs until the candidates are timed again: 64, 512 ...
   static constexpr double kFar = 3;                 // times the fastest: such candidates are not tried again
   static constexpr double kUntried = std::numeric_limits<double>::infinity();
   struct Trial {
@@ -63,7 +63,7 @@ class ThreadChoice {
     }
     at_ = 0;
   }
-  // The fastest candidate of the last trial.
+  // Returns the candidate that was fastest when the candidates were last timed.
   const Trial& fastest() const {
     return *std::min_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) {
       return std::pair(a.left_out, a.seconds) < std::pair(b.left_out, b.seconds);
@@ -71,7 +71,7 @@ class ThreadChoice {
   }
 
   int most_ = 0, chosen_ = 0, runs_ = 0;
-  int64_t keep_ = 0;  // runs until the next trial; 0: no further trial
+  int64_t keep_ = 0;  // runs until the candidates are timed again; 0: never
   int64_t keep_next_ = kKeep;
   size_t at_ = 0;
   std::vector<Trial> trials_;  // all threads, then 1, 2, 4 ...

@@ -73,7 +73,7 @@ size_t receive(int fd, char* to, size_t size, Clock::time_point deadline) {
   }
 }
 
-// Blocks until a message is there. The other side sends the next one after this one is answered.
+// Blocks until a message is there. The process at the other end sends its next message only after this one is answered.
 template <class Head>
 bool receive_message(int fd, Head& head, std::string& text, Clock::time_point deadline = Clock::time_point::max()) {
   char buffer[sizeof(Head) + kShort];

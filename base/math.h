@@ -91,8 +91,9 @@ HD inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// sigmoid(x) for gates, which multiply by it. On CUDA it takes two instructions of the special function unit. The
-// relative error is below 3e-7; on CUDA it is below 3e-7 + 1e-7 |x|, from the rounding of the exponent.
+// Returns sigmoid(x) for functions that multiply by it, such as GELU's tanh form. On CUDA it takes two instructions of
+// the special function unit. The relative error is below 3e-7; on CUDA it is below 3e-7 + 1e-7 |x|, from the rounding
+// of the exponent.
 HD inline float gate(float x) {
 #ifdef __CUDA_ARCH__
   float e, g;

@@ -32,7 +32,7 @@ HD inline PhiloxBlock philox4x32(PhiloxBlock counter, uint32_t key0, uint32_t ke
 }
 // </functors>
 
-// Four random words for a 64-bit seed and a 128-bit position.
+// Returns four random words for a 64-bit seed (Philox's key) and a 128-bit counter, given as two halves.
 HD inline PhiloxBlock philox(uint64_t seed, uint64_t high, uint64_t low) {
   return philox4x32({{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
                       static_cast<uint32_t>(high >> 32)}},

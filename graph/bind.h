@@ -12,7 +12,8 @@
 
 namespace amp {
 
-// The parameters of a model in the order of their slots. Only masters have slots; a tied copy uses its master's slot.
+// The parameters of a model in the order of their slots. Only masters (parameters that are not tied to another
+// parameter) have slots; a tied copy uses its master's slot.
 struct ParamTable {
   std::vector<int> source_value;  // slot -> index in SourceGraph::values
   std::vector<int> slot_of;       // index in SourceGraph::values -> slot; -1 if it is not a parameter
@@ -23,7 +24,7 @@ struct ParamTable {
 struct BindOptions {
   DType float_type = DType::f32;           // f32, or f64 for numerical checks
   std::map<std::string, Dims> input_dims;  // for every graph input that is needed
-  std::vector<int> outputs;                // requested source values
+  std::vector<int> outputs;                // requested values, as indices in SourceGraph::values
   bool train = false;                      // dropout nodes are active
   bool batchnorm_train = false;
   bool sync_batchnorm = false;  // batch statistics are computed over all ranks
@@ -33,7 +34,7 @@ struct BindOptions {
 };
 
 struct Bound {
-  std::vector<ValueId> values;  // source value -> core value; invalid if not needed
+  std::vector<ValueId> values;  // index in SourceGraph::values -> value of the Graph; invalid if not needed
 };
 
 // Binds the model and appends its nodes to the builder's graph. Errors name the source node.
@@ -61,7 +62,7 @@ std::vector<Dims> probe_shapes(const SourceGraph&, const ParamTable&, const Bind
 std::vector<int> needed_inputs(const SourceGraph&, const std::vector<int>& outputs);
 std::vector<bool> live_nodes(const SourceGraph&, const std::vector<int>& outputs);
 
-// Returns the needed nodes whose operator has no lowering.
+// Returns the indices of the needed nodes whose operator has no lowering.
 std::vector<int> unknown_operators(const SourceGraph&, const std::vector<int>& outputs);
 
 }  // namespace amp

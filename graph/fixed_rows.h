@@ -1,7 +1,7 @@
-// Batch sizes and lengths that a file fixes in its graph (a Reshape to [8, 2, 4], an LSTM state of 8 rows).
-// find_fixed_shapes() finds them by binding the graph for several sizes. Such a graph is always bound for its number of
-// rows: missing rows are filled with copies of the batch's rows, and outputs are sliced back. Losses, metrics and
-// gradients are therefore those of the batch, unless the model mixes rows (batch statistics).
+// Batch sizes (numbers of rows) and lengths that a file fixes in its graph (a Reshape to [8, 2, 4], an LSTM state of 8
+// rows). find_fixed_shapes() finds them by binding the graph for several sizes. A graph with a fixed number of rows is
+// always bound for that number: missing rows are filled with copies of the batch's rows, and outputs are sliced back.
+// Losses, metrics and gradients are therefore those of the batch, unless the model mixes rows (batch statistics).
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class RowPadding {
  private:
   const SourceGraph& g_;
   BindOptions padded_;
-  int64_t fixed_ = 0, rows_ = 0;  // number of rows of the graph and of the batch
+  int64_t fixed_ = 0, rows_ = 0;  // number of rows that the graph requires, and of the batch
 };
 
 // Returns true if the input has no row dimension and its value is known, so that no batch feeds it.

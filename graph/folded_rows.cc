@@ -85,7 +85,8 @@ class FoldedRowSearch {
     }
   }
 
-  // Returns the errors of binding the graph with `rows` rows in the batch and in each of `followers`.
+  // Returns the errors of binding the graph for a batch of `rows` rows, where each tensor in `followers` has `rows`
+  // slices too.
   Faults faults(int64_t rows, const std::map<int, FoldedRows>& followers, bool free_reshapes) const {
     SourceGraph g = g_;
     for (const int v : g.inputs) {

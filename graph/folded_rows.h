@@ -11,6 +11,7 @@
 
 namespace amp {
 
+// Index in SourceGraph::values.
 struct FoldedRows {
   int value = -1;
   int axis = 0;         // the axis of repetition

@@ -43,9 +43,10 @@ struct Value {
 
 // Provenance of a node. Errors, dumps and profiles print it.
 struct Origin {
-  int source_node = -1;        // index in the SourceGraph; -1: none
-  const char* role = "";       // "", "gradient of", "loss", "cast for", ...
-  DType compute = DType::f32;  // the plan's type of the source node; a gradient has the type of its forward node
+  int source_node = -1;   // index in the SourceGraph; -1: none
+  const char* role = "";  // "", "gradient of", "loss", "cast for", ...
+  // The type in which the precision plan computes the source node; a gradient has the type of its forward node.
+  DType compute = DType::f32;
 };
 
 struct Node {

@@ -38,8 +38,8 @@ void check_node(std::string_view op, const InferCtx& node);
 
 bool has_signature(RegisterSignatures::Table table, std::string_view domain, std::string_view op);
 
-// Checks the inputs of a node. Throws Exit::model, naming the input and the requirement. An operator without a row is
-// not checked.
+// Checks the inputs of a node. Throws Exit::model, naming the input and the requirement. An operator without a
+// SignatureRow is not checked.
 void check_inputs(RegisterSignatures::Table table, std::string_view domain, std::string_view op, const Graph& g,
                   const std::vector<ValueId>& in);
 

@@ -45,6 +45,7 @@ struct SourceValue {
   bool replaced = false;  // parameter: surgery changed its size (a new classifier)
 };
 
+// How a node came into the graph, and whether it is exported.
 enum class Place : uint8_t {
   added,     // by surgery; exported
   file,      // imported

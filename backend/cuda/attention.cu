@@ -40,7 +40,7 @@ struct Part {
   int64_t tokens, width;
 };
 
-// Copies a strided part to contiguous memory.
+// Copies a strided result to contiguous memory.
 struct Gather {
   Ref from, to;
   HeadStrides place;

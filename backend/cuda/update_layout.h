@@ -1,5 +1,5 @@
-// Builds tables of a run's parameters for the kernels of DeviceUpdate: shards, statistics, units and bounds for
-// clipping.
+// Builds tables of a run's parameters for the kernels of DeviceUpdate: shards, statistics, units (the weights of one
+// output, UpdateSpan::unit) and the bounds of clipping groups.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
-// Kernels around the update's two passes: changes of gradients before the rule (noise, clipping by groups and by
-// units), SAM's ascent and return, 16-bit copies, and averages of the curvature estimate.
+// Kernels around the update's two passes: changes of gradients before the rule (noise, clipping by groups of tensors
+// and by units, which are the weights of one output), SAM's ascent and return, 16-bit copies, and averages of the
+// curvature estimate.
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"

@@ -108,7 +108,7 @@ struct DeviceWindow {
   DEV int taps() const { return d.kernel * h.kernel * w.kernel; }
   DEV int64_t in_size() const { return int64_t{d.in} * h.in * w.in; }
   DEV int64_t out_size() const { return int64_t{d.out} * h.out * w.out; }
-  // Sets the coordinates of an output or input from its position in the plane.
+  // Sets the coordinates of an output or input from its flat position in its plane (one channel of one image).
   DEV void output(int at, int& od, int& oh, int& ow) const {
     ow = out_w.split(at);
     oh = out_h.split(at);
@@ -124,7 +124,7 @@ struct DeviceWindow {
   static int64_t extent(int64_t n) { return n < 1 ? 1 : n; }  // avoids a divisor of 0 for empty tensors
 };
 
-// Calls f(tap, position in the plane) for the taps of an output that are inside the input, in order.
+// Calls f(tap, flat position in the input plane) for the taps of an output that are inside the input, in order.
 template <class F>
 DEV void each_tap(const DeviceWindow& w, int od, int oh, int ow, F f) {
   const int d0 = w.d.first_tap(od), d1 = w.d.last_tap(od), h0 = w.h.first_tap(oh), h1 = w.h.last_tap(oh),
@@ -137,7 +137,7 @@ DEV void each_tap(const DeviceWindow& w, int od, int oh, int ow, F f) {
   }
 }
 
-// Calls f(output in the plane, od, oh, ow, tap) for the outputs that have a tap on an input, in order.
+// Calls f(flat position in the output plane, od, oh, ow, tap) for the outputs that have a tap on input `at`, in order.
 template <class F>
 DEV void each_output(const DeviceWindow& w, int at, F f) {
   int id, ih, iw;

@@ -27,7 +27,7 @@ struct RmspropElement {
   }
   template <class T>
   AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& s, T& second) {
-    return step<T>(c, p, g, s, second, second);  // the moment that it keeps in addition to s
+    return step<T>(c, p, g, s, second, second);  // at most one of b and a is kept, and the other is not used
   }
   template <class T>
   AMP_INLINE HD static T step(const Scalars<T>& c, T p, T g, T& s, T& b, T& a) {

@@ -51,11 +51,11 @@ struct Weights {
   const char* at(int64_t v, int64_t g) const { return (g == last ? copy : first + g * kTile * row) + v * kRowBytes; }
   int64_t row_bytes(int64_t, int64_t) const { return row; }
 };
-// Groups of pixels; adjacent tiles are 16 columns apart.
+// Groups of 16 pixels, as tiles of B. Adjacent tiles of a group are 16 columns apart.
 struct PixelGroups {
   const char* first[kMostPixels / kTile];
   int64_t row[kMostPixels / kTile];
-  int64_t column;  // bytes
+  int64_t column;  // offset of the first column in bytes
 
   const char* at(int64_t v, int64_t g) const { return first[g] + column + v * kRowBytes; }
   int64_t row_bytes(int64_t, int64_t g) const { return row[g]; }

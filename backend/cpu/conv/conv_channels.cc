@@ -20,8 +20,8 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixels = 192;      // per task; a multiple of the tiles of 6, 8, 12 and 32
-constexpr int64_t kMostPixels = 768;  // per task that packs its own weights
+constexpr int64_t kPixels = 192;      // pixels per task; a multiple of the tiles of 6, 8, 12 and 32
+constexpr int64_t kMostPixels = 768;  // maximum pixels of a task that packs its own weights
 constexpr int64_t kChunk = 144;       // rows of weights at a time; 64 columns of them stay in the first-level cache
 constexpr int64_t kMostRows = 160;    // maximum rows of a chunk that a task packs itself
 

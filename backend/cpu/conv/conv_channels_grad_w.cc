@@ -45,9 +45,10 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
 struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  int64_t images;    // or pairs of images
+  int64_t images;    // images, or pairs of images
   int64_t together;  // images (or pairs) packed at a time
-  int64_t pieces;    // shards into which the taps of a block and range are divided
+  // Number of shards into which the taps are divided, for each block of output channels and range of input channels.
+  int64_t pieces;
   ImageSource x;
   Stored dy;
   float *dw, *packed, *grads;

@@ -10,8 +10,8 @@ namespace {
 
 using namespace conv_tiles;
 
-// Returns the pitch of a position. It is not a multiple of 1 KiB, because addresses that are multiples of 1 KiB apart
-// map to few sets of the first-level cache.
+// Returns the distance of two pixels in a packed image, in floats. It is not a multiple of 1 KiB, because addresses
+// that are multiples of 1 KiB apart map to few sets of the first-level cache.
 int64_t pitch_of(int64_t channels) { return channels % 256 == 0 ? channels + kLane : channels; }
 
 // Iterates over the positions of a box in row-major order.

@@ -20,7 +20,7 @@ using namespace conv_tiles;
 constexpr int64_t kWide = 8;     // lanes; a CPU can load two unaligned vectors of 8 per cycle
 constexpr int64_t kVectors = 8;  // output vectors at a time; independent sums hide the latency of additions
 constexpr int64_t kTapsAtOnce = 10;
-constexpr int64_t kPositions = 4096;  // in an fp32 sum, before the sum is added in fp64
+constexpr int64_t kPositions = 4096;  // terms of an fp32 sum, before the sum is added in fp64
 constexpr int64_t kAtOnce = kWide * kVectors;
 using Vector = VectorOf<kWide>::type;
 using Sum = VectorOf<kWide>::local;

@@ -1,5 +1,5 @@
-// Gradient to the weight of conv_direct.h, in two forms. The first form is vectorized over pixels; its shards are parts
-// of the batch, whose sums are added. The second form needs at least 16 output channels: it is vectorized over the
+// Gradient to the weight of conv_direct.h, in two implementations. The first is vectorized over pixels; its shards are
+// parts of the batch, whose sums are added. The second needs at least 16 output channels: it is vectorized over the
 // channels of a transposed dy, and its shards are ranges of taps.
 #include <memory>
 
@@ -291,7 +291,7 @@ Kernel by_pixel(const ConvShape& s, Carver& carve, const float* x, const float* 
 Kernel conv_direct_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   const int64_t weights = s.groups * s.m * s.c * s.taps();
   if (s.n == 0) return [dw, weights] { std::fill_n(dw, weights, 0.0f); };
-  // The form with a transposed dy is faster if a plane has few pixels, or if the sums of shards are large.
+  // The implementation with a transposed dy is faster if a plane has few pixels, or if the sums of shards are large.
   const ShiftPlan plan = forward_plan(s.window);
   const bool channels = s.m >= 16 && (plan.flat(plan.parts[0]) < 512 || weights > 65536);
   return channels ? by_channel(s, carve, x, dy, dw) : by_pixel(s, carve, x, dy, dw);

@@ -19,7 +19,7 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRowBlock = 48;  // rows of weights stored together; a multiple of the register tiles
+constexpr int64_t kRowBlock = 48;  // written channels whose weights are stored together; multiple of the register tiles
 constexpr int64_t kInner = 64;     // products that are summed in registers before they are added to the sums
 
 // A correlation of images with weights, used by forward and by the gradient to x.

@@ -46,7 +46,8 @@ struct WeightGradient {
 
   int64_t columns() const { return round_up(m, kLane); }
   int64_t ranges() const { return (c + kRange - 1) / kRange; }
-  int64_t v_place() const { return (c + kRows) * tiling.pitch(); }  // a tile of sums may extend past the last row
+  // A register tile of sums may extend past the last input channel.
+  int64_t v_place() const { return (c + kRows) * tiling.pitch(); }
   int64_t d_place() const { return tiling.pitch() * columns(); }
   bool at_once() const { return group == tiling.blocks(); }
   int64_t sums_size() const { return at_once() ? F::kPlaces * kRange * kBlock : F::kPlaces * (c + kRows) * columns(); }

@@ -13,7 +13,8 @@ using amx::kTile;
 
 constexpr int kRows = 32, kWidth = 32;
 
-// Computes a block of R rows and V tiles of columns. A last tile that is not full is copied into scratch first.
+// Computes a block of R rows and V tiles of columns of C. If R is not a multiple of a tile's rows, the sums are
+// computed in scratch memory with whole tiles.
 template <int R, int V>
 void block(int64_t steps, const void* a, int64_t /*lda*/, const void* b, int64_t /*ldb*/, float* c, int64_t ldc,
            bool add) {

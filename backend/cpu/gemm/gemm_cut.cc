@@ -10,10 +10,10 @@ namespace amp::cpu {
 namespace {
 
 constexpr int64_t kDepth = 512, kTileDepth = 256;  // maximal steps of a block
-constexpr int64_t kBlockBytes = 512 << 10;         // B panels of a block, which should stay in the second-level cache
-constexpr int64_t kPackedBytes = 16 << 20;         // panels that are packed up front at a time
-constexpr int64_t kTasks = 2;                      // minimum of tasks per thread, if the shape allows
-constexpr int64_t kBlockColumns = 512;             // maximum columns of a block
+constexpr int64_t kBlockBytes = 512 << 10;  // bytes of a block's B panels, which should stay in the second-level cache
+constexpr int64_t kPackedBytes = 16 << 20;  // bytes of the panels that are packed up front at a time
+constexpr int64_t kTasks = 2;               // minimum of tasks per thread, if the shape allows
+constexpr int64_t kBlockColumns = 512;      // maximum columns of a block
 constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum rows of a task: the larger of both
 constexpr int64_t kDeep = 256;                          // minimal depth for which packing A up front is faster
 constexpr int64_t kTaskColumns = 192;                   // maximum columns of a task that packs B's panels
@@ -61,7 +61,7 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
     chunk = std::min(g.n, 2 * kBlockColumns);
     packed_steps = std::min(steps, std::max<int64_t>(1, kPackedBytes / 4 / chunk / depth) * depth);
   }
-  // With few rows, columns are divided too, and A is packed again for each part.
+  // With few rows, columns are divided among tasks too, and A is packed again for each group of columns.
   row_tasks = equal_tasks(row_panels, std::max(kTaskRowPanels, kTaskRows / kernel.rows), wanted, threads);
   column_tasks =
       std::clamp<int64_t>(wanted / std::max<int64_t>(row_tasks, 1), 1, ceil_div(chunk, int64_t{2} * kernel.width));

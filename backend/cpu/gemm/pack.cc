@@ -107,8 +107,8 @@ void deal(const Rows& x, int64_t depth_at, int64_t depth, const PanelLayout& o, 
   }
 }
 
-// Like deal() for rows that are computed first: make(depth, lane, n, to) writes n lanes. Only `used` of the `depth`
-// rows exist.
+// Like deal() for rows that are computed first: make(depth, lane, n, to) writes n lanes. Writes the first `used` rows
+// of panels that have `depth` rows.
 template <class Make>
 void deal_made(int64_t lanes, int64_t used, int64_t depth, const PanelLayout& o, float* panels, const Make& make) {
   alignas(64) float made[kDealtRows * kStrip];

@@ -144,17 +144,18 @@ class Task {
     for (int64_t p = packed_.p0; p == packed_.p0 || p < end; p += std::max<int64_t>(cut_.depth, 1)) f(p);
   }
   int64_t steps(int64_t p) const { return std::min(cut_.depth, cut_.steps - p); }
-  // The depth is one block, so sums outside C are needed only for the rows of one panel.
+  // True if the whole depth is one block. Sums outside C are then needed only for the rows of one panel.
   bool one_block() const { return cut_.depth == cut_.steps; }
 
-  // Returns the panel of rows from i on.
+  // Returns the panel of A that begins at row i of the task, from step p on. If A is not packed, returns the address of
+  // these rows.
   const void* left(int64_t i, int64_t p) const {
     if (cut_.a == Panels::stored) return static_cast<const float*>(g_.a.data) + (i0_ + i) * lda_ + p;
     if (cut_.a == Panels::task) return own_ + i * steps(p);
     const int64_t width = cut_.kernel.tiles() ? cut_.kernel.rows : std::min<int64_t>(cut_.kernel.rows, rows_ - i);
     return packed_.a + (i0_ + i) * cut_.steps + p * width;
   }
-  // Returns the panel of columns from j on, in the block of columns from jb on.
+  // Returns the panel of B that begins at column j, from step p on. jb: the first column of the current block.
   const float* right(int64_t j, int64_t jb, int64_t p) const {
     if (cut_.b == Panels::task) return own_ + (j - jb) * steps(p);
     return packed_.b + (j - packed_.n0) * packed_.steps + (p - packed_.p0) * cut_.kernel.width;

@@ -67,7 +67,7 @@ ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, Produc
   piece.sums = sums;
   if constexpr (std::is_same_v<T, float>) {
     const int64_t steps = panels_.steps(k_),
-                  inner = pairs() ? steps : 256;  // a panel's part stays in the first-level cache
+                  inner = pairs() ? steps : 256;  // steps at a time; their part of a panel stays in the L1 cache
     const PanelProduct::Right right{packed_ + piece.first / kColumns * parts_ * panel_floats(), steps,
                                     panel_floats() / kColumns};
     ahead.spread((steps + inner - 1) / inner * panels_.blocks(rows, piece.row, inner));

@@ -54,8 +54,8 @@ int64_t first_tap(const WindowAxis& a, int64_t o) {
   return k < a.kernel ? k : 0;
 }
 
-// Running maxima of a row. Processes whole vectors; columns that a tap does not reach receive -inf. Loops have no
-// tail, whose branches would be mispredicted.
+// Running maxima of a row of outputs. Processes whole vectors; outputs that a tap does not reach receive -inf for it.
+// Loops have no tail, whose branches would be mispredicted.
 template <class T>
 struct MaxRow {
   alignas(64) T best[kChunk], offered[kChunk];

@@ -15,7 +15,7 @@
 
 namespace amp {
 
-static constexpr int64_t kShard = 16384;  // elements; all five spans of a shard fit into a second-level cache
+static constexpr int64_t kShard = 16384;  // elements; a shard's ranges of five arrays fit into a second-level cache
 
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,

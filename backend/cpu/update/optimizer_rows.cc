@@ -3,7 +3,7 @@
 
 namespace amp {
 
-// Determines zero rows from the moments, after other code has written the moments.
+// Determines the zero-gradient rows (zero_gradient_rows.h) from the moments, after other code has written the moments.
 template <class T>
 void Optimizer<T>::find_zero_rows() {
   const T* const moments[] = {span_of(DeviceUpdate::Moment::m), span_of(DeviceUpdate::Moment::v),

@@ -47,8 +47,8 @@ class Cudnn {
   SharedMemory workspace_;
 };
 
-// Limits how many plans of one kind a run compiles. cuDNN needs up to a second per plan, which would dominate runs
-// whose batches have many shapes. After `most` shapes, new shapes use the built-in kernels.
+// Limits how many plans of one kind (convolutions or attentions) a run compiles. cuDNN needs up to a second per plan,
+// which would dominate runs whose batches have many shapes. After `most` shapes, new shapes use the built-in kernels.
 class PlanBound {
  public:
   PlanBound(int most, const char* of) : most_(most), of_(of) {}
