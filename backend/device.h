@@ -78,13 +78,13 @@ class Device {
   // its operands were all zeros. Only work that does not increase this count may be recorded.
   virtual int64_t unvalidated() const { return 0; }
 
-  // Runs `work` and records its launches. Null if recording does not make this device faster. `work` must not wait for
-  // the device.
+  // Runs `work` and returns a recording of its launches. Returns null if recording does not make this device faster.
+  // `work` must not wait for the device.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 
   virtual std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) = 0;
-  // Connects this device to those of the other ranks. All ranks call it at the same time. Null if the host sums in
-  // shared memory.
+  // Connects this device to those of the other ranks. All ranks call it at the same time. Returns null if the host sums
+  // the gradients of such devices (trainer/comm/device_communicator.h).
   virtual std::unique_ptr<DeviceCommunicator> join(const RankContact&) { return nullptr; }
 
   HostTensor read(const Tensor& t);  // returns a copy in the host's memory

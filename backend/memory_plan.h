@@ -9,7 +9,7 @@ namespace amp {
 struct BufferLife {
   int64_t bytes = 0;
   int32_t first = 0, last = 0;  // indices of the first and the last node that use it
-  int64_t offset = -1;          // the result, a multiple of 64
+  int64_t offset = -1;          // in the arena, in bytes; set by plan_memory(), a multiple of 64
   // Address of a buffer that is not in the arena (backend/gradient_scratch.h), otherwise null.
   char* place = nullptr;
 

@@ -32,7 +32,7 @@ static std::string find_plugin() {
 }
 
 bool has_cuda_driver() {
-  // A plugin that the environment names needs no driver.
+  // If the environment names a plugin (such as the emulated plugin of tests), its need for a driver is not known.
   if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return true;
   static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   return driver != nullptr;

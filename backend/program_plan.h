@@ -36,8 +36,8 @@ struct ProgramPlan {
   std::vector<std::vector<size_t>> finished_after;
 };
 
-// A cast of parameters that are concatenated along an axis. The ParamCache keeps it too, if the device's traits ask
-// for it.
+// A cast of several parameters that are concatenated along an axis. On devices with the trait merges_qkv, the
+// ParamCache keeps its result too.
 struct JoinedParams {
   struct Part {
     int slot;

@@ -12,8 +12,8 @@ struct Region {
   Dims strides;
 };
 
-// The axes of such a copy, outermost first; at least one. Axes of extent 1 are removed, and adjacent axes are
-// merged if both sides allow it.
+// The axes of a strided copy, outermost first; at least one. Axes of extent 1 are removed, and adjacent axes are merged
+// if the strides of both tensors allow it.
 struct CopyWalk {
   std::vector<int64_t> n, from, to;
 };

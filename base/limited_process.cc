@@ -123,8 +123,8 @@ void set_timer(double seconds) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// The child leaves everything of its parent's: files and locks, handlers of signals, requests to stop. It ends when the
-// parent's end of the socket is closed.
+// Releases what the child has inherited from its parent: open files, with their locks, and handlers of signals. The
+// child ignores requests to stop; it ends when the parent's end of the socket is closed.
 void leave_parent(int keep) {
   for (int s = 1; s < NSIG; ++s) std::signal(s, s == SIGINT || s == SIGTERM || s == SIGHUP ? SIG_IGN : SIG_DFL);
   for (const int s : {SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ}) std::signal(s, SIG_IGN);
@@ -231,7 +231,7 @@ LimitedProcess::Reply LimitedProcess::ask(std::string_view request, int64_t step
   const auto deadline = Clock::now() + std::chrono::seconds(30 + static_cast<int64_t>(20 * allowed));
   ReplyHead reply{};
   Reply out;
-  // A child that ended answers with the end of the stream.
+  // If the child has ended, the end of the stream is received instead of a reply.
   if (!send_message(socket_, head, request) || !receive_message(socket_, reply, out.text, deadline)) return ended();
   out.outcome = reply.outcome;
   if (out.outcome != Outcome::answered && out.outcome != Outcome::refused) ended();

@@ -12,7 +12,7 @@
 
 namespace amp {
 
-// The allowance of a process: a fixed part, and parts that grow with its requests.
+// The limits of a process: fixed amounts, and amounts that are added for each step or byte of its requests.
 struct ProcessLimits {
   double seconds = 0.5;                                     // processor time
   double seconds_per_step = 0.02, seconds_per_byte = 2e-6;  // per step of a request; see ask()

@@ -18,7 +18,7 @@ int64_t fixed_rows(const SourceGraph&);
 // Declares `rows` as the first dimension of each input whose first dimension is dynamic or equals `rows`, and marks it
 // as the row dimension. Does nothing if `rows` is 0.
 void set_fixed_rows(SourceGraph&, int64_t rows);
-// Declares `length` for the dynamic dimensions other than the first.
+// Declares `length` as the size of the inputs' dynamic dimensions other than the first.
 void set_fixed_length(SourceGraph&, int64_t length);
 
 struct FixedShapes {

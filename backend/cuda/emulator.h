@@ -32,7 +32,7 @@ void reversed(bool on);
 // The following functions are synchronization points. A call from a kernel that is not cooperative is an internal
 // error.
 void sync_block();
-// Every lane of the warp passes `bytes` (at most 16) at `mine` and receives the bytes of lane `from`.
+// Every lane of the warp passes `bytes` (at most 16) at `mine`, and receives the bytes of lane `from` at `theirs`.
 void exchange_bytes(const void* mine, void* theirs, int bytes, int from);
 unsigned ballot(bool b);
 

@@ -83,7 +83,8 @@ struct RowParts {
   }
 };
 
-// Each thread reduces a column of a part of a matrix's rows to parts[(matrix * n_parts + part) * columns + column].
+// The rows of a matrix are divided into n_parts parts. Each thread reduces one column of one part to parts[(matrix *
+// n_parts + part) * columns + column].
 template <class F>
 struct ColumnParts {
   int64_t rows, columns, n_parts;

@@ -19,7 +19,7 @@ class TimedLibrary {
   virtual std::string key() const { return {}; }
   // Returns the device time of the work in milliseconds, as in a recorded step, without the host's cost of launches.
   virtual double milliseconds(const Kernel& work) = 0;
-  // Returns whether the library is faster than the project's kernels, if this is stored for the GPU.
+  // Returns whether the library is faster than the project's kernels; nullopt if no decision is stored for this GPU.
   virtual std::optional<bool> known_faster() const = 0;
   virtual void remember(bool faster) = 0;
 };

@@ -91,7 +91,7 @@ struct Rules {
   AverageRule averages[kMaxAverages];
   const double* lr;
   const double* momentum;  // null if no schedule cycles the momentum
-  int64_t n_lr;            // entries of lr and momentum
+  int64_t n_lr;            // number of elements of lr and momentum, one per applied step
 };
 
 // Computes all scalars of the step from the parts of the inspection, and the loss scale of the next step. Runs in one

@@ -108,8 +108,8 @@ struct DecideAscent {
   }
 };
 
-// SAM: moves the weights p to the point at which the second pass computes gradients, and saves their old values in
-// `kept`. If g is null, restores p from `kept`. Updates the 16-bit copies.
+// SAM: moves the weights p to the point at which the second forward and backward pass computes gradients, and saves
+// their old values in `kept`. If g is null, restores p from `kept`. Updates the 16-bit copies.
 struct Displace {
   const UpdateState* state;
   const Shard* shards;

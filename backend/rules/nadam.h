@@ -12,7 +12,7 @@ struct NAdamElement {
   template <class T>
   struct Scalars {
     T shrink, coupled_decay, beta1_weight, beta2, beta2_weight, bias2, eps;
-    T gradient, momentum;  // steps along g and along m
+    T gradient, momentum;  // step sizes along g and along m
   };
   HD static double mu(const RuleSettings& s, int64_t t) {
     return s.beta1 * (1 - 0.5 * std::pow(0.96, static_cast<double>(t) * s.momentum_decay));

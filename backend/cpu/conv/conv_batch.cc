@@ -111,7 +111,7 @@ AMP_INLINE inline void BatchCorrelation::panel(const float* in, const float* wei
   }
 }
 
-// Writes pixels [begin, end) of a channel (of all groups) to the images.
+// Writes pixels [begin, end) of a channel, whose index counts the channels of all groups, to the images.
 void BatchCorrelation::unpack(const float* sums, int64_t channel, int64_t begin, int64_t end) const {
   const int64_t step = source.groups * rows * pixels;
   float* const out = to + channel * pixels + begin;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixelsAtOnce = 192;  // a multiple of the tiles
+constexpr int64_t kPixelsAtOnce = 192;  // a multiple of the pixels of a tile
 constexpr int kTilePixels = 8;          // pixels of a tile in the correlation
 constexpr int kTileTaps = 10;           // taps of a tile in the gradient to the weight; 3x3 needs one tile, 7x7 five
 
@@ -116,7 +116,7 @@ struct DepthwiseWeightGradient {
   ChannelPlan plan;
   ConvShape s;
   int64_t groups, pieces;       // groups: in units of 16; pieces: parts of the batch
-  std::vector<int64_t> offset;  // of every tap, padded to whole tiles
+  std::vector<int64_t> offset;  // offset of the element that each tap reads, padded to whole tiles
   const float *x, *dy;
   float *dw, *packed, *grads, *sums;  // sums: (groups, pieces, taps, 16)
 

@@ -81,9 +81,10 @@ class PlanePacker {
 
  private:
   static constexpr int64_t kNone = -1;
+  // The planes that hold phase d of the depth and phase h of the height.
   struct Rows {
     int64_t d, h;
-    std::vector<int64_t> to;  // by the phase of the width: start of the phase's plane
+    std::vector<int64_t> to;  // by the phase of the width: start of the phase's plane, or kNone
   };
   // Source element i is stored at position p of phase s, where p * phases + s = i + origin.
   AMP_INLINE void pack_row(const Rows& r, const float* source, float* row) const {
@@ -203,7 +204,7 @@ struct PlanesWeightGradient {
   ShiftPlan plan;
   ConvShape s;
   int64_t shards;
-  std::vector<int32_t> offset;  // of every tap, padded to whole tiles
+  std::vector<int32_t> offset;  // offset of the element that each tap reads, padded to whole tiles
   const float *x, *dy;
   float *dw, *packed, *rows;
 
@@ -223,7 +224,7 @@ AMP_INLINE inline void PlanesWeightGradient::spread(const float* from, float* ro
   }
 }
 
-// sum[tap] += sum over positions of row * image[offset of the tap + position].
+// sum[tap] += sum over positions of row * image[offset of the tap + position]. row: dy at the row pitch of the planes.
 AMP_INLINE inline void PlanesWeightGradient::add(const float* image, const float* row, double* sum) const {
   const int64_t n = round_up(plan.flat(plan.parts[0]), kWide);
   for (int64_t first = 0; first < n; first += kPositions) {

@@ -16,7 +16,7 @@ using namespace conv_tiles;
 struct WeightGradient {
   ShiftPlan plan;
   ConvShape s;
-  std::vector<int32_t> offset;  // of every (c, tap), padded to whole tiles
+  std::vector<int32_t> offset;  // offset of the element that each (c, tap) reads, padded to whole tiles
   int64_t shards, together;     // together: images packed at a time
   int64_t flat;                 // positions of one depth of dy, padded to whole vectors
   const float *x, *dy;
@@ -47,7 +47,7 @@ void WeightGradient::pack_grads(const float* from, float* to) const {
   }
 }
 
-// out[m * k + tap] += sum over positions of dy[m] * plane[tap], for Rows channels m.
+// out[m * k + tap] += sum over positions of dy[m] * plane[tap], for Rows output channels m.
 template <int Lanes, int Rows>
 AMP_INLINE inline void WeightGradient::rows_of(int64_t images, const float* planes_of, const float* grads_of,
                                                float* out) const {
@@ -130,8 +130,8 @@ void WeightGradient::run_shard(int64_t shard) const {
 struct WeightGradientByChannel {
   ShiftPlan plan;
   ConvShape s;
-  std::vector<int32_t> offset;  // of every (c, tap), padded to whole tiles
-  int64_t lanes;                // output channels, padded
+  std::vector<int32_t> offset;  // offset of the element that each (c, tap) reads, padded to whole tiles
+  int64_t lanes;                // number of output channels, padded to whole vectors
   int64_t shards;               // of the taps of each group
   const float *x, *dy;
   float *dw, *planes, *grads, *sums;  // grads: (item, pixel, lane), sums: (group, tap, lane)

@@ -17,7 +17,7 @@ class LinePrefetch {
     part_[count_++] = {static_cast<const char*>(data), stride, rows, static_cast<int64_t>(last - first + 1)};
     lines_ += rows * part_[count_ - 1].lines;
   }
-  // Distributes all added lines over this many calls.
+  // Distributes the prefetches of all added cache lines over this many calls of operator().
   void spread(int64_t calls) { per_call_ = (lines_ + calls - 1) / std::max<int64_t>(1, calls); }
   void operator()() {
     for (int64_t left = per_call_; left > 0 && at_ < count_;) {

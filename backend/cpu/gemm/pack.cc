@@ -16,7 +16,7 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kStrip = 512;  // elements converted per strip
+constexpr int64_t kStrip = 512;  // elements that are converted at a time
 
 const float* as_float(const float* x, int64_t, float*) { return x; }
 template <class S>

@@ -12,7 +12,7 @@ namespace amp::cpu {
 struct PackSource {
   const void* data;
   DType dtype;       // f32, f16, bf16
-  int64_t ld;        // elements between neighbors in the other direction
+  int64_t ld;        // elements between neighbors along the other one
   bool depth_major;  // unit stride along the depth
 };
 

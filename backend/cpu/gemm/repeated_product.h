@@ -1,6 +1,6 @@
 // Repeated products of few rows with the same right-hand side: the state of a recurrent layer times its weights, at
-// every step. The right-hand side is packed once. Weights in bf16 are multiplied as bf16 if the CPU supports it (sums
-// are fp32). Results have the same bits for any number of threads.
+// every time step. The right-hand side is packed once. Weights in bf16 are multiplied as bf16 if the CPU supports it
+// (sums are fp32). Results have the same bits for any number of threads.
 #pragma once
 
 #include <algorithm>

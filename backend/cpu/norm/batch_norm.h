@@ -1,6 +1,6 @@
-// Batch normalization on the CPU. Operators as in ops/batch_norm.cc. Sums over the batch are fp64 sums of fp32
-// partial sums of at most 256 elements. One thread processes a channel, or a block of channels if their planes are
-// small.
+// Batch normalization on the CPU. Operators as in ops/batch_norm.cc. Sums over the batch are fp64 sums of fp32 partial
+// sums of at most 256 elements. One thread processes a channel, or a block of channels if their planes (one channel of
+// one image) are small.
 #pragma once
 
 #include "backend/cpu/workspace.h"

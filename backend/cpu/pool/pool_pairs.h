@@ -127,9 +127,9 @@ AMP_INLINE inline T summed(T g) {
   }
 }
 
-// Writes a window: g at `tap` (tap 0 for a number above 3), zeros at the other taps. Taps 0 and 1 are at `top`, taps 2
-// and 3 at `bottom`. A pair of taps is written as one integer, into which g is shifted; this avoids mispredicted
-// branches.
+// Writes the gradient of a window's four inputs: g at `tap` (tap 0 for a number above 3), zeros at the other taps. Taps
+// 0 and 1 are at `top`, taps 2 and 3 at `bottom`. A pair of taps is written as one integer, into which g is shifted;
+// this avoids mispredicted branches.
 template <class T>
 AMP_INLINE inline void place(T g, uint32_t tap, T* top, T* bottom) {
   tap = tap <= 3 ? tap : 0;

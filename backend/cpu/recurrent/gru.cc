@@ -72,7 +72,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   };
 }
 
-// The gradient of one sequence at one step.
+// Computes the gradients of one sequence at one time step.
 template <class T>
 struct Cell {
   const T* gates;         // z, r, n, activated

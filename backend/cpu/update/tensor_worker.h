@@ -13,7 +13,8 @@ namespace amp::cpu {
 
 constexpr int64_t kTensorGrain = 16384;  // elements per task
 
-// Calls f(begin, end) for parts of [0, units), each with about kTensorGrain elements.
+// Calls f(begin, end) for ranges of the indices [0, units), on all threads. A range has about kTensorGrain elements,
+// where each index has elements_each elements (such as a row).
 template <class F>
 void for_units(int64_t units, int64_t elements_each, F&& f) {
   parallel_ranges(units, std::max<int64_t>(1, kTensorGrain / std::max<int64_t>(elements_each, 1)), f,

@@ -1,4 +1,4 @@
-// Compiles a described graph for the open device.
+// Compiles a cudnn-frontend graph that describes an attention or a convolution, for the device of a Cudnn.
 #pragma once
 
 #include "backend/cuda/runtime/cudnn.h"
