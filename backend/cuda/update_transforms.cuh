@@ -58,7 +58,7 @@ struct InspectShards {
   }
 };
 
-// Computes the clipping coefficient of each group after Decide. Each group has one block.
+// Computes the coefficient of each clipping group after Decide. Each group has one block.
 struct ClipGroups {
   static constexpr bool cooperative = true;
   const UpdateState* state;

@@ -22,10 +22,10 @@ template <class T>
 struct ShardSpans {
   T* p;
   const T* g;
-  T* m;        // null: not kept
-  T* v;        // null: not kept
-  T* u;        // null: not kept
-  T* ema;      // null: not kept
+  T* m;        // first moment; null: not kept
+  T* v;        // second moment; null: not kept
+  T* u;        // third moment; null: not kept
+  T* ema;      // average of the weights; null: not kept
   const T* h;  // null: the rule needs no estimate of the Hessian's diagonal
   int64_t n;
 

@@ -37,8 +37,8 @@ class ZeroGradientRows {
     });
   }
 
-  // Calls f(begin, count, zero) in order for runs of zero rows, and of other rows, among those elements. Short runs of
-  // zero rows between others are treated as normal rows.
+  // Calls f(begin, count, zero) in order for runs of zero-gradient rows, and of other rows, in elements [begin, begin +
+  // count). Short runs of zero-gradient rows between others are treated as normal rows.
   template <class F>
   void each_run(size_t span, int64_t begin, int64_t count, const F& f) const {
     constexpr int64_t kFew = 4;
