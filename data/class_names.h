@@ -18,7 +18,8 @@ struct ClassNames {
   ClassNames(std::initializer_list<std::string> all) : names(all) {}
 
   std::vector<std::string> names;
-  bool of_model = false;  // true: ids are outputs of a head, so a label may be an id that is written as a whole number
+  // true: an id is the index of an output of the model's head, and a label may be such an id, written as a whole number
+  bool of_model = false;
 
   size_t size() const { return names.size(); }
   bool empty() const { return names.empty(); }
@@ -37,7 +38,7 @@ void sort_naturally(std::vector<std::string>& labels);
 //   1. the exact name
 //   2. the only name that differs just in case and spaces ('_' and '-' between words count as spaces)
 //   3. the name that denotes the same number; with two classes, "false" and "true" denote 0 and 1
-//   4. the id, for a trained head whose names are not numbers
+//   4. a whole number that is a class id, for a trained head whose class names are not numbers
 class LabelIndex {
  public:
   enum class By : uint8_t { name, number, spelling };

@@ -2,11 +2,12 @@
 //
 // The first rule that applies is used:
 //   1. names given by the user (setting `labels`), or those of the resumed run
-//   2. names that the model's file, or a file next to it, gives to a head that is kept
-//   3. whole numbers ("3", "03", "3.0", "LABEL_3") below the head's size, which are ids. If the labels are all of 1 to
-//      N for a head of N outputs, they count from one; this adds a warning
+//   2. names that the model's file, or a file next to it, gives to the outputs of a head that is kept
+//   3. labels that are whole numbers ("3", "03", "3.0", "LABEL_3") below the head's number of outputs are class ids. If
+//      the labels are all of 1 to N for a head of N outputs, each label is its class id plus 1; this adds a warning
 //   4. natural order of the data's labels: for new heads, and with a warning for a trained head without names
-// A trained head keeps its size. The data may contain only some of its classes; unknown labels are an error.
+// A trained head keeps its number of outputs. The data may contain only some of its classes; unknown labels are an
+// error.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@
 namespace amp {
 
 struct KnownClasses {
-  std::string source;  // "id2label of 'config.json'"
+  std::string source;  // where the names come from: "id2label of 'config.json'"
   std::vector<std::string> names;
 };
 
@@ -29,15 +30,15 @@ struct ClassEvidence {
   KnownClasses resumed = {};             // class names of the resumed run
   std::vector<KnownClasses> known = {};  // class names in the model's files, most reliable first
   int64_t head = 0;                      // number of outputs of the model's head; 0: new head, or unknown
-  bool new_head = false;                 // the head's weights are new, so any order is right
-  bool spare_outputs = false;            // a head with new weights may be larger than the data's classes
+  bool new_head = false;                 // the head's weights are new, so any order of the classes is right
+  bool spare_outputs = false;            // a head with new weights may have more outputs than the data have classes
   int64_t new_size = 0;                  // requested size of a new head; 0: one class per label
   bool may_guess = true;                 // false: text labels for a trained head without class names are an error
 };
 
 struct ClassOrder {
   ClassNames classes;
-  std::string source;                 // for messages and run.json
+  std::string source;                 // where the order comes from, for messages and run.json
   std::vector<std::string> notes;     // labels that were matched by number or spelling, and harmless assumptions
   std::vector<std::string> warnings;  // assumptions that are probably wrong
 };

@@ -1,6 +1,6 @@
 // Dataset: the interface of training and evaluation data. Samples are numbered from 0 and are collated into batches,
 // which hold one tensor per graph input. A Dataset is immutable, so any number of threads may request batches. Errors
-// have exit code 5 and name the file and the line or row.
+// have exit code 5 and name the file and the line or table row.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct Batch {
   std::map<std::string, HostTensor> inputs;
   HostTensor labels;                              // empty if the data have no labels
   std::map<std::string, HostTensor> more_labels;  // additional labels that a loss reads by name
-  std::vector<int64_t> samples;                   // index of the sample in each row
-  int64_t rows = 0;                               // number of samples; inputs may have several rows for each
+  std::vector<int64_t> samples;                   // index of each sample of the batch in Dataset::numbered()
+  int64_t rows = 0;  // number of samples; inputs may have several rows (dimension 0) for each
   // Number of labels by which the loss is divided: integer labels other than kIgnoreIndex, or all float labels.
   int64_t valid_items = 0;
   int64_t tokens = 0;  // tokens before padding, for texts; otherwise 0
@@ -44,10 +44,10 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual int64_t rows_per_sample() const { return 1; }  // number of consecutive input rows of a sample: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty if all are equal
-  // Returns the bucket of each sample; empty: no buckets. All samples of a batch are of one bucket. Bucket 0 is the
-  // most expensive.
+  // Returns the bucket (a number from 0) of each sample; empty: no buckets. All samples of a batch are of one bucket. A
+  // batch of bucket 0 is the most expensive.
   virtual std::span<const int32_t> buckets() const { return {}; }
-  // Returns the table row that each sample comes from; empty: sample i comes from row i.
+  // Returns the index of the table row that each sample comes from; empty: sample i comes from row i.
   virtual std::span<const int64_t> source_rows() const { return {}; }
   virtual Batch batch(std::span<const int64_t> samples) const = 0;
   virtual HostTensor labels_of(std::span<const int64_t> samples) const { return batch(samples).labels; }
@@ -63,7 +63,8 @@ class Dataset {
   virtual std::string where(int64_t sample) const = 0;  // "train.csv:17"
   // Returns the dataset that the indices in Batch::samples refer to. For a subset this is the underlying dataset.
   virtual const Dataset& numbered() const { return *this; }
-  // Throws E_DATA_TOKEN_RANGE if a value fed to `input` is not in [0, rows); rows is the size of its embedding table.
+  // Throws E_DATA_TOKEN_RANGE if a value fed to `input` is not in [0, rows); rows is the number of rows of the
+  // embedding table that the input indexes.
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
   // Throws E_DATA_LABEL if an integer label is neither `ignore` nor in [0, classes).
   virtual void check_label_range(int64_t classes, int64_t ignore = kIgnoreIndex) const = 0;

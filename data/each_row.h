@@ -28,8 +28,8 @@ void for_each_row(int64_t rows, F&& f) {
   if (error) std::rethrow_exception(error);
 }
 
-// Calls make(row) on several threads and take(row, result) in row order on the calling thread. Works in blocks, so that
-// the results of all rows are not in memory at once.
+// Calls make(row) on several threads and take(row, result) in row order on the calling thread. Processes kBlock rows at
+// a time, so that the results of all rows are not in memory at once.
 template <class Make, class Take>
 void for_each_made(int64_t rows, Make&& make, Take&& take) {
   constexpr int64_t kBlock = 8192;

@@ -18,7 +18,7 @@ struct ImageInput {
   std::string name;
   DType dtype = DType::f32;
   Layout layout = Layout::nchw;
-  int64_t channels = 3;             // 1 (gray) or 3 (RGB); images are converted to it
+  int64_t channels = 3;             // 1 (gray) or 3 (RGB); images are converted to this number of channels
   int64_t height = -1, width = -1;  // -1: any
   Dims dims(int64_t rows, int64_t h, int64_t w) const;
 };

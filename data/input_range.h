@@ -11,7 +11,7 @@
 namespace amp {
 
 struct InputRange {
-  bool whole = false;  // the file stores integers
+  bool whole = false;  // the file stores the tensor as integers
   double low = 0, high = 0;
 };
 using InputRanges = std::map<std::string, InputRange>;  // by name of the input

@@ -11,15 +11,16 @@
 
 namespace amp {
 
-// A tokenized text. It has a label per id (LabelForm::tokens, ids), or two labels (LabelForm::spans).
+// A tokenized text. It has one label per token id (LabelForm::tokens, ids), or two labels (LabelForm::spans).
 struct LabeledText {
   Encoding encoding;
   std::vector<int64_t> labels;
   int64_t line = 0;
-  int32_t file = 0;  // index of the file
-  // Row of the text's table; for questions the index of the passage, for tagged texts the index of the text.
+  int32_t file = 0;  // index of the text's file
+  // Index of the table row that the text comes from; for questions the index of the passage, for tagged texts the index
+  // of the text.
   int64_t row = 0;
-  // Packed sequences: indices where another text starts. Positions restart at 0 there.
+  // Only for packed sequences: indices in encoding.ids at which another text starts. Position ids restart at 0 there.
   std::vector<int32_t> restarts = {};
 };
 
@@ -35,7 +36,7 @@ class LabeledTexts {
 
   size_t size() const { return lengths_.size(); }
   bool empty() const { return size() == 0; }
-  LabeledText operator[](size_t text) const;  // a copy, without offsets
+  LabeledText operator[](size_t text) const;  // a copy, without Encoding::places
   std::span<const int32_t> lengths() const { return lengths_; }
   std::span<const int64_t> rows() const { return rows_; }
   int64_t length(size_t text) const { return lengths_[text]; }
@@ -48,7 +49,8 @@ class LabeledTexts {
   uint8_t type(size_t text, int64_t i) const {
     return types_.empty() ? uint8_t{0} : types_[starts_[text] + static_cast<size_t>(i)];
   }
-  // Returns the position of id i in its own text, which differs from i in packed sequences. For padding it is i.
+  // Returns the position id of token i: its index within its own text, which differs from i in packed sequences. For
+  // padding it is i.
   int64_t position(size_t text, int64_t i) const {
     return positions_.empty() || i >= lengths_[text] ? i : positions_[starts_[text] + static_cast<size_t>(i)];
   }
@@ -65,10 +67,11 @@ class LabeledTexts {
   SpillVector<int32_t> ids_;
   SpillVector<uint64_t> starts_;
   SpillVector<int32_t> lengths_;
-  SpillVector<uint8_t> types_;      // per id; empty: all are 0
-  SpillVector<int32_t> positions_;  // per id; empty: no sequence is packed
+  SpillVector<uint8_t> types_;      // token types, one per token id; empty: all are 0
+  SpillVector<int32_t> positions_;  // position ids, one per token id; empty: no sequence is packed
   SpillVector<int32_t> labels_;
-  SpillVector<uint64_t> label_starts_;  // starts, then the last end; empty: labels equal ids
+  // index in labels_ of each text's first label, then the total count; empty: the labels equal the token ids
+  SpillVector<uint64_t> label_starts_;
   SpillVector<int64_t> lines_, rows_;
   SpillVector<int32_t> files_;
 };

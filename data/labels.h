@@ -12,13 +12,13 @@
 namespace amp {
 
 enum class LabelForm : uint8_t {
-  classes,  // int64 [B]: index in classes
+  classes,  // int64 [B]: class id
   numbers,  // float32 [B]
   sets,     // float32 [B, classes]: 0 or 1
-  tokens,   // int64 [B, length]: a class per token, or kIgnoreIndex
-  spans,    // int64 [B, 2]: first and last token
-  ids,      // int64 [B, length]: the text's ids, kIgnoreIndex where no loss is computed
-  masks,    // int64 [B, height, width]: a class per pixel, or kIgnoreIndex
+  tokens,   // int64 [B, length]: a class id per token, or kIgnoreIndex
+  spans,    // int64 [B, 2]: indices of the answer's first and last token
+  ids,      // int64 [B, length]: the text's token ids, or kIgnoreIndex where no loss is computed
+  masks,    // int64 [B, height, width]: a class id per pixel, or kIgnoreIndex
 };
 
 // Returns the distinct values of the column in natural order. Throws E_DATA_LABEL with file:line for an empty or

@@ -15,9 +15,10 @@ struct LoadedWindow {
   std::vector<Batch> batches;                     // one per micro-batch
   int64_t rows = 0, valid_items = 0, tokens = 0;  // sums over the batches
   std::vector<int64_t> first;                     // Window::first
-  int64_t all_rows = 0;                           // rows on all ranks
+  int64_t all_rows = 0;                           // number of samples of this accumulation step on all ranks
   int64_t per_epoch = 1;                          // accumulation steps in this epoch
-  SamplerState at, next;  // positions of this and the next step; a checkpoint after this step stores `next`
+  // positions of this and the next accumulation step; a checkpoint after this step stores `next`
+  SamplerState at, next;
   bool last_of_epoch = false;
   double waited = 0;  // seconds that WindowLoader::next() waited
 };
@@ -29,8 +30,8 @@ LoadedWindow load_window(const Dataset& dataset, const Window& window);
 // LoadedWindow::next of the last step that the trainer took, not the state of the sampler.
 class WindowLoader {
  public:
-  // dataset must outlive the loader. ahead: number of steps prepared in advance on a thread; 0: each step is made when
-  // it is requested, without a thread. max_epochs 0: endless.
+  // dataset must outlive the loader. ahead: number of accumulation steps that a thread prepares in advance; 0: each
+  // step is made when it is requested, without a thread. max_epochs 0: endless.
   WindowLoader(const Dataset& dataset, Sampler sampler, int64_t max_epochs = 0, size_t ahead = 2);
   WindowLoader(const WindowLoader&) = delete;
   WindowLoader& operator=(const WindowLoader&) = delete;

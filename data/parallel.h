@@ -1,4 +1,4 @@
-// Loops over samples on separate threads, because the loader runs while training uses OpenMP's.
+// Loops over samples on separate threads, because the loader runs while training uses OpenMP's threads.
 #pragma once
 
 #include <algorithm>

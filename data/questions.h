@@ -36,9 +36,10 @@ struct Question {
 struct AnswerKey {
   struct Window {
     size_t question = 0;
-    int64_t first = 0;                               // index of the sample's token with which the passage begins
-    std::vector<std::pair<int32_t, int32_t>> parts;  // begin and end in the passage, of each token from `first` on
-    int64_t none = 0;                                // the token that means no answer: [CLS]
+    int64_t first = 0;  // index of the sample's token with which the passage begins
+    // range [begin, end) of the passage that each token from index `first` on covers
+    std::vector<std::pair<int32_t, int32_t>> parts;
+    int64_t none = 0;  // index of the token that means no answer: [CLS]
   };
   std::vector<std::string> passages;
   std::vector<Question> questions;

@@ -34,7 +34,7 @@ const TableReader& reader_named(const std::string& name);
 void refuse_columnar(const std::string& path, std::string_view bytes = {});
 // Returns the delimiter that a first line "sep=;" (Excel's) names; 0 if the first line is not of this form.
 char separator_line(std::string_view bytes);
-// Returns a hint that names --delimiter if the only column's name looks like several, such as "a;b;y"; else "".
+// Returns a hint that names --delimiter if the only column's name looks like several names, such as "a;b;y"; else "".
 std::string delimiter_hint(const std::vector<std::string>& columns);
 // Returns the reader for the file's extension. Throws E_FILE_TYPE (Exit::usage) for an unknown extension.
 const TableReader& reader_of(const std::string& path);

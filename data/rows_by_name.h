@@ -1,4 +1,5 @@
-// Returns registered rows sorted by name. The order does not depend on the order of linking.
+// Returns pointers to the entries of a registry (of readers, image decoders, transforms ...), sorted by name. So their
+// order does not depend on the order in which files are linked.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Sampler: the order of samples, divided into micro-batches and accumulation steps. An epoch's order is a pure function
-// of (seed, epoch), so a run resumes in the middle of an epoch from two numbers, without replay.
+// of (seed, epoch), so a run resumes in the middle of an epoch from the two numbers of a SamplerState, without replay.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 namespace amp {
 
 enum class Order : uint8_t {
-  file,       // the order of the data
-  shuffled,   // a new permutation each epoch
-  grouped,    // shuffled, sorted by length within chunks of chunk_batches batches, then the batches shuffled
-  by_length,  // longest samples or first bucket first, in every epoch: least padding, for evaluation
+  file,      // the order of the data
+  shuffled,  // a new permutation each epoch
+  grouped,   // shuffled, sorted by length within chunks of chunk_batches batches, then the batches shuffled
+  // longest samples first, or samples of the first bucket first, in every epoch: least padding, for evaluation
+  by_length,
 };
 
 struct SamplerOptions {
@@ -33,8 +34,8 @@ struct SamplerOptions {
   // For data-parallel training: a micro-batch has batch_size samples (or tokens) per rank. All ranks compute the same
   // micro-batch, and each takes its own part.
   int64_t ranks = 1, rank = 0;
-  // true: every rank gets rows of every micro-batch. The short last micro-batch of an epoch is divided evenly, and left
-  // out if it has fewer rows than there are ranks. Cannot be combined with in_tokens.
+  // true: every rank gets samples of every micro-batch. The short last micro-batch of an epoch is divided evenly, and
+  // left out if it has fewer samples than there are ranks. Cannot be combined with in_tokens.
   bool every_rank = false;
   // true: leaves out the short last micro-batch of an epoch, or of each bucket. Cannot be combined with in_tokens.
   bool whole_batches = false;
@@ -52,10 +53,10 @@ struct Window {
   // Sample indices of this rank, per micro-batch. The last batch and the last window of an epoch may be short; at the
   // end of an epoch a rank may get no samples.
   std::vector<std::vector<int64_t>> micro;
-  // Where this rank's part of each micro-batch begins, counted in the window's samples on all ranks.
+  // For each micro-batch: index, among the samples of this window on all ranks, of the first one that this rank takes.
   std::vector<int64_t> first;
   int64_t samples = 0;    // number of samples on all ranks
-  int64_t per_epoch = 0;  // windows in this epoch
+  int64_t per_epoch = 0;  // number of windows in this epoch
   SamplerState at, next;  // position of this window and of the one after it
   bool last_of_epoch = false;
 };
@@ -66,7 +67,7 @@ class Sampler {
   // becomes file. buckets: one per sample, from 0; empty: no buckets. A batch holds samples of one bucket in the
   // epoch's order and is emitted when it is full. At the end of an epoch each bucket may emit a short batch (see
   // every_rank). Buckets cannot be combined with lengths. Throws E_DATA_EMPTY without samples, E_OPTION (Exit::usage)
-  // for sizes below 1, and E_WEIGHTS if all weights are 0.
+  // for a batch_size, accumulation or chunk_batches below 1, and E_WEIGHTS if all weights are 0.
   Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options,
           std::span<const int32_t> buckets = {});
 
@@ -75,7 +76,7 @@ class Sampler {
   int64_t windows_per_epoch(int64_t epoch = 0) const {
     return (batches_per_epoch(epoch) - 1) / options_.accumulation + 1;
   }
-  int64_t windows_of(double epochs) const;  // a fraction of an epoch is rounded up
+  int64_t windows_of(double epochs) const;  // number of windows of this many epochs, rounded up
 
   Window next();  // returns the next window; there is always one
   const SamplerState& state() const { return state_; }
@@ -87,7 +88,8 @@ class Sampler {
  private:
   struct Epoch {
     int64_t number = -1;
-    std::vector<int64_t> order, begins;  // begins: first index of each batch, then the end of the last
+    // begins: index in `order` of each batch's first sample, then the end of the last batch
+    std::vector<int64_t> order, begins;
   };
   const Epoch& epoch(int64_t number) const;
   std::vector<int64_t> draw(int64_t epoch) const;
@@ -96,14 +98,14 @@ class Sampler {
   void group(Epoch& epoch) const;
   void part(Epoch& epoch) const;
   bool epochs_differ() const { return options_.in_tokens || (!buckets_.empty() && !chances_.empty()); }
-  int64_t least() const {  // fewest rows of a batch
+  int64_t least() const {  // smallest number of samples of a batch
     return options_.whole_batches ? options_.batch_size : options_.every_rank ? options_.ranks : 1;
   }
   int64_t require_batches(int64_t batches) const;
   int64_t samples_ = 0;
   std::vector<int32_t> lengths_, buckets_;
-  bool by_bucket_ = false;       // batches are ordered by bucket
-  std::vector<int64_t> counts_;  // samples per bucket; one entry without buckets
+  bool by_bucket_ = false;       // Order::by_length orders batches by bucket
+  std::vector<int64_t> counts_;  // number of samples per bucket; one element if there are no buckets
   SamplerOptions options_;
   std::vector<double> chances_;  // cumulative weights
   SamplerState state_;

@@ -2,7 +2,7 @@
 // copied: the table keeps the file (mapped if large) and the cell's offset. Everything else is in arrays that may be
 // larger than memory (base/spill.h). Readers (data/reader.h) parse files into tables.
 //
-// Errors have exit code 5 and begin with "file:line:": E_DATA_EMPTY, E_DATA_UTF8, E_DATA_COLUMN and those of the
+// Errors have exit code 5 and begin with "file:line:": E_DATA_EMPTY, E_DATA_UTF8, E_DATA_COLUMN and the errors of the
 // readers.
 #pragma once
 
@@ -24,7 +24,7 @@ struct TableReader;  // data/reader.h
 struct TableOptions {
   char delimiter = 0;  // 0: the reader's default
   Quoting quoting = Quoting::automatic;
-  bool header = true;  // false: columns are named "0", "1", ...
+  bool header = true;  // false: the file has no header, and its columns are named "0", "1", ...
   // Columns that will be read. If all are numbers, the file has no header, unless its first row contains all of them.
   std::vector<std::string> wanted = {};
   std::string reader = {};  // name of a reader; empty: by the file's extension
@@ -77,7 +77,7 @@ class Table {
     uint32_t size = 0;
     uint32_t place = 0;  // character in the row's first line, from 1; 0: unknown
     Kind kind = Kind::absent;
-    bool in_file = false;  // begin is an offset in the row's file, else in text_
+    bool in_file = false;  // whether `begin` is an offset in the row's file; else it is one in text_
   };
   const Cell& cell(int64_t row, size_t column) const;
   std::string_view bytes(int64_t row, const Cell& cell) const;
@@ -87,7 +87,7 @@ class Table {
   std::vector<std::string> columns_, notes_;
   std::vector<FileBytes> sources_;  // bytes of each file in names_, as the reader got them
   SpillVector<char> text_;          // texts of cells that are not in a file unchanged
-  SpillVector<Cell> cells_;         // rows x columns
+  SpillVector<Cell> cells_;         // cells of all rows, row by row
   SpillVector<int64_t> lines_;      // line of each row, from 1; 0: the row is a file
   SpillVector<int32_t> files_;
 };

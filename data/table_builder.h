@@ -45,7 +45,7 @@ class TableBuilder {
   void end_row();
   Table table_;
   size_t row_start_ = 0;
-  std::vector<std::pair<int64_t, size_t>> widths_;  // (row, number of cells of each row from there on)
+  std::vector<std::pair<int64_t, size_t>> widths_;  // (row, number of cells that this row and the rows after it have)
 };
 
 }  // namespace amp

@@ -22,7 +22,7 @@ namespace amp {
 struct TaggedText {
   std::vector<std::string> words, tags;
   int64_t line = 0;       // line of the first word
-  int32_t file = 0;       // index of the file
+  int32_t file = 0;       // index of the text's file
   std::string text = {};  // the original text, if the row has one
 };
 

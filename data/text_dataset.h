@@ -27,7 +27,7 @@ struct TextOptions {
   bool sides = false;
   std::string label_column = {};  // empty: no labels
   LabelForm labels = LabelForm::classes;
-  char label_separator = 0;       // between the names of a set; 0: detected
+  char label_separator = 0;       // separator of the label names in a cell of LabelForm::sets; 0: detected
   ClassNames classes = {};        // for labels that are classes or sets
   std::string input_prefix = {};  // prefix of input names, removed before text_role()
   bool sees_ahead = false;        // for LabelForm::ids: the model is a masked language model, not a causal one
@@ -43,8 +43,8 @@ int64_t fixed_length(const std::vector<InputSpec>& inputs);
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 
-// Makes a dataset of texts that carry their labels. `names` are the files that LabeledText::file counts. The columns
-// and the separator in `options` are not used. key: the reference answers of questions, else null.
+// Makes a dataset of texts that carry their labels. `names` are the names of the files, indexed by LabeledText::file.
+// The columns and the separator in `options` are not used. key: the reference answers of questions, else null.
 std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names,
                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                               const TextOptions& options,

@@ -108,7 +108,7 @@ Encoding Tokenizer::encode_pair(std::string_view a, std::string_view b, int64_t 
   return out;
 }
 
-// D
+// The registered file formats.
 
 namespace {
 std::vector<TokenizerFormat>& formats() {

@@ -20,9 +20,10 @@ struct Piece {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<uint8_t> types;                       // token type of each id: 0, and usually 1 for a pair's second text
-  std::vector<std::pair<int32_t, int32_t>> places;  // if requested: begin and end of each id; (0, 0) for special tokens
-  bool cut = false;                                 // truncated at max_seq_len
+  std::vector<uint8_t> types;  // token type of each id: 0, and usually 1 for a pair's second text
+  // if requested: the range [begin, end) of the text, in code points, that each id covers; (0, 0) for special tokens
+  std::vector<std::pair<int32_t, int32_t>> places;
+  bool cut = false;  // truncated at max_seq_len
 };
 
 // Ids of special tokens; -1: not in the vocabulary.
@@ -92,7 +93,7 @@ std::vector<std::string> tokenizer_files();             // all file names that t
 
 // A file format, registered by the .cc file that reads it: `const TokenizerRegistration registered{{...}};`.
 struct TokenizerFormat {
-  int order;                                    // lower ones are tried first
+  int order;                                    // formats with lower numbers are tried first
   std::vector<std::string> names;               // file names in a folder
   bool (*reads)(const std::string& file_name);  // whether the format reads a file of this name
   std::unique_ptr<Tokenizer> (*open)(const std::string& path, const TokenizerOptions& options);

@@ -23,7 +23,7 @@ class Course {
 
  private:
   static constexpr size_t kMost = 256;
-  int64_t each_ = 1, in_last_ = 0;  // values per mean; values in the last mean so far
+  int64_t each_ = 1, in_last_ = 0;  // number of values per mean; number of values in the last mean so far
   std::vector<double> sums_;
 };
 
@@ -64,7 +64,7 @@ class Progress {
   bool bar_;
   int width_;
   bool blocks_;
-  int drawn_ = 0;  // columns of the current bar
+  int drawn_ = 0;  // width of the bar on the screen, in columns
   bool shown_ = false, stale_ = false, any_ = false;
   double drawn_at_ = 0;
   ProgressState last_;

@@ -1,4 +1,5 @@
-// Parses dates in tables and computes their parts, which become features with the names of fastai's add_datepart.
+// Parses dates in tables and computes their parts (year, month, week ...), which become features with the names of
+// fastai's add_datepart.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,14 @@ struct Date {
 std::optional<Date> parse_date(std::string_view text);
 
 struct DatePart {
-  const char* name;  // Year, Month, Week ...
-  bool continuous;   // false: a category
+  const char* name;  // "Year", "Month", "Week" ...
+  bool continuous;   // true: the part is used as a number; false: as a category
   int64_t (*of)(const Date& date);
 };
 const std::vector<DatePart>& date_parts();
 
-// Returns the name of a part: "saleYear" for "saleDate", "Year" for "Date".
+// Returns the name of the feature that a part of a column of dates becomes: "saleYear" for column "saleDate", "Year"
+// for "Date".
 std::string part_name(const std::string& column, const DatePart& part);
 
 }  // namespace amp

@@ -17,11 +17,12 @@ struct FeatureRef {
   size_t index = 0;  // index in Features::categories (code) or Features::numbers
 };
 
-// The features that one graph input is fed with: (N, features), or (N) for one feature if the input has one dimension.
+// The features that one graph input is fed with, as a tensor (N, number of features), or (N) for one feature if the
+// input has one dimension.
 struct FeatureInput {
   InputSpec input;
   std::vector<FeatureRef> features = {};
-  bool label = false;  // true: takes the label, in a model that computes its loss itself
+  bool label = false;  // true: the input takes the label, in a model that computes its loss itself
 };
 
 // Assigns features to inputs. First by name: an input with the name of a column takes it. Then by kind: an input of
@@ -32,7 +33,7 @@ struct FeatureInput {
 std::vector<FeatureInput> assign_features(Features& features, const std::vector<InputSpec>& inputs,
                                           bool choose_indicators);
 
-std::string name_of(const Features& features, const FeatureRef& ref);       // the column; COLUMN_na for an indicator
+std::string name_of(const Features& features, const FeatureRef& ref);  // name of the column; COLUMN_na for an indicator
 std::string describe(const Features& features, const FeatureInput& input);  // "input 'x' takes 2: a, b"
 
 struct FeatureLabels {
@@ -41,7 +42,8 @@ struct FeatureLabels {
   std::vector<std::string> names = {};  // names of the classes
 };
 
-// Makes a dataset of features and labels. values: of the same table. labels: numbers, classes or empty.
+// Makes a dataset of features and labels. values: the feature values computed from `table`. labels: only numbers or
+// only classes is set, or neither.
 std::unique_ptr<Dataset> make_feature_dataset(const FeatureTable& table, const Features& features,
                                               const FeatureValues& values, const std::vector<FeatureInput>& inputs,
                                               FeatureLabels labels);

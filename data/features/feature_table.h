@@ -1,5 +1,6 @@
-// FeatureTable: all columns that features can be made of, which are the columns of a table, of files joined by keys,
-// and parts of dates. Errors have exit code 5, with file, line and position in the line.
+// FeatureTable: all columns that features can be made of, which are the columns of a table, the columns of files joined
+// to it by keys, and parts of dates (year, month ...). Errors have exit code 5, with file, line and position in the
+// line.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ namespace amp {
 // file.
 struct Join {
   std::string file;
-  std::vector<std::pair<std::string, std::string>> keys;  // column here, column there
+  // pairs of key columns: (name in the main table, name in `file`)
+  std::vector<std::pair<std::string, std::string>> keys;
 };
 Join parse_join(const std::string& text);  // throws E_FLAG_VALUE (Exit::usage)
 
@@ -39,7 +41,7 @@ class FeatureTable {
   // Adds the columns of `other` to the rows with the same keys. A column whose name exists already is named
   // STEM.COLUMN. Returns the number of rows without a match. Throws E_JOIN if a key occurs twice in `other`.
   int64_t join(const Join& join, Table other);
-  void add_parts(const std::string& column);  // adds the parts of a column of dates
+  void add_parts(const std::string& column);  // adds the parts of a column of dates (data/features/dates.h)
 
   Table release() && { return std::move(sources_.front().table); }
   const Table& table() const { return sources_.front().table; }
@@ -55,7 +57,8 @@ class FeatureTable {
  private:
   struct Source {
     Table table;
-    std::vector<int64_t> rows = {};  // row of this table for each main row, -1: none; empty for the main table
+    // for each row of the main table, the index of the joined row of this table, or -1; empty for the main table
+    std::vector<int64_t> rows = {};
   };
   struct Place {
     size_t source = 0, column = 0;

@@ -28,7 +28,8 @@ enum class Scaling : uint8_t { standard, quantiles, none };
 
 // The user's settings for a table.
 struct FeatureSchema {
-  std::vector<std::string> categorical, continuous, dates;  // the parts of dates become columns
+  // names of columns; the parts of dates become further columns
+  std::vector<std::string> categorical, continuous, dates;
   std::vector<Join> joins;
   std::string target;
   Filling filling = Filling::median;
@@ -38,7 +39,7 @@ struct FeatureSchema {
 
 struct CategoryMap {
   std::string column;
-  std::vector<std::string> values;  // values of codes 1, 2, ...
+  std::vector<std::string> values;  // cell texts that have the codes 1, 2, ...
   int64_t codes() const { return static_cast<int64_t>(values.size()) + 1; }
 };
 
@@ -70,16 +71,19 @@ struct Features {
 Features fit_features(const FeatureTable& table, const FeatureSchema& schema, std::span<const int64_t> rows,
                       bool regression);
 
-// Values of the features of a table, per column in the order of `Features`.
+// Values of the features of all rows of a table: one vector per column, in the order of Features::categories and
+// Features::numbers.
 struct FeatureValues {
   std::vector<std::vector<int64_t>> codes;
   std::vector<std::vector<float>> numbers;
-  std::vector<std::vector<uint8_t>> missing;  // per number
+  // for each column of `numbers`: 1 in the rows where the number was missing
+  std::vector<std::vector<uint8_t>> missing;
   struct Unknown {
     std::string column, example, where;
     int64_t rows = 0;
   };
-  std::vector<Unknown> unknown;  // categories that the training data do not have
+  // categories that the training data do not have, with an example and the number of rows
+  std::vector<Unknown> unknown;
 };
 // Computes the features of all rows. Throws E_DATA_NUMBER with the position if a text in a column of numbers is not
 // one.
@@ -94,7 +98,7 @@ std::vector<float> target_numbers(const FeatureTable& table, const std::string& 
 // not a finite number.
 double cell_number(const FeatureTable& table, const std::string& column, std::string_view text, int64_t row);
 std::optional<double> read_number(std::string_view text);  // like cell_number; nullopt if it is not a number
-// Sorts by size if all values are numbers, else by bytes.
+// Sorts numerically if all values are numbers, else by bytes.
 void sort_values(std::vector<std::string>& values);
 
 }  // namespace amp

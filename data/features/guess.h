@@ -1,6 +1,6 @@
 // Guesses the feature columns and their kinds from the columns' contents, if no setting names them:
-//   dates stay dates; numbers with fractions or with more than 20 distinct values are continuous; others are
-//   categories.
+//   columns of dates stay dates; numbers with fractions or with more than 20 distinct values are continuous; others
+//   are categories.
 // Columns without values, with a single value, or with a different value in (nearly) every row are left out. Keys of
 // joins are always categories.
 #pragma once

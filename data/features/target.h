@@ -1,4 +1,5 @@
-// TargetTransform: converts target values between the units of the data and the units of training.
+// TargetTransform: converts target values (regression labels) between the units of the data and those that the model is
+// trained on, such as their logarithm.
 #pragma once
 
 #include <cmath>
@@ -39,7 +40,7 @@ struct TargetTransform {
     }
     return x;
   }
-  bool takes(double y) const {  // y is in the transform's domain
+  bool takes(double y) const {  // whether y is in the transform's domain
     return form == TargetForm::log ? y > 0 : form == TargetForm::log1p ? y > -1 : true;
   }
 };

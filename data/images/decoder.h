@@ -20,7 +20,7 @@ struct EncodedImage {
   std::string_view bytes;
   std::string name;      // the file's name, for errors
   bool numbers = false;  // true: a mask, decoded as stored palette indices or gray values in one channel
-  bool whole = true;     // false: `bytes` are only the first of the file, to find the image's size
+  bool whole = true;     // false: `bytes` are only the first bytes of the file, which suffice to find the image's size
 
   // Throws `id` with Exit::data and the text "'cat.png': why".
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {},
@@ -30,7 +30,7 @@ struct EncodedImage {
 
 struct ImageDecoder {
   std::string name;                     // "PNG"
-  std::vector<std::string> extensions;  // file names in folders: ".png"
+  std::vector<std::string> extensions;  // endings of file names that folders are searched for: ".png"
   bool (*knows)(std::string_view bytes);
   Image (*decode)(const EncodedImage& file);  // applies the orientation of the file; drops alpha
   // Returns the size of decode's result without decoding. nullopt: the first bytes are not enough.

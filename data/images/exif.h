@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Reads the orientation from a TIFF block, with or without leading "Exif\0\0". Returns 1 to 8; 1 (upright) if the block
-// is not valid.
+// Reads the orientation from EXIF metadata (`block`: a TIFF structure, with or without leading "Exif\0\0"). Returns 1
+// to 8; 1 (upright) if the metadata is not valid.
 int exif_orientation(std::string_view block);
 
 Image upright(Image image, int orientation);  // as Pillow's ImageOps.exif_transpose

@@ -1,6 +1,7 @@
 // Files that hold many images of one size, with labels in them or in another file: MNIST's IDX, CIFAR's binaries. Each
-// kind is one file in this folder that registers one row. Kinds are recognized by file name, plain or gzip. An image
-// has the path FILE#17, counted from 0. Errors have exit code 5, with file and byte or image.
+// kind is implemented by one file in this folder, which registers a PackedKind. Kinds are recognized by file name,
+// plain or gzip. The path FILE#17 denotes the image with index 17, counted from 0. Errors have exit code 5 and name the
+// file and the byte offset or the image.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace amp {
 
 struct PackedImages {
   int64_t count = 0, width = 0, height = 0, channels = 1;
-  bool planes = false;            // true: channels are stored one after another; false: interleaved
+  // true: an image stores all values of its first channel, then all of the next; false: channels are interleaved
+  bool planes = false;
   int64_t first = 0, stride = 0;  // offset of the first pixels; bytes from one image to the next
   FileBytes bytes = {};
 
@@ -28,7 +30,7 @@ struct PackedImages {
 };
 
 struct PackedLabels {
-  std::vector<int64_t> ids;          // class of each image
+  std::vector<int64_t> ids;          // class id of each image
   std::vector<std::string> classes;  // class names, or numbers as text
 };
 
@@ -37,8 +39,8 @@ struct PackedKind {
   bool (*called)(std::string_view file);  // matches a file name without folder and .gz
   PackedImages (*images)(FileBytes bytes, const std::string& name);
   int64_t (*count)(const std::string& path);  // does not read the pixels if possible
-  // Reads the labels of a file of images. file: the file of labels; empty: the kind's default. column: selects the
-  // labels if an image has several.
+  // Reads the labels of a file of images. file: the file of labels; empty: the kind's default. column: selects one kind
+  // of label if images have several (CIFAR-100: "coarse", else fine).
   PackedLabels (*labels)(const std::string& path, const std::string& file, const std::string& column);
 };
 
@@ -49,7 +51,7 @@ struct PackedRegistration {
 
 const std::vector<const PackedKind*>& packed_kinds();       // sorted by name
 const PackedKind* packed_kind_of(const std::string& path);  // by file name; null: not a packed file
-// The parts of FILE#17, if FILE has a name of a packed kind.
+// The two parts of a path FILE#17: the file and the image's index.
 struct PackedPlace {
   std::string file;
   int64_t index = 0;
@@ -61,7 +63,8 @@ PackedImages read_packed(const std::string& path);
 struct PackedColumns {
   std::string path, label;
   bool labeled = true;
-  std::string label_files = {};  // one per file of images; empty: found by name
+  // names of label files, one per file of images; empty: found by the name of the file of images
+  std::string label_files = {};
 };
 // Returns a table of the images in one file or several (data/text_file.h). Columns: path and, if labeled, label with
 // the name of the class.

@@ -1,4 +1,4 @@
-// Renders chat templates with llama.cpp's Jinja engine, without bounds: a template can overflow the stack, run without
+// Renders chat templates with llama.cpp's Jinja engine, without limits: a template can overflow the stack, run without
 // end and fill the memory. ChatTemplate (chat_template.h) runs this class in a process with limits.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace amp {
 
 struct RenderedChat {
   std::string text;
-  std::vector<std::pair<size_t, size_t>> answers;  // byte ranges of {% generation %} ... {% endgeneration %}
+  std::vector<std::pair<size_t, size_t>> answers;  // byte ranges in `text` of {% generation %} ... {% endgeneration %}
 };
 
 // Fails with E_CHAT_TEMPLATE (exit 5).

@@ -1,4 +1,4 @@
-// Renders a conversation as one text and finds the parts that have a loss.
+// Renders a conversation as one text and finds the byte ranges of it that a loss is computed for.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,10 +16,11 @@ enum class LossOn : uint8_t { all, answers, last_answer };
 // E_DATA_CHAT (exit 5) with `where` for anything else.
 nlohmann::ordered_json read_messages(std::string_view json, const std::string& where);
 
-// Returns the text of a conversation and the bytes with a loss. Answers are the texts between {% generation %} and {%
-// endgeneration %} if the template has them; otherwise what the template writes for each assistant message after the
-// generation prompt. prompt: number of first messages without a loss, whatever their role. Throws E_CHAT_TEMPLATE if a
-// template rewrites earlier messages when others follow, so that answers cannot be found.
+// Returns the text of a conversation and the byte ranges that a loss is computed for (RenderedChat::answers). Answers
+// are the texts between {% generation %} and {% endgeneration %} if the template has them; otherwise what the template
+// writes for each assistant message after the generation prompt. prompt: number of messages at the beginning for which
+// no loss is computed, whatever their role. Throws E_CHAT_TEMPLATE if a template rewrites earlier messages when others
+// follow, so that answers cannot be found.
 RenderedChat render_conversation(const ChatEngine& chat, const nlohmann::ordered_json& messages,
                                  const nlohmann::ordered_json& tools, LossOn on, size_t prompt = 0);
 

@@ -1,6 +1,7 @@
 // Rows of a table as training texts of a causal language model. A row is
-//   a text;  a prompt and a completion, in two columns;  a conversation: a JSON array of messages in one column, or its
-//   beginning and rest in two. The column "tools", if it exists, has the tools for its template.
+//   a text;  a prompt and a completion, in two columns;  a conversation: a JSON array of messages in one column, or
+//   two such arrays in two columns, the first messages and the remaining ones. The column "tools", if it exists,
+//   has the tools for its template.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ struct LanguageOptions {
   TextPacking packing = TextPacking::none;
   int64_t max_seq_len = 0;
   int64_t stride = 0;      // TextPacking::stride: tokens that consecutive windows share
-  bool keep_rows = false;  // keeps texts without any label
+  bool keep_rows = false;  // keeps texts in which no loss is computed for any token
 };
 
 class LanguageReader {
@@ -31,7 +32,8 @@ class LanguageReader {
   // chat may be null unless a row is a conversation; then E_CHAT_TEMPLATE (exit 2) is thrown.
   LanguageReader(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                  LanguageOptions options);
-  // Returns all ids with labels; kIgnoreIndex where there is no loss. Throws E_DATA_CHAT, E_DATA_UTF8.
+  // Returns the token ids of a row and one label for each: the id itself, or kIgnoreIndex where no loss is computed.
+  // Throws E_DATA_CHAT, E_DATA_UTF8.
   LabeledText read(int64_t row) const;
 
  private:
@@ -47,8 +49,8 @@ class LanguageReader {
 
 struct LanguageTexts {
   LabeledTexts texts;
-  int64_t cut = 0;         // truncated rows
-  int64_t unanswered = 0;  // rows left out because no label remains
+  int64_t cut = 0;         // number of truncated rows
+  int64_t unanswered = 0;  // number of rows left out because no loss is computed for any of their tokens
 };
 LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                               const LanguageOptions& options);

@@ -23,9 +23,9 @@ struct MaskingOptions {
 std::unique_ptr<Dataset> make_masked_dataset(std::shared_ptr<const Dataset> data, const Tokenizer& tokenizer,
                                              const std::vector<InputSpec>& inputs, const MaskingOptions& options);
 
-// Returns per id whether the token continues the word of the previous token. WordPiece marks such tokens with "##".
-// Byte-level BPE marks tokens that begin a word with U+0120, and SentencePiece with U+2581. Without any marks the
-// result is false for all.
+// Returns for each token id of the vocabulary whether the token continues the word of the token before it in a text.
+// WordPiece marks such tokens with "##". Byte-level BPE marks tokens that begin a word with U+0120, and SentencePiece
+// with U+2581. Without any marks the result is false for all.
 std::vector<bool> tokens_within_words(const Tokenizer& tokenizer);
 
 }  // namespace amp

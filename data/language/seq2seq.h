@@ -23,7 +23,7 @@ struct Seq2SeqOptions {
 
 struct Seq2SeqTexts {
   LabeledTexts sources, targets;
-  int64_t cut = 0;  // rows with a truncated side
+  int64_t cut = 0;  // number of rows whose source or target was truncated
 };
 
 LabeledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, const Seq2SeqOptions& options);
@@ -32,7 +32,7 @@ LabeledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& optio
 Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, const Seq2SeqOptions& options);
 
 // Makes the dataset. Sources and targets are padded to the longest of the batch, rounded up to pad_to_multiple. Throws
-// E_DATA_INPUT for an input that belongs to neither, and if no input reads a target.
+// E_DATA_INPUT for a graph input that reads neither sources nor targets, and if no input reads targets.
 std::unique_ptr<Dataset> make_seq2seq_dataset(Seq2SeqTexts texts, const std::vector<std::string>& names,
                                               const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs,
                                               int64_t pad_to_multiple, const Seq2SeqOptions& options);

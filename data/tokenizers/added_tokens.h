@@ -19,8 +19,8 @@ class AddedTokens {
  public:
   AddedTokens() = default;
   AddedTokens(std::vector<AddedToken> tokens, const TextStep& normalizer);
-  // Divides the splits that are not tokens yet at added tokens. normalized: true finds the tokens with
-  // AddedToken::normalized, false the tokens without it.
+  // Divides the splits of t (NormalizedString::splits) that are not added tokens yet at the added tokens in them.
+  // normalized: true finds the tokens with AddedToken::normalized, false the tokens without it.
   void split(NormalizedString& t, bool normalized) const;
   const std::vector<AddedToken>& all() const { return tokens_; }
   const std::string& looked_for(size_t i) const;  // the text that find() searches for all()[i]
@@ -29,7 +29,7 @@ class AddedTokens {
   struct Set {  // indices into tokens_ by first byte, longest text first
     std::map<unsigned char, std::vector<size_t>> by_first;
     std::string firsts;
-    std::vector<std::string> texts;  // by index: the text to find
+    std::vector<std::string> texts;  // indexed as tokens_: the text to find
   };
   void find(const Set& set, std::string_view text, std::vector<Split>& out) const;
   std::vector<AddedToken> tokens_;

@@ -1,5 +1,5 @@
-// TokenModel: cuts a part of a text into tokens of a vocabulary. Each kind of model is one file in this folder that
-// registers itself with the name that tokenizer.json uses.
+// TokenModel: cuts a part of a text (usually a word, from the pre-tokenizer) into tokens of a vocabulary. Each kind of
+// model is one file in this folder that registers itself with the name that tokenizer.json uses.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace amp {
 
-// A token and the bytes [begin, end) of the part that it covers.
+// A token and the bytes [begin, end) that it covers, counted from the beginning of the part that was cut.
 struct ModelToken {
   int32_t id = 0;
   uint32_t begin = 0, end = 0;
@@ -45,7 +45,7 @@ std::unique_ptr<TokenModel> read_model(const nlohmann::json& model);
 
 TokenIds read_ids(const nlohmann::json& vocab);  // vocab: {"token": id}
 
-// A thread-safe cache of the tokens of frequent parts.
+// A thread-safe cache: part of a text -> its tokens.
 class CutCache {
  public:
   bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appends to out

@@ -1,5 +1,6 @@
-// NormalizedString: a text during tokenization. It consists of the current text, for each byte the place in the
-// original text, and the splits. Places follow Hugging Face's NormalizedString, so that offsets are equal.
+// NormalizedString: a text during tokenization. It consists of the current text, the place in the original text that
+// each of its bytes comes from, and the splits: ranges of the current text that are tokenized separately. Places follow
+// Hugging Face's NormalizedString, so that offsets are equal.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@
 namespace amp {
 
 struct TextPlace {
-  uint32_t begin = 0, end = 0;  // bytes of the original
+  uint32_t begin = 0, end = 0;  // byte range of the original text
 };
 
 struct Split {
-  uint32_t begin = 0, end = 0;  // bytes of the text
+  uint32_t begin = 0, end = 0;  // byte range of the current text
   int32_t id = -1;              // id of an added token, or -1
 };
 
@@ -29,9 +30,9 @@ struct Change {
 
 struct NormalizedString {
   std::string text;
-  std::vector<TextPlace> from;  // per byte of text
+  std::vector<TextPlace> from;  // for each byte of `text`, where it comes from
   std::vector<Split> splits;
-  uint32_t origin = 0;  // offset of the text in the original
+  uint32_t origin = 0;  // byte offset in the original at which `text` began
 
   NormalizedString() = default;
   NormalizedString(std::string_view original, uint32_t origin);  // makes one split

@@ -9,7 +9,7 @@ namespace amp {
 
 // folder: may hold tokenizer_config.json and special_tokens_map.json.
 SpecialIds find_specials(const PipelineParts& parts, const std::string& folder);
-// Returns the value of a key in one of these two files as text; empty if there is none.
+// Returns the value of a key in tokenizer_config.json or special_tokens_map.json as text; empty if there is none.
 std::string config_text(const std::string& folder, const std::string& key);
 
 }  // namespace amp

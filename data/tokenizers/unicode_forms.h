@@ -1,4 +1,5 @@
-// Unicode's normalization forms by utf8proc's tables. They keep the places of characters in the original text.
+// Unicode's normalization forms by utf8proc's tables. They keep track of the place in the original text that each
+// character comes from.
 #pragma once
 
 #include "data/tokenizers/normalized_string.h"

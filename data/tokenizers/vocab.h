@@ -20,7 +20,7 @@ class Vocab {
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   std::string_view token(int32_t id) const { return tokens_.at(static_cast<size_t>(id)); }
   int32_t find(std::string_view token) const;             // -1: unknown
-  int32_t find_continuing(std::string_view piece) const;  // id of "##" + piece; -1: unknown
+  int32_t find_continuing(std::string_view piece) const;  // id of the token "##" + piece; -1: unknown
   size_t longest() const { return longest_; }             // bytes of the longest token
   int32_t pad() const { return pad_; }
   int32_t unk() const { return unk_; }

@@ -16,14 +16,15 @@ struct MixingOptions {
   uint64_t seed = 42;
 };
 
-// The draw of a batch: `share` of each image remains. CutMix replaces rows [top, bottom) and columns [left, right).
+// The random choice for a batch: `share` is the weight (mixup) or the share of the area (CutMix) that an image keeps.
+// CutMix replaces rows [top, bottom) and columns [left, right).
 struct Mix {
   double share = 1;
   bool cut = false;
   int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-// Returns the draw of a batch, a pure function of (seed, epoch, the batch's first sample).
+// Returns the random choice for a batch, a pure function of (seed, epoch, the batch's first sample).
 Mix draw_mix(const MixingOptions& options, int64_t epoch, int64_t sample, int64_t height, int64_t width);
 // Returns CutMix's rectangle around pixel (y, x). It covers 1 - share of the area and is clipped at the borders.
 // Mix::share is the share of the area that is outside of the clipped rectangle.

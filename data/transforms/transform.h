@@ -43,7 +43,7 @@ class Transform {
 // A change from one image size to another, for rewriting pipelines.
 struct SizeChange {
   ImageSize from, to;
-  int64_t height(int64_t n) const;  // scales n by the sides' ratio; at least 1
+  int64_t height(int64_t n) const;  // n * to.height / from.height, rounded; at least 1
   int64_t width(int64_t n) const;
 };
 using TransformValues = std::map<std::string, std::string>;
@@ -53,7 +53,7 @@ enum class Stage : uint8_t { pixels, to_numbers, numbers };
 struct TransformRow {
   std::string name;
   Stage stage = Stage::pixels;
-  std::vector<std::string> parameters = {};  // in order: "size", or "p=0.5" with a default
+  std::vector<std::string> parameters = {};  // names in order: "size", or "p=0.5" with a default
   std::string what;                          // description for messages
   bool random = false;
   std::unique_ptr<Transform> (*make)(const Arguments& arguments);

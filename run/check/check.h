@@ -43,7 +43,7 @@ struct CheckReport {
   std::set<std::string> unsupported;      // operators with a node that cannot be computed
   std::vector<std::string> loss_outputs;  // outputs that a loss can read
   int64_t tensors = 0, elements = 0;      // numbers of trainable tensors and of their elements
-  int unreached = 0;                      // trainable tensors that get no gradient from the chosen outputs
+  int unreached = 0;                      // number of trainable tensors that get no gradient from the chosen outputs
   CheckedHead head;
   std::vector<std::string> before_training;
   std::vector<DropoutSpot> dropout;

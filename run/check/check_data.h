@@ -29,8 +29,8 @@ struct ImageSizes {
 // A column of a table of features.
 struct ColumnReport {
   std::string name, kind;  // kind: categorical, continuous, target
-  // values: number of distinct categories, or of numbers in the column. missing: rows without a value. unknown: rows
-  // with a category that the training data lack.
+  // values: number of distinct categories, or of numbers in the column. missing: number of rows without a value.
+  // unknown: number of rows with a category that the training data lack.
   int64_t values = 0, missing = 0, unknown = 0;
   double low = 0, high = 0, mean = 0;  // smallest, largest and mean number of a continuous column
 };
@@ -42,9 +42,9 @@ struct FileReport {
   // Lengths of the texts in tokens, with special tokens, before truncation. They are 0 without a tokenizer.
   int64_t shortest = 0, median = 0, longest = 0;
   std::vector<std::pair<int64_t, int64_t>> lengths;  // histogram: (maximum length, rows)
-  // Rows longer than `max_seq_len`: they are truncated or split into windows.
+  // Number of rows longer than `max_seq_len`, which are truncated or split into windows.
   int64_t cut = 0;
-  int64_t duplicates = 0;  // rows whose text, image or features occurred before
+  int64_t duplicates = 0;  // number of rows whose text, image or features occurred before
   std::optional<ImageSizes> images = {};
   std::vector<ColumnReport> columns = {};
 };
@@ -53,7 +53,7 @@ struct DataReport {
   std::string task;
   std::vector<FileReport> files;    // training, validation
   std::vector<std::string> inputs;  // tables of features: which columns feed which input of the model
-  int64_t in_both = 0;              // validation rows whose texts are in the training data
+  int64_t in_both = 0;              // number of validation rows whose texts are in the training data
   int64_t problems = 0;
   std::vector<DataProblem> first_problems;  // the first 20 problems, or fewer
   void problem(const std::string& where, const std::string& what);

@@ -31,7 +31,7 @@ struct TrainData {
 // What a job needs from its dataset: the inputs, the labels, and how to read them.
 struct DataNeeds {
   Task task = Task::classification;  // selects how the label column of a text table is read
-  // Inputs of the model that the dataset feeds, as value ids of its graph.
+  // Inputs of the model that the dataset feeds, as indices of values of its graph.
   std::vector<int> inputs;
   std::vector<InputSpec> more_inputs;  // inputs of the teacher that the model does not have
   std::vector<std::string> labels;     // names of the tensors that the losses read
@@ -45,7 +45,7 @@ struct DataNeeds {
   int64_t mask_classes = 0;                            // classes of the segmentation head; 0: unknown
   bool log_matches = false;                            // log the labels that are spelled differently from their classes
   std::string column_hint = {};                        // hint of the error that reports a missing text column
-  std::shared_ptr<const Features> features = nullptr;  // how the columns of a table become inputs
+  std::shared_ptr<const Features> features = nullptr;  // how the columns of a table of features become inputs
   std::shared_ptr<const FeatureTable> table = nullptr;  // the table of features, if it has been read already
   Log log = {};
 };
@@ -53,7 +53,8 @@ struct DataNeeds {
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& needs);  // also returns needs.more_inputs
 
-// Returns the value ids of the outputs that the losses read. Outputs that the graph lacks are skipped.
+// Returns the indices, in the graph's values, of the outputs that the losses read. Outputs that the graph lacks are
+// skipped.
 std::vector<int> values_of(const SourceGraph& graph, const Losses& losses);
 
 // Returns `tokenizer`, else `vocab`, else the tokenizer in the model's folder, or an empty path if there is none.
@@ -74,7 +75,7 @@ Task text_task(const RunSpec& spec);
 // The distinct labels of a file, in natural order or in the order in which the data's own files number them.
 struct DataLabels {
   std::vector<std::string> texts;  // empty if the data have no classes, or are masks
-  bool numbered = false;           // the order is that of the data's own files
+  bool numbered = false;           // `texts` are in the order in which the data's own files number them
 };
 // Logs the labels of a file that are spelled differently from their classes.
 void log_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,

@@ -15,10 +15,10 @@ struct ImageGuess {
 
 // Returns the transforms for an image input. Their parts are chosen as follows.
 // Size: that of the input. If the input's size is free, 224 for color images, and the size of the first image for gray
-// images, for masks and for images of up to 64 pixels per side. That size is reduced to a multiple of 2, 4, ... or 64
-// if the model does not take it.
-// Values: ImageNet's normalization for color, 0 to 1 for gray. A step that the graph itself does at its start is left
-// out.
+// images, for masks and for images of up to 64 pixels per side. The size of the first image is reduced to a multiple of
+// 2, 4, ... or 64 if the model does not take it.
+// Values: ImageNet's normalization for color, 0 to 1 for gray. A scaling or normalization that the graph itself does at
+// its start is left out.
 // Augmentation: for color images larger than 64 pixels per side torchvision's recipe for ImageNet; for smaller ones a
 // padded random crop and a horizontal flip; for masks a horizontal flip; for gray images none.
 ImageGuess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks,

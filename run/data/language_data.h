@@ -29,7 +29,7 @@ Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer);
 RunSpec with_start_token(RunSpec spec, const Log& log);
 
 // Opens texts for a causal or masked language model. Throws E_PACKING if `packing` is bfd and the model's attention
-// would cross the boundaries of packed texts. Throws E_DATA_EMPTY if no row has a token to learn.
+// would cross the boundaries of packed texts. Throws E_DATA_EMPTY if no row has a token for which a loss is computed.
 std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                                const std::vector<InputSpec>& specs, const TextOptions& t,
                                                const DataNeeds& needs);

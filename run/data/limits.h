@@ -14,14 +14,14 @@ struct DataSpec;
 struct RunSpec;
 
 // Returns at most `limit` samples, chosen by `limit_order`; 0: all. `together`: number of consecutive samples that a
-// loss compares. A random choice keeps or drops them together.
+// loss compares. A random choice keeps or drops these samples together.
 std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit, const RunSpec& spec,
                                  int64_t together = 1);
 // Returns the number of consecutive rows that a loss compares, or 1 if each sample already holds all of its rows.
 int64_t rows_in_turn(const Losses& losses, const Dataset& data);
 
 // Moves the fraction `val_split` of data.train to data.val. Samples that come from one row stay together. Throws
-// E_VAL_SPLIT (exit 5) if one of the two would be empty.
+// E_VAL_SPLIT (exit 5) if data.train or data.val would be empty.
 void split_validation(const RunSpec& spec, TrainData& data);
 
 // Checks the labels that are left after limits and the split, if there are several classes. Throws E_DATA_LABEL if all

@@ -14,9 +14,9 @@ struct BenchReport {
   StepProfile step;
   std::string device, isa;  // descriptions of the device and the SIMD level
   std::string batch;        // shapes of the inputs: "x [8,3,96,96], label [8]"
-  bool synthetic = false;   // the data were generated from the model's input shapes
-  // Peak operations per second of the host's multiply-add units, on the step's number of threads and on one thread. 0
-  // if the step ran on another device.
+  bool synthetic = false;   // the batch was generated from the model's input shapes
+  // Peak operations per second of the host's multiply-add units, on the step's number of threads and on one thread.
+  // Both are 0 if the step ran on another device.
   double peak = 0, peak_of_one = 0;
   double bf16_peak = 0;  // peak of bf16 dot products; 0 without such an instruction
 

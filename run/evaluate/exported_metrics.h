@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// Reads the file without a precision plan. Values that the file stores in 16-bit types (`export_precision` fp16, mixed)
-// are rounded to them; everything else computes in fp32.
+// Reads the file without a precision plan. Values (weights and results of nodes) that have a 16-bit type in the file
+// (`export_precision` fp16, mixed) are rounded to that type; everything else computes in fp32.
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options);
 

@@ -16,12 +16,14 @@ struct RunSpec;
 struct Sampling {
   bool draw = false;  // false: always the likeliest token, and the first one of equally likely tokens
   double temperature = 1;
-  // Samples from the `top_k` likeliest tokens, and those as likely as the last of them; 0: from all.
+  // Samples from the `top_k` likeliest tokens, and from tokens that are as likely as the last of these; 0: from all
+  // tokens.
   int64_t top_k = 50;
 };
 
 // Chooses the next token from `logits`, one per token of the vocabulary. Sampling uses Philox(seed; text, place), so
-// that the choice is the same on every device. Throws E_NOT_FINITE (exit 8) for NaN logits.
+// that the choice is the same on every device. text: index of the prompt. place: number of tokens generated before this
+// one. Throws E_NOT_FINITE (exit 8) for NaN logits.
 int32_t choose_token(std::span<const float> logits, const Sampling& how, uint64_t seed, uint64_t text, uint64_t place);
 
 struct GeneratedText {

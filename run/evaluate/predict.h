@@ -1,6 +1,5 @@
 // Predicts with a model. For a file of tensors, all graph outputs are written. Rows of text, images or features get one
 // prediction each, in the order of the rows: a label, a number, an answer, tags, an embedding or a perplexity.
-// numbers, answers, tags, embeddings or perplexities, one per row in the order of the rows.
 #pragma once
 
 #include <string>
@@ -12,8 +11,8 @@ namespace amp {
 struct RunSpec;
 
 struct PredictReport {
-  size_t outputs = 0;  // outputs written for a file of tensors
-  int64_t rows = 0;    // rows of a text file
+  size_t outputs = 0;  // number of outputs written for a file of tensors
+  int64_t rows = 0;    // number of rows of texts, images or features
   std::string task = {};
 };
 

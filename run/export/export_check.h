@@ -1,5 +1,5 @@
-// Checks of exports: a trial before training with the initial weights, and a comparison after training. The trial finds
-// failures early; a failed check after training does not discard the model.
+// Checks of exports: a trial export before training with the initial weights, and a comparison of the final export with
+// the trained graph. The trial finds failures early; a failed check after training does not discard the model.
 #pragma once
 
 #include <new>
@@ -18,8 +18,8 @@ struct PreparedRun;
 
 // Exports and checks the untrained model as the run will do at its end, and removes the file. Throws the errors of an
 // export, with a hint.
-// An fp32 export of more than 256 MB of weights is skipped: it converts nothing, so it can fail only for lack of space
-// (require_disk).
+// An fp32 export of more than 256 MB of weights is skipped: it converts nothing, so it can fail only for lack of disk
+// space (require_disk).
 // Returns true if the outputs were compared and agree. A difference after training is then caused by rounding.
 bool try_export(PreparedRun& run, Session& session, const std::string& folder);
 // Returns an estimate of the bytes that try_export() allocates, or 0 if the trial is skipped. weights: bytes of the

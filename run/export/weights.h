@@ -37,7 +37,7 @@ void export_weights(const OutputSpec& output, const PreparedModel& ready, const 
 struct ExportReference {
   Tensors batch, outputs;
   std::map<std::string, HostTensor> fixed;  // inputs that are bound as constants, by name
-  bool stored_low = false;                  // the model stores weights in 16 bits
+  bool stored_low = false;                  // the original model stores weights in 16-bit types
 };
 ExportReference export_reference(Session& session, const Losses& losses, const Tensors& batch);
 // Runs the exported file on the reference's batch in fp32 and compares the outputs that the losses read. Returns the

@@ -6,9 +6,9 @@
 // A run that replaces another (--overwrite) writes everything into "<dir>/.new-run" and replaces the old run at its
 // end; until then the old run is intact. If it is stopped or killed, --resume auto continues it, --overwrite starts it
 // again, and removing .new-run discards it.
-// A move is recorded in ".move.json" of the staging folder before it begins. The next start completes a move that a
-// crash interrupted, renames complete temporary checkpoints back (trainer/loop/checkpoint.h) and removes the temporary
-// files of ended processes.
+// A move of files out of a staging folder (.finish or .new-run) is recorded in its ".move.json" before it begins. The
+// next start completes a move that a crash interrupted, renames complete temporary checkpoints back
+// (trainer/loop/checkpoint.h) and removes the temporary files of ended processes.
 #pragma once
 
 #include <memory>
@@ -50,7 +50,7 @@ class OutputFolder {
 
   void begin();  // call after the inputs are checked: creates the folder, removes leftovers of earlier starts
   std::string finish_path();  // creates and returns the staging folder of model.onnx and run.json
-  void publish();             // moves the staged files, or the whole new run, to their places
+  void publish();             // moves the staged files, or all files of .new-run, into the output folder
   // Fails with E_WRITE if the folder was removed or replaced after begin(). Called before each save.
   void require_present() const { lock_->require_present(); }
 
@@ -74,11 +74,13 @@ class OutputFolder {
 // prevents it. Call it before reading a run.
 void finish_interrupted(const std::string& dir);
 
-// Returns the newest usable checkpoint of a folder of checkpoints. E_CKPT_MISSING, E_CKPT_DAMAGED.
+// Returns the newest usable checkpoint of a folder of checkpoints. Throws E_CKPT_MISSING, E_CKPT_DAMAGED.
 Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log = {});
-int64_t best_step_of(const Checkpoint& checkpoint);  // step of the best evaluation so far; -1: none. E_CKPT_MANIFEST
+// step of the best evaluation so far; -1: none. Throws E_CKPT_MANIFEST
+int64_t best_step_of(const Checkpoint& checkpoint);
 // Loads the best checkpoint for an export. If it is damaged, the hint says how to export other weights.
 Checkpoint best_checkpoint(const std::string& checkpoints, int64_t step);
-void verify_best(const std::string& checkpoints, const Checkpoint& newest);  // the same errors without loading
+// throws the errors of best_checkpoint() without loading
+void verify_best(const std::string& checkpoints, const Checkpoint& newest);
 
 }  // namespace amp

@@ -19,10 +19,11 @@ struct RunRecord {
   std::map<std::string, FileSum> files;  // checksums of model.onnx and model.onnx.data as the run wrote them
 };
 
-// nullopt if it is missing or damaged. A folder without a record that holds a checkpoint, or a run.json as earlier
-// versions wrote it, has an empty one: its logs and checkpoints are a run's, a model.onnx is not.
+// Returns the record; nullopt if it is missing or damaged. Returns an empty record for a folder without one that holds
+// a checkpoint, or a run.json as earlier versions wrote it: its logs and checkpoints are a run's files, a model.onnx is
+// not.
 std::optional<RunRecord> read_record(const std::string& folder);
-bool has_record(const std::string& folder);  // whether the file exists
+bool has_record(const std::string& folder);  // whether the file ".run-files.json" exists
 void write_record(const std::string& folder, const RunRecord& record);
 
 inline constexpr const char* kExportRecord = "export.safetensors";  // run/prepare/export_record.h
@@ -40,7 +41,9 @@ inline constexpr const char* kMoveFile = ".move.json";  // a recorded move (run/
 // Returns the run's paths in a folder, relative to it: existing files of kRunFiles and event files that the record
 // covers, and "checkpoints/checkpoint-N" for each checkpoint. Empty without a record.
 std::vector<std::string> own_paths(const std::string& folder);
-bool is_own_name(const std::string& path);  // true for names of that form; rejects other paths in a list from a file
+// true for kRecordFile and for paths that own_paths() can return; rejects other paths in a list that was read from a
+// file
+bool is_own_name(const std::string& path);
 
 // Returns existing paths of kRunFiles and event files that no record covers, each with the reason for the user.
 std::vector<std::string> foreign_paths(const std::string& folder);

@@ -13,8 +13,8 @@
 namespace amp {
 
 // Sets SourceValue::data of the inputs that must be constant because a node of g cannot be bound otherwise. The value
-// has the shape of one row, or of the whole tensor if the tensor has no rows. An input with several values is left
-// unset; binding then fails with E_DYNAMIC.
+// has the shape of one row, or of the whole tensor if the tensor has no rows. An input whose value differs between rows
+// or files is left unset; binding then fails with E_DYNAMIC.
 // files: `train` and `val`, may be empty. Only tensor files are read, and only if such a node exists. whole: the files
 // are one batch, so that a value is a whole tensor.
 void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bool whole, const Log& log);

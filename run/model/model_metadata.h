@@ -37,8 +37,8 @@ bool never_trained(const ModelDoc& doc);
 // Sets the settings that are not given to the record's losses, task and preprocessing; logs them.
 RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log);
 
-// Compares the data with the ranges of the training data. Throws Exit::data or logs warnings, as data/input_range.h
-// defines.
+// Compares the value ranges of the data's inputs (`given`) with those of the training data. Throws Exit::data or logs
+// warnings, as data/input_range.h defines.
 void check_ranges(const InputRanges& trained, const InputRanges& given, const std::string& file, const Log& log);
 
 }  // namespace amp

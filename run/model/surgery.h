@@ -26,9 +26,10 @@ struct SurgeryResult {
   std::vector<std::string> lines;  // changes, for the log
 };
 
-// Applies `cut_at`, then keeps the model's own head (resized by `num_labels`) or attaches a new one. classes: of the
-// data; 0: not known. head: the kind of a new head that the task needs ("classification", ...), or "none". Exit::usage
-// E_NUM_LABELS: the classifier has another size and no setting decides, or the size of a new head is not known.
+// Applies `cut_at`, then keeps the model's own head (resized by `num_labels`) or attaches a new one. classes: number of
+// classes in the data; 0: not known. head: the kind of a new head that the task needs ("classification", ...), or
+// "none". Exit::usage E_NUM_LABELS: the model's classifier has another number of outputs than the data have classes and
+// no setting decides, or the number of outputs of a new head is not known.
 SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& head);
 
 // Finds the output that holds an embedding of texts, or adds one as apply_surgery() does for the head "embedding". Logs
@@ -62,8 +63,8 @@ struct SurgeryPreview {
 };
 SurgeryPreview preview_surgery(const RunSpec& spec, Imported model);
 
-// Returns input shapes for shape inference: the declared sizes where they are known. Open dimensions get 2 for rows,
-// `length` for tokens or pixels, and otherwise 1.
+// Returns input shapes for shape inference: the declared sizes where they are known. Open dimensions get the size 2 if
+// they count rows of a batch, `length` if they count tokens or pixels, and otherwise 1.
 BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length);
 // Values of `length` that probe_some_size() tries in this order: few tokens, then sides of images.
 inline constexpr std::array<int64_t, 5> kProbedSizes = {3, 16, 64, 224, 640};

@@ -20,7 +20,8 @@ OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& graph, bool 
 // Does the same as unknown_task(), but ignores the settings.
 OutputEvidence inspect_task(const SourceGraph& graph, bool pooled);
 
-// The error text that states the fact, and the hint that names the settings which decide.
+// Text and hint of the error E_LOSS_UNKNOWN. The text describes the evidence, and the hint names the settings that
+// decide what is trained.
 std::string describe_unknown_task(const OutputEvidence& look);
 extern const char* const kUnknownTaskHint;
 

@@ -1,4 +1,4 @@
-// Moving averages of a run's weights: which ones are kept, and which one is exported.
+// Moving averages of a run's weights: which averages a run computes, and which one it exports.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct OptimizationSpec;
 std::vector<double> ema_decays(const OptimizationSpec& optimization);
 
 // names_average() returns true for an `export_weights` of ema or ema:DECAY. average_named() returns the index of that
-// average, and throws E_EXPORT_WEIGHTS (Exit::usage) if the run does not keep it.
+// average in ema_decays(), and throws E_EXPORT_WEIGHTS (Exit::usage) if the run does not compute it.
 bool names_average(const std::string& weights);
 int average_named(const OptimizationSpec& optimization, const std::string& weights);
 

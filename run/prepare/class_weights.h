@@ -14,9 +14,9 @@ namespace amp {
 // E_LOSS if a name is not a class, or if the classes have no names.
 void name_class_weights(Losses& losses, const std::vector<std::string>& classes);
 
-// Resolves class_weights=balanced as scikit-learn does: labels / (classes * labels of the class), counted over `train`.
-// Classes without labels get weight 1. `classes` is the number of classes; `names` may be empty. E_LOSS if the labels
-// are not class ids.
+// Resolves class_weights=balanced as scikit-learn does: labels / (classes * labels of the class), where "labels" are
+// numbers of labels in `train`. Classes without labels get weight 1. `classes` is the number of classes; `names` may be
+// empty. E_LOSS if the labels are not class ids.
 void balance_class_weights(Losses& losses, const Dataset& train, int64_t classes, const std::vector<std::string>& names,
                            const Log& log);
 

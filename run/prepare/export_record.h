@@ -17,12 +17,12 @@ struct ExportRecord {
   std::map<std::string, std::string> metadata;  // metadata of the trained model
   std::vector<std::string> trained;             // names of the parameters that a checkpoint holds
   Tensors batch;                                // inputs for comparing the file's outputs
-  Tensors fixed;                                // values of bound inputs (run/model/fixed_inputs.h)
+  Tensors fixed;  // values of the inputs that are bound as constants (run/model/fixed_inputs.h)
 };
 
 std::map<std::string, std::string> model_record(const PreparedRun& run);  // the model metadata that ModelRecord defines
 
-// trained: names of the trained parameters. tensors: the first rows of the data.
+// trained: names of the trained parameters. tensors: a batch, of which ExportRecord::batch keeps the inputs.
 void write_export_record(const std::string& folder, const PreparedRun& run, const std::vector<std::string>& trained,
                          const Tensors& tensors);
 // Reads the record. Throws E_RUN (Exit::usage) if there is none, and E_RUN_RECORD (Exit::checkpoint) if it is damaged.

@@ -13,8 +13,8 @@ struct RunSpec;
 // Returns pairs of a setting and a file: {"train", "train.csv"}.
 std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);
 
-// Returns what a resumed run must share (Resume), by setting: values as text, files by size and checksum, the model by
-// its SHA-256.
+// Returns the values that a resumed run must share (Resume), by setting: a file is represented by its size and
+// checksum, the model by its SHA-256, other values by their text.
 std::map<std::string, std::string> resume_record(const RunSpec& spec);
 
 }  // namespace amp

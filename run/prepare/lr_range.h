@@ -23,10 +23,10 @@ class LrRange {
     double minimum = 0;  // a tenth of the rate of the lowest loss
   };
   explicit LrRange(int64_t steps) : steps_(steps) {}
-  void observe(double lr, double loss);  // adds an applied step
+  void observe(double lr, double loss);  // adds the learning rate and the loss of an applied step
   bool over() const { return over_; }    // the smoothed loss became NaN or exceeded four times the lowest one
   size_t seen() const { return rates_.size(); }
-  Rates rates() const;       // all 0 if there are too few losses; ignores the first tenth and the last five
+  Rates rates() const;       // all 0 if there are too few losses; ignores the first tenth and the last five of them
   std::string json() const;  // rates, losses, smoothed losses, suggestions
 
  private:

@@ -16,8 +16,8 @@ struct RunSpec;
 
 struct MemoryBill {
   std::string device;                // description of the device
-  int64_t total = 0;                 // bytes of training
-  int64_t weights = 0;               // bytes of the weights, part of total
+  int64_t total = 0;                 // estimated bytes of the training run
+  int64_t weights = 0;               // bytes of the weights, included in `total`
   std::string text;                  // MemoryEstimate::text()
   std::vector<std::string> largest;  // text about the largest tensors
   // Host bytes to write and compare the exported file after training's memory is freed: the weights of the file and

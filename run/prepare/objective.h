@@ -41,8 +41,8 @@ void check_labels(const Session& session, const Losses& losses, const Dataset& d
 int64_t rows_per_item(const Losses& losses);  // number of batch rows that a loss reads together: 2 for a pair
 // Warns if cosine_mse is given labels outside of [-1, 1], such as scores from 0 to 5.
 void log_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);
-// Throws E_PAIRS if a batch would split rows that a loss reads together. batch_size: rows, or 0 if batches are counted
-// in tokens.
+// Throws E_PAIRS if a batch would split rows that a loss reads together. batch_size: number of samples, or 0 if batches
+// are counted in tokens.
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 
 Gate gate_of(const std::string& text);  // throws Exit::usage if the text is not a gate

@@ -22,39 +22,41 @@ struct ParamGroup {
   std::optional<double> lr_scale;  // factor of the schedule's learning rate
   std::optional<double> weight_decay;
   std::optional<bool> freeze;
-  std::optional<double> max_grad_norm;   // clips the norm of this row's gradients
-  std::optional<int64_t> unfreeze_step;  // frozen before this applied step
+  std::optional<double> max_grad_norm;   // limit of the norm of the gradients of this group's parameters
+  std::optional<int64_t> unfreeze_step;  // the parameters are frozen until this many steps were applied
   // True: AdamW updates the parameter although the optimizer is one for matrices (muon).
   std::optional<bool> adamw;
 };
-// Parses `param_group`. Throws E_FLAG_VALUE and E_FLAG_RANGE (Exit::usage) for malformed rows.
+// Parses `param_group`. Throws E_FLAG_VALUE and E_FLAG_RANGE (Exit::usage) for malformed elements.
 std::vector<ParamGroup> requested_groups(const OptimizationSpec& optimization);
 
 struct ParamGroups {
   struct Own {  // overrides of the run's settings for one parameter
     double lr_factor = 1;
     std::optional<double> weight_decay;
-    int depth = 0;       // distance from the head in layers; 0: the head
-    int clip_group = 0;  // number of the row that limits the norm, from 1; 0: clipped with all other parameters
+    int depth = 0;  // distance from the head in layers; 0: the head
+    // 1 + the index in `rows` of the group whose max_grad_norm applies; 0: clipped with all other parameters
+    int clip_group = 0;
     double max_grad_norm = 0;
     int64_t unfreeze_step = 0;
     bool adamw = false;
   };
   std::vector<ParamGroup> rows;
-  std::vector<std::set<std::string>> members;  // the names of the chunks of each row
+  std::vector<std::set<std::string>> members;  // for each element of `rows`, the names of its parameters (Chunk::name)
   double layer_decay = 1;
   int64_t unfreezing = 0;  // number of applied steps between the unfreezing of two layers
   LayerDepths layers;
-  std::map<std::string, Own> own;  // key: name of a chunk
+  std::map<std::string, Own> own;  // key: a parameter's name (Chunk::name)
 };
 
-// Builds the groups. The model must have its head and adapters already. Freezes the parameters of rows with
+// Builds the groups. The model must have its head and adapters already. Freezes the parameters of groups with
 // freeze=true. Throws E_GLOB if a glob matches nothing, and E_LAYER_DECAY if no layers are found.
 ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& graph);
 
 void apply_groups(const ParamGroups& groups, FlatLayout& layout);
 
-// Logs a line per row and one for the layers. With `verbose`, also lists every layer and parameter.
+// Logs a line per element of `param_group` and one for the layers. With `verbose`, also lists every layer and
+// parameter.
 void log_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
                 const Log& log);
 // Returns {"param_group": [...], "layer_decay": [...]} with the parameters of each, for run.json.

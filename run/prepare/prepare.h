@@ -19,7 +19,8 @@
 namespace amp {
 
 // require_length() throws E_SEQ_LEN (exit 5) before anything is computed if texts are longer than the model's position
-// table; the message states the length that fits. longest_of() returns the tokens of the longest batch.
+// table; the message states the length that fits. longest_of() returns the sequence length of the longest batch, in
+// tokens.
 void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest);
 int64_t longest_of(const TextSpec& text, const Dataset& data);
 
@@ -47,7 +48,7 @@ struct PreparedRun {
 // Reads everything that training needs, and writes nothing. Throws the errors of settings, model, data and folder.
 std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Mode mode = Mode::train);
 
-// Returns the micro-batch with the longest texts, which determines the size of all memory.
+// Returns the micro-batch with the longest texts, which determines how much memory training needs.
 Tensors first_batch(PreparedRun& run);
 
 }  // namespace amp

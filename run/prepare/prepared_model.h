@@ -25,9 +25,9 @@ struct DataFacts {
   bool images = false;       // a folder or a table of image files
   bool features = false;     // a table of features; none of the three: a file of tensors
   bool sides = false;        // each text column is a separate sequence
-  Task task = Task::none;    // how labels are read
+  Task task = Task::none;    // determines how labels are read
   ClassNames classes;        // in the order of the model's outputs
-  std::string class_source;  // source of the order, for messages
+  std::string class_source;  // where the order of the classes comes from, for messages
   DataKind kind() const {
     return text ? DataKind::text : images ? DataKind::images : features ? DataKind::features : DataKind::tensors;
   }

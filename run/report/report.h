@@ -20,7 +20,7 @@ struct RunSpec;
 
 // Writes precision_plan.json; the cost is that of a training micro-batch.
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost);
-// Logs model, precision, data and memory. rows: rows of the first batch, which may be all of the data.
+// Logs model, precision, data and memory. rows: number of rows of the first batch, which may be all of the data.
 void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples,
                     int64_t rows);
 

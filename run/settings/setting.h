@@ -39,8 +39,9 @@ enum class SettingGroup {
 };
 std::string_view title(SettingGroup g);
 
-// The name of a setting in another trainer. With when_true it is a switch that sets a value: no_cuda sets device to
-// cpu. A fraction must be below 1, because warmup_ratio 1 must not become warmup_steps 1.
+// The name of a setting in another trainer. With when_true it is a switch, and when_true and when_false are the values
+// that it sets: no_cuda sets device to cpu. A fraction must be below 1, because warmup_ratio 1 must not become
+// warmup_steps 1.
 struct OtherName {
   OtherName(const char* spelling) : name(spelling) {}
   OtherName(const char* spelling, std::string_view yes, std::string_view no)

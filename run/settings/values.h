@@ -1,4 +1,4 @@
-// Values of settings as data and as text, and the two kinds with a syntax: step ranges and gates.
+// Values of settings as data and as text, and two kinds of values with their own syntax: step ranges and gates.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::map<std::string, std::string> parse_arguments(std::string_view setting, con
 using StepRanges = std::vector<std::pair<int64_t, int64_t>>;
 std::optional<StepRanges> parse_steps(std::string_view text);
 
-// "accuracy>=0.85": a bound for a final metric. met() is false for NaN.
+// "accuracy>=0.85": a minimum or maximum that a metric of the final evaluation must meet. met() is false for NaN.
 struct Gate {
   std::string metric;    // a name of metric_names()
   std::string relation;  // >=, >, <= or <

@@ -1,4 +1,4 @@
-// DataSpec: settings of the data: files, labels, samples, and the parts for each kind of data.
+// DataSpec: settings of the data: files, labels, samples, and the settings for each kind of data (TextSpec ...).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,8 @@
 // the members and call the functions of run/run.h.
 //
 // A member has the name of its setting, which is the same on the command line, in JSON and in run.json. Each setting
-// has a row in run/settings/rows/. Include the header of a part (run/spec/data.h) if only that part is needed.
+// has a row in run/settings/rows/. Include only the header of a member's type, such as run/spec/data.h for DataSpec, if
+// only that member is needed.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,7 @@ struct RunSpec {
   // The source of each setting, for run.json: {"lr", "command line"}. May be empty.
   std::map<std::string, std::string> sources;
 
-  // Returns the rows of an evaluation batch.
+  // Returns the number of samples of an evaluation batch.
   int64_t evaluation_rows() const {
     if (evaluation.eval_batch_size > 0) return evaluation.eval_batch_size;
     if (!data.text.in_tokens) return schedule.batch_size;

@@ -23,7 +23,7 @@ class RunWatch {
   RunWatch& operator=(const RunWatch&) = delete;
   ~RunWatch();
 
-  void stopped();                           // training stopped for now; the page shows it
+  void stopped();                           // training stopped before its end; writes the page with this state
   void evaluated(int64_t step);             // an evaluation outside of the trainer
   void finished(const std::string& place);  // the run's files were moved to `place`; writes the page a last time
 
@@ -43,7 +43,7 @@ class RunWatch {
   std::optional<EventFile> events_;
   std::unique_ptr<ReportServer> server_;
   bool warned_ = false;
-  double renewed_ = 0, cost_ = 0;  // seconds: time of the last page, and its duration
+  double renewed_ = 0, cost_ = 0;  // in seconds: when the page was last written, and how long that took
 };
 
 }  // namespace amp

@@ -1,4 +1,5 @@
-// Trace of the first rank's gradient sums and the rest of its steps, in Chrome's trace format (Perfetto).
+// Trace of the first rank's steps (sums of gradients over the ranks, computation, waiting), in Chrome's trace format
+// (Perfetto).
 #pragma once
 
 #include <nlohmann/json.hpp>

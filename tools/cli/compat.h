@@ -15,8 +15,9 @@ namespace amp::cli {
 // A flag of the other trainer.
 struct ForeignFlag {
   std::string_view name;
-  bool truth = false;                // takes true or false
-  std::string_view ours = {};        // the setting with the same meaning; empty: the translation reads it
+  bool truth = false;  // takes true or false
+  // the setting with the same meaning; empty: none has, and the code of the translation interprets the flag
+  std::string_view ours = {};
   std::string_view initial = {};     // the other trainer's default; empty: this program's
   std::string_view no_meaning = {};  // why the flag has no effect here
 };

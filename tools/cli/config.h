@@ -11,7 +11,7 @@ namespace amp::cli {
 
 // Returns the flags that a configuration file sets. The file is one of:
 //   {"lr": 5e-5, "freeze": ["*.bias"], ...}: any spelling of a flag; // comments are allowed; null means not given
-//   the output of effective_config_json, also inside a run.json: each value keeps its precedence
+//   the output of effective_config_json, also inside a run.json: each value keeps the precedence of its recorded source
 //   a configuration of another trainer (other_trainers.h): settings without a counterpart become a warning
 // A path ending in .yaml or .yml is read as YAML. Unknown or repeated keys and other content are usage errors that name
 // file and key.

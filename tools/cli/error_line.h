@@ -9,7 +9,7 @@
 
 namespace amp::cli {
 
-// Prints "error: FACT", its places and hint on separate lines, then
+// Prints "error: FACT", the locations (Error::where()) and the hint on separate lines, then
 // {"id":..,"exit":..,"error":..,"where":..,"hint":..}. The JSON is omitted if out is std::cerr and a terminal.
 void print_error_line(std::ostream& out, const Error& e);
 

@@ -62,7 +62,7 @@ struct Flag : Description {
 
 std::span<const Flag> flags();  // the table, ordered by groups
 
-// Flags that are not settings. Help lists them after the setting that `behind` names.
+// Flags that are not settings. Help lists each one after the setting that `behind` names.
 struct OwnFlag {
   std::string_view behind;
   VerbSet verbs;

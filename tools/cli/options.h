@@ -64,7 +64,7 @@ struct Assignment {
   std::string spelling;  // as written: "--learning_rate", "ONNX_AMP_LR"
   std::vector<std::string> texts;
   Source source = Source::command_line;
-  std::string origin;  // continues "from ": "environment variable ONNX_AMP_LR"
+  std::string origin;  // place that gave the value, printed after "from ": "environment variable ONNX_AMP_LR"
 };
 
 // Converts the value that a spelling was given to the value of its flag: translates switches, resolves negation.
@@ -77,7 +77,7 @@ Options parse_command_line(int argc, const char* const* argv, const char* const*
 // A command. A command line is one command, or several with --compat (compat.h).
 struct Command {
   Options options;
-  std::string line;  // the command line that was translated to; empty: nothing was translated
+  std::string line;  // this program's command line, if it was translated from another trainer's; else empty
 };
 std::vector<Command> parse_commands(int argc, const char* const* argv, const char* const* envp);
 

@@ -32,19 +32,20 @@ enum class Reduction : uint8_t { sum, max };
 struct RankSum {
   std::shared_ptr<void> memory;  // owns data until the sum is complete
   std::span<float> data;
-  // Width of the matrix in `data` if most of its rows may be zero on every rank, else 0. Only nonzero rows are
-  // exchanged if that is less data. The result has the same bits as a sum of all rows.
+  // Number of columns of the matrix in `data` if most of its rows may be zero on every rank, else 0. Only nonzero rows
+  // are exchanged if that is less data. The result has the same bits as a sum of all rows.
   int64_t columns = 0;
-  std::optional<std::vector<int32_t>> rows = {};  // rows that may be nonzero, ascending; empty: search for them
+  // indices of the rows that may be nonzero, ascending; not set: they are searched for
+  std::optional<std::vector<int32_t>> rows = {};
   // Type of the exchanged values. For f16 and bf16, values are divided by the number of ranks and rounded to 16 bits
   // before they are sent, as in the fp16 and bf16 hooks of PyTorch's DistributedDataParallel. The division keeps the
   // sum in fp16's range. Values are added in fp32 and the result is rounded once more, so all ranks get the same bits,
-  // by rows or whole.
+  // whether only nonzero rows or all elements are exchanged.
   DType sent = DType::f32;
   // Results:
   double began = 0;      // start time in seconds of the steady clock
   double seconds = 0;    // duration, including the wait for other ranks
-  bool by_rows = false;  // only nonzero rows were exchanged
+  bool by_rows = false;  // whether only nonzero rows were exchanged
 };
 
 class Communicator {
@@ -90,10 +91,11 @@ class Communicator {
   Shard shard(int64_t n, int rank) const;
 
  protected:
-  struct Block {  // type-erased elements; the transport only copies bytes
+  // an array of type-erased elements (`count` elements of `size` bytes); the transport only copies bytes
+  struct Block {
     char* data = nullptr;
     int64_t count = 0, size = 0;
-    // of: one array of count elements per rank, in the order of the ranks. The first array receives the result.
+    // of: one array per rank of count elements, in the order of the ranks. The first array receives the result.
     void (*reduce)(Reduction, std::span<char* const> of, int64_t count) = nullptr;
   };
   virtual void do_reduce_scatter(const Block& block, Reduction how) = 0;
@@ -108,7 +110,7 @@ class Communicator {
   template <class T>
   void sum_compressed(RankSum& sum);
   template <class T>
-  bool sum_rows(const RankSum& sum);  // false: the whole sum is cheaper, and nothing was done
+  bool sum_rows(const RankSum& sum);  // false: exchanging all elements is cheaper, and nothing was done
   template <class T>
   void sum_whole(const RankSum& sum);
   Handle start(std::function<void()> work);

@@ -20,7 +20,7 @@ class LineSocket {
   int descriptor() const { return socket_.descriptor(); }
   // Returns false if the peer closed the connection or does not read.
   bool send(const nlohmann::json& line);
-  // Returns the lines received so far. closed() is true if no more can follow.
+  // Returns the lines received since the last call. closed() is true if no more lines can follow.
   std::vector<nlohmann::json> receive();
   std::optional<nlohmann::json> first(double until);  // the first line that was received; empty if none arrives in time
   bool closed() const { return closed_; }

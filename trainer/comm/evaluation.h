@@ -26,11 +26,11 @@ class EvaluatedWeights {
 
 struct EvaluatedBatch {
   bool stop = false;                // the rank received a stop request and evaluated nothing
-  int64_t rows = 0;                 // 0: the rank had no batch
-  std::vector<double> items, sums;  // counts and sums of the loss terms
+  int64_t rows = 0;                 // number of samples of the batch; 0: the rank had no batch
+  std::vector<double> items, sums;  // number of items and sum of each loss term
   std::vector<HostTensor> outputs;  // inputs of the metrics
   HostTensor label;                 // may be absent
-  std::vector<int64_t> samples;     // sample index of each row
+  std::vector<int64_t> samples;     // index in the dataset of each sample
 };
 
 // Gathers the batches of all ranks, in the order of the ranks.

@@ -37,7 +37,7 @@ class FailureDetector {
   ~FailureDetector();
 
   void doing(int64_t step, const char* phase);  // sets this process's phase, a string literal
-  // Declares that this process ends because of `why`. The other processes report that; this process reports no lost
+  // Declares that this process ends because of `why`. The other processes report `why`; this process reports no lost
   // rank from now on.
   void failed(const std::string& why);
   // Collective. Declares the end of the run, after which lost ranks are not reported.

@@ -2,8 +2,9 @@
 // arXiv:2006.15704). The gradient arena is divided into buckets. Each bucket is summed as soon as the last micro-batch
 // of the accumulation step has finished the bucket's gradients.
 //
-// All ranks start buckets in the order in which rank 0 finished them in the first step. A rank without rows starts its
-// buckets at the end of the step. The bits of the sums depend neither on this order nor on the division into buckets.
+// All ranks start buckets in the order in which rank 0 finished them in the first step. A rank without samples in the
+// step starts its buckets at the end of the step. The bits of the sums depend neither on this order nor on the division
+// into buckets.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,15 @@ class GradientReducer final : public GradientWatch {
   void begin() override;
   void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
-  void hold() { held_ = true; }  // no bucket starts before start(), because the ranks sum something else meanwhile
-  void start();                  // starts all remaining buckets, before any other sum
-  void finish();                 // collective; waits for all buckets. Throws E_RANK_LOST
+  // no bucket's sum starts before start(), because the ranks sum something else meanwhile
+  void hold() { held_ = true; }
+  void start();   // starts the sums of all remaining buckets; called before any other sum starts
+  void finish();  // collective; waits for all buckets. Throws E_RANK_LOST
 
   // Times of the last finished step.
   struct Span {  // seconds of the steady clock
     double begin = 0, seconds = 0;
-    int64_t elements = 0;  // only for sums
+    int64_t elements = 0;  // number of elements that were summed; only set in Cost::sums
   };
   struct Cost {
     double seconds = 0, waited = 0;  // duration of all sums; time that finish() waited for them
@@ -45,8 +47,11 @@ class GradientReducer final : public GradientWatch {
 
  private:
   struct Bucket {
-    int64_t begin = 0, end = 0, columns = 0;  // columns: width of a matrix in which few rows may be nonzero; else 0
-    int slots = 0, dense = 0;                 // dense: number of sums with too many nonzero rows
+    // begin, end: elements of the arena. columns: number of columns if the bucket is a matrix in which few rows may be
+    // nonzero; else 0
+    int64_t begin = 0, end = 0, columns = 0;
+    // slots: number of parameters. dense: number of past sums in which too many rows were nonzero
+    int slots = 0, dense = 0;
     std::optional<std::vector<int32_t>> rows = {};  // nonzero rows of this step, if the operator reported them
   };
   void cut(const FlatLayout& layout);
@@ -57,8 +62,8 @@ class GradientReducer final : public GradientWatch {
   DeviceMemory grads_;
   const DType sent_;
   std::vector<Bucket> buckets_;
-  std::vector<int> bucket_of_;  // by slot; -1: frozen
-  std::vector<int> order_;      // order in which buckets are started
+  std::vector<int> bucket_of_;  // by slot (parameter): index of its bucket; -1: the parameter is frozen
+  std::vector<int> order_;      // indices of buckets in the order in which they are started
   bool agreed_ = false, held_ = false;
   double began_ = 0;  // start of the backward pass; 0: none is running
   Cost cost_;
@@ -69,8 +74,8 @@ class GradientReducer final : public GradientWatch {
     int bucket = 0;
   };
   // State of the current step:
-  std::vector<int> open_;      // by bucket: number of unfinished slots
-  std::vector<int> finished_;  // buckets in the order of completion
+  std::vector<int> open_;      // by bucket: number of parameters whose gradients are unfinished
+  std::vector<int> finished_;  // indices of buckets in the order of completion
   size_t next_ = 0;            // index into order_
   std::vector<Started> started_;
 };

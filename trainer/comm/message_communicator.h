@@ -10,7 +10,7 @@
 namespace amp {
 
 struct RankMessage {
-  int rank = 0;  // source or destination
+  int rank = 0;  // the rank that sends (when receiving) or receives (when sending) the message
   char* data = nullptr;
   int64_t bytes = 0;
 };

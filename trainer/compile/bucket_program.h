@@ -23,8 +23,8 @@ struct Instrumentation {
 
 class BucketProgram {
  public:
-  // batch and packing: examples with the names, types and shapes of the tensors that feed() will write.
-  // packing: null for a graph that computes padding. staged: destinations of the updated running statistics, by slot.
+  // batch and packing: examples with the names, types and shapes of the tensors that feed() will write. packing: null
+  // for a graph that computes padding. staged: destinations of the updated running statistics, by parameter slot.
   BucketProgram(std::shared_ptr<const Graph> graph, const ProgramOptions& options, const Tensors& batch,
                 const Packing* packing, const std::map<int, Tensor>& staged = {});
 
@@ -33,7 +33,7 @@ class BucketProgram {
   // Runs a training micro-batch: writes or adds gradients in the arena and stores the updated statistics as staged.
   void launch(LossTerms& terms, const Instrumentation* look = nullptr);
   void run() { program_.run(); }     // forward
-  std::vector<double> sums() const;  // of the loss terms
+  std::vector<double> sums() const;  // returns the sum of each loss term
 
   Program& program() { return program_; }
   const Program& program() const { return program_; }

@@ -1,6 +1,6 @@
-// FlatLayout: offsets of all parameters in one contiguous span, trainable parameters first. Gradients, moments and the
-// EMA have spans with the layout of the trainable part. Finite check, norm, reduction and update are passes over a
-// span.
+// FlatLayout: offsets of all parameters in one contiguous array of elements (a "span"), trainable parameters first.
+// Gradients, moments and the EMA have spans with the layout of the trainable part. Finite check, norm, reduction and
+// update are passes over a span.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Chunk {
   std::optional<double> weight_decay;  // overrides the optimizer's
   double lr_factor = 1;                // multiplies the schedule's learning rate
   bool frozen = false;                 // not counted in the norm and not updated
-  // These fields mean the same as in UpdateSpan.
+  // These fields mean the same as in UpdateSpan (backend/update.h).
   bool elementwise = false;
   int clip_group = 0;
   double max_grad_norm = 0;
@@ -55,7 +55,7 @@ class FlatLayout {
     return chunks_.back();
   }
 
-  // Assigns the offsets: trainable chunks first, then frozen ones, each part in the order of add().
+  // Assigns the offsets: trainable chunks first, then frozen ones, both in the order of add().
   void arrange() {
     size_ = 0;
     for (const bool frozen : {false, true}) {
@@ -70,9 +70,11 @@ class FlatLayout {
 
   const std::vector<Chunk>& chunks() const { return chunks_; }
   std::vector<Chunk>& chunks() { return chunks_; }
-  int64_t size() const { return size_; }             // elements of the span of parameters, gaps included
-  int64_t trained_size() const { return trained_; }  // elements of the first part: all chunks that are not frozen
-  int64_t parameters() const {                       // elements of the chunks, frozen ones included
+  // number of elements of the parameters' span, including the padding after each chunk (kAlign)
+  int64_t size() const { return size_; }
+  // number of elements of the span's trainable part, including padding
+  int64_t trained_size() const { return trained_; }
+  int64_t parameters() const {  // number of elements of all chunks, frozen ones included, without padding
     int64_t n = 0;
     for (const Chunk& c : chunks_) n += c.numel;
     return n;

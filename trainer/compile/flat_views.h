@@ -11,7 +11,8 @@
 
 namespace amp {
 
-std::vector<UpdateSpan> update_spans(const FlatLayout& layout);  // one per trainable chunk; slot: the chunk's index
+// one per trainable chunk; UpdateSpan::slot is the chunk's index
+std::vector<UpdateSpan> update_spans(const FlatLayout& layout);
 
 // Returns the name of the first trainable chunk with a non-finite element; empty when all are finite. Used for messages
 // and to refuse checkpoints of non-finite weights.
@@ -23,7 +24,7 @@ template <class T>
 void add_views(const FlatLayout& layout, const std::string& prefix, const T* span,
                std::map<std::string, HostTensor>& out);
 
-// As above for a span of fp32; the views share ownership of its memory.
+// As the other add_views(), for a span of fp32; the views share ownership of its memory.
 void add_views(const FlatLayout& layout, const std::string& prefix, const HostTensor& span,
                std::map<std::string, HostTensor>& out);
 

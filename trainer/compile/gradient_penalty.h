@@ -8,7 +8,7 @@
 namespace amp {
 
 bool penalizes_gradients(const Losses& losses);
-std::vector<std::string> penalized_values(const Losses& losses);  // LossSpec::input of each such loss
+std::vector<std::string> penalized_values(const Losses& losses);  // LossSpec::input of each loss of a gradient
 
 // Returns the name of the composed graph's output that holds the value with respect to which a term is differentiated.
 std::string penalized_output(size_t term);

@@ -14,7 +14,7 @@ namespace amp {
 
 struct GraphOptions {
   DType float_type = DType::f32;  // f64 for checks
-  std::vector<DType> compute;     // by source node; empty: everything in float_type
+  std::vector<DType> compute;     // type of each source node; empty: all nodes compute in float_type
   DType low = DType::f16;         // the plan's 16-bit type
   bool batchnorm_train = false;
   bool sync_batchnorm = false;  // batch statistics over all ranks of the run
@@ -28,10 +28,11 @@ struct GraphOptions {
   int64_t activation_budget = 0;
 };
 
-// Kinds of compiled graphs:
+// Kinds of compiled graphs ("the losses" are GraphRequest::losses):
 // train: the training graph.
-// hessian: the training graph differentiated twice. Each parameter's gradient is replaced by its part of H v. H
-// contains the second derivatives of the losses times their seeds; v is an input for every parameter.
+// hessian: the training graph differentiated twice. The gradient of each parameter is replaced by the elements of H v
+// that belong to the parameter. H contains the second derivatives of the losses times their seeds; v is an input for
+// every parameter.
 // diagonal: as hessian, but with v * H v, elementwise.
 // drawn: the training graph without the precision plan, with labels that are sampled from the outputs.
 // cached_train: the training graph, where the gradients of losses across rows with respect to the outputs are read from
@@ -97,7 +98,7 @@ class GraphCompiler {
 // Names of a compiled graph's loss sums, and of the inputs that seed the backward pass.
 std::string loss_output(size_t term);
 std::string seed_input(size_t term);
-std::string direction_input(int slot);  // hessian graphs: a parameter's part of v
+std::string direction_input(int slot);  // hessian graphs: the input for the elements of v that belong to a parameter
 // cached_train graphs: the gradient of a loss term with respect to an output, one of its LossSpec::values().
 std::string cached_input(size_t term, size_t output);
 

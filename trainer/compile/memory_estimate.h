@@ -11,16 +11,17 @@
 namespace amp {
 
 struct MemoryEstimate {
-  int64_t parameters = 0, gradients = 0, moments = 0, activations = 0;  // bytes; moments: of an update, with averages
-  int64_t copies = 0;                                                   // 16-bit copies of weights, constants
-  int64_t libraries = 0;                                                // workspace that the libraries may allocate
-  std::string batch;                                                    // shapes: "ids [32,128], label [32]"
-  std::vector<std::string> largest;                                     // tensors of a micro-batch, described
-  std::string recomputed;                                               // with a budget: Session::recomputed()
+  // bytes; moments: those of the optimizer, and moving averages
+  int64_t parameters = 0, gradients = 0, moments = 0, activations = 0;
+  int64_t copies = 0;                // bytes of 16-bit copies of weights, and of constants
+  int64_t libraries = 0;             // bytes of workspace that the device's libraries may allocate
+  std::string batch;                 // shapes: "ids [32,128], label [32]"
+  std::vector<std::string> largest;  // descriptions of the largest tensors of a micro-batch
+  std::string recomputed;            // with a budget: Session::recomputed()
 
   int64_t total() const { return parameters + gradients + moments + activations + copies + libraries; }
   std::string text() const;
-  // Describes the first phase of a run that does not fit into `free` bytes; empty: all fit.
+  // Describes the first phase of a run whose memory does not fit into `free` bytes; empty: all phases fit.
   std::string short_of(int64_t free) const;
 };
 

@@ -28,8 +28,8 @@ std::optional<Packing> pack_tokens(const HostTensor& mask);
 struct PaddingPlan {
   std::shared_ptr<const Graph> graph;  // padded, before the precision plan; null unless padding can be removed
   PaddingMask mask;
-  std::map<std::string, int64_t> ignored;   // labels that must have this value at padded positions
-  std::string seen_by;                      // the node that reads padding, if that prevents its removal
+  std::map<std::string, int64_t> ignored;  // labels that must have this value at padded positions
+  std::string seen_by;  // description of a node that reads padded positions, if this prevents the removal of padding
   std::map<std::string, TokenForm> tokens;  // outputs whose values at padded positions are undefined
 };
 PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator);

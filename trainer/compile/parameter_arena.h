@@ -21,7 +21,8 @@ class ParameterArena {
   ParameterArena(const SourceGraph& source, const ParamTable& table, Device& device, DType type, DecayExclude exclude,
                  bool stage_statistics);
 
-  FlatLayout& layout() { return layout_; }  // one chunk per slot; frozen: no gradient or not trainable
+  // one chunk per parameter, whose index is its slot; Chunk::frozen: no gradient, or not trainable
+  FlatLayout& layout() { return layout_; }
   const FlatLayout& layout() const { return layout_; }
   FlatLayout moving() const;  // the layout with running statistics not frozen, as checkpoints store it
   Device& device() const { return device_; }
@@ -36,11 +37,12 @@ class ParameterArena {
   void zero_curvature();
   Tensor curvature() const { return {curvature_.get(), type_, {layout_.trained_size()}}; }
 
-  HostTensor host_params() const;  // the whole span: a view on the CPU, else a copy
+  HostTensor host_params() const;  // all elements of params(): a view on the CPU, else a copy
   HostTensor host_grads() const;
   HostTensor param(int slot) const;  // a view on the CPU, else a copy
   HostTensor grad(int slot) const;   // requires a parameter that is not frozen
-  // Copies the span (unless it is the view that host_params() returned) and refreshes the 16-bit copies.
+  // Copies `span` to the parameters (unless it is the view that host_params() returned) and refreshes the 16-bit
+  // copies.
   void set_params(const HostTensor& span);
   Tensor weight(int slot) const { return view(params_, slot); }
   Tensor gradient(int slot) const { return view(grads_, slot); }
@@ -64,7 +66,7 @@ class ParameterArena {
   ParamCache& copies() { return copies_; }
   const ParamCache& copies() const { return copies_; }
 
-  void describe(UpdateSpec& spec) const;  // sets the addresses and spans that an update needs
+  void describe(UpdateSpec& spec) const;  // sets the addresses and UpdateSpans that an update needs
 
  private:
   Tensor view(const DeviceMemory& arena, int slot) const;

@@ -1,4 +1,5 @@
-// ProgramCache: the compiled Programs of a session, one per bucket and kind of request. All share one activation arena.
+// ProgramCache: the compiled Programs of a session, one for each bucket (batches with the same shapes) and kind of
+// request. All share one activation arena.
 #pragma once
 
 #include <compare>
@@ -61,7 +62,7 @@ class ProgramCache {
   struct Key {
     GraphKey graph;
     bool accumulate, fused;
-    int64_t tokens;  // 0: with padding
+    int64_t tokens;  // number of tokens that a graph without padding computes; 0: the graph computes padding
     auto operator<=>(const Key&) const = default;
   };
 

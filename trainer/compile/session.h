@@ -39,9 +39,9 @@ class Session {
   void launch_micro_batch(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                           const Instrumentation* look = nullptr);
   // Writes the Hessian-vector product H v in place of the gradients. H: second derivatives of the loss that
-  // launch_micro_batch() differentiates. Computed with padding and without the precision plan. direction: v by slot,
-  // for every parameter that has a gradient. Throws E_NO_SECOND_GRADIENT with the name of an operator that has no
-  // second gradient.
+  // launch_micro_batch() differentiates. Computed with padding and without the precision plan. direction: the elements
+  // of v, by parameter slot, for every parameter that has a gradient. Throws E_NO_SECOND_GRADIENT with the name of an
+  // operator that has no second gradient.
   void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                       LossTerms& terms, const Instrumentation* look = nullptr);
   // Writes (accumulate: adds) Hutchinson's estimate of the Hessian diagonal, v * H v elementwise, to the curvature
@@ -49,7 +49,8 @@ class Session {
   void launch_diagonal(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                        LossTerms& terms, bool accumulate);
   // Writes (accumulate: adds) gradients for labels that are sampled from the model's outputs to the curvature arena.
-  // The random numbers are Philox of seed, step and row. Computed in fp32 and with padding.
+  // The random numbers are Philox of the run's seed, the step and the row of the batch. Computed in fp32 and with
+  // padding.
   void launch_sampled_labels(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate);
   // The two passes of a gradient cache over a micro-batch (trainer/loop/gradient_cache.h). launch_forward() computes
   // only the outputs that losses across rows read. launch_cached() calls feed, which writes the gradients of these

@@ -16,7 +16,7 @@ struct NodeTime {
   std::string name;      // name of the model's node that it was derived from; may be empty
   std::string role;      // Origin's: "", "gradient of" ...
   std::string operands;  // "f32[8,64] f32[64,32] -> f32[8,32]"
-  NodeWork work;         // of one call
+  NodeWork work;         // operations and bytes of one call
   int64_t calls = 0;     // per step
   double seconds = 0;
 };
@@ -30,7 +30,7 @@ struct StepSpan {
 
 struct StepProfile {
   std::vector<NodeTime> nodes;  // in the order of execution
-  double seconds = 0;           // per step: the sum of the medians of nodes, update and rest
+  double seconds = 0;           // per step: the sum of the medians of `nodes`, `update` and `rest`
   double wall_seconds = 0;      // the median of whole steps
   double update = 0;            // everything after the last kernel: sums of losses, norm, clipping, optimizer
   double rest = 0;              // writing the batch, and time between micro-batches

@@ -1,7 +1,7 @@
 // Calibration: selects a precision plan by measurement. An fp32 run over a few batches records the ranges of every
-// node's values and gradients. Nodes whose range exceeds 16 bits become fp32 (precision/calibration.h). Then candidate
-// plans are compared with the fp32 run. Bisection finds the plan with the most 16-bit nodes whose loss and gradients
-// are close enough.
+// node's values and gradients. Nodes whose values exceed the range of the 16-bit type become fp32
+// (precision/calibration.h). Then candidate plans are compared with the fp32 run. Bisection finds the plan with the
+// most 16-bit nodes whose loss and gradients are close enough.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ struct CalibrateOptions {
 };
 
 struct Measured {
-  std::vector<NodeRanges> nodes;   // by source node
-  std::vector<ValueRange> inputs;  // by source value
+  std::vector<NodeRanges> nodes;   // indexed by source node
+  std::vector<ValueRange> inputs;  // indexed by source value
   double loss = 0;                 // mean over the batches
   HostTensor gradients;            // the gradient arena: gradients of that mean
 };

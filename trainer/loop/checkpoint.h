@@ -44,7 +44,7 @@ void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions
 // Verifies all files before it returns. Exit::checkpoint: E_CKPT_MISSING, E_CKPT_MANIFEST (damaged), E_CKPT_VERSION
 // (from a newer program), E_CKPT_TORN (a file is missing or has another size), E_CKPT_CHECKSUM.
 Checkpoint load_checkpoint(const std::string& path);
-void verify_checkpoint(const std::string& path);  // the checks of load_checkpoint() without loading tensors
+void verify_checkpoint(const std::string& path);  // throws the errors of load_checkpoint(), without loading tensors
 bool verifies(const std::string& path);           // false where verify_checkpoint() fails
 bool is_checkpoint(const std::string& path);      // true if its manifest is valid; files are not read
 
@@ -53,12 +53,14 @@ struct Latest {
   Checkpoint checkpoint;
   std::vector<std::string> skipped;  // "PATH: reason": newer, damaged checkpoints, reported as W_CKPT_FALLBACK
 };
-Latest find_latest(const std::string& dir);  // the newest one that loads
+Latest find_latest(const std::string& dir);  // the newest checkpoint that loads without an error
 
-std::vector<int64_t> list_checkpoints(const std::string& dir);  // steps, ascending; includes damaged checkpoints
+// the steps of all checkpoints, ascending; includes damaged ones
+std::vector<int64_t> list_checkpoints(const std::string& dir);
 std::string checkpoint_path(const std::string& dir, int64_t step);
-// Both are for a start and require the DirLock. The first renames temporary folders that verify to the checkpoints that
-// they replace, unless those verify too, and returns the new paths. The second removes temporary folders.
+// recover_checkpoints() and clean_checkpoints() are called when a run starts, and require the DirLock.
+// recover_checkpoints() renames temporary folders that verify to the checkpoints that they replace, unless those verify
+// too, and returns the new paths. clean_checkpoints() removes temporary folders.
 std::vector<std::string> recover_checkpoints(const std::string& dir);
 void clean_checkpoints(const std::string& dir);
 bool has_temporary_checkpoints(const std::string& dir);

@@ -27,8 +27,8 @@ class Curvature {
   static void require_label_sampling(const Losses& losses);
   bool every_step() const { return interval_ == 1; }
   bool due(int64_t applied) const { return applied % interval_ == 0; }
-  // Writes the estimate to the session's curvature arena. before: rows of the accumulation step before each batch.
-  // seeds: seeds of the backward pass by loss term. Overwrites the staged statistics.
+  // Writes the estimate to the session's curvature arena. before: number of rows of the accumulation step before each
+  // batch. seeds: seeds of the backward pass by loss term. Overwrites the staged statistics.
   void estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& before,
                 const std::vector<double>& seeds);
 

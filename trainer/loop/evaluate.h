@@ -17,7 +17,7 @@ namespace amp {
 struct Metrics {
   double loss = 0;
   int64_t samples = 0;
-  MetricValues values;            // in the task's order
+  MetricValues values;            // in the order of metric_names(task)
   size_t brief = SIZE_MAX;        // number of leading values that the log line shows
   std::string details;            // JSON: confusion matrix, scores of each class, groups; empty: none
   std::string group_column = {};  // column that defines the groups (Dataset::groups); empty: none

@@ -36,7 +36,7 @@ class GradientCache {
   struct Joint;  // the Program of stage 2
   struct Term {
     size_t index;                // index among all loss terms
-    std::vector<size_t> values;  // indices in values_ of the outputs that the term reads
+    std::vector<size_t> values;  // indices in values_: the outputs that the term reads
   };
 
   void observe(const Program& forward, int64_t rows);
@@ -53,7 +53,7 @@ class GradientCache {
   std::vector<std::string> values_;  // names of the outputs that the terms read, unique
   std::vector<Dims> widths_;         // dims of one row of each output; empty before the first step
   std::unique_ptr<Arena> arena_;
-  std::map<Bucket, std::unique_ptr<Joint>> joints_;  // by rows and labels
+  std::map<Bucket, std::unique_ptr<Joint>> joints_;  // key: number of rows, and shapes of the labels
 };
 
 }  // namespace amp

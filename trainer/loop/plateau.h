@@ -23,7 +23,7 @@ class Plateau {
 
   struct State {
     double best = 0;
-    bool seen = false;  // whether `best` is set
+    bool seen = false;  // whether `best` has been set by an evaluation
     int64_t bad = 0, cooldown = 0;
     double scale = 1;
   };

@@ -7,7 +7,8 @@ namespace amp {
 
 struct ProgressState {
   int64_t step = 0, total = 0;  // attempted steps so far, and of the whole run (0: unknown)
-  int64_t first_step = 0;       // first step of this process, whose speed gives the remaining time
+  // index of the first step of this process; the remaining time is estimated from the speed since then
+  int64_t first_step = 0;
   double epoch = 0, loss = 0, lr = 0;
   double samples_per_s = 0;
   int64_t skipped = 0;  // steps skipped so far

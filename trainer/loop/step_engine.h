@@ -29,7 +29,7 @@ struct StepResult {
   int64_t applied_steps = 0;       // number of applied steps so far, including this one
   double loss = 0, grad_norm = 0;  // the norm of the unscaled gradients, before clipping
   double lr = 0;                   // learning rate; of a skipped step, the rate that the next applied step will use
-  GradientReducer::Cost sums;      // time of the gradient all-reduce on this rank
+  GradientReducer::Cost sums;      // times of the gradient all-reduce on this rank
   StepScale scale;                 // whether the step was applied, the scale used, and the next one
   bool skipped() const { return !scale.applied; }
 };
@@ -41,9 +41,10 @@ struct StepInput {
   std::vector<int64_t> rows;     // number of rows of each batch; random nodes are indexed by row
   bool inject_overflow = false;  // for tests: the first gradient becomes infinite
   // With several ranks:
-  std::vector<int64_t> before = {};  // rows of the step before each batch, on all ranks; empty: consecutive batches
-  double share = 1;                  // this rank's share of the step's rows
-  int64_t all_rows = -1;             // rows of the step on all ranks; -1: the sum of `rows`
+  // for each batch, number of rows of the step before it, counted over all ranks; empty: the sums of `rows`
+  std::vector<int64_t> before = {};
+  double share = 1;                            // this rank's share of the step's rows
+  int64_t all_rows = -1;                       // number of rows of the step on all ranks; -1: the sum of `rows`
   const LossAccumulator* own_items = nullptr;  // local steps: this rank's item counts, by which its losses are divided
   const Instrumentation* look = nullptr;  // optional hooks for each micro-batch; not supported with a gradient cache
 };
@@ -73,7 +74,7 @@ class StepEngine {
   ~StepEngine();
 
   // Collective, for a sharded optimizer and for local steps: copies all moments to the root rank, for state() and
-  // average(). release() frees them.
+  // average(). release() frees these copies.
   void gather();
   void release();
   // Collective, for local steps: replaces weights, their averages and running statistics by the mean over the ranks.
@@ -85,7 +86,7 @@ class StepEngine {
   // `wait` is false.
   std::optional<StepResult> take(bool wait);
 
-  // The following require that no step is pending.
+  // All member functions from here to load() require that no step is pending.
   int64_t applied_steps() const { return update_->state().applied; }
   ScaleState scale() const { return update_->state().scale; }
   void set_lr_scale(double scale) { update_->set_lr_scale(scale); }
@@ -93,7 +94,8 @@ class StepEngine {
   // returns the trained weights, if the optimizer evaluates other weights (schedule-free). On the CPU the results of
   // state() and average() are views that the next step overwrites.
   std::map<std::string, HostTensor> state() const;
-  HostTensor average(int k) const;  // with the layout of the trainable parameters; empty if there is none
+  // moving average k, with the layout of the trainable parameters; empty if there is none
+  HostTensor average(int k) const;
   // Returns all parameters as evaluated and exported, if the optimizer trains other weights (schedule-free); else
   // empty.
   HostTensor evaluated() const;
@@ -129,7 +131,7 @@ class StepEngine {
   std::optional<GradientCache> cache_;
   LossScaler scaler_;  // validates restored states; the device holds the current state
   std::unique_ptr<DeviceUpdate> update_;
-  std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // moments of all ranks
+  std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // copies of the moments of all ranks, from gather()
   std::map<std::string, HostTensor> of_others_;          // local steps: moments of the other ranks, by name
   std::deque<Asked> asked_;
   size_t known_copies_ = 0;  // number of 16-bit copies passed to update_; the Program of a new bucket may add some

@@ -76,11 +76,11 @@ struct TrainResult {
   bool saved = false;    // a checkpoint contains all completed work
   int64_t steps = 0, applied = 0, skipped = 0;
   int64_t best_step = -1;  // step of the best evaluation; -1: there was none
-  double best_value = 0;   // of config.best_metric at that step
+  double best_value = 0;   // of config.best_metric value of config.best_metric at that step
   std::optional<Metrics> initial, last;
   int64_t losses_not_finite = 0;  // steps whose loss was NaN or infinite
   double seconds = 0;             // training time without evaluations
-  double waited = 0;              // time in it spent waiting for data
+  double waited = 0;              // part of `seconds` that was spent waiting for data
   // Seconds of the gradient all-reduce, and of waiting for it.
   double sum_seconds = 0, sum_waited = 0;
   int64_t samples = 0, tokens = 0;
@@ -95,7 +95,7 @@ class Trainer {
   TrainResult run();
   TrainResult reached() const;  // after resume(), without running
 
-  // With the layout of the trainable parameters; empty without EMA.
+  // Returns moving average k with the layout of the trainable parameters; empty without EMA.
   HostTensor average(int k) const { return engine_.average(k); }
   // All parameters as evaluated and exported, for optimizers that train others (schedule-free); else empty.
   HostTensor evaluated() const { return engine_.evaluated(); }
@@ -121,10 +121,11 @@ class Trainer {
   void save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock);
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
-  Checkpoint checkpoint(const SamplerState& next) const;  // of this step; its tensors are views of the session's memory
+  // the checkpoint of this step; its tensors are views of the session's memory
+  Checkpoint checkpoint(const SamplerState& next) const;
   void save(const SamplerState& next);
-  bool save_due(bool epoch_end);  // by steps and epochs; equal on all ranks
-  bool affordable();              // by the root's budget; equal on all ranks
+  bool save_due(bool epoch_end);  // whether a checkpoint is due by steps or epochs; the same on all ranks
+  bool affordable();              // whether the root's SaveBudget affords a checkpoint; the same on all ranks
   // Keeps this step's checkpoint in memory. False: it must be written now, because of the strategy, the budget or too
   // little memory.
   bool hold_best(const SamplerState& next);

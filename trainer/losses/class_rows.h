@@ -1,4 +1,4 @@
-// Parts of losses of logits and class ids, shared by the cross-entropies, focal and dice_ce.
+// Functions that build graphs of losses between logits and class ids, shared by the cross-entropies, focal and dice_ce.
 #pragma once
 
 #include "trainer/losses/loss.h"
@@ -9,15 +9,15 @@ struct ClassRows {
   ValueId logits;  // [N, C]
   ValueId label;   // int64 [N]
 };
-// Reshapes logits [..., C] and label [...] to rows. With second_axis, or if the label does not have that shape, they
-// are read as logits [B, C, ...] and label [B, ...].
+// Reshapes logits [..., C] and label [...] to ClassRows. With second_axis, or if the label does not have that shape,
+// they are read as logits [B, C, ...] and label [B, ...].
 ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis = false);
 
 // Converts labels to indices of a table with `classes` rows; ignored labels become 0. A label that is no class causes
 // an error when the batch runs.
 ValueId lookup_index(Builder& b, ValueId ignored, ValueId label, int64_t classes);
 
-// Log-probabilities of the rows, gathered at the labels.
+// Log-probabilities of all rows (log_prob), and those of the labels' classes (own).
 struct Picked {
   ValueId ignored;   // bool [N]
   ValueId log_prob;  // [N, C]
@@ -25,10 +25,11 @@ struct Picked {
   ValueId weight;    // [N]: weight of the label's class; invalid without class weights
 };
 Picked pick(Builder& b, const LossSpec& spec, const ClassRows& r);
-ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);  // over rows that are not ignored
+// sum of per_row over the rows whose label is not ignored
+ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);
 
-// Returns the sum of (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss. If the kind
-// lacks a parameter, its default is used.
+// Returns the sum of (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss. If the kind of
+// loss lacks one of these parameters, the parameter's default is used.
 ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r);
 
 // Returns whether the labels are probabilities [N, C] instead of class ids.

@@ -48,9 +48,9 @@ struct LossRule {
   Counts (*count)(const LossSpec&, const HostTensor& label, int64_t rows);
   std::vector<LossParameter> parameters = {};
   std::vector<std::string> synonyms = {};
-  Task task = Task::none;             // task whose metrics can be computed from its outputs and labels
+  Task task = Task::none;             // the task whose metrics can be computed from its outputs and labels
   const char* label = "label";        // default name of the label; "": none needed
-  std::vector<double> weights = {1};  // weight of each term
+  std::vector<double> weights = {1};  // weight of each term of the loss; a loss is a weighted sum of its terms
   bool root = false;         // the sum is n sqrt(mean) over n items; sums of several batches combine by their squares
   bool across_rows = false;  // an item depends on other rows of the batch, so --gradient_cache applies
   bool in_parts = false;     // build() supports LossInputs::first_item and item_count; requires one term
@@ -61,7 +61,7 @@ struct LossRule {
   bool teacher = false;                           // also reads a teacher's outputs
   // Logits.
   bool after_softmax = false, after_sigmoid = false;  // reads the logits if the model ends with this operator
-  const char* on_logits = "";                         // the kind to use on these logits; "": this kind
+  const char* on_logits = "";                         // kind of loss to use on these logits; "": this kind
   ClassAxis classes = ClassAxis::none;
   int64_t more_classes = 0;    // classes beyond the axis's extent: outputs are thresholds between classes
   bool next_token = false;     // the output at position s predicts the label at s + 1
@@ -115,11 +115,11 @@ ValueId divergence(Builder& b, ValueId p, ValueId log_p, ValueId log_q);
 ValueId binary_entropy(Builder& b, const LossSpec& spec, ValueId x, ValueId label);
 
 // ---- counts of items
-Counts count_all(const LossSpec&, const HostTensor& label, int64_t);         // every element
-Counts count_valid(const LossSpec&, const HostTensor& label, int64_t);       // elements other than ignore_index
+Counts count_all(const LossSpec&, const HostTensor& label, int64_t);         // all elements of the label
+Counts count_valid(const LossSpec&, const HostTensor& label, int64_t);       // label elements other than ignore_index
 Counts count_rows(const LossSpec&, const HostTensor&, int64_t rows);         // rows of the batch
 Counts count_label_rows(const LossSpec&, const HostTensor& label, int64_t);  // rows of the label
-Counts count_groups(const LossSpec& spec, const HostTensor&, int64_t rows);  // rows_together()
+Counts count_groups(const LossSpec& spec, const HostTensor&, int64_t rows);  // number of items: rows / rows_together()
 
 }  // namespace losses
 }  // namespace amp

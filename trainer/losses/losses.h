@@ -24,7 +24,7 @@ struct LossSpec {
   std::string label = {};                 // tensor of the batch; empty: the kind's default ("label", or none)
   double weight = 1;
   bool bypass = true;      // read the logits before a trailing softmax or sigmoid
-  int64_t sides = 0;       // rows per pair or triple, if they alternate in one output; 0: the kind's default
+  int64_t sides = 0;       // number of rows per pair or triple, if they alternate in one output; 0: the kind's default
   std::string input = {};  // losses of a gradient: the value with respect to which the output is differentiated
   std::map<std::string, std::vector<double>> given = {};  // parameters that are not at their default
   // Lists given by class name, and class_weights=balanced. They become `given` once classes and labels are known.
@@ -38,7 +38,7 @@ struct LossSpec {
   void set(const std::string& parameter, std::vector<double> value);
   int64_t ignore_index() const;  // -100 for kinds that have none
 
-  std::string label_name() const;  // name of the batch's tensor; empty: the loss needs no label
+  std::string label_name() const;  // name of the batch's tensor with the labels; empty: the loss needs no label
   const std::vector<std::string>& values() const { return reads.empty() ? outputs : reads; }
 };
 
@@ -96,13 +96,13 @@ class LossAccumulator {
   void add(const std::vector<double>& sums);  // adds the sums that Session returned for the batch
   std::vector<double> seeds(double scale) const;
   double loss() const;                                     // 0 without items; non-finite if a sum is
-  double items() const;                                    // of all terms
+  double items() const;                                    // number of items of all terms
   std::vector<double>& items_by_term() { return items_; }  // mutable, to add the items of other ranks
 
  private:
   const Losses& losses_;
   std::vector<double> weights_, items_, sums_;
-  std::vector<double> counted_;  // items of the last batch
+  std::vector<double> counted_;  // by term: number of items of the last batch
   std::vector<bool> roots_;
 };
 

@@ -18,7 +18,7 @@ inline double ratio(int64_t a, int64_t b) { return b ? static_cast<double>(a) / 
 struct ClassScores {
   int64_t classes = 0;
   std::vector<int64_t> labels, predicted;  // predicted -1: the logits contain NaN
-  // (rows, classes); empty if there were too many to keep. Metrics of probabilities are then NaN.
+  // (rows, classes); empty if there were too many probabilities to keep. Metrics of probabilities are then NaN.
   std::vector<double> probabilities;
   bool kept = true;
 
@@ -65,7 +65,7 @@ struct NumberMetricRegistration {
 const std::vector<ClassMetric>& class_metrics();  // sorted by name
 const std::vector<NumberMetric>& number_metrics();
 
-// Rows: labels; columns: predictions.
+// Returns counts of samples: [label][prediction].
 std::vector<std::vector<int64_t>> confusion_matrix(const ClassScores& scores);
 
 // Scores of one class. Precision is 0 without predictions of the class, recall without labels.

@@ -56,7 +56,7 @@ class Multilabel {
   double macro_f1() const;  // mean over all labels; 0 for one that does not occur (scikit-learn's zero_division=0)
   double mean_iou() const;
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
-  // Share of elements that are right.
+  // Share of elements that are predicted correctly.
   double accuracy() const { return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0; }
 
  private:
@@ -71,7 +71,7 @@ class Regression {
   double mse() const { return n_ > 0 ? square_ / n_ : 0; }
   double mae() const { return n_ > 0 ? absolute_ / n_ : 0; }
   double pearson() const;
-  std::span<const double> predicted() const { return predicted_; }  // empty if there are more than 2^24
+  std::span<const double> predicted() const { return predicted_; }  // empty if more than 2^24 numbers were added
   std::span<const double> wanted() const { return wanted_; }
   double spearman() const;  // ties share their mean rank
 
@@ -88,7 +88,8 @@ class Spans {
   void add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels,
            int64_t ignore = -100);
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
-  double f1() const { return rows_ ? f1_ / static_cast<double>(rows_) : 0; }  // of the tokens, averaged over rows
+  // F1 of the predicted tokens, averaged over rows
+  double f1() const { return rows_ ? f1_ / static_cast<double>(rows_) : 0; }
 
  private:
   int64_t rows_ = 0, exact_ = 0;

@@ -26,7 +26,7 @@ struct ScheduleKey {
 };
 
 struct SchedulePoint {
-  int64_t step = 0;  // applied steps before this one
+  int64_t step = 0;  // number of applied steps before this step
   int64_t warmup = 0, total = 0;
   double lr = 0;  // --lr, the highest rate
   const std::map<std::string, std::string>* settings = nullptr;

@@ -135,7 +135,7 @@ inline const ScheduleRow kTimmStep{"timm_step", timm_keys({{"decay_epochs", "90"
                                    },
                                    "timm's StepLRScheduler", true};
 
-// A milestone m takes effect at m - 1, as in timm.
+// A milestone m (in epochs) takes effect at m - 1, as in timm.
 inline const ScheduleRow kTimmMultistep{
     "timm_multistep", timm_keys({{"decay_milestones", "90:180:270", 0, 1e15, {}, true}, {"decay_rate", "0.1"}}),
     [](const SchedulePoint& p) {

@@ -70,7 +70,7 @@ class AnswerScores {
   void add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> samples) {
     search_.add(start, end, samples);
   }
-  // Means over the questions added.
+  // Return means over the questions whose samples were added.
   double exact_match() const;
   double f1() const;
   // Jaccard index of the texts as they are, with the best of the given answers; 0 for a question without an answer.
@@ -84,7 +84,7 @@ class AnswerScores {
   struct Judged {
     bool has_answer = false;
     double exact = 0, f1 = 0, jaccard = 0;  // of the predicted answer
-    double span_exact = 0, span_f1 = 0;     // of the best span, regardless of the threshold
+    double span_exact = 0, span_f1 = 0;     // scores of the best span, regardless of null_threshold
     double excess = 0;
     bool span = false;
   };

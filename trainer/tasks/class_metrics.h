@@ -25,7 +25,8 @@ class ClassMetrics : public TaskMetrics {
                        const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted);
   // Counts a batch with one logit per label. Class 1 is predicted if the probability is above 0.5.
   virtual void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted);
-  static std::vector<int64_t> yes_or_no(const std::vector<float>& logits);  // -1 for a NaN
+  // returns 0 or 1 for each logit; -1 for a NaN
+  static std::vector<int64_t> yes_or_no(const std::vector<float>& logits);
   void count(int64_t classes, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted);
   const Classification& classes() const;
 

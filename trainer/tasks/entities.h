@@ -12,7 +12,7 @@ namespace amp {
 
 struct Entity {
   std::string type;
-  int64_t first = 0, last = 0;  // indices of words
+  int64_t first = 0, last = 0;  // indices of the entity's first and last word
   auto operator<=>(const Entity&) const = default;
 };
 
@@ -21,7 +21,8 @@ std::vector<Entity> find_entities(std::span<const std::string> tags);  // tags o
 // Returns true if these are tags of entities: O, and types with the prefix B-, I-, E- or S-.
 bool are_entity_tags(std::span<const std::string> names);
 
-// Micro averages over all texts. An entity is right if its type, first and last word are.
+// Precision, recall and F1 over the entities of all texts together (micro average). An entity is right if its type,
+// first and last word are.
 class EntityScores {
  public:
   // The arguments are the tags of one text, one per word.

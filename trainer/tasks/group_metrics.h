@@ -25,7 +25,7 @@ class GroupMetrics {
 
   // As TaskMetrics::add(). outputs and label have the same number of rows for each sample.
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t> samples);
-  std::vector<GroupValues> values() const;  // groups with samples, in the order of their names
+  std::vector<GroupValues> values() const;  // groups that have samples in the data, in the order of their names
 
  private:
   struct Group {

@@ -30,13 +30,13 @@ class Nearest {
   struct Scores {
     double accuracy = 0, mrr = 0;  // mrr: mean of 1 / rank
   };
-  Scores scores() const;                            // means over all items added
+  Scores scores() const;                            // means over all items that were added
   const std::vector<CandidateRank>& ranks() const;  // one per item added, in their order
 
  private:
   void finish_block();
-  CandidateRank rank_of(size_t item) const;    // of an item of the unfinished block
-  std::vector<float> anchors_, own_, others_;  // of the unfinished block, normalized to length 1
+  CandidateRank rank_of(size_t item) const;    // rank of an item of the unfinished block
+  std::vector<float> anchors_, own_, others_;  // embeddings of the unfinished block, normalized to length 1
   int64_t width_ = 0, sides_ = 0, items_ = 0, finished_ = 0;
   // The ranks of finished blocks and, after a call of ranks(), of the unfinished block.
   mutable std::vector<CandidateRank> ranks_;

@@ -18,14 +18,16 @@ struct SampleRecord {
   int64_t sample = 0;  // index in the dataset
   double error = 0;    // infinite if the outputs are NaN
   std::string label, predicted;
-  double probability = std::numeric_limits<double>::quiet_NaN();  // of the prediction, if it has one
+  double probability = std::numeric_limits<double>::quiet_NaN();  // probability of the prediction, if it has one
   std::string question, passage;                                  // span only
-  int64_t label_token = -1, predicted_token = -1;                 // texts only: at the token with the largest loss
+  // texts only: label and prediction at the token with the largest loss
+  int64_t label_token = -1, predicted_token = -1;
   int64_t nearest = -1, nearest_side = 0;     // retrieval only: the nearest other candidate, as in CandidateRank
   Mask label_mask = {}, predicted_mask = {};  // segmentation only
 };
 
-// One row of a batch; outputs and label contain all rows of the batch.
+// One row of a batch: `row` is its index in the batch, `rows` the number of rows of the batch, `sample` its index in
+// the dataset. outputs and label contain all rows of the batch.
 struct SampleRow {
   std::span<const HostTensor> outputs;  // in fp32
   const HostTensor& label;              // i64, or fp32
@@ -43,12 +45,12 @@ class PerSampleError {
   virtual bool shows(const SampleRow&) const { return false; }
 };
 
-// Creates the errors that the task's row (TaskRule) defines; null if it defines none.
+// Creates the errors that the task's definition (TaskRule) has; null if it has none.
 std::unique_ptr<PerSampleError> make_sample_error(Task task, const LossSpec& loss, const MetricContext& context);
 
 // ---- for the tasks' files
 
-// Returns the values of the row; for a pair, those of both rows.
+// Returns the elements of one output that belong to the row; for a pair, those of both rows.
 std::span<const float> values_of(const SampleRow& row, size_t output = 0);
 std::vector<double> labels_of(const SampleRow& row);
 double minus_log(double p);  // finite for 0, infinite for NaN

@@ -1,4 +1,4 @@
-// Task: the name of a model's purpose, such as "classification". Everything else about a task is in its row
+// Task: the name of a model's purpose, such as "classification". Everything else about a task is in its TaskRule
 // (trainer/tasks/task_rule.h).
 #pragma once
 

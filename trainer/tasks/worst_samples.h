@@ -35,9 +35,10 @@ class WorstSamples {
   size_t most_, always_;
   Task task_ = Task::none;
   std::unique_ptr<PerSampleError> error_;  // null: the task has no error per row
-  std::vector<int64_t> items_ = {};  // retrieval only: the samples in the order in which the metrics received them
+  // retrieval only: indices of the samples in the order in which the metrics received them
+  std::vector<int64_t> items_ = {};
   std::vector<SampleRecord> heap_;   // heap with the smallest error at the front
-  std::vector<SampleRecord> shown_;  // in the order of their indices
+  std::vector<SampleRecord> shown_;  // in the order of their indices in the dataset
 };
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// The rows of all settings, in one file per topic (docs/adding_a_setting.md). This header declares them and the helpers
-// to write rows.
+// The settings table: each setting is one row (an object of Setting), and each topic has one file of rows
+// (docs/adding_a_setting.md). This header declares the functions that return the rows, and helpers to write them.
 //
 // A setting has one name; also() lists the names that Hugging Face, PaddlePaddle (LARK), timm, Apex and GradScaler use.
 // The default is the member's initial value (run/spec/); it equals Hugging Face's unless the help gives a reason.
