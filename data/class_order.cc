@@ -1,5 +1,5 @@
 // Implements the rules of class_order.h as a pure function from ClassEvidence to ClassOrder. Each rule is one member
-// function of Decision, which takes the first that applies. Notes and warnings record every assumption that a rule
+// function of Decision, which applies the first rule that fits. Notes and warnings record every assumption that a rule
 // makes.
 #include "data/class_order.h"
 
@@ -126,8 +126,8 @@ class Decision {
     take(e_.asked, "`labels`", true);
   }
 
-  // Returns the first known names whose count equals the head's size. Keeps the first names of another size in misfit_,
-  // for messages.
+  // Returns the first known names that are as many as the head has outputs. Stores the first names of another count in
+  // misfit_, for messages.
   const KnownClasses* fitting() {
     for (const KnownClasses& known : e_.known) {
       if (static_cast<int64_t>(known.names.size()) != e_.head) {
@@ -182,8 +182,8 @@ class Decision {
            "name the classes in the order of the model's outputs: `labels` a,b,c, or a file with a name a line");
   }
 
-  // Takes whole numbers as ids if the head has an output for each of them, or if they are 1 to N for a head of N.
-  // Returns false if neither holds.
+  // Uses labels that are whole numbers as class ids if the head has an output for each of them, or numbers 1 to N as
+  // ids 0 to N - 1 for a head of N outputs. Returns false if neither is possible.
   bool by_number(const Numbers& numbers) {
     const int64_t low = numbers.begin()->first, high = numbers.rbegin()->first, n = e_.head;
     if (low >= 0 && high < n) {
@@ -240,8 +240,8 @@ class Decision {
              "head that is there, in the order of its outputs"));
   }
 
-  // Throws E_LABELS if the classes have an order that the labels do not show. Numbers from 0 on are in the right order;
-  // names must be given in their order by the user.
+  // Throws E_LABELS if the classes have an order (ClassEvidence::ordered) that the labels do not show. Labels that are
+  // numbers from 0 on are in the right order; names must be given in their order by the user.
   void require_order() const {
     if (!e_.ordered || e_.numbered) return;
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);

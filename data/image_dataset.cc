@@ -76,10 +76,10 @@ struct Files {
   std::vector<std::string> label_inputs;
   std::vector<std::string> paths, masks, places;
   std::unique_ptr<const ImageStore> store;
-  std::vector<int32_t> buckets;  // index in options.sizes of each image
-  std::vector<int64_t> ids;      // class of each image
+  std::vector<int32_t> buckets;  // for each image, index in options.sizes of its size
+  std::vector<int64_t> ids;      // class id of each image
   std::vector<float> numbers;    // labels that are numbers, or sets as 0 and 1
-  size_t width = 1;              // numbers per sample
+  size_t width = 1;              // how many of `numbers` belong to each sample
 };
 
 class ImageDataset final : public Dataset {
@@ -129,9 +129,9 @@ class ImageDataset final : public Dataset {
 
   std::shared_ptr<const Files> files_;
   const Pipeline& pipeline_;
-  std::vector<Pipeline> sized_;  // one pipeline per bucket
+  std::vector<Pipeline> sized_;  // one pipeline per size in options.sizes
   bool training_;
-  mutable std::atomic<int64_t> mask_classes_{0};  // 0: unknown
+  mutable std::atomic<int64_t> mask_classes_{0};  // number of classes of the model's output; 0: unknown
 };
 
 void ImageDataset::check_mask(const Mask& mask, size_t sample) const {

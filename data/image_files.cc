@@ -103,7 +103,8 @@ std::string left_out(const std::string& folder, const Found& found) {
 
 enum class Part { none, train, other };
 
-// Returns the part of a data set that a folder's name denotes: train, Training, val2017, test_set.
+// Returns the part of a data set (training, validation or test) that a folder's name denotes: train, Training, val2017,
+// test_set.
 Part part_of(const std::string& folder) {
   std::string name = lower_case(folder);
   while (!name.empty() && !std::isalpha(static_cast<unsigned char>(name.back()))) name.pop_back();
@@ -121,7 +122,7 @@ Part part_of(const std::string& folder) {
 }
 
 // Throws E_DATA_FOLDER for a folder that holds train/ and val/: their names are not classes. With masks, training would
-// use the images of both.
+// use the images of both folders.
 void refuse_parts(const std::string& folder, bool masks) {
   std::vector<std::string> parts;
   std::string train, other;

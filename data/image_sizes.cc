@@ -14,7 +14,7 @@ std::optional<int64_t> side_of(const std::string& text) {
   return side && *side >= 1 && *side <= kLargestSide ? side : std::nullopt;
 }
 
-// Ratio n / d, at least 1, between the aspect ratios of two sizes.
+// The quotient n / d of the larger and the smaller of two aspect ratios, at least 1.
 struct Stretch {
   unsigned __int128 n, d;
 };

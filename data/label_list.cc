@@ -14,7 +14,7 @@ namespace amp {
 
 namespace {
 
-// Key and value of each element. The keys are not used if the elements are of a list.
+// Key and value of each element of a literal. If the literal is a list, the keys are not used.
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 std::optional<size_t> id_of(const std::string& text) {

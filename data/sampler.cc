@@ -1,7 +1,7 @@
-// Implements the Sampler: permutations, length-grouped batches, buckets, weighted draws and their division among ranks.
-// All random numbers are Philox(seed; stream, epoch, index), so an epoch's order can be computed again without replay.
-// The grouped order sorts within chunks of batches, as Hugging Face's LengthGroupedSampler does, and then shuffles the
-// batches. A change of any order changes the results of existing seeds and of resumed runs.
+// Implements the Sampler: permutations, length-grouped batches, buckets, weighted draws and the division of batches
+// among ranks. All random numbers are Philox(seed; stream, epoch, index), so an epoch's order can be computed again
+// without replay. The grouped order sorts within chunks of batches, as Hugging Face's LengthGroupedSampler does, and
+// then shuffles the batches. A change of any order changes the results of existing seeds and of resumed runs.
 #include "data/sampler.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ std::vector<int64_t> Sampler::draw(int64_t epoch) const {
   return order;
 }
 
-// Returns the first index of each batch, then the end of the last.
+// Returns the index in `order` of each batch's first sample, then the end of the last batch.
 std::vector<int64_t> Sampler::cut(const std::vector<int64_t>& order) const {
   std::vector<int64_t> begins = {0};
   int64_t longest = 0;
@@ -186,7 +186,7 @@ void Sampler::group(Epoch& e) const {
   // samples.
   sort_chunks(e.order, rows > samples_ / options_.chunk_batches ? samples_ : rows * options_.chunk_batches);
   const std::vector<int64_t> begins = cut(e.order);
-  // The last batch is not moved unless it is full. Batches by tokens are never considered full.
+  // The last batch is not moved unless it is full. Batches whose size is counted in tokens are never considered full.
   const int64_t batches = static_cast<int64_t>(begins.size()) - 1;
   const bool short_last = options_.in_tokens || begins.back() - begins[begins.size() - 2] < options_.batch_size;
   std::vector<int64_t> full(static_cast<size_t>(batches - short_last));
@@ -205,7 +205,7 @@ void Sampler::group(Epoch& e) const {
 
 std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
 
-// Returns `batches`. Throws E_DATA_EMPTY or E_RANKS if it is 0, for example because every bucket has fewer rows than
+// Returns `batches`. Throws E_DATA_EMPTY or E_RANKS if it is 0, for example because every bucket has fewer samples than
 // there are ranks.
 int64_t Sampler::require_batches(int64_t batches) const {
   if (batches < 1 && options_.whole_batches)

@@ -1,6 +1,7 @@
 // Implements subset.h: views of a dataset's samples, stratified splits and stratified random samples. Samples are
 // ordered by Philox keys, and each stratum (class) contributes in proportion to its size (largest remainder method).
-// Samples of one table row stay in one unit, so that windows of a text are not divided between train and validation.
+// Samples of one table row form one unit, which is drawn as a whole, so that windows of a text are not divided between
+// training and validation data.
 #include "data/subset.h"
 
 #include <algorithm>
@@ -112,7 +113,7 @@ Units units_of(const Dataset& data, int64_t together = 1) {
   return units;
 }
 
-// Returns the indices of the units, drawn by seed so that each stratum has its share of the first `wanted`.
+// Returns the indices of all units in an order drawn by seed. Each stratum has its share of the first `wanted` units.
 std::vector<int64_t> drawn_order(const Dataset& data, const Units& units, int64_t wanted, uint64_t seed,
                                  uint64_t stream) {
   const auto n = static_cast<int64_t>(units.size());

@@ -80,7 +80,7 @@ void Table::append(const Table& other) {
   for (const std::string& c : other.columns_) {
     if (!has_column(c)) columns_.push_back(c);
   }
-  if (columns_.size() > before) {  // widens the existing rows
+  if (columns_.size() > before) {  // adds absent cells for the new columns to the existing rows
     SpillVector<Cell> wider;
     for (int64_t r = 0; r < rows(); ++r) {
       wider.append({cells_.data() + static_cast<size_t>(r) * before, before});

@@ -170,7 +170,7 @@ class TensorDataset final : public Dataset {
     }
   }
 
-  // Copies samples into one tensor. group: consecutive rows of t per sample.
+  // Copies samples into one tensor. group: number of consecutive rows of t per sample.
   static HostTensor gather(const HostTensor& t, std::span<const int64_t> samples, int64_t group = 1) {
     Dims dims = t.dims();
     const int64_t rows = dims[0] / group;
@@ -192,7 +192,7 @@ class TensorDataset final : public Dataset {
   HostTensor label_;
   std::vector<NamedTensor> more_;
   int64_t rows_ = 0;   // number of samples
-  int64_t group_ = 1;  // input rows per sample
+  int64_t group_ = 1;  // number of input rows per sample
   bool whole_ = false;
 };
 

@@ -180,13 +180,13 @@ class TextDataset final : public Dataset {
   std::shared_ptr<const AnswerKey> key_;
   std::vector<std::string> names_;  // names of the files
   int32_t pad_;
-  int64_t sides_ = 1;                   // sequences per sample
-  std::vector<int32_t> longest_sides_;  // longest side per sample, if it has several
+  int64_t sides_ = 1;                   // number of sequences per sample
+  std::vector<int32_t> longest_sides_;  // for each sample, the length of its longest sequence, if samples have several
   std::vector<int64_t> classes_;
   std::vector<float> numbers_;
-  size_t width_ = 1;      // numbers per row
-  int64_t cut_ = 0;       // truncated samples
-  bool labeled_ = false;  // texts carry labels: one per id, or two per text
+  size_t width_ = 1;      // how many of numbers_ belong to each sample
+  int64_t cut_ = 0;       // number of truncated samples
+  bool labeled_ = false;  // texts_ holds labels: one per token id, or two per text
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences, int64_t length) const {

@@ -40,7 +40,7 @@ std::vector<std::string> matches(const std::string& pattern) {
 struct Inflater {
   z_stream z{};
   Inflater() {
-    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();  // gzip only
+    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();  // 16: accepts only the gzip format
   }
   ~Inflater() { inflateEnd(&z); }
 };

@@ -89,7 +89,7 @@ std::string Course::sparkline(int columns) const {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::vector<double> means;
   const size_t groups = std::min(sums_.size(), static_cast<size_t>(std::max(0, columns)));
-  for (size_t g = 0; g < groups; ++g) {  // averages the course into as many groups as columns
+  for (size_t g = 0; g < groups; ++g) {  // combines the means into as many groups as there are columns
     const size_t from = g * sums_.size() / groups, to = (g + 1) * sums_.size() / groups;
     double sum = 0, n = 0;
     for (size_t i = from; i < to; ++i) {
@@ -117,7 +117,7 @@ std::string clear_line(int columns, int width, bool reflows) {
 
 namespace {
 
-// How much the bar shows. kDetails goes from the most detailed form to the least.
+// How much the bar shows. kDetails lists the forms of the bar from the most detailed to the least.
 struct Detail {
   int bar, spark;
   bool lr, memory, elapsed;

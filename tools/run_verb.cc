@@ -27,7 +27,7 @@ VerbBody body_of(cli::Verb verb) {
 int run_verb(const cli::Options& opts) {
   const Console console(opts);
   for (const std::string& w : opts.warnings) console.log().warning(w);
-  if (opts.str("device") == "cuda")  // first, because the device may be missing
+  if (opts.str("device") == "cuda")  // opens the GPU before anything else, because it may be missing
     choose_device(spec_of(opts).device, spec_of(opts).distribution, opts.str("dtype") == "fp64", console.log());
   if (opts.verb == cli::Verb::help) {
     std::cout << cli::help_text(opts.help_topic, opts.help_all);

@@ -93,7 +93,7 @@ class Ranks {
  private:
   static constexpr int kLost = static_cast<int>(Exit::distributed);
   struct Rank {
-    pid_t process = 0;  // 0: ended
+    pid_t process = 0;  // process id; 0: the process ended
     int said = -1;      // its standard error as a file; -1: the first rank uses ours
     int code = 0;
   };

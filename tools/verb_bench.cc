@@ -14,7 +14,7 @@ namespace amp {
 
 namespace {
 
-constexpr size_t kLongest = 20;  // kernels shown without --verbose
+constexpr size_t kLongest = 20;  // number of kernels shown without --verbose
 
 std::string number(double x, int decimals) {
   char text[64];

@@ -14,7 +14,7 @@ namespace {
 
 struct FeatureTensor {
   std::string name;
-  HostTensor rows;  // rows of the whole table
+  HostTensor rows;  // the tensor for all rows of the table
   std::vector<std::string> columns;
 };
 

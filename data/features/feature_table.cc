@@ -1,5 +1,5 @@
 // Implements FeatureTable: a main table, joined tables and parts of dates as one set of columns. A Place stores the
-// table and column of a name; `rows` of a Source maps rows of the main table to rows of the joined one.
+// table and the column in which a name is found; Source::rows maps rows of the main table to rows of the joined one.
 #include "data/features/feature_table.h"
 
 #include <algorithm>

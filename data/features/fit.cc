@@ -42,7 +42,7 @@ void fit_scale(std::vector<double> x, NumberMap& out) {
       rest += v - out.mean;
     }
     const double variance = (squares - rest * rest / n) / n;
-    // scikit-learn treats a column as constant if its variance is not above this bound.
+    // scikit-learn treats a column as constant if its variance is at most `bound`.
     const double bound = n * 2.2e-16 * variance + std::pow(n * out.mean * 2.2e-16, 2);
     out.scale = variance <= bound ? 1 : std::sqrt(variance);
   } else if (out.scaling == Scaling::quantiles) {

@@ -12,7 +12,8 @@ namespace {
 
 struct Look {
   int64_t rows = 0, present = 0;
-  bool numbers = true, fractions = false, dates = true, counts_up = true;  // counts_up: values are n, n + 1, n + 2 ...
+  // counts_up: the values of the rows are n, n + 1, n + 2 ... as in a column of ids
+  bool numbers = true, fractions = false, dates = true, counts_up = true;
   std::unordered_set<std::string_view> values;
   int64_t distinct() const { return static_cast<int64_t>(values.size()); }
 };

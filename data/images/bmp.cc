@@ -45,7 +45,7 @@ class BmpReader {
 };
 
 std::optional<BmpHeader> BmpReader::header() const {
-  constexpr size_t kInfo = 14;  // offset of the second header, which begins with its size
+  constexpr size_t kInfo = 14;  // offset of the second header (the info header), which begins with its own size
   if (size() < 54) {
     if (!file_.whole) return std::nullopt;
     if (size() < 26) damaged("it ends in its header");

@@ -1,6 +1,7 @@
 // Reads CIFAR-10 and CIFAR-100 in their binary form (data_batch_1.bin, train.bin). A record holds one image: a byte
-// with its class (for CIFAR-100 two bytes, coarse and fine), then 32 x 32 pixels, one plane per color. Names of classes
-// are read from files in the same folder: batches.meta.txt, fine_label_names.txt, coarse_label_names.txt.
+// with its class (for CIFAR-100 two bytes, coarse and fine), then the 32 x 32 values of red, those of green and those
+// of blue. Names of classes are read from files in the same folder: batches.meta.txt, fine_label_names.txt,
+// coarse_label_names.txt.
 #include <algorithm>
 #include <filesystem>
 
@@ -20,7 +21,7 @@ constexpr int64_t kSide = 32, kPixels = 3 * kSide * kSide;
   fail(Exit::data, "E_CIFAR", cat("'", printable(name), "'", why), hint);
 }
 
-// Returns the first record whose label bytes are out of range; -1: none.
+// Returns the index of the first record with a label byte out of range; -1: there is none.
 int64_t wrong_record(std::string_view bytes, int64_t labels) {
   const int64_t record = labels + kPixels;
   for (int64_t r = 0; r < static_cast<int64_t>(bytes.size()) / record; ++r) {
@@ -66,7 +67,8 @@ PackedImages parse_cifar(FileBytes bytes, const std::string& name) {
   return out;
 }
 
-// Reads one name per line. Returns the numbers 0, 1, ... as names if the file does not exist or has another count.
+// Reads one name per line. Returns the numbers 0, 1, ... as names if the file does not exist or has another number of
+// names than `count`.
 std::vector<std::string> class_names(const std::string& images, const std::string& file, size_t count) {
   const std::string path = (std::filesystem::path(images).parent_path() / file).string();
   std::vector<std::string> out;

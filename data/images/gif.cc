@@ -114,7 +114,7 @@ std::optional<ImageSize> gif_size(const EncodedImage& file) {
   return ImageSize{r.height, r.width};
 }
 
-// Counts the pictures by skipping blocks.
+// Counts the pictures without decoding them: skips the data blocks of the file.
 int64_t gif_frames(const EncodedImage& file) {
   const auto byte = [&](size_t i) { return i < file.bytes.size() ? static_cast<unsigned char>(file.bytes[i]) : 0u; };
   const auto table = [&](unsigned flags) { return flags & 0x80u ? size_t{3} << ((flags & 7u) + 1) : size_t{0}; };

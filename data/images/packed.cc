@@ -1,4 +1,5 @@
-// Implements packed.h: the registry of kinds, and tables with one row for each image of packed files (path FILE#17).
+// Implements packed.h: the registry of PackedKinds, and tables with one row for each image of packed files (path
+// FILE#17).
 #include "data/images/packed.h"
 
 #include <algorithm>

@@ -116,7 +116,8 @@ Image decode_png(const EncodedImage& file) {
   return file.numbers ? out : upright(std::move(out), r.orientation());
 }
 
-// Returns the eXIf block, which writers may put after the pixels; nullopt if only the file's first bytes are known.
+// Returns the data of the eXIf chunk, which writers may put after the pixels; nullopt if only the file's first bytes
+// are known.
 std::optional<std::string_view> exif_block(const EncodedImage& file) {
   const auto at = [&](size_t i) { return uint64_t{static_cast<unsigned char>(file.bytes[i])}; };
   for (uint64_t i = 8; i + 12 <= file.bytes.size();) {

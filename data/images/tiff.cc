@@ -155,7 +155,8 @@ void TiffReader::require_form() const {
                 "remove the file or fetch it again");
 }
 
-// Writes `count` samples of a row or plane to every step-th byte of `to`. Samples of 16 bits lose their lower half.
+// Converts `count` samples (values of a channel) to 8 bits and writes them to every step-th byte of `to`. Samples of 16
+// bits lose their lower half.
 void TiffReader::put_row(const uint8_t* from, int64_t count, uint8_t* to, int64_t step) const {
   for (int64_t i = 0; i < count; ++i) {
     uint8_t v = 0;

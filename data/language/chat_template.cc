@@ -1,6 +1,7 @@
-// Chat templates come from files that others wrote, and the engine that renders them has no bounds of its own. So the
-// engine runs in helper processes with limits, one per thread that renders. A request has a whole conversation, for
-// which the template is rendered several times (conversation.cc): this keeps the cost of processes small.
+// Chat templates come from files that others wrote, and the engine that renders them does not limit its time and memory
+// itself. So the engine runs in helper processes with limits, one per thread that renders. A request has a whole
+// conversation, for which the template is rendered several times (conversation.cc): this keeps the cost of processes
+// small.
 #include "data/language/chat_template.h"
 
 #include <algorithm>

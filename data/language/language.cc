@@ -1,5 +1,5 @@
-// Tokenizes rows for causal language models and computes which ids have a loss. Byte ranges of the text (answers)
-// become labels of the tokens that overlap them.
+// Tokenizes rows for causal language models and computes for which token ids there is a loss. Byte ranges of the text
+// (answers) become labels of the tokens that overlap them.
 #include "data/language/language.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& 
   return labels;
 }
 
-// Adds special tokens to a text. Of these only an end-of-text token after the text has a label.
+// Adds special tokens to a text. Of these special tokens only an end-of-text token after the text has a label.
 LabeledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces, const std::vector<int64_t>& labels) {
   const TokenTemplate& frame = tokenizer.single();
   LabeledText out;

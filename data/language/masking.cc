@@ -105,7 +105,7 @@ class MaskedDataset final : public DatasetWrapper {
   }
 
   MaskingOptions options_;
-  std::vector<bool> special_, within_;  // per id
+  std::vector<bool> special_, within_;  // for each token id: whether it is special; whether it continues a word
   int32_t mask_;
   std::vector<std::string> ids_, label_inputs_;
 };

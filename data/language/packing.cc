@@ -1,5 +1,5 @@
-// Implements packing.h. Positions restart where packed texts begin, and a text's first token gets no label, because the
-// token before it belongs to another text.
+// Implements packing.h. Position ids restart at 0 where packed texts begin, and a text's first token gets no label,
+// because the token before it belongs to another text.
 #include "data/language/packing.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// Appends ids [from, to) of a text to `out`.
+// Appends tokens [from, to) of a text, with their labels, to `out`.
 void append(LabeledText& out, const LabeledText& text, size_t from, size_t to) {
   const auto part = [&](auto& to_list, const auto& from_list) {
     to_list.insert(to_list.end(), from_list.begin() + static_cast<std::ptrdiff_t>(from),
@@ -82,13 +82,13 @@ LabeledTexts wrap_texts(const LabeledTexts& texts, int64_t length) {
 
 namespace {
 
-// Returns the indices of the texts in each sequence, chosen by best-fit decreasing.
+// Returns, for each sequence, the indices of the texts in it, chosen by best-fit decreasing.
 std::vector<std::vector<size_t>> fit_texts(const LabeledTexts& texts, int64_t length) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts.length(a) > texts.length(b); });
   std::vector<std::vector<size_t>> out;
-  std::map<int64_t, std::deque<size_t>> open;  // sequences by free length, oldest first
+  std::map<int64_t, std::deque<size_t>> open;  // sequences by the number of ids that still fit, oldest first
   for (const size_t i : order) {
     const int64_t size = texts.length(i);
     if (size == 0) continue;

@@ -43,7 +43,7 @@ class Seq2SeqDataset final : public Dataset {
 
  private:
   std::unique_ptr<Dataset> sources_, targets_;
-  std::vector<int32_t> lengths_;  // longer side of each sample
+  std::vector<int32_t> lengths_;  // for each sample, the length of its source or its target, whichever is longer
   int64_t cut_;
 };
 

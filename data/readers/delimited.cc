@@ -58,8 +58,8 @@ class DelimitedParser {
   struct Plain {
     bool rectangular = true;   // all have as many fields as the first
     bool quotes_text = false;  // a field has quotes that are not valid RFC 4180
-    // Number of fields that each line needs for the columns requested by number. 0: a line has fewer, or columns are
-    // requested by name.
+    // Number of fields that each line needs to contain the columns requested by number. 0: a line has fewer fields, or
+    // columns are requested by name.
     size_t least = 0;
   };
   Plain plain() {
@@ -246,7 +246,7 @@ class DelimitedParser {
   char delimiter_;
   const TableOptions& options_;
   TableBuilder& out_;
-  std::vector<uint32_t> places_;       // column of each field in the row's first line
+  std::vector<uint32_t> places_;  // for each field of the row: position of its first character in the row's first line
   std::deque<std::string> unescaped_;  // fields of the row with doubled quotes
   size_t at_ = 0, line_start_ = 0;
   int64_t line_ = 1, row_line_ = 1;

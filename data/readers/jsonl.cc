@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 constexpr int kMaxDepth = 100;
 
-// A part of the file and the position where it begins, from 1.
+// A part of the file (one JSON value) and the line and column where it begins, from 1.
 struct Part {
   std::string_view text;
   int64_t line = 1;
@@ -30,7 +30,7 @@ struct Part {
        "write one JSON object a line, such as {\"text\": \"...\", \"label\": \"...\"}, or an array of them");
 }
 
-// Reports the position of a byte of a part, from 1.
+// Reports an error with the line and column of byte `byte` (from 1) of a part.
 [[noreturn]] void refuse(const TableBuilder& out, const Part& part, size_t byte, const std::string& what) {
   const std::string_view before = part.text.substr(0, byte > 0 ? byte - 1 : 0);
   const size_t newline = before.rfind('\n');
@@ -120,7 +120,8 @@ class JsonScanner {
   int64_t line_ = 1;
 };
 
-// Finds the elements of an array that begins here and moves past it. Returns false if the array has no end.
+// Finds the elements of an array that begins at the scanner's position and moves past the array. Returns false if the
+// array has no end.
 bool elements(JsonScanner& scan, std::vector<Part>& out) {
   scan.advance();
   if (scan.next() != ']') {
@@ -155,7 +156,7 @@ std::vector<Part> data_of(std::string_view bytes) {
   return scan.next() == '\0' && objects ? found : std::vector<Part>();
 }
 
-// Calls f(part) for each object.
+// Calls f(part) for each object that is a row.
 template <class F>
 void for_each_part(std::string_view bytes, const TableBuilder& out, F&& f) {
   JsonScanner scan(bytes);

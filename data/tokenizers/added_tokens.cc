@@ -26,7 +26,7 @@ bool is_word(std::string_view character) {
   return !found.empty() && found[0].is_match;
 }
 
-size_t spaces_before(std::string_view text) {  // index where the trailing spaces begin
+size_t spaces_before(std::string_view text) {  // returns the index at which the trailing spaces begin
   size_t end = text.size();
   while (end > 0) {
     const size_t at = last_char(text.substr(0, end));
@@ -36,7 +36,7 @@ size_t spaces_before(std::string_view text) {  // index where the trailing space
   return end;
 }
 
-size_t spaces_after(std::string_view text) {  // bytes of the leading spaces
+size_t spaces_after(std::string_view text) {  // returns the number of bytes of the leading spaces
   size_t at = 0;
   while (at < text.size()) {
     const CodePoint c = decode_utf8(text, at);

@@ -16,7 +16,7 @@ struct Range {
   uint32_t first, last;
 };
 struct Fold {
-  uint32_t first, last, to;  // maps first + i to to + i
+  uint32_t first, last, to;  // maps code point first + i to code point to + i
 };
 #include "data/tokenizers/bert_unicode_tables.inc"
 

@@ -56,11 +56,11 @@ class MergeTable {
 
 struct Symbol {
   int32_t id = 0;
-  uint32_t bytes = 0;  // 0: merged into the previous one
+  uint32_t bytes = 0;  // 0: merged into the symbol before it
   int32_t before = -1, after = -1;
 };
 
-// A possible merge; ordered by lowest rank, then leftmost.
+// A possible merge of the symbol at index `at` and the next one; ordered by lowest rank, then leftmost.
 struct Candidate {
   uint32_t rank;
   int32_t at;

@@ -46,7 +46,7 @@ std::string cleaned(std::string text) {
 
 const std::string kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Converts bytes to text; each maximal part of an ill-formed sequence becomes U+FFFD.
+// Converts bytes to text; each maximal subpart of an ill-formed byte sequence becomes U+FFFD.
 std::string lossy(const std::string& bytes) {
   std::string out;
   for (size_t at = 0; at < bytes.size();) {
@@ -84,7 +84,7 @@ DecodeStep byte_level_step() {
     std::string bytes;
     for (const std::string& t : tokens) {
       std::string own;
-      if (!bytes_of_level(t, own)) own = t;  // contains other characters: kept as it is
+      if (!bytes_of_level(t, own)) own = t;  // the token has characters that stand for no byte: it is kept as it is
       bytes += own;
     }
     tokens = {lossy(bytes)};

@@ -216,7 +216,7 @@ void replace_all(NormalizedString& t, const Finder& find, std::string_view conte
   text.reserve(size);
   from.reserve(size);
   for (const Match& m : matches) {
-    if (m.is_match) {  // the content gets the place of the last replaced byte
+    if (m.is_match) {  // the bytes of `content` get the place of the last replaced byte
       const TextPlace place = m.end > 0 ? t.from[m.end - 1] : TextPlace{t.origin, t.origin};
       text += content;
       from.resize(text.size(), place);

@@ -31,7 +31,7 @@ class CodePoints {
   int32_t operator()(uint32_t byte) const { return at_.empty() ? static_cast<int32_t>(byte) : at_[byte]; }
 
  private:
-  std::vector<int32_t> at_;  // empty: ASCII, one byte each
+  std::vector<int32_t> at_;  // code point index of each byte; empty: the text is ASCII, so the two are equal
 };
 
 class TokenizerPipeline final : public Tokenizer {

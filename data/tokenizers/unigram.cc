@@ -62,7 +62,7 @@ class Trie {
     size_t from, to, depth, node;
   };
 
-  // Adds the node's children and puts them into `open`.
+  // Adds the node's children to the tree and appends them to `open`.
   void build(const std::vector<std::pair<std::string_view, int32_t>>& tokens, Branch b, std::vector<Branch>& open) {
     while (b.from < b.to && tokens[b.from].first.size() == b.depth) nodes_[b.node].id = tokens[b.from++].second;
     const size_t first = nodes_.size();
@@ -80,7 +80,7 @@ class Trie {
   }
 
   std::vector<Node> nodes_;
-  std::vector<unsigned char> bytes_;  // last byte of the path to each node
+  std::vector<unsigned char> bytes_;  // for each node: the last byte of the path to it
   std::array<int32_t, 256> roots_ = [] {
     std::array<int32_t, 256> none;
     none.fill(-1);
@@ -89,7 +89,7 @@ class Trie {
 };
 
 // Returns a score as Hugging Face computes it: serde_json rounds the digits to a double and multiplies by a power of
-// ten. The last bit decides between equally probable ways.
+// ten. The last bit decides between two ways to cut a text that are almost equally probable.
 double read_score(double exact) {
   char text[32];
   const char* const end = std::to_chars(text, text + sizeof text, exact, std::chars_format::scientific).ptr;

@@ -45,7 +45,7 @@ class WordPieceModel final : public TokenModel {
         known = ids.find(part.substr(at, n));
         if (known != ids.end()) break;
       }
-      if (known == ids.end()) {  // one unknown piece makes the word unknown
+      if (known == ids.end()) {  // if one piece of a word is not in the vocabulary, the word becomes the unknown token
         out.resize(before);
         return out.push_back({unknown_id_, 0, whole});
       }

@@ -123,7 +123,7 @@ void WordPiece::append_pieces(const Word& word, std::vector<int32_t>& ids) const
       id = first ? vocab_.find(rest.substr(0, n)) : vocab_.find_continuing(rest.substr(0, n));
       if (id >= 0) break;
     }
-    if (id < 0) {  // one unknown piece makes the word unknown
+    if (id < 0) {  // if one piece of a word is not in the vocabulary, the word becomes the unknown token
       ids.resize(before);
       return ids.push_back(vocab_.unk());
     }
@@ -168,7 +168,7 @@ std::vector<int32_t> WordPiece::tokenize(std::string_view text) const {
 
 std::vector<Piece> WordPiece::pieces(std::string_view text) const {
   std::vector<Piece> out;
-  int32_t before = 0;  // code points of the text before this part
+  int32_t before = 0;  // number of code points of the text before this part
   const auto plain = [&](std::string_view part) {
     const auto add = [&](const Word& w) {
       std::vector<int32_t> ids;

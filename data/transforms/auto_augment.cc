@@ -41,13 +41,14 @@ constexpr std::array<const char*, 14> kOperations{"Identity",  "ShearX",     "Sh
                                                   "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
                                                   "Posterize", "Solarize",   "AutoContrast", "Equalize"};
 
-// The change that operations make at the largest magnitude.
+// For each group of operations, how far they change an image at the largest magnitude.
 struct Reach {
   double shear, rotation, color, bits;
   double across, down;  // pixels of TranslateX and TranslateY
 };
 
-// Returns an operation's magnitude at `bin` of `bins`, with a random sign if the operation has two directions.
+// Returns an operation's magnitude at step `bin` of a scale with `bins` steps, with a random sign if the operation has
+// two directions.
 double magnitude(const std::string& operation, const Reach& r, int64_t bin, int64_t bins, Draws& draws) {
   const double part = static_cast<double>(bin) / static_cast<double>(bins - 1);
   if (operation == "Posterize") return 8 - std::nearbyint(part * r.bits);

@@ -64,7 +64,7 @@ class MixedDataset final : public DatasetWrapper {
 
   void check_label_range(int64_t classes, int64_t ignore) const override {
     DatasetWrapper::check_label_range(classes, ignore);
-    classes_ = classes;  // width of the model's output
+    classes_ = classes;  // number of classes of the model's output
   }
   std::shared_ptr<const Dataset> for_evaluation() const override {
     const auto inner = data_->for_evaluation();

@@ -91,7 +91,8 @@ Arguments arguments_of(const TransformRow& row, std::vector<std::string> words) 
   return {row.name, words, row.parameters};
 }
 
-// Returns a transform's text with some values replaced. Values that the text does not have are appended.
+// Returns a transform's text with the arguments in `values` replaced. Arguments that the text does not have are
+// appended.
 std::string with_values(const TransformRow& row, const std::vector<std::string>& words, TransformValues values) {
   std::string out = row.name;
   for (size_t i = 1; i < words.size(); ++i) {

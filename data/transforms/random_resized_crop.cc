@@ -50,7 +50,8 @@ class RandomResizedCrop final : public Transform {
   Interpolation interpolation_;
 };
 
-// Returns the values for another image size. The ratios are scaled, so that parts are not distorted more than before.
+// Returns `size` and `ratio` after the pipeline's image size changes. The ratios are scaled, so that crops are not
+// distorted more than before.
 TransformValues crop_for(const Arguments& a, const SizeChange& change) {
   const Arguments::Size size = a.size("size");
   const int64_t height = change.height(size.height), width = change.width(size.width);

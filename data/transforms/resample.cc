@@ -55,8 +55,8 @@ Filter filter_of(Interpolation i) {
   return {triangle, 1};
 }
 
-// The weights along one axis. An output pixel reads `count` input pixels from `first` on, and has `most` entries in
-// `weights`.
+// The weights along one axis. Output pixel i reads count[i] input pixels from index first[i] on. Its weights begin at
+// index i * most in `weights`.
 struct Taps {
   size_t most = 0;
   std::vector<int64_t> first, count;

@@ -36,7 +36,7 @@ std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
   return e.hint().empty() ? "name an output before it with `output`" : e.hint();
 }
 
-// Returns why the probe did not reach a node for which it recorded no error.
+// Returns why the dry run (Probe) did not reach a node for which it recorded no error.
 std::string forward_reason(const SourceGraph& g, const Probe& p, size_t n) {
   for (const int v : g.nodes[n].inputs) {
     if (v < 0 || p.known[static_cast<size_t>(v)]) continue;

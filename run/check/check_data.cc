@@ -31,7 +31,7 @@ constexpr size_t kProblems = 20;
 // Texts and labels of a row, for all kinds of files.
 struct Row {
   std::vector<std::string> texts;
-  std::vector<std::string> labels;  // the label, or tags of words
+  std::vector<std::string> labels;  // the label of the row, or the tags of its words
   std::string where;
 };
 
@@ -110,7 +110,7 @@ class Checker {
       if (!training && !known_.empty() && !known_.count(label))
         problem(row.where, cat("the label '", printable(label), "' is not in the training data"));
     }
-    // The first row with a text is stored with its label and place, so that the report can name it.
+    // The first row with a text is stored with its label and location, so that the report can name it.
     const std::string text = join(row.texts, "\x1f"), label = join(row.labels, "\x1f");
     const auto [seen, fresh] = (training ? training_ : validation_).emplace(text, std::pair{label, row.where});
     if (!fresh) {
@@ -178,7 +178,8 @@ class Checker {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<LanguageReader> language_;  // set if the labels of the current file are its own tokens
   std::map<std::string, int64_t> known_;
-  using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
+  // key: text; value: label and location of the first row with this text
+  using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;
   Seen training_, validation_;
 };
 

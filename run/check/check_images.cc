@@ -28,7 +28,7 @@ namespace amp {
 namespace {
 
 struct Look {
-  int64_t width = 0, height = 0, channels = 0;  // 0: not readable
+  int64_t width = 0, height = 0, channels = 0;  // all 0: the image cannot be read
   std::string sum;                              // size and checksum of the file's bytes
   std::string wrong;                            // the problem; empty: none
   std::map<int64_t, int64_t> pixels;            // number of pixels of the mask for each pixel value
@@ -144,7 +144,8 @@ class ImageChecker {
   const TaskRule& rule_;
   DataReport& report_;
   std::map<std::string, int64_t> known_;
-  using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // sum: label, place
+  // key: Look::sum; value: label and location of the first image with it
+  using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;
   Seen training_, validation_;
 };
 

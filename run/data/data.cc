@@ -30,8 +30,8 @@ namespace amp {
 
 namespace {
 
-// Returns the rows of the embedding table that an input's ids index, directly or through views, or 0 if there is none.
-// With several tables, returns the smallest number.
+// Returns the number of rows of the embedding table that an input's ids index, directly or through views (nodes that
+// only change the shape), or 0 if there is none. If they index several tables, returns the smallest number.
 int64_t table_rows(const SourceGraph& g, int input) {
   int64_t rows = 0;
   std::set<int> ids = {input};
@@ -184,7 +184,7 @@ TextOptions text_options(const DataSpec& data, const std::vector<InputSpec>& spe
   TextOptions t;
   t.text_columns = *data.text.text_columns;
   const TaskRule& rule = task_rule(needs.task);
-  const bool own = rule.writes_text();  // the labels are the text's own token ids
+  const bool own = rule.writes_text();  // whether the labels are the text's own token ids
   if (needs.labeled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *data.label_column;
   t.sides = needs.sides;
   t.labels = rule.has_masks() ? LabelForm::classes : rule.labels.value_or(LabelForm::classes);

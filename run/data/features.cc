@@ -310,7 +310,8 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
   if (needs.labeled) table.require(features.target);
   const FeatureValues values = feature_values(table, features);
   for (const FeatureValues::Unknown& u : values.unknown) {
-    if (needs.training) break;  // these rows are held out, or dropped by `limit_train`
+    // in training, rows with unknown categories are those that are held out, or dropped by `limit_train`
+    if (needs.training) break;
     needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
                        " of unknown categories (code 0)"));

@@ -28,7 +28,7 @@ namespace {
 // Pixels per side of a small image.
 constexpr int64_t kSmall = 64;
 
-// Returns the first node that computes on the input, after casts and transpositions.
+// Returns the first node that computes with the input's values, after casts and transpositions.
 const SourceNode* first_node(const SourceGraph& g, int input) {
   int v = input;
   for (const SourceNode& n : g.nodes) {  // in topological order
@@ -48,8 +48,8 @@ double largest_constant(const SourceGraph& g, const SourceNode& n) {
   return out;
 }
 
-// Returns the steps after resizing. They leave out what the graph does itself: the constant of its first node (255,
-// 1/255, a mean in 0 to 255) shows whether it scales or normalizes.
+// Returns the pipeline's transforms after resizing, without those that the graph does itself: the constant of its first
+// node (255, 1/255, a mean in 0 to 255) shows whether it scales or normalizes.
 std::string value_steps(const SourceGraph& g, const ImageInput& input) {
   if (!is_float(input.dtype)) return "to_float";
   const SourceNode* const n = first_node(g, g.find(input.name));

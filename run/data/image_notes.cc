@@ -13,7 +13,8 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kLooks = 200;  // most files that are read, because reading all of them takes as long as an epoch
+// largest number of files that are read, because reading all of them takes as long as an epoch
+constexpr int64_t kLooks = 200;
 
 bool may_hold_several(const std::string& path) {
   const std::string name = lower_case(path);

@@ -1,6 +1,6 @@
-// looked_up_rows(): the embedding tables of a model that looks up each column of an input in a table of its own.
-// Follower walks the nodes in topological order and records which columns of the input each value holds. It follows
-// views, Gather, Slice and Split along the last axis with constant indices; other nodes end the trace.
+// looked_up_rows(): the embedding tables of a model that looks up each column of an input in a separate table. Follower
+// walks the nodes in topological order and records which columns of the input each value holds. It follows views,
+// Gather, Slice and Split along the last axis with constant indices; other nodes end the trace.
 
 #include <algorithm>
 #include <map>

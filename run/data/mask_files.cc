@@ -17,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// Returns whether no step crops or pads, so that masks correspond to whole images.
+// Returns whether no transform crops or pads, so that masks correspond to whole images.
 bool only_resizes(const ImageSpec& images) {
   const std::vector<ImageSize> sizes = image_sizes(images);
   const Pipeline pipeline(*images.eval_transforms);

@@ -1,6 +1,7 @@
 // Translates image processors of Hugging Face (preprocessor_config.json) and timm's pretrained_cfg to transform
 // pipelines. Keys that a pipeline cannot express throw Unread, and the file is then ignored with a note: a wrong guess
-// would cost accuracy without an error. The files have no training transforms: those use the same size and values.
+// would cost accuracy without an error. The files have no training transforms: training uses the same size and
+// normalization.
 
 #include "run/data/preprocessor_config.h"
 

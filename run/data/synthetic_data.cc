@@ -50,8 +50,8 @@ BindOptions bind_options(const SourceGraph& g, const std::vector<int>& outputs, 
   return o;
 }
 
-// Returns the rows of the smallest table that an input's elements index, directly or after nodes that only change shape
-// or type; 0: there is none.
+// Returns the number of rows of the smallest table that an input's elements index, directly or after nodes that only
+// change shape or type; 0: there is none.
 int64_t rows_looked_up(const SourceGraph& g, int input) {
   static const std::set<std::string> kSame{"Cast",    "Identity", "Reshape", "Flatten",
                                            "Squeeze", "Expand",   "Slice",   "Unsqueeze"};

@@ -11,7 +11,8 @@
 namespace amp {
 
 namespace {
-// Returns for each node the 16-bit type that the file gives its result; empty if there is none.
+// Returns for each node the type of its result in the file, fp32 unless it is a 16-bit type; empty if no node has a
+// 16-bit type.
 std::vector<DType> written_types(const SourceGraph& g, DType& low) {
   const std::vector<DType> values = value_types(g);
   std::vector<DType> types(g.nodes.size(), DType::f32);
@@ -30,7 +31,7 @@ std::vector<DType> written_types(const SourceGraph& g, DType& low) {
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options) {
   Imported model = import_model(path);
-  // The ids refer to the training graph, not to the exported file's.
+  // `reads` names values of the training graph, which the exported file may not have.
   for (LossSpec& s : objective.losses.parts) s.reads.clear();
   bypass_output_activations(model.graph, objective.losses);
   fix_shapes(model.graph, values_of(model.graph, objective.losses));

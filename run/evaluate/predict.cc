@@ -37,8 +37,9 @@ namespace amp {
 
 namespace {
 
-// Concatenates the parts of an output along its first dimension that holds `fixed` rows or a multiple of them. An
-// output without such a dimension is the same in every part.
+// Concatenates the tensors that an output had in several batches of `fixed` rows, along dimension 0 if its size is a
+// multiple of `fixed`, else along the first dimension of that size. An output without such a dimension is the same in
+// every batch.
 HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
   Dims dims = parts.front().dims();
   size_t axis = 0;

@@ -30,12 +30,12 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-constexpr size_t kMostText = 1500;     // bytes per text
-constexpr size_t kCells = 24;          // cells per row
+constexpr size_t kMostText = 1500;     // largest number of bytes per text
+constexpr size_t kCells = 24;          // largest number of cells per row
 constexpr int64_t kPicture = 128;      // pixels of a thumbnail's longer side
 constexpr int64_t kMaskPicture = 256;  // pixels of the longer side of a picture that is drawn under masks
-constexpr size_t kMasks = 4;           // number of samples whose masks are drawn
-constexpr size_t kColors = 48;         // classes in the legend
+constexpr size_t kMasks = 4;           // largest number of samples whose masks are drawn
+constexpr size_t kColors = 48;         // largest number of classes in the legend
 
 // Truncates a text to at most `most` bytes at a character boundary.
 std::string cut(std::string text, size_t most = kMostText) {

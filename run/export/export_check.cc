@@ -20,7 +20,8 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kChecked = int64_t{256} << 20;  // the trial file is also run up to this many bytes of weights
+// models with at most this many bytes of weights: the trial file is also run and compared
+constexpr int64_t kChecked = int64_t{256} << 20;
 
 // A temporary folder for the trial export, removed by the destructor.
 class TrialFolder {

@@ -28,8 +28,8 @@ const HostTensor& tensor_of(const Checkpoint& checkpoint, const std::string& nam
   return it->second;
 }
 
-// Calls f(x, y) for each pair of elements of two tensors. Converts in blocks because logits of a language model are
-// large.
+// Calls f(x, y) for each pair of elements of two tensors. Converts kAtOnce elements at a time, because logits of a
+// language model are large.
 template <class F>
 void each_pair(const HostTensor& a, const HostTensor& b, const F& f) {
   check(a.dims() == b.dims(), "an exported output of another shape");
@@ -114,7 +114,8 @@ void export_weights(const OutputSpec& output, const PreparedModel& ready, const 
 
 Tensors export_batch(const PreparedRun& run) {
   const Dataset& data = run.data.val ? *run.data.val : *run.data.train;
-  const int64_t rows = run.config.sampler.batch_size;  // 0 if batches are counted in tokens
+  // number of samples of a batch; 0 if batches are counted in tokens
+  const int64_t rows = run.config.sampler.batch_size;
   SamplerOptions o;
   o.order = Order::file;
   o.batch_size = std::min({int64_t{8}, data.size(), rows > 0 ? rows : data.size()});

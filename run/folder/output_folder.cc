@@ -55,7 +55,8 @@ void move_entry(const std::string& staged, const std::string& dir, const std::st
   move_path(from, to);
 }
 
-// Returns the paths of a recorded move. Other paths than a run's own are ignored, because the file may be forged.
+// Returns the paths of a recorded move. Paths that are not names of a run's files (is_own_name()) are ignored, because
+// the file may be forged.
 std::vector<std::string> listed(const json& j, const char* key) {
   std::vector<std::string> out;
   for (const json& name : j.at(key)) {

@@ -169,8 +169,8 @@ void remove_run(const std::string& folder) {
 }
 
 namespace {
-// The process that a temporary name contains: "report.html.tmp-12", "model.onnx.tmp-trial-12", ".probe-12-renamed". 0:
-// the name is not a run's.
+// Returns the id of the process in the name of a temporary file: 12 for "report.html.tmp-12",
+// "model.onnx.tmp-trial-12", ".probe-12-renamed". Returns 0 if the name is not that of a run's temporary file.
 int64_t process_of(const std::string& name) {
   constexpr std::string_view probe = ".probe-", temporary = ".tmp-", trial = "trial-";
   std::string_view rest = name;
@@ -188,7 +188,8 @@ int64_t process_of(const std::string& name) {
   return all_digits(rest) ? parse_integer(rest).value_or(0) : 0;
 }
 
-// A process that got the number of an ended one counts as running, so that no file in use is removed.
+// Returns whether a process with this id runs. It may be another process that got the id of an ended one; then too a
+// temporary file is kept, so that no file in use is removed.
 bool is_running(int64_t process) {
   return process != ::getpid() && (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH);
 }

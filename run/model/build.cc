@@ -137,7 +137,7 @@ static nlohmann::json with_class_names(nlohmann::json config, const std::vector<
   }
   config["id2label"] = ids;
   config["label2id"] = names;
-  config.erase("num_labels");  // follows from id2label
+  config.erase("num_labels");  // left out, because its value follows from id2label
   return config;
 }
 

@@ -1,7 +1,7 @@
 // Finds inputs that decide shapes or branches, and binds each of them that has a single value in the data. A tolerant
-// bind collects the nodes that need values (E_DYNAMIC). Both deciding values and ordinary data reach these nodes: all
-// inputs with one value are bound first, then each is unbound if the same nodes can be bound without it
-// (keep_deciding()).
+// bind collects the nodes that need values (E_DYNAMIC). Some of the inputs from which these nodes can be reached decide
+// shapes or branches, others are ordinary data. So all of them that have one value are bound first, and then each is
+// unbound if the same nodes can be bound without it (keep_deciding()).
 
 #include "run/model/fixed_inputs.h"
 
@@ -22,7 +22,8 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kMostElements = 1024;  // elements of the largest value that is bound, such as a shape or axes
+// largest number of elements of an input that is bound, such as a shape or axes
+constexpr int64_t kMostElements = 1024;
 
 // Returns the nodes whose shapes or branches depend on the data.
 std::set<int> dynamic_nodes(const SourceGraph& g) {
@@ -87,7 +88,7 @@ std::string shown(const HostTensor& t) {
 
 struct FixedValue {
   HostTensor value;
-  bool of_rows = false;  // the value of each row; false: of the whole tensor
+  bool of_rows = false;  // true: `value` is the value of each row; false: of the whole tensor
   bool seen = false;     // the file has a tensor with the input's name
 };
 

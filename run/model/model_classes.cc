@@ -126,7 +126,7 @@ ClassOrder training_classes(const RunSpec& spec, const Imported& model, Task tas
   e.head = rule.classes_of(kept_outputs(spec.model, model.graph, task, likely));
   e.new_head = never_trained(*model.doc);
   e.spare_outputs = kind == DataKind::features;
-  const int64_t asked = spec.model.num_labels;  // outputs
+  const int64_t asked = spec.model.num_labels;  // requested number of outputs
   e.new_size = e.head > 0 ? 0 : rule.outputs == ClassOutputs::thresholds ? rule.classes_of(asked) : asked;
   ClassOrder order = task_rule(task).has_masks() ? mask_classes(e) : order_classes(e);
   tell(order, log);

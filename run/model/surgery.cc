@@ -45,7 +45,7 @@ std::string head_kind(const ModelSpec& model, const std::string& wanted) {
   return !model.head_from.empty() ? "classification" : "none";
 }
 
-// Checks a resized classifier: the rest of the graph must still bind, and the output must have `labels` classes. Some
+// Checks a resized classifier: the graph after it must still bind, and the output must have `labels` classes. Some
 // models have the number of classes in a Reshape.
 void require_labels(const SourceGraph& g, int output, int64_t labels, bool image) {
   const std::string hint = "cut the model before its head with `cut_at` and add a new one with `head`";
@@ -146,7 +146,7 @@ std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& 
   throw *first;
 }
 
-// Fills in the shapes by which choose_head() finds the source of a head.
+// Sets HeadOptions::probe, the shapes by which choose_head() finds the tensor that a new head reads.
 static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
   std::vector<int> probed = g.outputs;
   if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
@@ -173,7 +173,7 @@ static std::string embedding_line(const ModelSpec& model, const HeadChoice& choi
              choice.normalized ? ", normalized" : "", why, "; it has no weights");
 }
 
-// Returns the log line for a new head. labels: 0 if the data decide the number.
+// Returns the log line for a new head. labels: number of outputs; 0 if the data decide it.
 static std::string new_head_line(const HeadChoice& choice, const HeadOptions& h, int64_t labels,
                                  const std::string& source) {
   return cat("head: ", h.kind, ", ",

@@ -145,7 +145,8 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   o.sync_batchnorm = job == Job::train && synchronizes(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;
-  // The decision to remove padding reads only one rank's batches, so synchronized statistics exclude it.
+  // The decision to remove padding depends on one rank's batches, so it is not made if batch statistics are
+  // synchronized over the ranks.
   o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {

@@ -100,8 +100,8 @@ LossScaleConfig base_loss_scale(const PrecisionSpec& precision, const PrecisionP
 
 namespace {
 
-// Scales `lr` by the samples per step: linearly (Goyal et al. 2017, arXiv:1706.02677) or by the square root (Krizhevsky
-// 2014, arXiv:1404.5997). The names of the settings are timm's.
+// Scales `lr` with the number of samples per step: linearly (Goyal et al. 2017, arXiv:1706.02677) or by the square root
+// (Krizhevsky 2014, arXiv:1404.5997). The names of the settings are timm's.
 double scaled_lr(const RunSpec& spec) {
   if (spec.optimization.lr_base_scale == "none") return spec.optimization.lr;
   if (spec.data.text.in_tokens)
@@ -219,7 +219,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.scale = scale_config(spec.precision, plan);
   c.sampler = sampler_options(spec, *data.train, data.text);
   c.sampler.whole_batches = data.whole_batches;
-  if (data.train->size() == 1) {  // a file of tensors that is one whole batch
+  if (data.train->size() == 1) {  // the data are a file of tensors that is one whole batch
     c.sampler.batch_size = 1;
     c.sampler.in_tokens = false;
   }

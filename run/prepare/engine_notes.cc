@@ -19,8 +19,9 @@ bool in_half(const SourceGraph& g, const ExportOptions& o, int node) {
 
 }  // namespace
 
-// Tested with onnxruntime. Versions 1.23.2, 1.24.4 and 1.26.0 fail ("Attempting to get index by a name which does not
-// exist: InsertedPrecisionFreeCast_..."). Versions 1.20.1, 1.22.1, 1.28.0, 1.31.1 and 1.32.0 load the same files.
+// Returns notes on a bug of onnxruntime, found by tests. Versions 1.23.2, 1.24.4 and 1.26.0 fail ("Attempting to get
+// index by a name which does not exist: InsertedPrecisionFreeCast_..."). Versions 1.20.1, 1.22.1, 1.28.0, 1.31.1 and
+// 1.32.0 load the same files.
 std::vector<std::string> engine_notes(const SourceGraph& graph, const ExportOptions& options) {
   if (options.precision == "fp32") return {};
   int norms = 0;

@@ -28,7 +28,8 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
   }
   for (const std::string& file : join_files(spec.data.tables)) out.emplace_back("join", file);
   if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
-      data_kind(spec.data, spec.data.train) == DataKind::text) {  // a tokenizer stored beside the model
+      // no tokenizer is given: one may be stored beside the model
+      data_kind(spec.data, spec.data.train) == DataKind::text) {
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }
   return out;
@@ -36,7 +37,7 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
 
 std::map<std::string, std::string> resume_record(const RunSpec& spec) {
   std::map<std::string, std::string> out = same_settings(spec);
-  // The number of ranks may change if the rows of a micro-batch over all ranks stay the same.
+  // The number of ranks may change if the number of samples of a micro-batch over all ranks stays the same.
   out["batch_size"] = cat(spec.schedule.batch_size * spec.distribution.ranks);
   for (const auto& [name, path] : input_files(spec)) {
     if (name == "model") {

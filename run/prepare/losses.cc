@@ -71,7 +71,7 @@ bool takes(const LossSpec& spec, const std::string& ending) {
   return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
 }
 
-// Copies `label_smoothing` to each loss that supports it and whose smoothing is 0.
+// Copies the setting `label_smoothing` to each loss that has this parameter and for which it is 0.
 void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
   const double p = objective.label_smoothing;
   bool taken = p == 0;

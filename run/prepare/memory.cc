@@ -18,7 +18,7 @@ namespace amp {
 
 namespace {
 
-// Returns the longest micro-batch of `size` rows.
+// Returns the micro-batch of `size` samples (tokens with in_tokens) that has the longest texts.
 Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
   SamplerOptions first = config.sampler;
   first.batch_size = size;

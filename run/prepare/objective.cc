@@ -37,8 +37,8 @@ std::string loss_of(Task task, const SourceGraph& g) {
   return rule.loss;
 }
 
-// Returns true if the model has one probability per row and the user named no loss. Such a model is a binary classifier
-// and not one of independent labels.
+// Returns true if the model has one probability per row and the user named no loss. Such a model is a binary
+// classifier, not a multilabel model with one label.
 bool is_yes_or_no(const ObjectiveSpec& objective, const SourceGraph& g, const Losses& losses) {
   if (!requested_losses(objective).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
     return false;
@@ -105,7 +105,7 @@ void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& dat
 }
 
 void check_labels(const Session& session, const Losses& losses, const Dataset& data) {
-  std::vector<LossSpec> open;  // losses that the declared dims left unchecked
+  std::vector<LossSpec> open;  // losses whose labels could not be checked with the declared dims
   std::copy_if(losses.parts.begin(), losses.parts.end(), std::back_inserter(open), [&](const LossSpec& s) {
     return loss_rule(s.kind).classes != ClassAxis::none &&
            (s.label_name() != "label" || declared_classes(session.source(), s) <= 1);

@@ -1,6 +1,7 @@
-// Parameter groups: parses `param_group`, assigns layer scales (`layer_decay`, as in ELECTRA and BEiT) and unfreezing
-// steps, and writes them into the chunks of a FlatLayout. Rows are applied in order, so a later row overrides an
-// earlier one. Tied parameters are handled through their master.
+// Parameter groups: parses `param_group`, assigns learning rate factors to layers (`layer_decay`, as in ELECTRA and
+// BEiT) and unfreezing steps, and writes them into the chunks of a FlatLayout. The groups of `param_group` ("rows"
+// here) are applied in order, so a later row overrides an earlier one. Of tied parameters only the master, which the
+// others are tied to, has a chunk.
 #include "run/prepare/param_groups.h"
 
 #include <algorithm>
@@ -97,8 +98,9 @@ size_t master(const Values& values, size_t i) {
   return values[i].tied_to < 0 ? i : static_cast<size_t>(values[i].tied_to);
 }
 
-// Returns the distance from the head. A LoRA adapter and the row of a repeated parameter have the depth of their
-// weight; anything else that surgery added belongs to the head (0).
+// Returns a parameter's distance from the head, in layers. A LoRA adapter, and the row that stands for a repeated
+// parameter (tie_rows()), have the depth of their weight; every other parameter that surgery added belongs to the head
+// (0).
 int depth_of(const LayerDepths& layers, const SourceValue& v) {
   for (const std::string& end : {std::string(), std::string(".lora_A"), std::string(".lora_B"), std::string(".row")}) {
     if (!v.name.ends_with(end)) continue;
@@ -108,8 +110,8 @@ int depth_of(const LayerDepths& layers, const SourceValue& v) {
   return 0;
 }
 
-// Sets depth, scale and unfreezing step of each parameter. The last part of the model that has parameters gets depth 0
-// and scale 1.
+// Sets depth, learning rate factor and unfreezing step of each parameter. The layers nearest to the outputs that have
+// parameters get depth 0 and factor 1.
 void scale_layers(ParamGroups& groups, const Values& values) {
   int least = -1;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -149,7 +151,7 @@ void refuse_rule_of_all_steps(const OptimizationSpec& optimization, const std::s
          "freeze parameters for good (`freeze`), or another `optimizer`");
 }
 
-// Fails for keys that the optimizer does not support.
+// Fails for keys of a `param_group` row that the optimizer does not support.
 void check_rule(const ParamGroup& row, const OptimizationSpec& optimization) {
   if (row.unfreeze_step.value_or(0) > 0)
     refuse_rule_of_all_steps(optimization, cat("`param_group` '", printable(row.glob), "': unfreeze_step"));
@@ -181,7 +183,8 @@ void apply_row(ParamGroups& groups, const ParamGroup& row, const OptimizationSpe
 }
 
 struct Count {
-  int64_t tensors = 0, parameters = 0, frozen = 0;  // trainable tensors and parameters; frozen tensors
+  // number of trainable tensors, of their elements, and of frozen tensors
+  int64_t tensors = 0, parameters = 0, frozen = 0;
   void add(const Chunk& c) {
     (c.frozen ? frozen : tensors) += 1;
     if (!c.frozen) parameters += c.numel;
@@ -212,7 +215,8 @@ std::string text_of(const ParamGroup& row) {
   return join(parts, ", ");
 }
 
-// A row of the layer table. Rows are ordered by distance from the head, and layers without parameters have none.
+// A line of the layer table that is logged. Lines are ordered by distance from the head; layers without parameters have
+// none.
 struct LayerRow {
   std::string name;
   double scale = 1;

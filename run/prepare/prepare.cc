@@ -61,7 +61,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   f.images = kind == DataKind::images;
   f.features = kind == DataKind::features;
   f.task = requested_task(spec.objective);
-  if (kind == DataKind::tensors) return f;  // the model's outputs are trained as they are
+  if (kind == DataKind::tensors) return f;  // no head is needed: losses read the model's own outputs
   if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
     auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
@@ -77,8 +77,8 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   return f;
 }
 
-// Returns the classes of the run that is resumed. Its weights were trained in that order, even if the rules for class
-// order have changed.
+// Returns the DataFacts of the run that is resumed. Its weights were trained with the classes in that order, even if
+// the rules for class order have changed since.
 DataFacts resumed_facts(const PreparedRun& run) {
   if (!run.folder || !run.folder->checkpoint() || !path_exists(run.folder->work() + "/" + kExportRecord)) return {};
   return read_export_record(run.folder->work()).facts;
@@ -162,7 +162,7 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
   const SourceGraph& g = run.graph();
   if (run.mode != Mode::measure_plan && !measures_plan(spec.precision))
     return choose_plan(spec.precision, run.job(), g, run.host.log);
-  const std::string earlier = work + "/precision_plan.json";  // of the resumed run
+  const std::string earlier = work + "/precision_plan.json";  // the plan of the run that is resumed
   if (run.folder && run.folder->checkpoint() && path_exists(earlier))
     return decide(g, load_op_list(earlier), *spec.precision.use_bf16 ? DType::bf16 : DType::f16);
   return calibrate_plan(spec, run.job(), g, run.ready.objective, *run.data.train, run.data.text, run.host.log).plan;

@@ -48,7 +48,7 @@ std::string start_event(int64_t step, double wall_time) {
   return out;
 }
 
-// Returns the step of an event, 0 if it has none; nullopt if the bytes are not a message.
+// Returns the step of an event, 0 if it has none; nullopt if the bytes are not a protobuf message.
 std::optional<int64_t> step_of(std::string_view message) {
   int64_t step = 0;
   const bool whole = each_field(message, [&](uint64_t field, uint64_t number, std::string_view) {

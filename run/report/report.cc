@@ -98,7 +98,7 @@ void describe_settings(const Session& session, const PrecisionPlan& plan, const 
     log.detail(cat("precision: ", name, ": ", n.first, " nodes in ", name_of(plan.low), ", ", n.second, " in fp32"));
 }
 
-// Notes which rows serve as in-batch negatives.
+// Logs a note if in-batch negatives are only the rows of one micro-batch, or if `gradient_cache` has no effect.
 void describe_negatives(const TrainerConfig& config) {
   const int64_t parts = config.sampler.accumulation * config.sampler.ranks;
   const std::vector<LossSpec> across = losses_across_rows(config.objective.losses).parts;

@@ -17,13 +17,13 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-constexpr size_t kPoints = 2000;      // points per curve, which is more than the columns of a screen
-constexpr size_t kEvals = 500;        // evaluations that are kept
-constexpr size_t kMatrix = 40;        // classes of a confusion matrix that the page can show
-constexpr size_t kNames = 200;        // classes that are listed individually
-constexpr int64_t kFile = 4 << 20;    // bytes of a file that is embedded unchanged
-constexpr int64_t kPlan = 256 << 20;  // bytes of precision_plan.json, which has one line per node
-constexpr size_t kTable = 60;         // operators in the summary of the precision plan
+constexpr size_t kPoints = 2000;      // largest number of points per curve, more than a screen has columns
+constexpr size_t kEvals = 500;        // largest number of evaluations in the data
+constexpr size_t kMatrix = 40;        // largest number of classes of a confusion matrix that the page can show
+constexpr size_t kNames = 200;        // largest number of classes that are listed individually
+constexpr int64_t kFile = 4 << 20;    // largest size in bytes of a file that is embedded unchanged
+constexpr int64_t kPlan = 256 << 20;  // largest size in bytes of precision_plan.json, which has one line per node
+constexpr size_t kTable = 60;         // largest number of operators in the summary of the precision plan
 constexpr const char* kCurves[] = {"step", "loss", "lr", "grad_norm", "loss_scale", "samples_per_s", "memory"};
 
 // Reads a JSON object; null if the file is missing, not a complete object, or larger than any that a run writes.

@@ -27,7 +27,8 @@ const json& at(const json& from, const std::string& path) {
   return from.contains(p) ? from.at(p) : missing;
 }
 
-// Formats a value as "92.1 s". Rows after the first also show its ratio to the first run: "62.3 s (0.68)".
+// Formats a value as "92.1 s". The lines of runs after the first also show the ratio to the first run's value: "62.3 s
+// (0.68)".
 std::string beside_first(const json& value, const json& first, double unit, const std::string& name) {
   if (!value.is_number()) return "-";
   std::ostringstream out;

@@ -23,8 +23,8 @@ std::vector<std::vector<double>> moved(Session& session, const Statistics& stati
   return out;
 }
 
-// Returns 1 - keep of a statistic. `once` is its value after a batch that starts at 0, `twice` after the same batch
-// again.
+// Returns 1 - keep of a statistic (see moved()). `once` is its value after one batch if it was 0 before, `twice` its
+// value after the same batch once more.
 double momentum(const std::vector<double>& once, const std::vector<double>& twice) {
   size_t at = 0;
   for (size_t k = 1; k < once.size(); ++k) {

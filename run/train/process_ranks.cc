@@ -1,6 +1,5 @@
 // Starts the communicator of a launched process: MPI if the launcher offers it, else TCP. A failure detector notices
-// lost
-// processes; since computing threads may wait for a message that never comes, the process ends by _exit.
+// lost processes; since computing threads may wait for a message that never comes, the process ends by _exit.
 #include "run/train/process_ranks.h"
 
 #include <netinet/in.h>
@@ -23,7 +22,8 @@ namespace amp {
 
 namespace {
 
-constexpr double kAnswerSeconds = 5;  // of grace, added to the heartbeat
+// seconds that a rank has to answer while ranks connect, in addition to the heartbeat
+constexpr double kAnswerSeconds = 5;
 
 using Tell = std::function<void(const Error&)>;
 

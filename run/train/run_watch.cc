@@ -1,6 +1,5 @@
 // Observes a training run: rewrites report.html, appends to TensorBoard's event file, writes samples.json and serves
-// the
-// report. Observers must not end or change a run, so their errors become one warning (W_REPORT).
+// the report. Observers must not end or change a run, so their errors become one warning (W_REPORT).
 #include "run/train/run_watch.h"
 
 #include <chrono>

@@ -1,6 +1,5 @@
 // train(): runs a prepared run to its end. Order: memory check, trial export, training, choice of weights, export,
-// check
-// of the exported file, publication of the folder. The trained model must not be lost, so failures after training
+// check of the exported file, publication of the folder. The trained model must not be lost, so failures after training
 // become warnings wherever the file can still be written.
 #include "run/train/train.h"
 
@@ -42,8 +41,9 @@ struct Training {
   std::unique_ptr<Trainer> trainer;
   TrainReport report;
   std::unique_ptr<RunWatch> watch = nullptr;
-  std::map<std::string, std::string> metadata = {};  // of the model file; made at the start, when all inputs are read
-  bool export_agreed = false;                        // try_export's
+  // metadata of the model file; made at the start, when all inputs are read
+  std::map<std::string, std::string> metadata = {};
+  bool export_agreed = false;  // the result of try_export()
 
   const std::string& work() const { return run.folder->work(); }
 };
@@ -117,13 +117,14 @@ bool run_steps(Training& t) {
       return *t.trainer;
     });
   });
-  if (t.report.lr_range) t.report.result.losses_not_finite = 0;  // it ends at the first one
+  if (t.report.lr_range) t.report.result.losses_not_finite = 0;  // a range test ends at its first non-finite loss
   t.report.facts.device_memory = memory_of(*t.options.device);   // before export and check allocate memory
   t.report.saved = t.report.result.saved;
   if (!t.report.result.stopped && !stop.requested()) return true;
   t.report.stopped = true;
   t.report.signal = t.report.result.stopped ? t.report.result.signal : stop.signal();
-  if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is the result; there is no checkpoint
+  // a range test that `max_minutes` ended: its curve so far is the result, and there is no checkpoint
+  if (t.report.lr_range && t.report.signal == 0) {
     t.report.stopped = false;
     t.run.host.log.warning(cat("W_LR_RANGE: `max_minutes` ended the search after ", t.report.result.steps, " of ",
                                t.run.spec.schedule.lr_range_test, " steps"));

@@ -55,7 +55,7 @@ constexpr std::array kPaddle{
 
 std::string dashed(std::string_view name) { return cat("--", name); }
 
-// The parsed command line: flags of the other trainer, and flags of this program.
+// The parsed command line: flags of the other trainer (theirs), and flags of this program (own).
 struct Given {
   std::map<std::string, std::string, std::less<>> theirs;
   struct Own {
@@ -158,7 +158,8 @@ struct Translation {
   std::optional<TaskFiles> files(TaskPart part) const {
     return paddle_files(lower_case(given.text("task_name")), given.text("data_dir"), part);
   }
-  // Returns the rows of an evaluation batch. With --in_tokens as many rows as fit at the longest length.
+  // Returns the number of rows of an evaluation batch: with --in_tokens, as many rows of max_seq_len tokens as fit into
+  // batch_size.
   std::string evaluation_rows() const {
     const auto tokens = parse_integer(given.text("batch_size")), length = parse_integer(given.text("max_seq_len"));
     return std::to_string(std::max<int64_t>(1, tokens.value_or(32) / std::max<int64_t>(1, length.value_or(512))));

@@ -24,7 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "ONNX_AMP_";
 constexpr std::array<std::string_view, 4> kReservedEnvironment{"ONNX_AMP_MAX_ISA", "ONNX_AMP_DEPS", "ONNX_AMP_ZOO",
-                                                               "ONNX_AMP_SKIP_APT"};  // read elsewhere
+                                                               // not flags: other code reads these variables
+                                                               "ONNX_AMP_SKIP_APT"};
 constexpr std::streamsize kLargestConfig = 16 << 20;
 
 [[noreturn]] void refuse(const std::string& path, std::string fact, std::string hint = {}) {
@@ -140,7 +141,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
       const auto said = sources.find(key);
       const auto source = said != sources.end() && said->is_string() ? source_from_name(said->get<std::string>())
                                                                      : std::optional(Source::fallback);
-      if (source == Source::derived) continue;  // is derived again from the others
+      if (source == Source::derived) continue;  // this value will be derived again from other flags
       a.source = source ? std::min(*source, Source::config) : Source::config;
     }
     try {

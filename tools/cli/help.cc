@@ -35,7 +35,7 @@ std::string default_note(const Flag& f, Verb verb) {
   return text.empty() ? "" : cat(" [", text, "]");
 }
 
-// Wraps text at kWidth. The text begins after `head`; each of its lines begins at column `indent`.
+// Wraps text at kWidth. The text begins after `head` in the same line; its further lines begin at column `indent`.
 std::string wrapped(const std::string& head, const std::string& text, size_t indent) {
   std::string out = head, line_start;
   size_t column = head.size();

@@ -30,7 +30,7 @@ bool is_flag_word(std::string_view word) {
 [[noreturn]] void unknown_flag(std::string_view word, Verb verb) {
   const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   std::string hint = hint_for_foreign_flag(bare);
-  static const std::string version[] = {"version"};  // a verb; the flag is not in the table
+  static const std::string version[] = {"version"};  // the name of a verb; --version is not in the table of flags
   if (bare == "v" || bare == "V" || !nearest(bare, version).empty()) {
     hint = "did you mean --version, or --verbose?";
   } else if (hint.empty()) {
@@ -48,7 +48,8 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
-// Returns whether a word is a value of the flag before it, whose value is optional. If not, it is a separate word.
+// Returns whether a word is the value of the flag before it, for a flag whose value is optional. If not, it is a
+// positional argument or a flag.
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
                                  [&](const auto& s) { return lower_case(word) == lower_case(s.first); });

@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostValues = 100'000, kDeepest = 50;  // limits, because aliases may multiply
+// limits of values and of nesting, because YAML aliases may multiply values
+constexpr int kMostValues = 100'000, kDeepest = 50;
 
 struct Budget {
   int values = kMostValues;

@@ -150,8 +150,8 @@ void Communicator::barrier() {
   run([&] { do_barrier(); });
 }
 
-// ---- Ranks as threads: each rank publishes the address of its data and reads the other ranks' data between two
-// barriers.
+// ---- Ranks as threads: each rank publishes the address of its data; between two waits at a barrier each reads the
+// others' data.
 class ThreadGroup::Barrier {
  public:
   explicit Barrier(int size) : shown_(static_cast<size_t>(size), nullptr) {}

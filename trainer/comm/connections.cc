@@ -1,5 +1,5 @@
 // Rank 0 listens and broadcasts its addresses, port and a random secret through the communicator. The other ranks
-// connect and send the secret. Connections without it are closed, so another program cannot join.
+// connect and send the secret. Connections that do not send it are closed, so another program cannot join.
 
 #include "trainer/comm/connections.h"
 

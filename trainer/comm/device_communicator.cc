@@ -43,7 +43,7 @@ class HostRanks final : public RanksOnHost {
     if (early_) {
       const bool gradients =
           std::any_of(data.begin(), data.end(), [&](const Tensor& t) { return early_->sums(t.data); });
-      gradients ? early_->start() : early_->hold();  // so that all ranks start their sums in the same order
+      gradients ? early_->start() : early_->hold();  // all ranks must start their sums in the same order
     }
     for (const Tensor& t : data) {
       if (early_ && early_->sums(t.data)) {

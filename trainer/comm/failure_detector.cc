@@ -26,9 +26,10 @@ using nlohmann::json;
 // A failing rank reports its error before it exits. Other ranks that fail for the same reason have this many seconds to
 // report it themselves. Open MPI kills the remaining processes one second after it detects a failed rank.
 constexpr double kGrace = 0.4;
-// Seconds before a stop signal is forwarded, in which a lost rank may be detected; see pass_stop_on().
+// Seconds for which a received stop signal is not forwarded yet, because a lost rank may be detected meanwhile; see
+// pass_stop_on().
 constexpr double kLossFirst = 0.1;
-constexpr double kConnectSeconds = 5;  // time to connect all ranks, in addition to the heartbeat timeout
+constexpr double kConnectSeconds = 5;  // seconds to connect all ranks, in addition to the heartbeat timeout
 
 }  // namespace
 

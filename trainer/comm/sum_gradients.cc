@@ -1,5 +1,6 @@
-// Asynchronous sum of gradients (Communicator::start_sum): by rows or whole, in fp32 or compressed to 16 bits. The
-// compressed all-reduce adds in fp32. It rounds each rank's values before they are sent, and it rounds the result.
+// Asynchronous sum of gradients (Communicator::start_sum): only nonzero rows or all elements, in fp32 or compressed to
+// 16 bits. The compressed all-reduce adds in fp32. It rounds each rank's values before they are sent, and it rounds the
+// result.
 #include <chrono>
 #include <cstring>
 

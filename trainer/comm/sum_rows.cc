@@ -1,6 +1,7 @@
 // Row-sparse sum of a matrix, for gradients of embedding tables, whose rows are mostly zero. Ranks exchange only their
 // nonzero rows and add them in the order of the ranks, so the result has the same bits as the dense sum. The row counts
-// are gathered first; if they are too large, nothing is done and the caller uses the dense sum.
+// are gathered first; if the ranks have too many nonzero rows, nothing is done and the caller uses the dense sum (of
+// all elements).
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -21,7 +22,7 @@ std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t colum
   const auto* const bits = reinterpret_cast<const char*>(data.data());
   for (size_t r = 0; r * width < data.size(); ++r) {
     uint32_t any = 0;
-    for (size_t c = 0; c < width && any == 0;) {  // in blocks of 64, so that the inner loop is vectorized
+    for (size_t c = 0; c < width && any == 0;) {  // 64 elements per iteration, so that the inner loop is vectorized
       for (const size_t end = std::min(width, c + 64); c < end; ++c) {
         uint32_t x;
         std::memcpy(&x, bits + (r * width + c) * sizeof x, sizeof x);
@@ -90,7 +91,8 @@ bool Communicator::sum_rows(const RankSum& sum) {
   for (int64_t r = 0; r < ranks; ++r) most = std::max(most, count_of(r));
   constexpr int64_t kNumber = sizeof(int32_t), kSize = sizeof(T);
   const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // bytes
-  // By rows, one share per rank is exchanged; the dense sum exchanges the matrix twice.
+  // The sum by rows exchanges one share per rank (nonzero rows and their indices); the dense sum exchanges the matrix
+  // twice.
   if (share * ranks >= 2 * n * kSize) return false;
   if (most == 0) return true;
   std::vector<char> sent(static_cast<size_t>(share * ranks));

@@ -30,9 +30,10 @@ namespace {
 using nlohmann::json;
 
 constexpr int kProtocol = 1;
-constexpr double kHelloSeconds = 5;   // timeout for the first frame of a connection
-constexpr double kAnswerSeconds = 5;  // time that a connected rank has to answer, in addition to the heartbeat timeout
-constexpr double kGoneSeconds = 2;    // rank 0 is lost if it is unreachable for so long after it closed a connection
+constexpr double kHelloSeconds = 5;  // timeout for the first frame of a connection
+// seconds that a connected rank has to answer, in addition to the heartbeat timeout
+constexpr double kAnswerSeconds = 5;
+constexpr double kGoneSeconds = 2;  // rank 0 is lost if it is unreachable for this time after it closed a connection
 constexpr double kDialSeconds = 2;
 constexpr double kRetrySeconds = 0.1;
 constexpr size_t kMostDirectory = 64 << 20;  // bytes of the largest directory; a rank needs about 200
@@ -179,7 +180,8 @@ class TcpRendezvous {
     return waits[0].revents != 0;
   }
 
-  // Reads the hello of a connection. Returns 1 if a rank was added, 0 if the peer is not a rank of this run.
+  // Reads the hello of a connection. Returns the number of ranks that it added: 1, or 0 if the peer is not a rank of
+  // this run.
   int admit(Socket socket) {
     json hello;
     if (!socket.open()) return 0;

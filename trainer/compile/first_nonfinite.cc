@@ -85,7 +85,8 @@ class Trace {
  private:
   void mark(ValueId v, bool bad) {
     const auto i = static_cast<size_t>(v.index);
-    if (i >= bad_.size()) bad_.resize(i + 1, 0);  // grows, because the number of values is only known after the run
+    // grows during the run, because the number of the graph's values is not known before it
+    if (i >= bad_.size()) bad_.resize(i + 1, 0);
     bad_[i] = bad;
   }
   bool bad(ValueId v) const { return bad_[static_cast<size_t>(v.index)] != 0; }
@@ -104,7 +105,7 @@ class Trace {
 
   Session& session_;
   std::shared_ptr<const Graph> graph_;
-  std::vector<char> bad_;  // by value
+  std::vector<char> bad_;  // indexed by value: 1 if it has a non-finite element
   bool loss_finite_ = true;
 };
 

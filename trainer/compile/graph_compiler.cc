@@ -67,8 +67,8 @@ std::vector<int> GraphCompiler::loss_values(const Losses& losses) const {
   return out;
 }
 
-// Returns labels that are sampled from the model's outputs. The random numbers are indexed by the row within the
-// accumulation step.
+// Returns labels that are sampled from the model's outputs. Each random number depends on the index of the row within
+// the accumulation step.
 static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& in, size_t term) {
   constexpr int64_t kSite = 0x536f7068;  // an RNG stream id that other random nodes do not use
   const DType type = b.dtype(in.outputs[0]);
@@ -79,8 +79,8 @@ static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& i
   return loss_rule(spec.kind).draw(b, spec, in, uniform);
 }
 
-// Returns the inner product of the outputs with their cached gradients. Its derivative with respect to the outputs is
-// the cached gradient.
+// Returns the inner product of the outputs with their cached gradients. Its gradient with respect to an output is that
+// output's cached gradient.
 static ValueId cached_term(Builder& b, const std::vector<ValueId>& outputs, size_t term) {
   ValueId sum;
   for (size_t k = 0; k < outputs.size(); ++k) {

@@ -33,7 +33,7 @@ RecomputeChoice choice_of(const std::string& name, const Graph& train, int32_t b
   return out;
 }
 
-// Returns the choice that recomputes everything that needs no matrix product.
+// Returns the RecomputeChoice that recomputes everything that needs no matrix product.
 RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOptions& options) {
   return choice_of("norms and elementwise operators recomputed", train, backward, drop_cheap(train, backward), options);
 }

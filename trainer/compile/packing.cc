@@ -23,7 +23,8 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
     if (n == 0) return std::nullopt;
     offsets.push_back(offsets.back() + n);
   }
-  // Rounds the number of tokens up to one of about 32 values, because each number needs its own Program.
+  // Rounds the number of tokens of a batch up to one of about 32 sizes, because each number of tokens needs its own
+  // Program.
   const int64_t step = std::max<int64_t>(8, (places / 32 + 7) / 8 * 8);
   Packing p;
   p.tokens = (static_cast<int64_t>(tokens.size()) + step - 1) / step * step;
@@ -44,8 +45,8 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
 
 namespace {
 
-// Returns the labels that have a value per token, each with the value that marks ignored positions
-// (LossSpec::ignore_index()).
+// Returns the names of the label tensors that have one label per token, each with the label that marks ignored
+// positions (LossSpec::ignore_index()).
 std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses, TokenPlaces p) {
   std::map<std::string, int64_t> labels;
   for (const LossSpec& s : losses.parts) {
@@ -55,8 +56,8 @@ std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses
   return labels;
 }
 
-// Returns whether a label equals x at all padded positions, which are (sample, position) with position >=
-// lengths[sample].
+// Returns whether all labels at padded positions equal x. Padded positions are those (sample, position) with position
+// >= lengths[sample].
 bool ignored_there(const HostTensor& label, int64_t x, const std::vector<int64_t>& lengths) {
   const std::vector<double> v = label.to_doubles();
   const int64_t length = label.dims().at(1), row = label.numel() / label.dims()[0], unit = row / length;

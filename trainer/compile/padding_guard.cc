@@ -20,7 +20,8 @@ constexpr int64_t kEvery = 256, kEveryEvaluation = 64;
 // Largest difference between two gradients, relative to the largest element. Rounding in another order causes far
 // smaller differences, an included padding token far larger ones.
 constexpr double kTolerance = 1e-3, kLowTolerance = 5e-2;
-constexpr double kFloor = 1e-3;  // relative to the largest of all gradients: smaller gradients are rounding errors
+// relative to the largest of all gradients: gradients below this count as rounding errors
+constexpr double kFloor = 1e-3;
 
 double largest(const std::vector<double>& v) {
   double m = 0;

@@ -1,5 +1,5 @@
-// Allocation and relocation of the parameter, gradient and curvature spans. freeze_unreached() rearranges the layout
-// and copies the weights, so earlier pointers become invalid.
+// Allocates and relocates the arrays of parameters, gradients and curvature (spans with a FlatLayout).
+// freeze_unreached() rearranges the layout and copies the weights, so earlier pointers become invalid.
 
 #include "trainer/compile/parameter_arena.h"
 

@@ -17,7 +17,7 @@ namespace amp {
 
 namespace {
 
-constexpr int kLeastWarm = 3, kMostWarm = 100;  // steps
+constexpr int kLeastWarm = 3, kMostWarm = 100;  // limits of the number of steps before the measurement
 
 double median(std::vector<double> x) {
   std::sort(x.begin(), x.end());
@@ -158,8 +158,8 @@ class Steps {
   StepEngine engine_;
   StepInput input_;
   int threads_ = 0;
-  std::vector<std::vector<double>> times_;               // by kernel and step
-  std::vector<std::vector<Program::TimedStep>> passes_;  // of the current step
+  std::vector<std::vector<double>> times_;               // seconds, indexed by kernel and step
+  std::vector<std::vector<Program::TimedStep>> passes_;  // timed kernels of each micro-batch of the current step
   std::shared_ptr<const Graph> graph_;
   double origin_ = 0, last_ = 0;
 };

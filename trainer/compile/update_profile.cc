@@ -42,7 +42,7 @@ int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>
 std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
                                                 int repeats) {
   std::map<std::string, double> sum;
-  double share = 0;  // weight of the run in the average; 0 for the first one, which warms up
+  double share = 0;  // weight of the current run in the average; 0 for the first run, which warms up
   const Instrumentation look{[&](Program& p) {
     for (const Program::TimedStep& s : p.run_timed()) sum[std::string(s.op)] += (s.end - s.begin) * share;
   }};
@@ -61,7 +61,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
   ScheduleConfig still;
   still.kind = "constant";
   UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
-  spec.lr = nullptr;  // keeps the weights
+  spec.lr = nullptr;  // no schedule: the learning rate is 0, so that the weights do not change
   session.zero_grads();
   session.stage_statistics();
   UpdateProfile out;

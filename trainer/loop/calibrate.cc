@@ -28,7 +28,8 @@ struct Outcome {
 // Computes the mean loss of all batches. The gradients, multiplied by scale, remain in the session's arena.
 Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tensors>& batches, double scale,
                     const Instrumentation* look) {
-  LossAccumulator window(loss);  // counts all batches, so gradients are those of the mean loss, as in training
+  // counts the items of all batches, so that gradients are those of the mean loss, as in training
+  LossAccumulator window(loss);
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
   window.add(run_micro_batches(session, loss, batches, seeds, look));

@@ -28,7 +28,7 @@ constexpr const char* kPruned = "-pruned";
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kManifest = "manifest.json";
 
-// "checkpoint-120" -> 120; anything else: none.
+// Returns the step in the name of a checkpoint: 120 for "checkpoint-120"; nullopt for other names.
 std::optional<int64_t> step_of(const std::string& name) {
   const std::string prefix = kPrefix;
   if (name.compare(0, prefix.size(), prefix) != 0) return {};
@@ -75,8 +75,9 @@ void write_folder(const std::string& folder, const Checkpoint& c) {
   sync_dir(folder);
 }
 
-// Renamed first, so that a crash during the removal leaves no partial checkpoint visible. A folder of a lower layer of
-// overlayfs cannot be renamed: there the manifest is removed first, without which it is no checkpoint.
+// Removes a checkpoint. Its folder is renamed first, so that a crash during the removal leaves no partial checkpoint
+// visible. A folder of a lower layer of overlayfs cannot be renamed: there the manifest is removed first, without which
+// the folder is no checkpoint.
 void discard(const std::string& dir, int64_t step) {
   const std::string path = checkpoint_path(dir, step), aside = aside_path(dir, step) + kPruned;
   remove_tree(aside);
@@ -89,7 +90,7 @@ void discard(const std::string& dir, int64_t step) {
   remove_tree(aside);
 }
 
-// "checkpoint-120.tmp-7" -> 120; anything else: none.
+// Returns the step in the name of a temporary checkpoint: 120 for "checkpoint-120.tmp-7"; nullopt for other names.
 std::optional<int64_t> temporary_of(const std::string& name) {
   const size_t at = name.find(kAside);
   return at == std::string::npos ? std::nullopt : step_of(name.substr(0, at));

@@ -29,7 +29,7 @@ class SeedsAlone final : public LossTerms {
   const std::vector<double>& seeds_;
 };
 
-constexpr uint64_t kSite = 0x48757463;  // an RNG stream id that random nodes do not use
+constexpr uint64_t kSite = 0x48757463;  // an RNG stream id that the graph's random nodes do not use
 
 }  // namespace
 

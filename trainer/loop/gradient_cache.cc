@@ -26,7 +26,7 @@ struct GradientCache::Joint {
   Program program;
   std::vector<Tensor> outputs;                 // the model's outputs of all rows, in the order of values_
   std::vector<const Tensor*> sums;             // by term
-  std::vector<std::vector<Tensor>> gradients;  // by term, then by output that the term reads
+  std::vector<std::vector<Tensor>> gradients;  // for each term: the gradients with respect to the outputs that it reads
 };
 
 namespace {
@@ -67,8 +67,8 @@ HostTensor joined(const std::string& name, const std::vector<const HostTensor*>&
   return out;
 }
 
-// Splits the items of a loss into parts (first, count). Loss and gradient of a part are computed before those of the
-// next, so the matrix of all scores is never stored. A single part with count 0 means all items.
+// Splits the items of a loss into parts: pairs (first item, number of items). Loss and gradient of a part are computed
+// before those of the next, so the matrix of all scores is never stored. A single part with count 0 means all items.
 std::vector<std::pair<int64_t, int64_t>> parts_of(const LossSpec& spec, int64_t rows) {
   constexpr int64_t kAtOnce = 1024;
   const auto items = loss_rule(spec.kind).in_parts ? static_cast<int64_t>(count_items(spec, {}, rows).at(0)) : 0;
@@ -131,7 +131,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
 
 GradientCache::~GradientCache() = default;
 
-// Records the dims of a row of each output. Fails if an earlier micro-batch had other dims.
+// Records the dims of one row of each output that the terms read. Fails if an earlier micro-batch had other dims.
 void GradientCache::observe(const Program& forward, int64_t rows) {
   std::vector<Dims> widths;
   for (const std::string& name : values_) {

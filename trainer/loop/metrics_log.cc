@@ -21,7 +21,7 @@ using nlohmann::json;
 
 std::string quoted(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// Returns the complete lines of steps up to `last`.
+// Returns the complete lines of `text` whose step is at most `last`.
 std::string kept_lines(std::string_view text, int64_t last) {
   std::string kept;
   while (!text.empty()) {

@@ -67,7 +67,8 @@ void Trainer::save(const SamplerState& next) {
   engine_.gather();
   if (ranks_.is_root()) {
     if (held_ && held_->step == step_) held_.reset();
-    write_held();  // before this one, because checkpoints are pruned in the order of their steps
+    // the held checkpoint is written before the current one, because checkpoints are pruned in the order of their steps
+    write_held();
     write(checkpoint(next));
     engine_.release();
   }
@@ -83,7 +84,8 @@ SaveOptions Trainer::save_options() const {
 void Trainer::settle(std::optional<MetricsLog>& log) {
   if (log) log->sync();
   write_held();
-  // A kill between a save and the removal of older checkpoints leaves one too many, which no later save may remove.
+  // If an earlier process was killed between a save and the removal of older checkpoints, there is one checkpoint too
+  // many, and no later save may have removed it.
   if (ranks_.is_root() && config_.saves && saved_step_ >= 0)
     prune_checkpoints(config_.output_dir + "/checkpoints", saved_step_, save_options());
 }

@@ -43,7 +43,8 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
   const Schedule at(schedule);
   spec.lr = [at](int64_t applied) { return at.lr(applied); };
   if (const std::optional<double> first = at.momentum(0)) {
-    spec.optimizer.settings.*cycled_key(optimizer.rule) = *first;  // above 0, so that sgd allocates its moment
+    // the first momentum is above 0, so that sgd allocates its moment
+    spec.optimizer.settings.*cycled_key(optimizer.rule) = *first;
     spec.momentum = [at](int64_t applied) { return *at.momentum(applied); };
   }
   spec.max_steps = max_steps;
@@ -111,7 +112,8 @@ void StepEngine::submit(const StepInput& w, const LossAccumulator& counted) {
 }
 
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
-  // An injected overflow is written after backward, so the gradients must not be summed during backward.
+  // An injected overflow (for tests) is written after backward, so the gradients must not be summed over the ranks
+  // during backward.
   GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
   if (!cache_) return launch_micro_batches(session_, *w.losses, w.batches, before, terms, w.look, watch);
   const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
@@ -224,8 +226,8 @@ void StepEngine::gather_local() {
   }
 }
 
-// Returns the name of the saved moment that this rank loads: with local steps, that of rank() modulo the number of
-// saved ranks; else the common one.
+// Returns the name of the saved moment that this rank loads: with local steps, the moment of the saved rank rank()
+// modulo the number of saved ranks; else the moment that all ranks share.
 std::string StepEngine::own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const {
   const auto is_there = [&](int r) {
     const std::string begin = cat(moment, kOfRank, r, '/');

@@ -314,7 +314,7 @@ bool Trainer::evaluate_now() {
   const bool better = best_.observe(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
   if (better) held_.reset();
   JsonObject line;
-  const double epoch =  // completed epochs with fraction, as in metrics.jsonl
+  const double epoch =  // number of completed epochs, with a fraction, as in metrics.jsonl
       static_cast<double>(next_.epoch) + static_cast<double>(next_.window) / static_cast<double>(per_epoch_);
   line.add("step", step_).add("epoch", epoch).add("loss", m.loss);
   std::string text = cat("evaluation at step ", step_, ": loss ", m.loss);

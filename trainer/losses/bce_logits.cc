@@ -7,7 +7,8 @@ namespace amp::losses {
 
 namespace {
 
-// Returns pos_weight in a shape that broadcasts along the axis of the same size: the last axis, else axis 1.
+// Returns pos_weight in a shape that broadcasts to x: along its last axis, or along axis 1 if only that has as many
+// elements as pos_weight.
 ValueId positive_weight(Builder& b, const LossSpec& spec, ValueId x) {
   const std::vector<double>& w = spec.list("pos_weight");
   const Dims d = b.dims(x);

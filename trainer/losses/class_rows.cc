@@ -133,7 +133,7 @@ std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_
   const int64_t ignore_index = spec.ignore_index(), classes = static_cast<int64_t>(w.size());
   std::vector<double> out;
   for (const int64_t y : ids) {
-    // An id that is no class has weight 1 here; it fails when the batch runs.
+    // An id that is no class has weight 1 here; the graph's gather reports it when the batch runs.
     out.push_back(y == ignore_index ? 0 : classes == 1 ? w[0] : y >= 0 && y < classes ? w[static_cast<size_t>(y)] : 1);
   }
   return out;

@@ -10,8 +10,8 @@ namespace {
 
 bool is_binary(const Builder& b, ValueId out, ValueId label) { return numel(b.dims(out)) == numel(b.dims(label)); }
 
-// Probabilities and truth as [B, C, P] for P positions; both are 0 at ignored positions. C is 1 (sigmoid) if the label
-// has as many elements as the output.
+// Predicted probabilities (p) and labels (truth, one-hot) as [B, C, P] for P positions; both are 0 at ignored
+// positions. C is 1 (sigmoid) if the label has as many elements as the output.
 struct Masks {
   ValueId p, truth;
 };

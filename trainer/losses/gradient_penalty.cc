@@ -9,8 +9,8 @@ namespace amp::losses {
 
 namespace {
 
-// Returns the value to differentiate, the sum of all elements. If rows are independent, each row of its gradient is the
-// gradient of that row's output.
+// Returns the value to differentiate: the sum of all elements of the output. If rows are independent, each row of its
+// gradient is the gradient of that row's output.
 Sums differentiated(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, in.outputs[0])}; }
 
 ValueId of_gradient(Builder& b, const LossSpec& spec, ValueId gradient) {

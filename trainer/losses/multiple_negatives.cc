@@ -7,9 +7,9 @@ namespace amp::losses {
 
 namespace {
 
-// Returns the cross-entropy of the scores scale * cos(anchor_i, candidate_j), where the anchor's own positive i is the
-// class. Candidates are all positives of the batch and, with a third side, all negatives. If the loss is computed in
-// parts, a part consists of some anchors with all candidates.
+// Returns the cross-entropy of the scores scale * cos(anchor_i, candidate_j), where the index of the anchor's own
+// positive, i, is the class label. Candidates are all positives of the batch and, with a third side, all negatives. If
+// the loss is computed in parts, a part consists of some anchors with all candidates.
 Sums multiple_negatives(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const std::vector<ValueId> s = sides(b, spec, in, 2);
   const int64_t n = in.item_count > 0 ? in.item_count : b.dims(s[0])[0];

@@ -11,7 +11,7 @@ namespace {
 // Counts for one class versus the rest. Rows are in descending order of the class's probability; rows with an equal
 // probability form a group.
 struct Curve {
-  std::vector<std::pair<int64_t, int64_t>> groups;  // rows of the class and of other classes, by group
+  std::vector<std::pair<int64_t, int64_t>> groups;  // for each group: number of rows of the class and of other classes
   int64_t own = 0, others = 0;
 };
 
@@ -60,7 +60,7 @@ bool usable(const ClassScores& s) {
   return s.has_probabilities() && std::none_of(p.begin(), p.end(), [](double v) { return v != v; });
 }
 
-// Returns the value of class 1 if there are two classes, else the mean of each class versus the rest.
+// Returns value() of class 1 if there are two classes, else the mean of value() of each class versus all others.
 template <class F>
 double over_classes(const ClassScores& s, F&& value) {
   if (!usable(s)) return kUndefined;

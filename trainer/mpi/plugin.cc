@@ -32,7 +32,7 @@ const char* start(int* rank, int* size) {
 }
 
 const char* exchange(const amp::RankMessage* sent, int64_t sends, const amp::RankMessage* received, int64_t receives) {
-  constexpr int64_t kMost = int64_t{1} << 30;  // MPI counts in int
+  constexpr int64_t kMost = int64_t{1} << 30;  // bytes per MPI call, because MPI's counts are of type int
   std::vector<MPI_Request> requests;
   const auto post = [&](const amp::RankMessage& m, auto&& operation) {
     for (int64_t at = 0; at < m.bytes; at += kMost) {

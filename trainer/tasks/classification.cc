@@ -126,7 +126,7 @@ class ClassError final : public PerSampleError {
     return p;
   }
 
-  bool given_;  // the outputs are probabilities
+  bool given_;  // whether the outputs are probabilities
   std::vector<std::string> names_;
 };
 

@@ -1,4 +1,4 @@
-// Splits each batch by group and adds each part to the metrics of the part's group. The outputs must have the same
+// Splits the samples of each batch by group and adds them to the metrics of their group. The outputs must have the same
 // number of rows for each sample.
 #include "trainer/tasks/group_metrics.h"
 

@@ -19,7 +19,8 @@ std::string dump(const Json& j) { return j.empty() ? "" : j.dump(-1, ' ', false,
 Json losses_json(std::vector<LossSpec> losses) {
   const size_t all = losses.size();
   std::erase_if(losses, [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
-  if (losses.size() == 1 && all > 1) losses[0].weight = 1;  // its weight was relative to the teacher's loss
+  // the loss's weight was relative to that of the teacher's loss
+  if (losses.size() == 1 && all > 1) losses[0].weight = 1;
   Json out = Json::array();
   for (const LossSpec& s : losses) out.push_back(Json::parse(loss_json(s)));
   return out;

@@ -1,7 +1,7 @@
 // Ordinal regression: classes in an order, such as ratings from 1 to 5 or low, middle, high. A model has K - 1 outputs
 // for K classes; output k is the logit of "the label is above class k". The predicted class is the number of positive
-// logits (Cao, Mirjalili, Raschka 2020, arXiv:1901.07884; coral-pytorch). The error of a sample is its distance in
-// classes.
+// logits (Cao, Mirjalili, Raschka 2020, arXiv:1901.07884; coral-pytorch). The error of a sample is the distance of its
+// predicted class from its label, in classes.
 #include <algorithm>
 #include <cmath>
 

@@ -88,7 +88,7 @@ class Embeddings final : public Predictions {
   int64_t rows_, width_ = 0;
   size_t sides_;
   std::vector<std::string> names_;
-  std::vector<std::vector<float>> values_;  // by side: (rows, width)
+  std::vector<std::vector<float>> values_;  // for each side: embeddings (rows, width)
 };
 
 const TaskRegistration retrieval_row{{

@@ -28,7 +28,7 @@ class SpanMetrics final : public TaskMetrics {
   Spans spans_;
 };
 
-// Metrics of spans in passages with texts, as SQuAD computes them.
+// Metrics of answers, if the texts of the passages are known, as SQuAD computes them.
 class AnswerMetrics final : public TaskMetrics {
  public:
   AnswerMetrics(const AnswerKey& key, const AnswerOptions& options) : scores_(key, options), options_(options) {}

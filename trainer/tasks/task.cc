@@ -1,4 +1,4 @@
-// Properties of tasks that are computed from their rows (trainer/tasks/task_rule.h).
+// Properties of tasks that are computed from their definitions (TaskRule, trainer/tasks/task_rule.h).
 #include "trainer/tasks/task.h"
 
 #include <algorithm>

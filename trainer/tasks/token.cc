@@ -59,7 +59,7 @@ class TokenMetrics final : public ClassMetrics {
 // The text that contains the words, and the byte range of each word in it.
 struct WordPlaces {
   std::string text;
-  std::vector<std::pair<size_t, size_t>> words;  // begin and end
+  std::vector<std::pair<size_t, size_t>> words;  // begin and end of each word in `text`, in bytes
 
   explicit WordPlaces(const TaggedText& t) : text(t.text.empty() ? join(t.words, " ") : t.text) {
     size_t at = 0;

@@ -79,7 +79,7 @@ class TextLosses final : public Predictions {
     for (const float v : x) sum += std::exp(static_cast<double>(v) - top);
     return std::log(sum) + top - x[static_cast<size_t>(id)];
   }
-  // Returns the loss of a row; NaN for a text with no token after the first.
+  // Returns the loss of a row; NaN for a text without a token whose loss is computed.
   double loss(int64_t row) const {
     const auto r = static_cast<size_t>(row);
     return tokens_[r] ? sums_[r] / static_cast<double>(tokens_[r]) : std::nan("");

@@ -1,5 +1,5 @@
-// Keeps the samples with the largest errors in a heap of bounded size. Ties keep the sample with the smaller number, so
-// the result does not depend on the order of batches.
+// Keeps the samples with the largest errors in a heap of bounded size. Among equal errors the sample with the smaller
+// index is kept, so the result does not depend on the order of batches.
 #include "trainer/tasks/worst_samples.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Settings of the data: files, columns, labels, tokenizer, texts and batches. Each row names a member of a RunSpec
-// part, its help and the jobs that read it. Help strings are user documentation.
+// Settings of the data: files, columns, labels, tokenizer, texts and batches. Each row is one setting: a member of a
+// part of RunSpec, its help and the jobs that read it. Help strings are user documentation.
 #include "run/spec/data.h"
 
 #include "run/settings/rows/rows.h"

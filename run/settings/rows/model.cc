@@ -1,5 +1,5 @@
-// Settings of the model, its head and its loss. Each row names a member of a RunSpec part, its help and the jobs that
-// read it.
+// Settings of the model, its head and its loss. Each row is one setting: a member of a part of RunSpec, its help and
+// the jobs that read it.
 #include "run/spec/model.h"
 
 #include "run/settings/rows/rows.h"
