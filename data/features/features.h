@@ -50,7 +50,7 @@ struct NumberMap {
   bool indicator = false;  // true: whether the number is missing is also a feature
   Scaling scaling = Scaling::standard;
   double mean = 0, scale = 1;
-  std::vector<double> quantiles = {};  // of the training values, at equally spaced probabilities from 0 to 1
+  std::vector<double> quantiles = {};  // quantiles of the training values at equally spaced probabilities from 0 to 1
   double apply(double x) const;
 };
 

@@ -188,8 +188,8 @@ int64_t process_of(const std::string& name) {
   return all_digits(rest) ? parse_integer(rest).value_or(0) : 0;
 }
 
-// Returns whether a process with this id runs. It may be another process that got the id of an ended one; then too a
-// temporary file is kept, so that no file in use is removed.
+// Returns whether another process with this id runs, even if it only got the id of an ended process, so that no file in
+// use is removed.
 bool is_running(int64_t process) {
   return process != ::getpid() && (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH);
 }

@@ -27,8 +27,8 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
   }
   for (const std::string& file : join_files(spec.data.tables)) out.emplace_back("join", file);
+  // If no tokenizer is given for texts, one may be stored beside the model.
   if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
-      // no tokenizer is given: one may be stored beside the model
       data_kind(spec.data, spec.data.train) == DataKind::text) {
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }

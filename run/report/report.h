@@ -34,7 +34,7 @@ struct RunFacts {
   std::optional<double> export_difference;    // compare_export()
   std::optional<Metrics> as_trained;          // the last evaluation, if the file's metrics differ
   std::optional<double> first_step_seconds;   // from process start to the end of the first step
-  std::optional<PluginMemory> device_memory;  // of a GPU, at the end of training
+  std::optional<PluginMemory> device_memory;  // memory of a GPU at the end of training
   std::optional<UpdateProfile> update;        // `profile` on a GPU
   std::string groups = "{}";                  // groups_json()
 };

@@ -17,8 +17,8 @@ int free_port();  // a free port of the loopback address; 0 on failure, with err
 
 class Processes {
  public:
-  // heartbeat: seconds without a message after which a process counts as lost. Then one of the others passes the error
-  // to tell(), and all of them exit with its code.
+  // heartbeat: seconds without a message after which a process counts as lost. Then one of the remaining processes
+  // passes the error to tell(), and all remaining processes exit with its code.
   Processes(double heartbeat, std::function<void(const Error&)> tell);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;

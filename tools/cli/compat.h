@@ -27,7 +27,7 @@ std::span<const ForeignFlag> paddle_flags();
 struct CompatStage {
   std::string of;                                            // the flag that requests it: "do_train"
   std::vector<std::string> words;                            // verb, model, flags
-  std::vector<std::pair<std::string, std::string>> initial;  // the other trainer's defaults, by names of settings
+  std::vector<std::pair<std::string, std::string>> initial;  // (this program's setting, the other trainer's default)
 };
 
 struct CompatCommand {

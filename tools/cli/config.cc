@@ -23,8 +23,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "ONNX_AMP_";
+// Variables that are not flags; other code reads them.
 constexpr std::array<std::string_view, 4> kReservedEnvironment{"ONNX_AMP_MAX_ISA", "ONNX_AMP_DEPS", "ONNX_AMP_ZOO",
-                                                               // not flags: other code reads these variables
                                                                "ONNX_AMP_SKIP_APT"};
 constexpr std::streamsize kLargestConfig = 16 << 20;
 

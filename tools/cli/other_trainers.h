@@ -11,7 +11,7 @@ namespace amp::cli {
 
 struct OtherTrainer {
   std::string name;                     // "timm's train.py"
-  nlohmann::ordered_json values;        // by names of flags
+  nlohmann::ordered_json values;        // keys: names of this program's flags
   std::vector<std::string> not_used{};  // keys that are set and have no counterpart, in the file's order
 };
 

@@ -20,7 +20,7 @@ namespace amp {
 
 struct TcpEndpoint {
   int rank = 0, size = 1;
-  std::string host;  // of rank 0: a name or an IPv4 address
+  std::string host;  // host of rank 0: a name or an IPv4 address
   int port = 0;
   std::string job;  // the launcher's job id; ranks of other jobs are refused. Empty: unknown
 };

@@ -372,7 +372,7 @@ class TcpRendezvous {
   const double mesh_;  // timeout in seconds for the connections between ranks, after rank 0 has sent the directory
   double until_;
   std::vector<TcpPeer> peers_;
-  std::vector<Contact> contacts_;  // of all ranks
+  std::vector<Contact> contacts_;  // indexed by rank
   std::string stranger_;           // address of the last peer that was not a rank of this run
 };
 

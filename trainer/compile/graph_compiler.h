@@ -53,7 +53,7 @@ inline bool estimates_curvature(GraphForm f) { return f == GraphForm::diagonal |
 struct GraphRequest {
   GraphForm form = GraphForm::eval;
   const Losses* losses = nullptr;  // null: only outputs
-  std::vector<int> outputs;        // source values
+  std::vector<int> outputs;        // values that the graph outputs, as indices in SourceGraph::values
   const Tensors& batch;
 };
 

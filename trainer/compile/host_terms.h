@@ -21,7 +21,7 @@ class HostTerms final : public LossTerms {
   }
   void add_term(size_t i, const Tensor& sum) override { sums_.at(i) += device_.read(sum).to_doubles().at(0); }
 
-  const std::vector<double>& sums() const { return sums_; }  // by term, over all micro-batches
+  const std::vector<double>& sums() const { return sums_; }  // the sum of each term over all micro-batches
 
  private:
   Device& device_;

@@ -60,7 +60,7 @@ class ParameterArena {
   // Save and restore the staged values, so that an additional pass over the micro-batches does not change them.
   void hold_statistics();
   void release_statistics();
-  const std::map<int, Tensor>& staged() const { return staged_; }  // by slot
+  const std::map<int, Tensor>& staged() const { return staged_; }  // keys: slots of running statistics
   int64_t statistic_elements() const;
 
   ParamCache& copies() { return copies_; }

@@ -17,7 +17,7 @@ struct NodeTime {
   std::string role;      // Origin's: "", "gradient of" ...
   std::string operands;  // "f32[8,64] f32[64,32] -> f32[8,32]"
   NodeWork work;         // operations and bytes of one call
-  int64_t calls = 0;     // per step
+  int64_t calls = 0;     // number of calls per step
   double seconds = 0;
 };
 
@@ -30,12 +30,12 @@ struct StepSpan {
 
 struct StepProfile {
   std::vector<NodeTime> nodes;  // in the order of execution
-  double seconds = 0;           // per step: the sum of the medians of `nodes`, `update` and `rest`
+  double seconds = 0;           // time of a step: the sum of the medians of `nodes`, `update` and `rest`
   double wall_seconds = 0;      // the median of whole steps
   double update = 0;            // everything after the last kernel: sums of losses, norm, clipping, optimizer
   double rest = 0;              // writing the batch, and time between micro-batches
   int64_t update_bytes = 0;
-  double plain_seconds = 0;  // of a step without timed kernels: no synchronization, no clock reads
+  double plain_seconds = 0;  // time of a step without timed kernels: no synchronization, no clock reads
   int steps = 0;             // number of timed steps
   int threads = 0;           // host threads of the kernels
   std::vector<StepSpan> spans;

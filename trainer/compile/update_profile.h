@@ -20,7 +20,7 @@ std::map<std::string, double> profile_operators(Session& session, const Losses& 
 int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
 
 struct UpdateProfile {
-  double seconds = 0;           // of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies
+  double seconds = 0;           // time of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies
   int64_t bytes = 0;            // update_bytes()
   double copy_bytes_per_s = 0;  // bandwidth of a plain copy on the device, counting bytes read and bytes written
   double share() const { return static_cast<double>(bytes) / seconds / copy_bytes_per_s; }

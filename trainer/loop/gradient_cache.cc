@@ -25,7 +25,7 @@ struct GradientCache::Joint {
 
   Program program;
   std::vector<Tensor> outputs;                 // the model's outputs of all rows, in the order of values_
-  std::vector<const Tensor*> sums;             // by term
+  std::vector<const Tensor*> sums;             // the sum of each term
   std::vector<std::vector<Tensor>> gradients;  // for each term: the gradients with respect to the outputs that it reads
 };
 

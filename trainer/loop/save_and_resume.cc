@@ -84,8 +84,8 @@ SaveOptions Trainer::save_options() const {
 void Trainer::settle(std::optional<MetricsLog>& log) {
   if (log) log->sync();
   write_held();
-  // If an earlier process was killed between a save and the removal of older checkpoints, there is one checkpoint too
-  // many, and no later save may have removed it.
+  // Removes a checkpoint beyond the limit that is left if an earlier process was killed between a save and the removal
+  // of older checkpoints.
   if (ranks_.is_root() && config_.saves && saved_step_ >= 0)
     prune_checkpoints(config_.output_dir + "/checkpoints", saved_step_, save_options());
 }

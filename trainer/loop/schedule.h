@@ -35,12 +35,13 @@ struct AveragedRate {
 struct ScheduleConfig {
   std::string kind = "linear";  // a row's name
   double lr = 5e-5;
-  double warmup_steps = 0;                      // a number or a fraction, see resolve_warmup()
-  int64_t total_steps = 0;                      // length of the schedule in applied steps
-  std::map<std::string, std::string> settings;  // by the row's keys; missing keys have the row's default
-  int64_t begin = 0;                            // number of applied steps before the schedule's first one
-  bool hold = false;                            // keep the last step's rate after the schedule's end
-  int64_t epoch_steps = 1;                      // steps per epoch, for schedules that change per epoch
+  double warmup_steps = 0;  // a number or a fraction, see resolve_warmup()
+  int64_t total_steps = 0;  // length of the schedule in applied steps
+  // key: ScheduleKey::name; missing keys have the default of the ScheduleRow
+  std::map<std::string, std::string> settings;
+  int64_t begin = 0;        // number of applied steps before the schedule's first one
+  bool hold = false;        // keep the last step's rate after the schedule's end
+  int64_t epoch_steps = 1;  // steps per epoch, for schedules that change per epoch
   std::optional<AveragedRate> averaged = {};
 };
 

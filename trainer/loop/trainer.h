@@ -40,7 +40,7 @@ struct TrainerConfig {
   LossScaleConfig scale;
   SamplerOptions sampler;
   bool gradient_cache = false;  // losses across rows use all rows of a step (trainer/loop/gradient_cache.h)
-  int64_t max_steps = 0;        // attempted steps
+  int64_t max_steps = 0;        // number of attempted steps
   double max_seconds = 0;       // limit for this process's training, evaluations included; 0: no limit
   int64_t eval_batch_size = 32;
   int64_t eval_steps = 0;  // 0: at the end of each epoch
@@ -76,7 +76,7 @@ struct TrainResult {
   bool saved = false;    // a checkpoint contains all completed work
   int64_t steps = 0, applied = 0, skipped = 0;
   int64_t best_step = -1;  // step of the best evaluation; -1: there was none
-  double best_value = 0;   // of config.best_metric value of config.best_metric at that step
+  double best_value = 0;   // value of config.best_metric at that step
   std::optional<Metrics> initial, last;
   int64_t losses_not_finite = 0;  // steps whose loss was NaN or infinite
   double seconds = 0;             // training time without evaluations

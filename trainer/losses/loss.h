@@ -33,7 +33,8 @@ struct LossParameter {
 //   of_rows_or_elements  as of_rows, or one binary label per element
 enum class ClassAxis : uint8_t { none, of_rows, of_tokens, of_places, tokens, of_rows_or_elements };
 
-// An entry of docs/losses.md. A loss has one entry for each form of output and label.
+// An entry of docs/losses.md: the outputs and labels that the loss takes, the formula of an item's loss, and what
+// counts as an item. A loss has one entry for each form of output and label.
 struct LossDoc {
   const char *takes, *item, *items;
 };

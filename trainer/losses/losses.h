@@ -69,7 +69,7 @@ struct LossInputs {
   std::vector<ValueId> outputs;  // graph values of spec.values(), in order
   ValueId label;                 // invalid if the loss needs none
   std::vector<ValueId> teacher;  // distill: the teacher's values, in the order of outputs
-  int64_t rows = 0;              // rows of the batch
+  int64_t rows = 0;              // number of rows of the batch
   // For losses with LossRule::in_parts: only these items are summed, each compared with all rows. item_count 0: all
   // items.
   int64_t first_item = 0, item_count = 0;

@@ -48,7 +48,7 @@ class AnswerSearch {
     double none = std::numeric_limits<double>::infinity();  // score of no answer
     double excess() const;  // score of no answer minus that of the best span: run_qa's score difference
   };
-  const std::map<size_t, Found>& found() const { return found_; }  // by question
+  const std::map<size_t, Found>& found() const { return found_; }  // key: index of the question in AnswerKey::questions
   Best answer(const Found& found) const;                           // empty text: the question has no answer
   // Returns the n best answers with their softmax probabilities (run_qa's n-best list), with no answer among them if
   // may_have_none.
@@ -83,7 +83,7 @@ class AnswerScores {
  private:
   struct Judged {
     bool has_answer = false;
-    double exact = 0, f1 = 0, jaccard = 0;  // of the predicted answer
+    double exact = 0, f1 = 0, jaccard = 0;  // scores of the predicted answer
     double span_exact = 0, span_f1 = 0;     // scores of the best span, regardless of null_threshold
     double excess = 0;
     bool span = false;
