@@ -101,7 +101,7 @@ TEST_CASE("a bad configuration file is refused with file, key and reason", "[cli
   CHECK(mentions(config_refusal("[1]"), {"not an object"}));
   CHECK(mentions(config_refusal(""), {"not valid JSON"}));
   CHECK(mentions(config_refusal("\x89PNG\r\n\x1a\n"), {"not valid JSON"}));
-  CHECK(mentions(config_refusal(std::string(100000, '[')), {"not valid JSON"}));
+  CHECK(mentions(config_refusal(std::string(100000, '[')), {"nests deeper than 100"}));
   CHECK(mentions(train_refusal({"--config", "no/such.json"}), {"no/such.json", "cannot be opened", "No such file"}));
   CHECK(mentions(train_refusal({"--config", "/"}), {"cannot be read"}));
 }
