@@ -113,7 +113,7 @@ void copy_file(const std::string& from, const std::string& to) {
 void copy_tree(const std::string& from, const std::string& to) {
   if (!is_dir(from)) return copy_file(from, to);
   ensure_dir(to);
-  for (const std::string& name : list_dir(from)) copy_tree(from + "/" + name, to + "/" + name);
+  for (const std::string& name : list_dir(from)) copy_tree(cat(from, "/", name), cat(to, "/", name));
   sync_dir(to);
 }
 }  // namespace

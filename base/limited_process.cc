@@ -182,7 +182,8 @@ ReplyHead answer(const LimitedProcess::Function& function, const std::string& re
 
 }  // namespace
 
-LimitedProcess::LimitedProcess(Function function, ProcessLimits limits) : limits_(limits), seconds_(limits.seconds) {
+LimitedProcess::LimitedProcess(const Function& function, ProcessLimits limits)
+    : limits_(limits), seconds_(limits.seconds) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     fail(Exit::memory, "E_OOM", cat("cannot connect a helper process: ", std::strerror(errno)));

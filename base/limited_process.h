@@ -40,7 +40,7 @@ class LimitedProcess {
 
   // Forks. Only `function` runs in the child, on its copy of this process's memory; it must start no threads. Throws
   // E_OOM if no process can be started.
-  explicit LimitedProcess(Function function, ProcessLimits limits = {});
+  explicit LimitedProcess(const Function& function, ProcessLimits limits = {});
   LimitedProcess(const LimitedProcess&) = delete;
   LimitedProcess& operator=(const LimitedProcess&) = delete;
   ~LimitedProcess();  // ends the child
