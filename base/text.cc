@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace amp {
 
 bool glob_match(std::string_view pattern, std::string_view name) {
@@ -51,25 +53,9 @@ namespace {
 
 // Controls of terminals and of the direction of text: C0, DEL, C1 (U+0080 to U+009F), U+061C, U+200E and U+200F, U+202A
 // to U+202E, U+2066 to U+2069, and the line separators U+2028 and U+2029.
-bool is_control(char32_t c) {
+bool is_control(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
-// Returns the length of the UTF-8 sequence at the start of `text` and its code point; length 1 and the byte itself if
-// the sequence is invalid.
-size_t decode(std::string_view text, char32_t& c) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  c = byte(0);
-  const size_t n = c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1;
-  if (n == 1 || n > text.size()) return 1;
-  char32_t decoded = c & (0x7fu >> n);
-  for (size_t i = 1; i < n; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 1;
-    decoded = decoded << 6 | (byte(i) & 0x3f);
-  }
-  c = decoded;
-  return n;
 }
 
 }  // namespace
@@ -79,13 +65,13 @@ std::string printable(std::string_view name) {
   std::string out;
   size_t at = 0;
   while (at < std::min(name.size(), kMost)) {
-    char32_t c = 0;
-    const size_t n = decode(name.substr(at), c);
-    const bool invalid = n == 1 && c >= 0x80;  // a byte alone may be a C1 control of an 8-bit terminal
+    const CodePoint c = decode_utf8(name, at);
+    const bool escaped = c.bytes == 0 || is_control(c.value);  // an invalid byte may be a C1 control of a terminal
+    const size_t n = c.bytes == 0 ? 1 : static_cast<size_t>(c.bytes);
     for (size_t i = at; i < at + n; ++i) {
       char buffer[8];
       std::snprintf(buffer, sizeof buffer, "\\x%02x", static_cast<unsigned char>(name[i]));
-      if (invalid || is_control(c))
+      if (escaped)
         out += buffer;
       else
         out += name[i];

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace amp {
 

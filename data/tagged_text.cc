@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/dataset.h"
 #include "data/labels.h"
-#include "data/utf8.h"
 
 namespace amp {
 

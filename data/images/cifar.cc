@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/images/packed.h"
 #include "data/text_file.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -13,7 +13,7 @@
 #include "base/json_nesting.h"
 #include "base/limited_process.h"
 #include "base/text.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace amp {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/each_row.h"
-#include "data/utf8.h"
 
 namespace amp {
 

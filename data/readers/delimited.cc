@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/reader.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -2,8 +2,8 @@
 // table.
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/reader.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/near_path.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/rows_by_name.h"
 #include "data/text_file.h"
-#include "data/utf8.h"
 
 namespace amp {
 

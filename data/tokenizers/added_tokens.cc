@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "data/tokenizers/regex.h"
 #include "data/tokenizers/tokenizer_json.h"
-#include "data/utf8.h"
 
 namespace amp {
 

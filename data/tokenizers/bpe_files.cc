@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/json_nesting.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizers/json_tokenizer.h"
-#include "data/utf8.h"
 
 namespace amp {
 

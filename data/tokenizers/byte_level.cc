@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <unordered_map>
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace amp {
 

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizers/byte_level.h"
 #include "data/tokenizers/tokenizer_json.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/tokenizers/tokenizer_json.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizers/bert_unicode.h"
 #include "data/tokenizers/byte_level.h"
 #include "data/tokenizers/regex.h"
 #include "data/tokenizers/tokenizer_json.h"
 #include "data/tokenizers/unicode_forms.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/tokenizers/normalizers.h"
 #include "data/tokenizers/tokenizer_json.h"
-#include "data/utf8.h"
 
 namespace amp {
 

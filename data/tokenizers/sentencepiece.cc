@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "base/wire_format.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/special_names.h"
-#include "data/utf8.h"
 
 namespace amp {
 

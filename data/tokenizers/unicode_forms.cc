@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "base/utf8.h"
 #include "data/tokenizers/bert_unicode.h"
-#include "data/utf8.h"
 
 namespace amp {
 

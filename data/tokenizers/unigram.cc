@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/tokenizers/byte_level.h"
 #include "data/tokenizers/model.h"
-#include "data/utf8.h"
 
 namespace amp {
 

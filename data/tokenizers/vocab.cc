@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace amp {
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizers/model.h"
-#include "data/utf8.h"
 
 namespace amp {
 

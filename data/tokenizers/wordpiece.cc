@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/tokenizers/bert_unicode.h"
 #include "data/tokenizers/decoders.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "base/utf8.h"  // without_byte_order_mark(), for the first line
 #include "data/tokenizer.h"
-#include "data/utf8.h"  // without_byte_order_mark(), for the first line
 
 namespace amp {
 

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/table.h"
-#include "data/utf8.h"
 #include "tests/support.h"
 
 using namespace amp;

@@ -3,8 +3,8 @@
 // end.
 #include <filesystem>
 
+#include "base/utf8.h"
 #include "data/tokenizer.h"
-#include "data/utf8.h"
 #include "fuzz/fuzz.h"
 
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizers/bert_unicode.h"
-#include "data/utf8.h"
 
 namespace amp {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/tasks/class_metrics.h"
 #include "trainer/tasks/entities.h"

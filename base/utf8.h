@@ -1,5 +1,4 @@
-// The data module turns files into batches: readers, tokenizers, datasets, sampler, prefetch. It does not depend on
-// graphs or models. This file decodes UTF-8 strictly: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Strict decoding and encoding of UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Implements utf8.h. find_invalid_utf8 skips ASCII eight bytes at a time, because most texts are mostly ASCII; other
 // characters are decoded one by one. Errors name line, column and bytes.
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cstdio>
