@@ -119,17 +119,14 @@ void copy_tree(const std::string& from, const std::string& to) {
 }  // namespace
 
 void move_path(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) {
-    const int code = errno;
-    if (code != EXDEV || !is_dir(from)) storage_error("cannot put into place", to, code);
-    const std::string copy = cat(to, ".tmp-", ::getpid());
-    remove_tree(copy);
-    copy_tree(from, copy);
-    if (::rename(copy.c_str(), to.c_str()) != 0) storage_error("cannot put into place", to, errno);
-    sync_dir(parent_of(to));
-    remove_tree(from);
-  }
-  sync_dir(parent_of(to));
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_dir(parent_of(to));
+  const int code = errno;
+  if (code != EXDEV || !is_dir(from)) storage_error("cannot put into place", to, code);
+  const std::string copy = cat(to, ".tmp-", ::getpid());
+  remove_tree(copy);
+  copy_tree(from, copy);
+  move_path(copy, to);
+  remove_tree(from);
 }
 
 void replace_dir(const std::string& from, const std::string& to) {

@@ -16,13 +16,14 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <exception>
 #include <new>
 
 #include "base/error.h"
+#include "base/io.h"
+#include "base/sysinfo.h"
 
 namespace amp {
 
@@ -42,8 +43,7 @@ struct ReplyHead {
 
 bool send_all(int fd, const void* bytes, size_t size) {
   for (const char* at = static_cast<const char*>(bytes); size > 0;) {
-    const ssize_t n = ::send(fd, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = retried([&] { return ::send(fd, at, size, MSG_NOSIGNAL); });
     if (n <= 0) return false;
     at += n;
     size -= static_cast<size_t>(n);
@@ -95,15 +95,6 @@ bool receive_message(int fd, Head& head, std::string& text, Clock::time_point de
   return true;
 }
 
-int64_t address_space() {
-  long pages = 0;
-  if (std::FILE* f = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(f, "%ld", &pages) != 1) pages = 0;
-    std::fclose(f);
-  }
-  return static_cast<int64_t>(pages) * ::sysconf(_SC_PAGESIZE);
-}
-
 void lower_limit(int resource, int64_t value) {
   rlimit limit{};
   ::getrlimit(resource, &limit);
@@ -126,8 +117,8 @@ void set_timer(double seconds) {
 // Releases what the child has inherited from its parent: open files, with their locks, and handlers of signals. The
 // child ignores requests to stop; it ends when the parent's end of the socket is closed.
 void leave_parent(int keep) {
-  for (int s = 1; s < NSIG; ++s) std::signal(s, s == SIGINT || s == SIGTERM || s == SIGHUP ? SIG_IGN : SIG_DFL);
-  for (const int s : {SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ}) std::signal(s, SIG_IGN);
+  for (int s = 1; s < NSIG; ++s) std::signal(s, SIG_DFL);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ}) std::signal(s, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -163,7 +154,7 @@ ReplyHead answer(const LimitedProcess::Function& function, const std::string& re
 
 [[noreturn]] void run_child(const LimitedProcess::Function& function, const ProcessLimits& limits, int socket) {
   leave_parent(socket);
-  const int64_t at_start = address_space();
+  const int64_t at_start = mapped_bytes();
   int64_t largest = -1;
   RequestHead head{};
   std::string request;
@@ -214,8 +205,7 @@ LimitedProcess::~LimitedProcess() {
 LimitedProcess::Reply LimitedProcess::ended() {
   ::kill(child_, SIGKILL);  // does nothing if it has ended
   int status = 0;
-  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
-  }
+  retried([&] { return ::waitpid(child_, &status, 0); });
   ::close(socket_);
   child_ = socket_ = -1;
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

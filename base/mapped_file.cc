@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/io.h"
 #include "base/spill.h"
 #include "base/temporary.h"
 
@@ -79,7 +80,7 @@ FileBytes read_or_map(const std::string& path, Exit exit) {
   struct stat s = {};
   const bool large = ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size > in_memory_left();
   const auto size = static_cast<size_t>(s.st_size);
-  const int file = large ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+  const int file = large ? open_file(path.c_str(), O_RDONLY) : -1;
   void* const at = file >= 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   if (file >= 0) ::close(file);
   if (at == MAP_FAILED) {

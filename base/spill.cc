@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/io.h"
 #include "base/limits.h"
 #include "base/sysinfo.h"
 #include "base/text.h"
@@ -45,7 +46,7 @@ std::string spill_folder() {
 
 int temporary_file(size_t bytes) {
   const std::string folder = spill_folder();
-  int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  int file = open_file(folder.c_str(), O_TMPFILE | O_RDWR, 0600);
   if (file >= 0) return file;
   std::string name = folder + "/onnx-amp-XXXXXX";  // for file systems without O_TMPFILE
   file = ::mkostemp(name.data(), O_CLOEXEC);

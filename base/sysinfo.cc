@@ -71,6 +71,8 @@ int64_t address_limit() {
 }
 }  // namespace
 
+int64_t mapped_bytes() { return used_bytes().second; }
+
 int64_t cgroup_memory_limit(const std::string& root) {
   std::ifstream file(root + "/proc/self/cgroup");
   int64_t limit = -1;

@@ -11,6 +11,7 @@ int64_t peak_rss_bytes();  // peak resident memory of this process; 0 if unknown
 // Returns the memory that this process may use: the smallest of the machine's memory, the limits of its control groups
 // (memory.max, memory.limit_in_bytes), and that of its address space (ulimit -v).
 int64_t memory_limit_bytes();
+int64_t mapped_bytes();            // size of this process's address space, which RLIMIT_AS limits; 0 if unknown
 int64_t available_memory_bytes();  // memory_limit_bytes() minus the memory in use; at least 0
 // Returns the limit of the control group; -1 if there is none. root: prefix of the file systems, for tests.
 int64_t cgroup_memory_limit(const std::string& root = "");

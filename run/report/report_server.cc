@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/io.h"
 #include "base/steady_seconds.h"
 #include "base/text.h"
 #include "run/report/report_page.h"
@@ -115,7 +116,7 @@ struct ReportServer::Daemon {
     HttpAnswer out;
     out.type = "application/jsonl; charset=utf-8";
     struct stat s {};
-    out.file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    out.file = open_file(path.c_str(), O_RDONLY | O_NOFOLLOW);
     if (out.file >= 0 && ::fstat(out.file, &s) == 0 && S_ISREG(s.st_mode)) {
       out.size = static_cast<uint64_t>(s.st_size);
       return out;
