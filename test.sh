@@ -11,11 +11,11 @@
 # ONNX_AMP_CI_SHARD: the shard of --ci: static, sanitize, threads, or all of them
 set -euo pipefail
 cd "$(dirname "$0")"
-what=${1:-all}
+what=${1:-all} fast=
 case "$what" in
   all|--quick) needs=--tests ;;
   --sanitize|--threads) needs=--sanitize ;;
-  --ci) needs=--ci ;;
+  --ci) needs=--ci fast=yes ;;
   *) echo "usage: ./test.sh [--quick|--sanitize|--threads|--ci]" >&2; exit 2 ;;
 esac
 prefix=$(./cmake/bootstrap.sh "$needs" | tail -1)
@@ -25,7 +25,7 @@ build() {
   local preset=$1 folder=$2
   shift 2
   cmake --preset "$preset" -DCMAKE_PREFIX_PATH="$prefix" -DONNX_AMP_FUZZ_SECONDS="${ONNX_AMP_FUZZ_SECONDS:-60}" \
-    -DONNX_AMP_CUDA_FAST_COMPILE="$([ "$what" = --ci ] && echo ON || echo OFF)" \
+    ${fast:+-DONNX_AMP_CUDA_FAST_COMPILE=ON} \
     >configure.log 2>&1 || { cat configure.log; exit 1; }
   rm -f configure.log
   cmake --build "$folder" "$@"

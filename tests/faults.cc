@@ -10,17 +10,6 @@
 #include <cerrno>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FAULTS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define FAULTS 0
-#endif
-#endif
-#ifndef FAULTS
-#define FAULTS 1
-#endif
-
 namespace amp::test {
 
 namespace {
@@ -29,9 +18,9 @@ std::function<int(const FileCall&)> hook;
 
 Faults::Faults(std::function<int(const FileCall&)> fault) { hook = std::move(fault); }
 Faults::~Faults() { hook = nullptr; }
-bool Faults::available() { return FAULTS; }
+bool Faults::available() { return !TEST_SANITIZED; }
 
-#if FAULTS
+#if !TEST_SANITIZED
 namespace {
 thread_local bool inside = false;  // the hook's own calls pass
 
@@ -73,7 +62,7 @@ size_t shortened(size_t n, int fault) { return fault == kShort ? std::min<size_t
 
 }  // namespace amp::test
 
-#if FAULTS
+#if !TEST_SANITIZED
 using namespace amp::test;
 
 extern "C" {
