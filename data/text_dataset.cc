@@ -220,9 +220,10 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
   return t;
 }
 
-// Makes attention masks (B, length, length) or (B, 1, length, length). A token attends to the tokens of its own text;
-// in a causal language model, only to itself and the tokens before it. Floating-point masks are added to scores; other
-// masks are 1 where attention is allowed. Padding attends to itself, so that no softmax has an empty row.
+// Returns attention masks of shape (B, length, length) or (B, 1, length, length). In a causal language model a token
+// attends to itself and to earlier tokens of the same text, in other models to all tokens of the same text. A
+// floating-point mask is added to the attention scores; a mask of another type is 1 where attention is allowed. Padding
+// tokens attend to themselves, so that no softmax has an empty row.
 HostTensor TextDataset::square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const {
   const auto rows = static_cast<int64_t>(sequences.size());
   const bool added = is_float(input.dtype), causal = options_.labels == LabelForm::ids && !options_.sees_ahead;

@@ -43,7 +43,9 @@ struct Kept {
     return r * pitch + i - r * row;
   }
 };
-constexpr int kKept = 3;  // copies per parameter: one of its own, and up to two joined with other parameters
+// Largest number of copies of one parameter: a copy of it alone, and up to two copies that hold it together with other
+// parameters.
+constexpr int kKept = 3;
 
 // A part of a span (the elements of one parameter), with the settings of its update.
 struct Shard {

@@ -94,7 +94,8 @@ class MixedDataset final : public DatasetWrapper {
 }  // namespace
 
 Mix draw_mix(const MixingOptions& o, int64_t epoch, int64_t sample, int64_t height, int64_t width) {
-  constexpr int64_t kBatches = int64_t{1} << 43;  // above all indices of samples, so that a batch has draws of its own
+  // A bit above those of all sample indices: a batch and its first sample draw different random numbers.
+  constexpr int64_t kBatches = int64_t{1} << 43;
   Draws draws(o.seed, epoch, kBatches | sample);
   if (!draws.chance(o.probability)) return {};
   const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draws.chance(o.switch_probability));

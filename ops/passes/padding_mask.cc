@@ -66,8 +66,9 @@ ValueId only_source(const Graph& g, ValueId v) {
   return source;
 }
 
-// True if a mask (1 or batch, any heads, 1 or length, length) shows each token exactly the tokens of its own
-// sequence. shown and hidden test an element of the mask.
+// Returns whether the mask lets each token attend to exactly the tokens of its own sequence. v: the elements of the
+// mask, of shape d = (1 or batch, heads, 1 or length, length). lengths: the number of tokens of each sequence.
+// shown(element), hidden(element): whether the element allows or forbids attention.
 template <class T, class Shown, class Hidden>
 bool shows_sequences(const T* v, const Dims& d, const std::vector<int64_t>& lengths, Shown shown, Hidden hidden) {
   const int64_t length = d[3];

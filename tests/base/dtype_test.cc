@@ -31,8 +31,8 @@ TEST_CASE("rows are rounded to 16 bits as single numbers are") {
   for (const uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
     for (uint32_t high = 0; high < 0x10000u; ++high) x.push_back(std::bit_cast<float>(high << 16 | low));
   }
-  for (const size_t behind : {0, 1, 7, 15}) {  // also lengths that no vector width divides
-    x.resize(x.size() - behind);
+  for (const size_t dropped : {0, 1, 7, 15}) {  // sizes with and without a partial last vector
+    x.resize(x.size() - dropped);
     CHECK(different<BFloat16>(x) == 0);
     CHECK(different<Half>(x) == 0);
   }
