@@ -166,12 +166,12 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
   write_bytes(f / "w.bin", "pad!" + bytes);
   const std::string outside_name = f.path.filename().string() + ".bin";  // other runs of this test may be under way
   write_bytes(f.path.parent_path() / outside_name, bytes);
-  ::symlink("w.bin", (f / "link").c_str());
-  ::symlink(("../" + outside_name).c_str(), (f / "outward").c_str());
-  ::symlink("..", (f / "up").c_str());
+  std::filesystem::create_symlink("w.bin", f / "link");
+  std::filesystem::create_symlink("../" + outside_name, f / "outward");
+  std::filesystem::create_symlink("..", f / "up");
   ::mkdir((f / "real").c_str(), 0700);
   write_bytes(f / "real/w.bin", bytes);
-  ::symlink("real", (f / "linked_folder").c_str());
+  std::filesystem::create_symlink("real", f / "linked_folder");
   ::mkfifo((f / "pipe").c_str(), 0600);
   const auto with = [&](const std::string& location, const std::string& offset, const std::string& length) {
     onnx::ModelProto m = parse(kMlp);
