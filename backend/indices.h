@@ -21,8 +21,8 @@ struct IndexBound {
   bool operator==(const IndexBound&) const = default;
 };
 
-// Throws the error that CPU kernels throw: E_DATA_TOKEN_RANGE, E_DATA_LABEL or E_INDEX, by bound.kind. where: a part of
-// the message, such as "of input 'ids'".
+// Throws the error that CPU kernels throw: E_DATA_TOKEN_RANGE, E_DATA_LABEL or E_DATA_INDEX, by bound.kind. where: a
+// part of the message, such as "of input 'ids'".
 [[noreturn]] void refuse_index(const IndexBound& bound, int64_t index, const std::string& where);
 
 struct Lookup {

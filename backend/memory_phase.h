@@ -16,7 +16,7 @@ decltype(auto) in_phase(const std::string& what, F&& f) {
     return std::forward<F>(f)();
   } catch (const Error& e) {
     if (e.id() != "E_OOM" || e.fact().rfind("no memory for ", 0) == 0) throw;
-    fail(e.exit(), "E_OOM", cat("no memory for ", what, ": ", e.fact()), e.hint());
+    fail(Exit::memory, "E_OOM", cat("no memory for ", what, ": ", e.fact()), e.hint());
   }
 }
 

@@ -84,11 +84,11 @@ FileSum sum_of_file(const std::string& path) {
   return out;
 }
 
-std::string fingerprint(const std::string& path, Exit exit) {
+std::string fingerprint(const std::string& path) {
   std::error_code ignored;  // sum_of_file() reports it
   const FileSum sum = std::filesystem::is_directory(path, ignored) ? sum_of_folder(path) : sum_of_file(path);
   if (sum.error)
-    fail(exit, "E_FILE_READ", cat("cannot read '", printable(path), "': ", std::strerror(sum.error)),
+    fail(Exit::data, "E_DATA_FILE", cat("cannot read '", printable(path), "': ", std::strerror(sum.error)),
          "its checksum is recorded, by which a resumed run recognizes the file");
   return cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
 }

@@ -31,7 +31,7 @@ FileSum sum_of_file(const std::string& path);
 // Returns the checksum over the names and sizes of all files below a folder, and their total size. Contents are not
 // read.
 FileSum sum_of_folder(const std::string& path);
-// Returns the sum of a file or folder as fingerprint: "N bytes of CRC-32C X". Fails with E_FILE_READ and `exit`.
-std::string fingerprint(const std::string& path, Exit exit);
+// Returns the sum of a file or folder as fingerprint: "N bytes of CRC-32C X". Fails with E_DATA_FILE.
+std::string fingerprint(const std::string& path);
 
 }  // namespace amp

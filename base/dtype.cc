@@ -42,7 +42,7 @@ DType dtype_from_name(std::string_view name) {
   for (const Info& i : kInfo) {
     if (name == i.name || name == i.short_name || name == i.safetensors) return i.t;
   }
-  fail(Exit::usage, "E_DTYPE", cat("unknown element type '", name, "'"),
+  fail(Exit::usage, "E_DTYPE_NAME", cat("unknown element type '", name, "'"),
        "known: fp32, fp64, fp16, bf16, int32, int64, bool");
 }
 

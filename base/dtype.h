@@ -19,7 +19,7 @@ enum class DType : uint8_t { f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u3
 
 int64_t size_of(DType t);           // bytes per element
 std::string_view name_of(DType t);  // "float32", "float16", "bfloat16", "int64", "bool", ...
-// Returns the type named "fp32", "float32", "F32" (safetensors) or similar. Throws E_DTYPE (Exit::usage) for other
+// Returns the type named "fp32", "float32", "F32" (safetensors) or similar. Throws E_DTYPE_NAME (Exit::usage) for other
 // names.
 DType dtype_from_name(std::string_view name);
 

@@ -40,25 +40,32 @@ const char* kind_of(mode_t mode) {
   return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
+// An id has one exit code, which depends here on what the file is for.
+std::string read_id(Exit exit, const char* of_usage) {
+  if (exit == Exit::data) return "E_DATA_FILE";
+  if (exit == Exit::checkpoint) return "E_CKPT_FILE";
+  return exit == Exit::storage ? "E_RUN_FILE" : of_usage;
+}
+
 FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
-  const std::string shown = printable(path);
+  const std::string shown = printable(path), missing = read_id(exit, "E_FILE_MISSING");
+  const std::string unreadable = read_id(exit, "E_FILE_READ");
   Descriptor d;
   d.fd = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);  // a pipe without a writer must not block
-  if (d.fd < 0)
-    fail(exit, "E_FILE_MISSING", cat("cannot open '", shown, "': ", std::strerror(errno)), near_path_hint(path));
+  if (d.fd < 0) fail(exit, missing, cat("cannot open '", shown, "': ", std::strerror(errno)), near_path_hint(path));
   struct stat s;
-  if (::fstat(d.fd, &s) != 0) fail(exit, "E_FILE_READ", cat("cannot examine '", shown, "': ", std::strerror(errno)));
+  if (::fstat(d.fd, &s) != 0) fail(exit, unreadable, cat("cannot examine '", shown, "': ", std::strerror(errno)));
   if (!S_ISREG(s.st_mode))
-    fail(exit, "E_FILE_READ", cat("'", shown, "' is ", kind_of(s.st_mode), ", a file is needed"),
+    fail(exit, unreadable, cat("'", shown, "' is ", kind_of(s.st_mode), ", a file is needed"),
          S_ISFIFO(s.st_mode) ? "write it to a file first: files are read more than once" : "");
   const int64_t size = std::min(at_most, static_cast<int64_t>(s.st_size));
   void* p = std::aligned_alloc(64, static_cast<size_t>((size + 127) / 64 * 64));
   if (!p) throw std::bad_alloc();
   FileBytes out{std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); }), 0};
   out.size = read_fully(d.fd, out.bytes.get(), size);
-  if (out.size < 0) fail(exit, "E_FILE_READ", cat("cannot read '", shown, "': ", std::strerror(errno)));
+  if (out.size < 0) fail(exit, unreadable, cat("cannot read '", shown, "': ", std::strerror(errno)));
   if (out.size < size)
-    fail(exit, "E_FILE_READ", cat("'", shown, "' shrank while it was read: ", out.size, " of ", size, " bytes"));
+    fail(exit, unreadable, cat("'", shown, "' shrank while it was read: ", out.size, " of ", size, " bytes"));
   return out;
 }
 

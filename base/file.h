@@ -20,8 +20,8 @@ struct FileBytes {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes.get()), static_cast<size_t>(size)}; }
 };
 
-// Reads a regular file. Throws E_FILE_MISSING or E_FILE_READ with the code `exit`, also for a folder, a pipe, a device,
-// and a file that shrinks while it is read.
+// Reads a regular file. Throws E_FILE_MISSING or E_FILE_READ (exit: usage), E_DATA_FILE (data), E_CKPT_FILE
+// (checkpoint) or E_RUN_FILE (storage), also for a folder, a pipe, a device, and a file that shrinks while it is read.
 FileBytes read_file(const std::string& path, Exit exit = Exit::usage);
 // Reads at most the first `at_most` bytes.
 FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit = Exit::usage);

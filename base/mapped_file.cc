@@ -37,9 +37,13 @@ void on_bus_error(int, siginfo_t* info, void*) {
     const size_t size = m.size;
     const uint8_t* const begin = m.begin;
     if (size == 0 || at < begin || at >= begin + size) continue;
-    static constexpr char text[] =
-        "error E_FILE_READ: a file of data became shorter, or could not be read, while it was in use\n";
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
+    static constexpr char fact[] = "error: a file of data became shorter, or could not be read, while it was in use\n";
+    static constexpr char line[] =
+        R"({"id":"E_DATA_FILE","exit":5,"error":"a file of data became shorter, or could not be read, while it was )"
+        R"(in use","where":"","hint":"do not change files that a run reads"})"
+        "\n";
+    [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, fact, sizeof fact - 1);
+    if (!::isatty(STDERR_FILENO)) written = ::write(STDERR_FILENO, line, sizeof line - 1);
     remove_temporaries();
     ::_exit(static_cast<int>(Exit::data));
   }

@@ -18,10 +18,15 @@ namespace amp {
 
 namespace {
 
+const char* npy_id(Exit exit) {
+  check(exit == Exit::data, "an .npy file that is no data: an id has one exit code");
+  return "E_DATA_NPY";
+}
+
 struct Reader {
   Exit exit;
   [[noreturn]] void malformed(const std::string& fact, const std::string& hint = {}) const {
-    fail(exit, "E_DATA_NPY", fact, hint);
+    fail(exit, npy_id(exit), fact, hint);
   }
 };
 

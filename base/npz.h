@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// Throw E_DATA_NPY with the code `exit`, naming member and field, or E_FILE_MISSING or E_FILE_READ.
+// Throw E_DATA_NPY, naming member and field, or the errors of read_file(). exit: Exit::data.
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
 

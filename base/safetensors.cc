@@ -38,8 +38,10 @@ struct Entry {
   int64_t begin, end;
 };
 
+const char* tensors_id(Exit exit) { return exit == Exit::checkpoint ? "E_CKPT_TENSORS" : "E_SAFETENSORS"; }
+
 [[noreturn]] void malformed(Exit exit, const std::string& fact) {
-  fail(exit, "E_SAFETENSORS", fact, "the file is damaged or is not a safetensors file; write it again");
+  fail(exit, tensors_id(exit), fact, "the file is damaged or is not a safetensors file; write it again");
 }
 
 json parse_header(std::string_view text, Exit exit) {
@@ -79,7 +81,7 @@ Entry parse_entry(const std::string& name, const json& v, Exit exit) {
   const auto dtype = v["dtype"].get<std::string>();
   const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return dtype == t.name; });
   if (type == std::end(kTypes)) {
-    fail(exit, "E_SAFETENSORS", cat("element type '", printable(dtype), "' is not supported"),
+    fail(exit, tensors_id(exit), cat("element type '", printable(dtype), "' is not supported"),
          "known: F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL");
   }
   e.dtype = type->type;

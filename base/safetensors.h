@@ -28,7 +28,7 @@ struct SafeTensors {
 };
 
 // Reads a file. Header, names, types, shapes and gapless offsets are checked before a tensor is created. Throws
-// E_SAFETENSORS, E_FILE_MISSING or E_FILE_READ with the code `exit`.
+// E_SAFETENSORS or E_DATA_FILE, or E_CKPT_TENSORS or E_CKPT_FILE with Exit::checkpoint.
 SafeTensors read_safetensors(const std::string& path, Exit exit = Exit::data);
 SafeTensors parse_safetensors(const FileBytes& file, Exit exit = Exit::data);  // the tensors share the file's bytes
 SafeTensors parse_safetensors(const FileBytes& file, const std::string& path, Exit exit);  // path: for error messages

@@ -171,7 +171,7 @@ CHECKPOINTS = [
 
 def stopped(name, number, when, code, command, **more):
     how = {"signal": [number] if not isinstance(number, list) else number, "when": when, **more.pop("how", {})}
-    return Case(name, command, code, "E_STOPPED", how=how, quick=False, **more)
+    return Case(name, command, code, "E_STOPPED" if code == 75 else "E_INTERRUPTED", how=how, quick=False, **more)
 
 
 WHOLE = long_run("--output_dir", "whole")

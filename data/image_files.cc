@@ -241,7 +241,7 @@ Table masked_images(const std::string& names, const std::string& mask_names, con
   std::vector<std::string> notes;
   const std::vector<std::string> folders = files_named(names), masks = files_named(mask_names);
   if (folders.size() != masks.size())
-    fail(Exit::usage, "E_MASK",
+    fail(Exit::usage, "E_MASK_FOLDERS",
          cat(folders.size(), " folders of images have ", masks.size(), masks.size() == 1 ? " folder" : " folders",
              " of masks"),
          "name a folder of masks for each, in the same order");

@@ -68,14 +68,14 @@ std::vector<std::string> row_names(const Table& table, const std::string& column
 SampleGroups group_samples(const Table& table, const std::string& column, std::span<const int64_t> source_rows,
                            int64_t samples) {
   if (source_rows.empty() && samples != table.rows())
-    fail(Exit::data, "E_GROUPS",
+    fail(Exit::data, "E_DATA_GROUPS",
          cat(table.name(), ": ", samples, " samples of ", table.rows(), " rows: which row each is of is not known"),
          "leave `eval_group_by` out");
   const std::vector<std::string> rows = row_names(table, column);
   std::map<std::string, int32_t> ids;
   for (const std::string& name : rows) ids.emplace(name, 0);
   if (ids.size() > kMostGroups)
-    fail(Exit::data, "E_GROUPS",
+    fail(Exit::data, "E_DATA_GROUPS",
          cat(table.name(), ": column '", printable(column), "' has ", ids.size(), " different values; at most ",
              kMostGroups, " are groups"),
          "name a column of few values with `eval_group_by`");

@@ -205,15 +205,15 @@ void Sampler::group(Epoch& e) const {
 
 std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
 
-// Returns `batches`. Throws E_DATA_EMPTY or E_RANKS if it is 0, for example because every bucket has fewer samples than
-// there are ranks.
+// Returns `batches`. Throws E_DATA_EMPTY or E_RANKS_SETTING if it is 0, for example because every bucket has fewer
+// samples than there are ranks.
 int64_t Sampler::require_batches(int64_t batches) const {
   if (batches < 1 && options_.whole_batches)
     fail(Exit::data, "E_DATA_EMPTY",
          cat("the model takes batches of ", options_.batch_size, ", and the data has no whole one"),
          "short batches are left out where padding would count: batch statistics, a loss inside the model");
   if (batches < 1)
-    fail(Exit::usage, "E_RANKS", cat("no micro-batch has a row for each of ", options_.ranks, " ranks"),
+    fail(Exit::usage, "E_RANKS_SETTING", cat("no micro-batch has a row for each of ", options_.ranks, " ranks"),
          "take fewer ranks, or fewer sizes");
   return batches;
 }

@@ -247,7 +247,7 @@ const OnnxOp& op_of(const SourceNode& node) {
 }
 
 [[noreturn]] void refuse_sequence(const SourceGraph& g, int output) {
-  fail(Exit::unsupported, "E_VALUE_TYPE",
+  fail(Exit::unsupported, "E_SEQUENCE_OUTPUT",
        cat("graph output '", printable(g.values[static_cast<size_t>(output)].name), "' is a sequence"),
        "name tensors as outputs with `output`");
 }

@@ -149,7 +149,7 @@ void check_inputs(RegisterSignatures::Table table, std::string_view domain, std:
     const Value& v = g.value(in[i]);
     const auto rank = static_cast<int64_t>(v.dims.size());
     if (fits(w.type, v.dtype, first) && rank >= w.least && rank <= w.most) continue;
-    fail(Exit::model, fits(w.type, v.dtype, first) ? "E_RANK" : "E_TYPE",
+    fail(Exit::model, fits(w.type, v.dtype, first) ? "E_RANK" : "E_NODE_TYPE",
          cat(op, ": input ", i, " is ", name_of(v.dtype), to_string(v.dims), ", it takes ", in_words(w, first)));
   }
 }

@@ -13,7 +13,7 @@ namespace amp {
 
 ModelConfig::ModelConfig(const std::string& text, std::string where)
     : json_(std::make_unique<nlohmann::json>(parse_json(text))), where_(std::move(where)) {
-  if (!json_->is_object()) fail(Exit::data, "E_CONFIG", cat(where_, " is no JSON object"));
+  if (!json_->is_object()) fail(Exit::data, "E_CONFIG_JSON", cat(where_, " is no JSON object"));
 }
 ModelConfig::~ModelConfig() = default;
 ModelConfig::ModelConfig(ModelConfig&&) noexcept = default;

@@ -21,7 +21,7 @@ using namespace roi_align;
 int64_t image_of(const Tensor& images, int64_t region, int64_t batch) {
   const int64_t n = static_cast<const int64_t*>(images.data)[region];
   if (n < 0 || n >= batch)
-    fail(Exit::data, "E_INDEX", cat("RoiAlign: region ", region, " is of image ", n, " of ", batch));
+    fail(Exit::data, "E_DATA_INDEX", cat("RoiAlign: region ", region, " is of image ", n, " of ", batch));
   return n;
 }
 

@@ -29,7 +29,7 @@ Kernel typed(const KernelArgs& a) {
     for (int64_t i = 0; i < idx.numel(); ++i) {
       int64_t k = index_at(idx, i);
       if (k < -n || k >= n)
-        fail(Exit::data, "E_INDEX", cat("ScatterElements: index ", k, " is outside an axis of ", n));
+        fail(Exit::data, "E_DATA_INDEX", cat("ScatterElements: index ", k, " is outside an axis of ", n));
       if (k < 0) k += n;
       int64_t offset = k * strides[axis];
       for (size_t d = 0; d < id.size(); ++d) offset += d == axis ? 0 : at[d] * strides[d];

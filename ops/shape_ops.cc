@@ -176,7 +176,7 @@ Kernel scatter_nd(const KernelArgs& a) {
     convert(x.dtype, x.data, y.dtype, y.data, x.numel());
     for (int64_t i = 0; i < rows.numel(); ++i) {
       const int64_t r = static_cast<const int64_t*>(rows.data)[i];
-      if (r < 0 || r >= n) fail(Exit::data, "E_INDEX", cat("ScatterND: index ", r, " is outside ", n, " rows"));
+      if (r < 0 || r >= n) fail(Exit::data, "E_DATA_INDEX", cat("ScatterND: index ", r, " is outside ", n, " rows"));
       convert(u.dtype, static_cast<const char*>(u.data) + i * inner * size_of(u.dtype), y.dtype,
               static_cast<char*>(y.data) + r * inner * size_of(y.dtype), inner);
     }

@@ -106,7 +106,7 @@ NcclRanks::~NcclRanks() {
 void NcclRanks::ensure(int result, const char* doing) const {
   if (result == nccl::kSuccess || result == nccl::kInProgress) return;
   const char* const more = api_.get_last_error(comm_);
-  fail(Exit::distributed, comm_ ? "E_RANK_LOST" : "E_NCCL",
+  fail(Exit::distributed, comm_ ? "E_RANK_LOST" : "E_NCCL_ERROR",
        cat("NCCL, ", doing, ", rank ", contact_.rank, " of ", contact_.size, ": ", api_.get_error_string(result),
            more && *more ? cat(" (", more, ")") : ""),
        "NCCL_DEBUG=INFO prints more; every rank needs a separate GPU");

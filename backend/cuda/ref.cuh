@@ -229,8 +229,8 @@ struct Axes {
 
 namespace amp::cuda {
 
-// Returns the axes of a row-major iteration over dims with the given strides. Merges axes where possible. Throws E_RANK
-// (Exit::unsupported) if more than kMaxRank axes remain.
+// Returns the axes of a row-major iteration over dims with the given strides. Merges axes where possible. Throws
+// E_CUDA_SIZE (Exit::unsupported) if more than kMaxRank axes remain.
 inline Axes make_axes(const Dims& dims, const Dims& strides) {
   Axes a;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -241,7 +241,7 @@ inline Axes make_axes(const Dims& dims, const Dims& strides) {
       continue;
     }
     if (a.rank == kMaxRank)
-      fail(Exit::unsupported, "E_RANK",
+      fail(Exit::unsupported, "E_CUDA_SIZE",
            cat("a CUDA kernel takes at most ", kMaxRank, " axes that cannot be merged; dims are ", to_string(dims)));
     a.extent[a.rank] = dims[d];
     a.stride[a.rank++] = strides[d];

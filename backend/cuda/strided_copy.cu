@@ -18,7 +18,7 @@ struct CopyAxes {
 
   void add(int64_t n, int64_t from_stride, int64_t to_stride) {
     if (rank == kMaxRank)
-      fail(Exit::unsupported, "E_RANK",
+      fail(Exit::unsupported, "E_CUDA_SIZE",
            cat("a CUDA kernel copies along at most ", kMaxRank, " axes that cannot be merged"));
     extent[rank] = Divisor(n);
     from[rank] = from_stride;

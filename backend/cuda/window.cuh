@@ -91,7 +91,7 @@ struct DeviceWindow {
       const WindowAxis& a = window[i];
       const auto fits = [&](int64_t v) {
         if (v < 0 || v >= (int64_t{1} << 30))
-          fail(Exit::unsupported, "E_SHAPE",
+          fail(Exit::unsupported, "E_CUDA_SIZE",
                cat("a window's size, stride or padding is ", v, ": CUDA kernels require less than 2^30"));
         return static_cast<int>(v);
       };
@@ -102,7 +102,7 @@ struct DeviceWindow {
     }
     if (volume(window, &WindowAxis::in) >= (int64_t{1} << 31) ||
         volume(window, &WindowAxis::out) >= (int64_t{1} << 31)) {
-      fail(Exit::unsupported, "E_SHAPE", "a channel of 2^31 elements or more: too large for a CUDA kernel");
+      fail(Exit::unsupported, "E_CUDA_SIZE", "a channel of 2^31 elements or more: too large for a CUDA kernel");
     }
   }
   DEV int taps() const { return d.kernel * h.kernel * w.kernel; }

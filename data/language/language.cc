@@ -105,7 +105,7 @@ LabeledText LanguageReader::completion(std::string_view prompt, std::string_view
 
 LabeledText LanguageReader::conversation(int64_t row) const {
   if (!chat_)
-    fail(Exit::usage, "E_CHAT_TEMPLATE",
+    fail(Exit::usage, "E_CHAT_TEMPLATE_MISSING",
          cat(table_.where(row), ": column '", printable(options_.columns[0]),
              "' holds conversations, and no chat template lies beside the tokenizer"),
          "give it with `chat_template` FILE: a Jinja file, or a tokenizer_config.json");

@@ -141,7 +141,7 @@ HostTensor decode(const T& t, std::shared_ptr<const void> owner) {
   const DType d = dtype_of(t.data_type()).value();
   const Dims dims = checked_dims(t, d);
   const int64_t count = numel(dims);
-  if (t.has_segment()) fail(Exit::unsupported, "E_TENSOR_FIELDS", "the tensor is stored in segments");
+  if (t.has_segment()) fail(Exit::unsupported, "E_TENSOR_SEGMENTS", "the tensor is stored in segments");
   const int typed = typed_entries(t, d), all = all_typed_entries(t);
   if (t.has_raw_data() && !t.raw_data().empty() && all > 0) {
     fail(Exit::model, "E_TENSOR_FIELDS", "the tensor has both raw_data and a typed data field");

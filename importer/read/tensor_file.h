@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Reads the tensor. Throws E_TENSOR_FILE if the file cannot be opened (Exit::usage) or is not a TensorProto
-// (Exit::model), and E_TENSOR_TYPE (Exit::unsupported) for an unsupported element type.
-HostTensor read_tensor_file(const std::string& path);
+// Throws E_FILE_MISSING (Exit::usage) if the file cannot be opened, E_TENSOR_FILE (Exit::model) if it is not a
+// TensorProto, and E_TYPE (Exit::unsupported) for an unsupported element type.
+HostTensor read_tensor_proto(const std::string& path);
 
 }  // namespace amp

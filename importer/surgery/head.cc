@@ -85,7 +85,7 @@ int named_value(const SourceGraph& g, const std::string& from) {
   std::vector<std::string> names;
   for (const SourceValue& x : g.values) names.push_back(x.name);
   const std::string near = nearest(from, names);
-  fail(Exit::usage, "E_HEAD", cat("`head_from`: the model has no value '", printable(from), "'"),
+  fail(Exit::usage, "E_HEAD_FROM", cat("`head_from`: the model has no value '", printable(from), "'"),
        near.empty() ? "" : "did you mean '" + near + "'?");
 }
 

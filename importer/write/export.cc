@@ -256,7 +256,7 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
   if (std::none_of(v.begin(), v.end(), [](const SourceValue& x) { return x.replaced; }))
     fail(Exit::internal, "E_EXPORT_CHECK", fact);
   // Nodes that the training graph lacks, such as those of a branch that is not taken, may read a resized tensor.
-  fail(Exit::model, "E_EXPORT_CHECK", fact,
+  fail(Exit::model, "E_EXPORT_CLASSIFIER", fact,
        "the new classifier does not fit another part of the file, such as a branch that is never taken: remove that "
        "part (onnxsim), or train without `num_labels`");
 }

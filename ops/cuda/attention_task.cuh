@@ -23,7 +23,7 @@ struct AttentionTask {
     constexpr int64_t kLimit = (int64_t{1} << 31) - 1;
     if (f.longest_query() > kLimit / 2 || f.longest_key() > kLimit / 2 || f.width > kLimit / 2 ||
         f.value_width > kLimit / 2 || blocks * ((std::max(f.width, f.value_width) + 63) / 64 + 1) > kLimit)
-      fail(Exit::unsupported, "E_SHAPE", cat(a.node.op->name, ": too large for a CUDA kernel"));
+      fail(Exit::unsupported, "E_CUDA_SIZE", cat(a.node.op->name, ": too large for a CUDA kernel"));
     p.q = f.q, p.k = f.k, p.v = f.v, p.y = f.y;
     p.queries = f.queries, p.keys = f.keys;
     p.heads = static_cast<int>(f.heads), p.width = static_cast<int>(f.width),

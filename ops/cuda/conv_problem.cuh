@@ -36,7 +36,7 @@ struct ConvProblem {
         in_size(shape.in_size()) {
     if (in == DType::f64 || in_double(args)) no_fp64(args);
     if (s.n * std::max(gc * s.taps(), gm) >= (int64_t{1} << 31))
-      fail(Exit::unsupported, "E_SHAPE", cat(args.node.op->name, ": too large for a CUDA kernel"));
+      fail(Exit::unsupported, "E_CUDA_SIZE", cat(args.node.op->name, ": too large for a CUDA kernel"));
   }
   bool empty() const { return s.n == 0 || k == 0 || p == 0 || gm == 0 || in_size == 0; }
   bool depthwise() const { return s.groups > 1 && s.c == 1; }

@@ -127,7 +127,7 @@ Kernel forward(const KernelArgs& a) {
   refuse_fp64(a);
   const Tensor &x = a.in[0], &y = a.out[0];
   if (y.numel() == 0) return [] {};
-  if (x.numel() == 0) fail(Exit::data, "E_INDEX", cat("RoiAlign: regions of images ", to_string(x.dims)));
+  if (x.numel() == 0) fail(Exit::data, "E_DATA_INDEX", cat("RoiAlign: regions of images ", to_string(x.dims)));
   const Forward body{Shape(x.dims, a.in[1].dims, a.attrs()), x, a.in[1], a.in[2], y, x.dims[0]};
   return [&d = device_of(a), body, n = y.numel()] { for_each(d, n, body); };
 }

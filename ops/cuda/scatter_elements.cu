@@ -112,13 +112,13 @@ struct Replace {
 };
 
 // Returns a kernel that copies x to y and then replaces rows of `inner` elements: row i of u replaces row place(i) of
-// y, which has n rows. If several rows of u have the same place, the last one is used. Throws E_SHAPE
+// y, which has n rows. If several rows of u have the same place, the last one is used. Throws E_CUDA_SIZE
 // (Exit::unsupported) for 2^31 indices or more.
 template <class Place>
 Kernel replace_rows(const KernelArgs& a, Carver& carver, const Place& place, int64_t n, int64_t inner) {
   const Tensor &x = a.in[0], &idx = a.in[1], &u = a.in[2], &y = a.out[0];
   if (idx.numel() >= int64_t{1} << 31)
-    fail(Exit::unsupported, "E_SHAPE", cat(a.node.op->name, " on CUDA takes fewer than 2^31 indices"));
+    fail(Exit::unsupported, "E_CUDA_SIZE", cat(a.node.op->name, " on CUDA takes fewer than 2^31 indices"));
   int32_t* const last = carver.take<int32_t>(n);
   if (carver.measuring()) return {};
   CudaDevice& d = device_of(a);

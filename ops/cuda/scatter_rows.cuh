@@ -115,8 +115,8 @@ struct JoinPieces {
 };
 
 // Returns a kernel that adds row i to place(i), for i in [0, s.k). place(i) is in [0, s.n]; rows of place s.n are
-// dropped. Used in prepare functions: takes workspace from carver. Throws E_SHAPE (Exit::unsupported) for 2^32 places
-// or rows.
+// dropped. Used in prepare functions: takes workspace from carver. Throws E_CUDA_SIZE (Exit::unsupported) for 2^32
+// places or rows.
 template <class Place>
 Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& place) {
   const Tensor& y = a.out[0];
@@ -127,7 +127,7 @@ Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& pla
     return [d = a.device, y] { d->fill(y.data, 0, y.bytes()); };
   }
   if (s.n >= int64_t{1} << 32 || s.k >= int64_t{1} << 32)
-    fail(Exit::unsupported, "E_SHAPE", cat(a.node.op->name, " on CUDA takes fewer than 2^32 places and rows"));
+    fail(Exit::unsupported, "E_CUDA_SIZE", cat(a.node.op->name, " on CUDA takes fewer than 2^32 places and rows"));
   const Sorted sorted = prepare_sort(static_cast<CudaDevice*>(a.device), carver, s.k, place);
   s.parts = carver.take<float>(checked_mul(checked_mul(s.outer, s.pieces()), checked_mul(2, s.inner)));
   if (carver.measuring()) return {};

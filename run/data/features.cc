@@ -53,7 +53,7 @@ std::vector<Join> fitted_joins(const TableSpec& tables, const std::string& path,
   for (Join& join : out) {
     const std::string beside = (std::filesystem::path(path).parent_path() / join.file).string();
     if (!path_exists(beside))
-      fail(Exit::usage, "E_JOIN",
+      fail(Exit::usage, "E_JOIN_FILE",
            cat("the model was trained with '", printable(join.file), "' joined to its table, and '", printable(beside),
                "' is not there"),
            "name it with `join` FILE:KEY");

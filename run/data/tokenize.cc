@@ -18,7 +18,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec) {
 std::string tokenizer_sum(const RunSpec& spec) {
   std::string path = tokenizer_path(spec);
   if (is_dir(path)) path = find_tokenizer(path);
-  return path.empty() ? std::string() : fingerprint(path, Exit::data);
+  return path.empty() ? std::string() : fingerprint(path);
 }
 
 }  // namespace amp

@@ -82,7 +82,7 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
 
 void refuse(const DistributionSpec& distribution, const ScheduleSpec& schedule) {
   if (distribution.ranks > 1)
-    fail(Exit::usage, "E_RANKS", "a step of several ranks is not taken apart", "leave `ranks` out");
+    fail(Exit::usage, "E_RANKS_SETTING", "a step of several ranks is not taken apart", "leave `ranks` out");
   if (schedule.gradient_cache)
     fail(Exit::usage, "E_USAGE", "the two passes of `gradient_cache` are not taken apart", "leave it out");
 }

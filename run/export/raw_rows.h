@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Returns the nodes for the features that the model records. Throws E_FEATURES (Exit::usage) if it records none, and
-// E_RAW_ROWS (Exit::unsupported) for a scaling that ONNX has no nodes for.
+// Returns the nodes for the features that the model records. Throws E_FEATURES_MISSING (Exit::usage) if it records
+// none, and E_RAW_ROWS (Exit::unsupported) for a scaling that ONNX has no nodes for.
 RawRows raw_rows_of(const Imported& model, const Log& log);
 
 }  // namespace amp

@@ -24,7 +24,7 @@ namespace {
 int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   const int64_t rows = fixed_rows(g);
   if (rows % rows_per_sample != 0)
-    fail(Exit::unsupported, "E_BATCH_SIZE",
+    fail(Exit::unsupported, "E_BATCH_ROWS",
          cat("the model takes batches of ", rows, " rows, and a sample has ", rows_per_sample, " of them"),
          "re-export the model with a free batch dimension");
   return rows / rows_per_sample;

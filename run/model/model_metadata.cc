@@ -82,7 +82,7 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
 
 std::shared_ptr<const Features> recorded_features(const ModelRecord& record) {
   if (record.features.empty())
-    fail(Exit::usage, "E_FEATURES", "the model does not say how a table's columns become its inputs",
+    fail(Exit::usage, "E_FEATURES_MISSING", "the model does not say how a table's columns become its inputs",
          "use a model that this program trained on a table, or feed it tensors");
   return std::make_shared<const Features>(Features::parse(record.features));
 }

@@ -19,8 +19,8 @@ struct RunSpec;
 ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,
                       const Features* features = nullptr);
 
-// Returns the features that the model records. Throws E_FEATURES (Exit::usage) if it records none, and Exit::model if
-// the record cannot be read.
+// Returns the features that the model records. Throws E_FEATURES_MISSING (Exit::usage) if it records none, and
+// Exit::model if the record cannot be read.
 std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
 // Returns the recorded features. If the model records none, returns the columns of `continuous` without scaling;
 // `categorical` then throws E_FEATURES, because only a training run assigns codes to categories.

@@ -28,7 +28,7 @@ using nlohmann::json;
 
 json read_sentence_file(const std::string& path) {
   json j = parse_json(read_file(path, Exit::data).text());
-  if (j.is_discarded()) fail(Exit::data, "E_POOLING", cat("'", printable(path), "' is no JSON"), "fetch it again");
+  if (j.is_discarded()) fail(Exit::data, "E_POOLING_JSON", cat("'", printable(path), "' is no JSON"), "fetch it again");
   return j;
 }
 

@@ -59,7 +59,7 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
   }
   const int64_t got = d.empty() ? -1 : image && d.size() > 1 ? d[1] : d.back();
   if (got != labels) {
-    fail(Exit::unsupported, "E_NUM_LABELS",
+    fail(Exit::unsupported, "E_CLASSIFIER",
          cat("with ", labels, " classes in the classifier, output '",
              printable(g.values[static_cast<size_t>(output)].name), "' has shape ", to_string(d)),
          hint);
@@ -84,7 +84,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
   if (!c) {
     if (!spec.model.output.empty()) out.outputs = {name};
     if (asked && kind == "none") {
-      fail(Exit::unsupported, "E_NUM_LABELS",
+      fail(Exit::unsupported, "E_CLASSIFIER",
            cat("no Gemm, MatMul or Conv with a weight of its own makes output '", printable(name), "'"),
            "name the output with `output`, or add a head with `head`");
     }

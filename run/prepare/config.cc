@@ -153,7 +153,7 @@ void cache_gradients(const ScheduleSpec& schedule, TrainerConfig& c) {
              " takes each by itself"),
          "leave it out: accumulated micro-batches are one large batch already");
   if (c.optimizer.needs_hessian_diagonal())
-    fail(Exit::unsupported, "E_USAGE",
+    fail(Exit::unsupported, "E_GRADIENT_CACHE",
          cat("`optimizer` ", c.optimizer.rule,
              " estimates curvature by micro-batches, `gradient_cache` has losses of "
              "whole steps"),
@@ -189,12 +189,12 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
       : o.tensor_wise() || o.quantized() ? "the state of this `optimizer` is not kept for each rank"
                                          : nullptr;
   if (what)
-    fail(Exit::usage, "E_RANKS", cat("`sync_every` ", spec.distribution.sync_every, ": ", what),
+    fail(Exit::usage, "E_RANKS_SETTING", cat("`sync_every` ", spec.distribution.sync_every, ": ", what),
          "leave one of them out");
   for (const auto& [flag, steps] :
        {std::pair("`eval_steps`", spec.evaluation.eval_steps), {"`save_steps`", spec.output.save_steps}}) {
     if (steps % spec.distribution.sync_every != 0)
-      fail(Exit::usage, "E_RANKS",
+      fail(Exit::usage, "E_RANKS_SETTING",
            cat("`sync_every` ", spec.distribution.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
            "weights are looked at where all ranks have the same");
   }
@@ -229,14 +229,15 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
          "give `batchnorm` train, or leave `sync_bn` out");
   c.sampler.every_rank = synchronizes(spec.distribution, spec.model);
   if (c.sampler.every_rank && spec.data.text.in_tokens)
-    fail(Exit::usage, "E_RANKS",
+    fail(Exit::usage, "E_RANKS_SETTING",
          "`sync_bn` needs rows of every micro-batch on every rank, `in_tokens` cannot promise them",
          "leave one of them out");
   if (spec.distribution.shard_optimizer) c.optimizer.shards = spec.distribution.ranks;
   c.optimizer.validate();
   if (names_average(spec.output.export_weights)) average_named(spec.optimization, spec.output.export_weights);
   if (data.train->size() < spec.distribution.ranks) {
-    fail(Exit::usage, "E_RANKS", cat(spec.distribution.ranks, " ranks share ", data.train->size(), " training samples"),
+    fail(Exit::usage, "E_RANKS_SETTING",
+         cat(spec.distribution.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
   }
   const Sampler sampler = make_sampler(*data.train, c.sampler);
@@ -246,7 +247,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   average_at_end(spec.optimization, c);
   if (spec.schedule.lr_range_test > 0) {
     if (spec.distribution.ranks > 1)
-      fail(Exit::usage, "E_RANKS", "`lr_range_test` looks at the losses of one rank", "leave `ranks` out");
+      fail(Exit::usage, "E_RANKS_SETTING", "`lr_range_test` looks at the losses of one rank", "leave `ranks` out");
     c.max_steps = spec.schedule.lr_range_test;
     c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
     c.initial_eval = c.saves = false;

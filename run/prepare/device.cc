@@ -30,10 +30,10 @@ static int gpu_of(const DistributionSpec& distribution) {
   }
   const std::vector<std::string> gpus = split(distribution.gpus, ',');
   if (gpus.size() > 1 && !local_rank())
-    fail(Exit::usage, "E_RANKS", cat("`gpus` ", distribution.gpus, ": this computes on one GPU"),
+    fail(Exit::usage, "E_RANKS_SETTING", cat("`gpus` ", distribution.gpus, ": this computes on one GPU"),
          cat("`gpus` ", gpus[0], "; only training takes several"));
   if (place >= static_cast<int64_t>(gpus.size()))
-    fail(Exit::usage, "E_RANKS",
+    fail(Exit::usage, "E_RANKS_SETTING",
          cat("`gpus` ", distribution.gpus, " names ", gpus.size(), ", and this rank has place ", place,
              " on its machine"),
          "name a GPU for each rank of a machine, or leave `gpus` out");
@@ -50,7 +50,8 @@ static std::shared_ptr<Device> open(const DeviceSpec& spec, const DistributionSp
 
 Device& choose_device(const DeviceSpec& spec, const DistributionSpec& distribution, bool fp64, const Log& log) {
   const std::string& asked = spec.device;
-  if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "`dtype` fp64 is not computed on CUDA", "use `device` cpu");
+  if (asked == "cuda" && fp64)
+    fail(Exit::usage, "E_FLAG_VALUE", "`dtype` fp64 is not computed on CUDA", "use `device` cpu");
   if (asked == "cpu" || fp64 || (asked == "auto" && distribution.gpus.empty() && !has_cuda_driver()))
     return cpu_device();
   // Not destroyed: at exit the CUDA libraries may be unloaded first.

@@ -45,7 +45,7 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
       continue;
     }
     std::string& text = out[name];  // the checksums of several files are concatenated
-    text += (text.empty() ? "" : "; ") + fingerprint(path, Exit::data);
+    text += (text.empty() ? "" : "; ") + fingerprint(path);
   }
   return out;
 }

@@ -178,7 +178,7 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
       fail(Exit::usage, "E_PAIRS", cat(rows, ", `batch_size` ", batch_size, " parts them"),
            cat("give a multiple of ", n));
     if (data.size() % n)
-      fail(Exit::data, "E_PAIRS", cat(rows, ", the data has ", data.size()), "the last item is not whole");
+      fail(Exit::data, "E_DATA_PAIRS", cat(rows, ", the data has ", data.size()), "the last item is not whole");
   }
 }
 

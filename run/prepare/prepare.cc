@@ -194,7 +194,7 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
   if (!fits(3) || fits(longest)) return;  // not checked here, because the training graph reports other errors better
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
-  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
+  fail(Exit::data, "E_DATA_LENGTH", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
        cat("cut longer texts with `max_seq_len` ", ok));
 }
 

@@ -44,11 +44,11 @@ RunSpec with_processes(const RunSpec& given, const Host& host) {
   RunSpec spec = given;
   if (host.ranks->size() == 1) return spec;
   if (spec.distribution.ranks > 1)
-    fail(Exit::usage, "E_RANKS",
+    fail(Exit::usage, "E_RANKS_SETTING",
          cat("`ranks` ", spec.distribution.ranks, " in each of ", host.ranks->size(), " processes"),
          "leave `ranks` out: every process is a rank");
   if (measures_plan(spec.precision))
-    fail(Exit::usage, "E_RANKS", "a precision plan is measured by one process",
+    fail(Exit::usage, "E_RANKS_SETTING", "a precision plan is measured by one process",
          "measure it with the verb 'plan', and name it with `precision_plan`");
   spec.distribution.ranks = host.ranks->size();
   return spec;

@@ -7,8 +7,8 @@ struct RunSpec;
 struct Host;
 struct PreparedRun;
 
-// Returns the settings with distribution.ranks set to the number of processes. Throws E_RANKS for settings that need a
-// single process.
+// Returns the settings with distribution.ranks set to the number of processes. Throws E_RANKS_SETTING for settings that
+// need a single process.
 RunSpec with_processes(const RunSpec& spec, const Host& host);
 
 // Checks that every rank prepared the same run, then gives all ranks the checkpoint of the first rank's folder. Throws

@@ -93,7 +93,7 @@ TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::un
     return keep(std::move(alone)).run();
   }
   if (!first.device().traits().host_memory)
-    fail(Exit::usage, "E_RANKS",
+    fail(Exit::usage, "E_RANKS_SETTING",
          cat("`ranks` ", size, " are threads that compute on the CPU; GPUs need a process each"),
          cat("mpirun -np ", size, " instead of `ranks` ", size, ", or `device` cpu"));
   const Tensors batch = first_batch(run_);

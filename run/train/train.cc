@@ -194,7 +194,7 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
     export_weights(run.spec.output, run.ready, run.plan, weights, metadata, path, run.host.log);
   } catch (const Error& e) {
     if (e.exit() == Exit::storage || e.exit() == Exit::memory) throw;
-    if (e.id() == "E_EXPORT_CHECK") {
+    if (one_of(e.id(), {"E_EXPORT_CHECK", "E_EXPORT_CLASSIFIER"})) {
       run.host.log.warning(cat("W_EXPORT_CHECK: the model is written nevertheless: ", e.fact()));
       export_weights(run.spec.output, run.ready, run.plan, weights, metadata, path, run.host.log, true);
       return;

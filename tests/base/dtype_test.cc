@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/errors.h"
+
 using namespace amp;
 
 namespace {
@@ -36,4 +38,10 @@ TEST_CASE("rows are rounded to 16 bits as single numbers are") {
     CHECK(different<BFloat16>(x) == 0);
     CHECK(different<Half>(x) == 0);
   }
+}
+
+TEST_CASE("types have names") {
+  for (const char* name : {"bf16", "bfloat16", "BF16"}) CHECK(dtype_from_name(name) == DType::bf16);
+  test::expect_error(
+      "E_DTYPE_NAME", "float8", [] { dtype_from_name("float8"); }, Exit::usage);
 }

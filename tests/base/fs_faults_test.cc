@@ -64,10 +64,10 @@ TEST_CASE("a file that cannot be read has no fingerprint") {
   if (!Faults::available()) SKIP("sanitizers replace the same functions");
   const TempDir t;
   put(t / "data.csv", "a,b\n");
-  CHECK(fingerprint(t / "data.csv", Exit::data) == "4 bytes of CRC-32C " + crc32c("a,b\n", 4));
+  CHECK(fingerprint(t / "data.csv") == "4 bytes of CRC-32C " + crc32c("a,b\n", 4));
   const Faults faults([](const FileCall& c) { return c.name == "read" && c.path.ends_with("data.csv") ? EIO : kPass; });
-  expect_error("E_FILE_READ", "data.csv': Input/output error", [&] { fingerprint(t / "data.csv", Exit::data); });
-  expect_error("E_FILE_READ", "none.csv': No such file", [&] { fingerprint(t / "none.csv", Exit::data); });
+  expect_error("E_DATA_FILE", "data.csv': Input/output error", [&] { fingerprint(t / "data.csv"); });
+  expect_error("E_DATA_FILE", "none.csv': No such file", [&] { fingerprint(t / "none.csv"); });
 }
 
 TEST_CASE("new, renamed and removed entries are synced into their folder") {

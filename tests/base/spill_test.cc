@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -145,5 +146,7 @@ TEST_CASE("a mapped file that becomes shorter ends the process with the exit cod
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::data));
-  CHECK(said.find("E_FILE_READ") != std::string::npos);
+  const auto line = nlohmann::json::parse(said.substr(said.find('\n') + 1));  // the last line of stderr
+  CHECK(line["id"] == "E_DATA_FILE");
+  CHECK(line["exit"] == WEXITSTATUS(status));
 }

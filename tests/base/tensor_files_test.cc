@@ -110,7 +110,7 @@ TEST_CASE("a safetensors header that lies is refused") {
   expect_bad_safetensors(R"({"a":)", data, "not JSON");
   expect_bad_safetensors("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", data,
                          "nested too deeply");
-  expect_error("E_FILE_MISSING", "no/such/file", [] { read_safetensors("no/such/file"); });
+  expect_error("E_DATA_FILE", "no/such/file", [] { read_safetensors("no/such/file"); });
 }
 
 TEST_CASE("every truncation and every changed header byte of a safetensors file is an error or a valid reading") {
@@ -242,4 +242,14 @@ TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") 
       "E_FILE_TYPE", "holds one tensor", [&] { write_tensor_file(npy.path, mixed); }, Exit::usage);
   expect_error(
       "E_FILE_TYPE", "no extension", [&] { write_tensor_file("x.zip", mixed); }, Exit::usage);
+}
+
+TEST_CASE("names of safetensors are UTF-8") {
+  const Scratch file("", ".safetensors");
+  expect_error(
+      "E_NAME_UTF8", "not UTF-8",
+      [&] {
+        write_safetensors(file.path, {{"a\xff", HostTensor::of<float>({1}, {1})}});
+      },
+      Exit::unsupported);
 }

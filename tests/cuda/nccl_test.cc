@@ -259,7 +259,7 @@ TEST_CASE("NCCL's message about a failure is reported", "[nccl]") {
     fake.fail("ncclCommInitRank", 1, 6);
     release_later(6);
     expect_error(
-        "E_NCCL", "of 2: remote process exited (said by the fake)",
+        "E_NCCL_ERROR", "of 2: remote process exited (said by the fake)",
         [] { on_ranks(2, [](Communicator& rank) {
                sum_on(rank, {1, 2});
              }); }, Exit::distributed);

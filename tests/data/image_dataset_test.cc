@@ -205,7 +205,7 @@ TEST_CASE("folders and images that cannot be used are refused with their name", 
   const auto data = make_image_dataset(class_folders(dir / "val"), kInputs, o, true);
   expect_error("E_IMAGE", "val/cat/0.png", [&] { data->batch(Ints{5, 0}); });
   fs::remove(dir / "val/cat/0.png");
-  expect_error("E_FILE_MISSING", "val/cat/0.png", [&] { data->batch(Ints{0}); });
+  expect_error("E_DATA_FILE", "val/cat/0.png", [&] { data->batch(Ints{0}); });
 
   o.input.height = o.input.width = 24;
   expect_error("E_IMAGE_SIZE", "is 31 x 23 pixels after the transforms, the model's input 'x' takes 24 x 24",

@@ -24,7 +24,7 @@ TEST_CASE("groups are a column's values, of the row that a sample is of") {
   const std::vector<int64_t> windows = {1, 1, 2};  // two samples of the second row
   CHECK(group_samples(table, "language", windows, 3).of == Ids{1, 1, 2});
   expect_error("E_DATA_COLUMN", "no column 'languages'", [&] { group_samples(table, "languages", {}, 4); });
-  expect_error("E_GROUPS", "3 samples of 4 rows", [&] { group_samples(table, "language", {}, 3); });
+  expect_error("E_DATA_GROUPS", "3 samples of 4 rows", [&] { group_samples(table, "language", {}, 3); });
 }
 
 TEST_CASE("files are groups by what their names differ in") {
@@ -41,5 +41,6 @@ TEST_CASE("a column of more values than groups is refused") {
   std::string rows = "text,label\n";
   for (int i = 0; i < 1001; ++i) rows += std::to_string(i) + ",a\n";
   put(f / "t.csv", rows);
-  expect_error("E_GROUPS", "1001 different values", [&] { group_samples(Table::read(f / "t.csv"), "text", {}, 1001); });
+  expect_error("E_DATA_GROUPS", "1001 different values",
+               [&] { group_samples(Table::read(f / "t.csv"), "text", {}, 1001); });
 }

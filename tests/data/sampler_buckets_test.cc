@@ -168,5 +168,5 @@ TEST_CASE("buckets without a row for each rank are refused where every rank need
   o.every_rank = true;
   Sampler s = sampler_of(o, {0, 1, 2});
   amp::test::expect_error(
-      "E_RANKS", "each of 2 ranks", [&] { s.batches_per_epoch(); }, Exit::usage);
+      "E_RANKS_SETTING", "each of 2 ranks", [&] { s.batches_per_epoch(); }, Exit::usage);
 }

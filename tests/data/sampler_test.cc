@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -291,8 +292,18 @@ TEST_CASE("weighted by class, classes come equally often and their samples too, 
   }
   CHECK(chi < 297);
   CHECK(chi > 97);
-  CHECK_THROWS_AS(
-      Sampler(3, {}, {.weights = std::make_shared<const std::vector<double>>(std::vector<double>{0, 0, 0})}), Error);
+  const auto none = std::make_shared<const std::vector<double>>(3, 0.0);
+  test::expect_error("E_WEIGHTS", "no sample has a chance", [&] { Sampler(3, {}, {.weights = none}); });
+}
+
+TEST_CASE("options of a sampler are at least 1") {
+  const auto refused = [](const SamplerOptions& options, const std::string& name) {
+    test::expect_error(
+        "E_OPTION", name + " is 0", [&] { Sampler(3, {}, options); }, Exit::usage);
+  };
+  refused({.batch_size = 0}, "batch_size");
+  refused({.accumulation = 0}, "gradient_accumulation_steps");
+  refused({.chunk_batches = 0}, "chunk_batches");
 }
 
 TEST_CASE("batches by tokens are cut as Paddle's reader cuts them") {

@@ -42,7 +42,7 @@ std::vector<HostTensor> read_tensors(const fs::path& folder, const std::string& 
   for (int i = 0;; ++i) {
     const fs::path p = folder / cat(stem, "_", i, ".pb");
     if (!fs::exists(p)) return out;
-    out.push_back(read_tensor_file(p.string()));
+    out.push_back(read_tensor_proto(p.string()));
   }
 }
 

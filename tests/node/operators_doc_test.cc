@@ -132,7 +132,7 @@ void look_at_node_tests(const fs::path& root, Table& table) {
         for (size_t i = 0; i < g.inputs.size(); ++i) {
           const fs::path file = folder.path() / "test_data_set_0" / cat("input_", i, ".pb");
           if (!fs::exists(file)) break;
-          const HostTensor t = read_tensor_file(file.string());
+          const HostTensor t = read_tensor_proto(file.string());
           SourceValue& v = g.values[static_cast<size_t>(g.inputs[i])];
           const bool integer = t.dtype() == DType::i64 || t.dtype() == DType::i32;
           const bool first = (is_float(t.dtype()) || (baked == 3 && integer && i == 0)) && !data;

@@ -5,7 +5,9 @@
 
 #include "base/file.h"
 #include "base/safetensors.h"
+#include "importer/read/import.h"
 #include "run/export/export.h"
+#include "run/export/weights.h"
 #include "run/model/build.h"
 #include "run/spec/spec.h"
 #include "run/train/train.h"
@@ -42,6 +44,26 @@ void train_classifier(const TempDir& f) {
 }
 
 }  // namespace
+
+TEST_CASE("an exported file that computes something else is refused") {
+  const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
+  const Imported model = import_model(entry + "/model.onnx");
+  Session session(model.graph, {});
+  Tensors batch;
+  for (const NamedTensor& t : read_safetensors(entry + "/batch.safetensors").tensors) batch[t.name] = t.tensor;
+  LossSpec loss;
+  loss.kind = "cross_entropy";
+  loss.outputs = {model.graph.values[static_cast<size_t>(model.graph.outputs[0])].name};
+  ExportReference reference = export_reference(session, loss, batch);
+  CHECK(compare_export(reference, entry + "/model.onnx", loss, "fp32") < 1e-5);
+  HostTensor& out = reference.outputs.at(loss.outputs[0]);
+  std::vector<float> moved(out.as<float>(), out.as<float>() + out.numel());
+  moved[0] += 1;
+  out = HostTensor::of<float>(out.dims(), moved);
+  test::expect_error(
+      "E_EXPORT_CHECK", "differs from the trained one by 1",
+      [&] { compare_export(reference, entry + "/model.onnx", loss, "fp32"); }, Exit::internal);
+}
 
 TEST_CASE("a run's weights go back to the checkpoint they came from, under its names") {
   const TempDir f;

@@ -133,7 +133,7 @@ TEST_CASE("`grad_reduce_dtype`: what 16 bits change of a run, and where they are
   CHECK(prepare(spec)->config.grad_reduce_dtype == DType::f16);
   spec.distribution.sync_every = 2;
   test::expect_error(
-      "E_RANKS", "`grad_reduce_dtype`", [&] { prepare(spec); }, Exit::usage);
+      "E_RANKS_SETTING", "`grad_reduce_dtype`", [&] { prepare(spec); }, Exit::usage);
 }
 
 TEST_CASE("a trace shows sums of gradients beside backward", "[ranks]") {
@@ -173,7 +173,7 @@ TEST_CASE("what goes wrong on one rank ends the run with its own error", "[ranks
   const TempDir f;
   RunSpec spec = classifier(f, "run");
   spec.distribution.ranks = 64;
-  CHECK(test::error_of([&] { prepare(spec); }).id() == "E_RANKS");
+  CHECK(test::error_of([&] { prepare(spec); }).id() == "E_RANKS_SETTING");
 }
 
 TEST_CASE("a run of two ranks is resumed by one with as large a batch, and refused with another", "[ranks]") {

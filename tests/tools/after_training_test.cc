@@ -119,7 +119,7 @@ TEST_CASE("refusals of data and flags have hints", "[after_training]") {
                                              {"label", HostTensor::of<int64_t>({2}, {0, 6})}});
   refused({test_data("importer/struct_if_hand16.onnx"), "--train", f / "wide.safetensors", "--loss", "cross_entropy",
            "--num_labels", "7"},
-          "E_EXPORT_CHECK", "--num_labels");
+          "E_EXPORT_CLASSIFIER", "--num_labels");
   const std::string none = save(f, parse(R"(<ir_version: 8, opset_import: ["" : 17]>
       g (float[N,2] x) => (float[N,2] y) <float[2] w = {1,0.25}> { y = Mul (x, w) })"));
   refused({none, "--train", data, "--loss", "mse", "--lora", "r=2"}, "E_LORA", "--lora");

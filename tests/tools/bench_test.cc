@@ -108,7 +108,7 @@ TEST_CASE("bench ends with the documented exit codes", "[bench]") {
   CHECK(test::run_verb(bench_lenet({"--timed_steps", "0"})).code == 2);
   const test::Said ranks = test::run_verb(bench_lenet({"--ranks", "2"}));
   CHECK(ranks.code == 2);
-  CHECK(ranks.id == "E_RANKS");
+  CHECK(ranks.id == "E_RANKS_SETTING");
   CHECK(test::run_verb({"bench", folder / "none.onnx"}).code == 2);
   const test::Said spans = test::run_verb(bench_lenet({"--loss", "qa_span"}));
   CHECK(spans.code == 2);

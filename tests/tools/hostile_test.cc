@@ -74,8 +74,8 @@ TEST_CASE("inputs of another count, rank or type than the operator's are refused
   refused("y = MatMul (x)", "float w = {1}", kPlane, Exit::model, "E_ATTR", "lacks input 1");
   refused("y, z = Add (x, w)", "float w = {1}", kPlane, Exit::model, "E_ATTR", "outputs");
   refused("y = Gemm (x, w)", "float[8] w = {1,2,3,4,5,6,7,8}", kPlane, Exit::model, "E_RANK", "rank 2");
-  refused("y = Gemm (x, w)", "int32[4,2] w = {1,2,3,4,5,6,7,8}", kPlane, Exit::model, "E_TYPE", "int32[4,2]");
-  refused("y = Where (x, x, x)", "float w = {1}", kPlane, Exit::model, "E_TYPE", "booleans");
+  refused("y = Gemm (x, w)", "int32[4,2] w = {1,2,3,4,5,6,7,8}", kPlane, Exit::model, "E_NODE_TYPE", "int32[4,2]");
+  refused("y = Where (x, x, x)", "float w = {1}", kPlane, Exit::model, "E_NODE_TYPE", "booleans");
   refused("y = GatherND (x, i)", "int64[1,3] i = {0,0,0}", kPlane, Exit::model, "E_SHAPE", "GatherND");
   refused("y = ScatterND (x, i, x)", "int64[1,3] i = {0,0,0}", kPlane, Exit::model, "E_SHAPE", "ScatterND");
   refused("y = Unsqueeze (x, i)", "int64[2] i = {3,3}", kPlane, Exit::model, "E_ATTR", "twice");

@@ -77,7 +77,7 @@ TEST_CASE("predictions for a table are onnxruntime's on scikit-learn's features,
   fs::copy_file(tables("new.csv"), f / "t.csv");
   const Said lost = run_verb(
       {"predict", made("model.onnx"), "--inputs", f / "t.csv", "--out", f / "x.csv", "--device", "cpu", "--quiet"});
-  CHECK(lost.id == "E_JOIN");
+  CHECK(lost.id == "E_JOIN_FILE");
   must_run({"predict", made("model.onnx"), "--inputs", f / "t.csv", "--join", tables("store.csv") + ":Store", "--out",
             f / "t.jsonl", "--device", "cpu", "--quiet"});
   CHECK(json_lines(f / "t.jsonl") == rows);
@@ -247,7 +247,7 @@ TEST_CASE("a model of tables is exported so that it takes raw rows", "[tables]")
   CHECK(keys == ";1;2;3;10;12;");
   CHECK(m.graph().output(0).name() == "sales");
   const Said none = run_verb({"export", model, "--out", f / "x.onnx", "--export_raw_rows", "--quiet"});
-  CHECK(none.id == "E_FEATURES");
+  CHECK(none.id == "E_FEATURES_MISSING");
   const Said half = run_verb({"export", made("model.onnx"), "--out", f / "x.onnx", "--export_raw_rows",
                               "--export_precision", "fp16", "--quiet"});
   CHECK(half.id == "E_USAGE");

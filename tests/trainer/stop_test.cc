@@ -105,7 +105,7 @@ TEST_CASE("before there is anything to finish the first signal ends the process,
       const size_t line = said.rfind('{');
       REQUIRE(line != std::string::npos);
       const auto j = nlohmann::json::parse(said.substr(line));
-      CHECK(j["id"] == "E_STOPPED");
+      CHECK(j["id"] == (durable ? "E_STOPPED" : "E_INTERRUPTED"));
       CHECK(j["exit"] == code);
       CHECK_THAT(j["error"].get<std::string>(), Catch::Matchers::StartsWith("stopped by SIG" + name_of(s)));
       CHECK((j["hint"].get<std::string>().find("`resume` auto") != std::string::npos) == durable);

@@ -46,7 +46,8 @@ Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tens
 
 Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, const Losses& loss,
                         const std::vector<Tensors>& batches) {
-  if (batches.empty()) fail(Exit::usage, "E_CALIBRATE", "there is no batch to calibrate on", "give data with `train`");
+  if (batches.empty())
+    fail(Exit::usage, "E_CALIBRATE_DATA", "there is no batch to calibrate on", "give data with `train`");
   Measured out;
   out.nodes.resize(g.nodes.size());
   out.inputs.resize(g.values.size());

@@ -114,7 +114,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
     const size_t terms = term_weights(s).size();
     if (loss_rule(s.kind).across_rows) {
       if (ranks.size() > 1 && !s.label_name().empty())
-        fail(Exit::unsupported, "E_RANKS",
+        fail(Exit::unsupported, "E_GRADIENT_CACHE",
              cat("`gradient_cache` takes the loss ", s.kind, ", which has labels, on one rank alone so far"),
              "leave `gradient_cache` or `ranks` out");
       std::vector<size_t> reads;
@@ -137,7 +137,7 @@ void GradientCache::observe(const Program& forward, int64_t rows) {
   for (const std::string& name : values_) {
     const Dims& d = forward.output(name).dims;
     if (d.empty() || d[0] != rows)
-      fail(Exit::unsupported, "E_LOSS_IO",
+      fail(Exit::unsupported, "E_GRADIENT_CACHE",
            cat("`gradient_cache` needs an output with a row for each of the batch's ", rows, ", and '", printable(name),
                "' is ", to_string(d)),
            "choose another `output`, or leave `gradient_cache` out");

@@ -20,8 +20,8 @@ namespace amp {
 
 class GradientCache {
  public:
-  // All arguments must outlive the cache. Throws E_RANKS if a loss across rows has labels and there are several ranks,
-  // because labels are not exchanged.
+  // All arguments must outlive the cache. Throws E_GRADIENT_CACHE if a loss across rows has labels and there are
+  // several ranks, because labels are not exchanged.
   GradientCache(Session& session, const Losses& losses, Communicator& ranks = one_rank());
   ~GradientCache();
 

@@ -116,8 +116,11 @@ void log_stopped(int signal, bool durable) {
   line.add(hint);
   line.add("\n");
   const size_t for_people = line.size;
-  line.add("{\"id\":\"E_STOPPED\",\"exit\":");
-  line.add(stopped_exit(signal, durable));
+  const int code = stopped_exit(signal, durable);
+  line.add("{\"id\":\"");
+  line.add(code == static_cast<int>(Exit::stopped) ? "E_STOPPED" : "E_INTERRUPTED");
+  line.add("\",\"exit\":");
+  line.add(code);
   line.add(",\"error\":\"stopped by ");
   add_signal(line, signal);
   line.add(fact);

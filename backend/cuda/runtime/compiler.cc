@@ -93,7 +93,7 @@ GeneratedKernel Compiler::compile(const GeneratedSource& source) {
         cudaLaunchKernel(reinterpret_cast<const void*>(e->kernel), dim3(static_cast<unsigned>(g.blocks)),
                          dim3(static_cast<unsigned>(g.threads)), argument, static_cast<size_t>(g.shared), stream);
     if (status != cudaSuccess)
-      fail(Exit::internal, "E_CUDA", cat("launching ", e->name, ": ", cudaGetErrorString(status)));
+      fail(Exit::internal, "E_CUDA_LAUNCH", cat("launching ", e->name, ": ", cudaGetErrorString(status)));
     return true;
   };
 }

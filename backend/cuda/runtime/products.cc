@@ -18,7 +18,7 @@ namespace amp::cuda {
 namespace {
 
 void ensure(cublasStatus_t s, const char* what) {
-  if (s != CUBLAS_STATUS_SUCCESS) fail(Exit::internal, "E_CUDA", cat(what, ": ", cublasLtGetStatusString(s)));
+  if (s != CUBLAS_STATUS_SUCCESS) fail(Exit::internal, "E_CUDA_LAUNCH", cat(what, ": ", cublasLtGetStatusString(s)));
 }
 
 cudaDataType_t cuda_type(DType t) {
@@ -202,7 +202,7 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
   }
   if (p->candidates.empty()) {
     if (more || g.bias) return nullptr;  // the caller then applies the bias or the epilogue itself
-    fail(Exit::unsupported, "E_CUDA", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
+    fail(Exit::unsupported, "E_CUDA_PRODUCT", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
   }
   p->chosen = p->candidates.front();
   return p;
