@@ -6,15 +6,24 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/error_table.h"
 
 namespace amp::test {
 
-// Returns the error that f throws.
+// Checks that the exit code of an error is that of its id in base/errors.txt.
+inline void check_exit(const Error& e) {
+  const ErrorEntry* const entry = find_error(e.id());
+  INFO(e.id() << ": " << e.what());
+  CHECK((entry && entry->exit == std::to_string(static_cast<int>(e.exit()))));
+}
+
+// Returns the error that f throws, which must have an entry in base/errors.txt.
 template <class F>
 Error error_of(F&& f) {
   try {
     f();
   } catch (const Error& e) {
+    check_exit(e);
     return e;
   }
   FAIL("no error");

@@ -7,6 +7,7 @@
 
 #include "backend/interpreter.h"
 #include "tests/backend/small_nets.h"
+#include "tests/errors.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -139,6 +140,16 @@ TEST_CASE("two Programs share an arena, run in turns") {
     pb.run();
     CHECK(equal(pb.output("loss"), interpret(b, ib, hb.params).outputs.at("loss")));
   }
+}
+
+TEST_CASE("a program names its inputs and outputs") {
+  CoreText t("input x 4 4\nparam W 4 4\ny = MatMul(x, W)\noutput y");
+  Host host(t.graph);
+  Program p(std::make_shared<Graph>(t.graph), host.options);
+  test::expect_error(
+      "E_INPUT", "'z'", [&] { p.input("z"); }, Exit::usage);
+  test::expect_error(
+      "E_OUTPUT", "'z'", [&] { p.output("z"); }, Exit::usage);
 }
 
 TEST_CASE("poison reaches memory that is free") {

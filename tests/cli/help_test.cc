@@ -79,5 +79,8 @@ TEST_CASE("every way to fail has its exit code", "[cli]") {
   CHECK(run([] { return 0; }).first == 0);
   CHECK(run([]() -> int { amp::fail(amp::Exit::gate, "E_GATE", "missed"); }) == std::pair(12, std::string("E_GATE")));
   CHECK(run([]() -> int { throw std::bad_alloc(); }) == std::pair(9, std::string("E_OOM")));
+  CHECK(run([]() -> int {
+          throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+        }) == std::pair(9, std::string("E_THREADS")));
   CHECK(run([]() -> int { throw std::runtime_error("x"); }) == std::pair(1, std::string("E_INTERNAL")));
 }

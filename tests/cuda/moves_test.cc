@@ -7,10 +7,12 @@
 
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/emulator.h"
+#include "backend/cuda/ref.cuh"
 #include "backend/cuda/sort.cuh"
 #include "backend/interpreter.h"
 #include "tests/cuda/guarded.h"
 #include "tests/emulator/emulated_device.h"
+#include "tests/errors.h"
 #include "tests/ops/one_node.h"
 
 using namespace amp;
@@ -298,4 +300,11 @@ TEST_CASE("products of integers on the device wrap and broadcast") {
     const HostTensor y = on_device("MatMul", {a.cast(t), b.cast(t)}, plain, {{t, {2, 2, 2, 2}}}).at(0);
     CHECK(y.to_ints() == Ints{7, 8, 16, 17, 1, 24, 7, 54, 1, 2, 13, 4, -3, 4, 23, 14});
   }
+}
+
+TEST_CASE("axes are merged, and more than a kernel takes are refused", "[cuda]") {
+  CHECK(cuda::make_axes({2, 1, 3, 4}, {12, 0, 4, 1}).rank == 1);
+  const Dims dims(9, 2), apart(9, 5);
+  test::expect_error(
+      "E_CUDA_SIZE", "at most 8 axes", [&] { cuda::make_axes(dims, apart); }, Exit::unsupported);
 }

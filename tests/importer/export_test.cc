@@ -8,6 +8,7 @@
 
 #include "graph/limits.h"
 #include "models.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -161,6 +162,15 @@ TEST_CASE("parameters whose memory was given up are exported from the trained va
   CHECK(bytes_of(f / "after.onnx") == bytes_of(f / "before.onnx"));
   CHECK_THROWS_WITH(export_model(*m.doc, m.graph, {}, {}, f / "none.onnx"),
                     Catch::Matchers::ContainsSubstring("released"));
+}
+
+TEST_CASE("only precisions that exist are written", "[export]") {
+  const TempDir f;
+  const Imported m = import_model(kData + "norms_ts18.onnx");
+  ExportOptions o;
+  o.precision = "fp8";
+  expect_error(
+      "E_PRECISION", "'fp8' is not file", [&] { export_model(*m.doc, m.graph, {}, o, f / "out.onnx"); }, Exit::usage);
 }
 
 TEST_CASE("a file above the limit moves its tensors outside", "[export]") {

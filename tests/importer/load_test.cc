@@ -1,13 +1,18 @@
 // Tests that each bad file causes the right exit code and error id and a message that states the fault.
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cmath>
+#include <fstream>
 
 #include "base/error.h"
+#include "importer/read/tensor_file.h"
 #include "importer/read/wire.h"
 #include "importer/write/export.h"
 #include "models.h"
 #include "run.h"
+#include "tests/errors.h"
+#include "tests/faults.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -158,6 +163,35 @@ TEST_CASE("all typed fields are decoded", "[load]") {
   CHECK(value(m.graph, "t").data.to_ints() == std::vector<int64_t>{1, 0});
   CHECK(value(m.graph, "i16").data.to_ints() == std::vector<int64_t>{-300});
   CHECK(value(m.graph, "u16").data.to_ints() == std::vector<int64_t>{65535});
+}
+
+TEST_CASE("a file of one tensor is read", "[load]") {
+  const TempDir f;
+  onnx::TensorProto t;
+  t.set_data_type(onnx::TensorProto::FLOAT);
+  t.add_dims(2);
+  for (const float x : {1.f, 2.f}) t.add_float_data(x);
+  const auto written = [&](const std::string& bytes) {
+    std::ofstream(f / "t.pb", std::ios::binary) << bytes;
+    return f / "t.pb";
+  };
+  CHECK(read_tensor_proto(written(t.SerializeAsString())).as<float>()[1] == 2);
+  expect_error(
+      "E_FILE_MISSING", "none.pb", [&] { read_tensor_proto(f / "none.pb"); }, Exit::usage);
+  expect_error(
+      "E_TENSOR_FILE", "no TensorProto", [&] { read_tensor_proto(written("\x0f")); }, Exit::model);
+  t.set_data_type(onnx::TensorProto::COMPLEX64);
+  expect_error(
+      "E_TYPE", "COMPLEX64", [&] { read_tensor_proto(written(t.SerializeAsString())); }, Exit::unsupported);
+}
+
+TEST_CASE("external data that changes while it is read is refused", "[load]") {
+  if (!Faults::available()) SKIP("sanitizers replace the functions that fail");
+  const Faults faults(
+      [](const FileCall& call) { return call.name == "pread" && call.path.ends_with("weights.bin") ? EIO : kPass; });
+  expect_error(
+      "E_EXT_CHANGED", "cannot be read: Input/output error",
+      [] { import_model(kData + "store_external_hand17/model.onnx"); }, Exit::model);
 }
 
 TEST_CASE("external data stays inside the model's folder", "[load]") {

@@ -8,6 +8,7 @@
 
 #include "precision/plan_io.h"
 #include "small_run.h"
+#include "tests/errors.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -158,5 +159,6 @@ TEST_CASE("what is measured is what the nodes computed") {
   CHECK(m.nodes[0].value.max() == 14);  // (1 - 12, 2 - 16)
   CHECK(m.nodes[1].value.max() == 0);
   CHECK(m.loss == Catch::Approx(4.5));
-  CHECK_THROWS_WITH(measure_ranges(g, {}, loss, {}), ContainsSubstring("no batch"));
+  test::expect_error(
+      "E_CALIBRATE_DATA", "no batch", [&] { measure_ranges(g, {}, loss, {}); }, Exit::usage);
 }

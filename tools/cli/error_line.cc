@@ -16,7 +16,10 @@ namespace amp::cli {
 void print_error_line(std::ostream& out, const Error& error) {
   const Error e = with_flags(error);
   out << "error: " << e.what() << '\n';
-  if (&out == &std::cerr && ::isatty(STDERR_FILENO)) return;
+  if (&out == &std::cerr && ::isatty(STDERR_FILENO)) {
+    out << "  more: onnx-amp-finetune explain " << e.id() << '\n';
+    return;
+  }
   const nlohmann::ordered_json line{{"id", e.id()},
                                     {"exit", static_cast<int>(e.exit())},
                                     {"error", e.fact()},

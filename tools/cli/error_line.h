@@ -10,7 +10,8 @@
 namespace amp::cli {
 
 // Prints "error: FACT", the locations (Error::where()) and the hint on separate lines, then
-// {"id":..,"exit":..,"error":..,"where":..,"hint":..}. The JSON is omitted if out is std::cerr and a terminal.
+// {"id":..,"exit":..,"error":..,"where":..,"hint":..}. If out is std::cerr and a terminal, a line with the command that
+// explains the error replaces the JSON.
 void print_error_line(std::ostream& out, const Error& e);
 
 // Runs body and returns the process's exit code. It is the result of body, or the exit code of its Error, which is

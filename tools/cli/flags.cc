@@ -39,6 +39,8 @@ static constexpr std::array kVerbs{
              "measure the time of each kernel in a training step, with GFLOP/s, share of the peak, GB/s", 1},
     VerbInfo{Verb::report, std::nullopt, "report", "RUN_FOLDER [RUN_FOLDER ...] --out page.html|metrics.csv",
              "write the curves, metrics and settings of runs as a page or CSV", 12},
+    VerbInfo{Verb::explain, std::nullopt, "explain", "[E_ID]",
+             "say what an error means and what to do; without an id, list all errors", 1},
     VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "print this text, or the help of a verb", 1},
     VerbInfo{Verb::version, std::nullopt, "version", "", "print the version", 0},
 };

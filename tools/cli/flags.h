@@ -29,6 +29,7 @@ enum class Verb {
   generate,
   bench,
   report,
+  explain,
   help,
   version,
 };

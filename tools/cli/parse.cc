@@ -244,7 +244,8 @@ std::string shell_word(const std::string& word) {
 }  // namespace
 
 Options parse_command_line(int argc, const char* const* argv, const char* const* envp) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "--explain") words[0] = "explain";  // rustc's spelling
   if (auto help = asked_for_help(words)) return *help;
   Options o = parse_words(words, envp, {});
   if (has(flag_named("compat").verbs, o.verb) && o.has("compat"))
