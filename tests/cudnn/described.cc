@@ -59,7 +59,7 @@ std::string refusal_of(const cuda::Attention& a) {
 
 std::string refusal_of(const cuda::Convolution& c, bool tf32) {
   return refusal(cuda::convolution_limits(c, tf32), [&](fe::graph::Graph& g) {
-    if (!cuda::describe_convolution(g, c)) fail(Exit::unsupported, "E_SHAPE", "too many elements");
+    if (!cuda::describe_convolution(g, c)) fail(Exit::unsupported, "E_CUDA_SIZE", "too many elements");
   });
 }
 

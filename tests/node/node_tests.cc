@@ -52,7 +52,7 @@ void require_tensors(const std::string& path) {
   for (const auto* list : {&model->graph().input(), &model->graph().output()}) {
     for (const auto& v : *list) {
       if (v.type().has_tensor_type()) continue;
-      fail(Exit::unsupported, "E_VALUE_TYPE", cat("'", v.name(), "' is no dense tensor"));
+      fail(Exit::unsupported, "E_TYPE", cat("'", v.name(), "' is no dense tensor"));
     }
   }
 }

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "tests/cli/cli_helper.h"
+#include "tests/errors.h"
+#include "tools/cli/error_line.h"
 #include "tools/cli/flag_text.h"
 #include "tools/run_verb.h"
 
@@ -24,6 +26,17 @@ struct Said {
   std::exception_ptr error;
 };
 
+// Checks the JSON line of an error, the last line that the program prints.
+inline void check_line(const Error& error) {
+  std::ostringstream text;
+  cli::print_error_line(text, error);
+  const std::string said = text.str();
+  const auto line = nlohmann::json::parse(said.substr(said.rfind('\n', said.size() - 2) + 1));
+  CHECK(line["id"] == error.id());
+  CHECK(line["exit"] == static_cast<int>(error.exit()));
+  CHECK_FALSE(line["error"].get<std::string>().empty());
+}
+
 inline Said run_verb(const std::vector<std::string>& words) {
   Said s;
   std::ostringstream out, err;
@@ -35,6 +48,8 @@ inline Said run_verb(const std::vector<std::string>& words) {
     }
   } catch (const Error& error) {
     const Error e = cli::with_flags(error);  // as the program prints it
+    check_exit(error);
+    check_line(error);
     s.error = std::make_exception_ptr(e);
     s.code = static_cast<int>(e.exit());
     s.id = e.id();
