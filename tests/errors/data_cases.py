@@ -1,8 +1,8 @@
-"""Command lines that data, tokenizers, images and checkpoints of other programs let fail."""
+"""Command lines that data, tokenizers and checkpoints of other programs let fail."""
 import json
 
 import proto
-from kit import case, png, train, vocabulary
+from kit import case, train, vocabulary
 from proto import model, node, tensor, value_info
 
 BERT = {"vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
@@ -201,63 +201,6 @@ def _(f):
     return ["generate", "gpt.onnx", "--prompt", "good", "--vocab", vocabulary(f), "--max_new_tokens", "1"]
 
 
-def images(f, *more, channels=3, size=8):
-    for name in ("a/0", "a/1", "b/0", "b/1"):
-        f.write(f"data/{name}.png", png(size, size))
-    x = value_info("x", ["N", channels, size, size])
-    nodes = [node("GlobalAveragePool", ["x"], ["p"]), node("Flatten", ["p"], ["h"]), node("MatMul", ["h", "w"], ["y"])]
-    f.write("model.onnx", model(nodes, [x], [value_info("y", ["N", 2])], [tensor("w", [channels, 2], [0.1] * 2 * channels)]))
-    return ["model.onnx", "--train", "data", "--max_steps", "1", "--output_dir", "run", *more]
-
-
-@case("E_IMAGE")
-def _(f):
-    words = images(f)
-    f.write("data/a/0.png", png(8, 8)[:50])
-    return words
-
-
-@case("E_IMAGE_CHANNELS")
-def _(f):
-    return images(f, "--transforms", "normalize mean=0.5,0.5 std=0.5,0.5")
-
-
-@case("E_IMAGE_INPUT")
-def _(f):
-    words = images(f)
-    x, y, w = value_info("x", ["N", 4]), value_info("y", ["N", 2]), tensor("w", [4, 2], [0.1] * 8)
-    f.write("model.onnx", model([node("MatMul", ["x", "w"], ["y"])], [x], [y], [w]))
-    return words
-
-
-@case("E_TRANSFORM")
-def _(f):
-    return images(f, "--transforms", "flipp")
-
-
-@case("E_IMAGE_SMALL")
-def _(f):
-    return images(f, "--transforms", "random_crop 20")
-
-
-@case("E_DATA_FOLDER")
-def _(f):
-    words = images(f)
-    f.write("parts/train/a/0.png", png(8, 8))
-    f.write("parts/val/a/0.png", png(8, 8))
-    return [w.replace("data", "parts") for w in words]
-
-
-@case("E_MASK_FOLDERS")
-def _(f):
-    for name in ("i/0", "j/0", "m/0"):
-        f.write(f"{name}.png", png(8, 8, 1))
-    w = tensor("w", [2, 3, 1, 1], [0.1] * 6)
-    x, y = value_info("x", ["N", 3, 8, 8]), value_info("y", ["N", 2, 8, 8])
-    f.write("model.onnx", model([node("Conv", ["x", "w"], ["y"])], [x], [y], [w]))
-    return ["model.onnx", "--task", "segmentation", "--train", "i,j", "--train_masks", "m", "--max_steps", "1", "--output_dir", "run"]
-
-
 @case("E_POOLING_JSON")
 def _(f):
     bert(f)
@@ -311,3 +254,97 @@ def _(f):
     f.run("mlp.onnx", "--train", "t.csv", "--target", "price", "--continuous", "size", "--feature_scaling", "quantiles", "--task", "regression",
           "--max_steps", "1", "--output_dir", "run")  # fmt: skip
     return ["export", "run", "--export_raw_rows", "--out", "o.onnx"]
+
+
+def table(f, rows, *more, columns="size,city,price", inputs=1):
+    f.write("t.csv", "\n".join([columns, *rows]) + "\n")
+    f.run("create", "mlp", "--model_config", json.dumps({"inputs": inputs, "outputs": 1}), "--out", "mlp.onnx")
+    return ["mlp.onnx", "--train", "t.csv", "--target", "price", "--task", "regression", "--max_steps", "1", "--output_dir", "run", *more]
+
+
+@case("E_DATA_NUMBER")
+def _(f):
+    return table(f, ["1.5,a,2", "large,b,3"], "--continuous", "size")
+
+
+@case("E_FEATURE_WIDTH")
+def _(f):
+    return table(f, ["1.5,a,2", "2.5,b,3"], "--continuous", "size", inputs=3)
+
+
+@case("E_JOIN")
+def _(f):
+    f.write("o.csv", "city,area\na,1\na,2\n")
+    return table(f, ["1.5,a,2", "2.5,b,3"], "--continuous", "area", "--join", "o.csv:city")
+
+
+@case("E_DATA_TOKEN_RANGE")
+def _(f):
+    bert(f)
+    ids = {"input_ids": ([2, 4], [99] * 8), "attention_mask": ([2, 4], [1] * 8), "token_type_ids": ([2, 4], [0] * 8), "label": ([2], [0, 1])}
+    return ["bert.onnx", "--train", f.write("batch.safetensors", proto.safetensors(ids)), "--max_steps", "1", "--output_dir", "run"]
+
+
+@case("E_DATA_INPUT")
+def _(f):
+    words = texts(f, pairs(2))
+    ids = [value_info("input_ids", ["N", "S"], proto.INT64), value_info("bbox", ["N", "S"], proto.INT64)]
+    nodes = [node("Gather", ["e", "input_ids"], ["h"]), node("Gather", ["e", "bbox"], ["b"]), node("Add", ["h", "b"], ["y"])]
+    f.write("bert.onnx", model(nodes, ids, [value_info("y", ["N", "S", 2])], [tensor("e", [10, 2], [0.1] * 20)]))
+    return [*words, "--output", "y"]
+
+
+@case("E_DATA_LINE")
+def _(f):
+    words = texts(f, [])
+    f.write("t.txt", "good " * 4_000_000 + "\n")
+    return [w.replace("t.csv", "t.txt") for w in words]
+
+
+@case("E_DATA_GROUPS")
+def _(f):
+    f.write("v.csv", "text,label,id\n" + "".join(f"good,{'pos' if i % 2 else 'neg'},{i}\n" for i in range(1001)))
+    return texts(f, pairs(2), "--val", "v.csv", "--eval_group_by", "id")
+
+
+@case("E_LABELS")
+def _(f):
+    return texts(f, pairs(2), "--labels", "pos,pos")
+
+
+@case("E_TASK")
+def _(f):
+    bert(f)
+    return ["generate", "bert.onnx", "--prompt", "good", "--max_new_tokens", "2", "--vocab", vocabulary(f)]
+
+
+@case("E_NUM_LABELS")
+def _(f):
+    return texts(f, ["good,a", "bad,b", "so,c"])
+
+
+@case("E_SEQ_LEN")
+def _(f):
+    return texts(f, pairs(2), "--text_columns", "label", "--max_seq_len", "2")
+
+
+@case("E_TEXT_COLUMNS")
+def _(f):
+    return language(f, [{"a": "good", "b": "day", "c": "so"}], "--text_columns", "a,b,c")
+
+
+@case("E_PAIRS")
+def _(f):
+    return texts(f, ["good,bad"] * 4, "--text_columns", "label", "--loss", "triplet")
+
+
+@case("E_PACKING")
+def _(f):
+    return language(f, [{"text": "good day"}], "--text_columns", "text", "--max_seq_len", "0", "--packing", "wrapped")
+
+
+@case("E_MASK_TOKEN")
+def _(f):
+    words = language(f, [{"text": "good day"}], "--text_columns", "text", "--loss", "masked_lm")
+    f.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[GAP]\ngood\nbad\nso\nday\nis\n")
+    return words

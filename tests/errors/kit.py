@@ -26,6 +26,7 @@ class Folder:
 
     def __init__(self, path, binary):
         self.path, self.binary, self.environment, self.input = path, binary, {}, ""
+        self.held = None  # what is closed after the command
 
     def write(self, name, data):
         path = os.path.join(self.path, name)
