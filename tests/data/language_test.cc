@@ -108,8 +108,8 @@ TEST_CASE("conversations are apply_chat_template's texts, ids and assistant mask
     CHECK(mask_of(t) == c["mask"].get<Ints>());
     ++masks;
   }
-  CHECK(texts == 140);
-  CHECK(masks == 112);
+  CHECK(texts == 128);
+  CHECK(masks == 100);
 }
 
 TEST_CASE("what is learnt of a conversation") {

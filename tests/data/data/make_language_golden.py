@@ -35,7 +35,6 @@ SPECIALS = {
     "deepseek_r1_distill": dict(bos_token="<｜begin▁of▁sentence｜>", eos_token="<｜end▁of▁sentence｜>"),
     "deepseekv3": dict(bos_token="<｜begin▁of▁sentence｜>", eos_token="<｜end▁of▁sentence｜>"),
     "glm4moe": dict(eos_token="<|endoftext|>"),
-    "cohere": dict(bos_token="<BOS_TOKEN>", eos_token="<|END_OF_TURN_TOKEN|>"),
     "lfm2": dict(bos_token="<|startoftext|>", eos_token="<|im_end|>"),
 }
 ADDED = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>",
