@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Sales of Rossmann's stores from the competition's own CSV files: embeddings of categories beside numbers, log(1 + sales).
-#   models/rossmann/run.sh                   40 stores, in this folder
-#   models/rossmann/run.sh --full DATA_DIR   all 1,115: DATA_DIR has train.csv.gz and store.csv
+# Sales of stores from CSV files in the format of the competition Rossmann Store Sales: embeddings of categories beside
+# numbers, log(1 + sales).
+#   models/rossmann/run.sh                   40 invented stores, in this folder (make_sample.py)
+#   models/rossmann/run.sh --full DATA_DIR   the competition's 1,115: DATA_DIR has train.csv.gz and store.csv
 # Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sentence pairs of XNLI by the command line of PaddlePaddle's BERT; accuracy by language.
-#   models/xnli/run.sh                    English pairs to train on, German, English, Spanish and French ones to test on, in this folder
+# Sentence pairs in the layout of XNLI by the command line of PaddlePaddle's BERT; accuracy by language.
+#   models/xnli/run.sh                    generated pairs of this folder (make_sample.py): English ones to train on, German, English,
+#                                         Spanish and French ones to test on
 #   models/xnli/run.sh --full DATA_DIR    all of XNLI in PaddlePaddle's layout (multinli/, xnli.dev.tsv, xnli.test.tsv), or a file a
 #                                         language; without training files the development sets are trained on
 # MODEL=bert.onnx VOCAB=vocab.txt models/xnli/run.sh: another model. Further flags: models/recipe.sh.
