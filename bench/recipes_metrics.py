@@ -160,11 +160,9 @@ def spans(folder, models, asked, length, stride, longest):
     return [text[begin:end] for (_, text), (_, begin, end) in zip(asked, best)]
 
 
-def jaccard(str1, str2):  # the evaluation of Tweet Sentiment Extraction, as published
-    a, b = set(str1.lower().split()), set(str2.lower().split())
-    if not a and not b:
-        return 0.5
-    return len(a & b) / len(a | b)
+def jaccard(one, other):  # of sets of words in lower case; 0.5 if both are empty (Tweet Sentiment Extraction)
+    one, other = set(one.lower().split()), set(other.lower().split())
+    return len(one & other) / len(one | other) if one or other else 0.5
 
 
 def selected_text(folder, models):

@@ -78,13 +78,9 @@ def f1_score(prediction, ground_truth):
     return (2 * precision * recall) / (precision + recall)
 
 
-def jaccard(str1, str2):  # the evaluation of Kaggle's Tweet Sentiment Extraction, as published
-    a = set(str1.lower().split())
-    b = set(str2.lower().split())
-    if (len(a) == 0) & (len(b) == 0):
-        return 0.5
-    c = a.intersection(b)
-    return float(len(c)) / (len(a) + len(b) - len(c))
+def jaccard(one, other):  # of sets of words in lower case; 0.5 if both are empty (Tweet Sentiment Extraction)
+    one, other = set(one.lower().split()), set(other.lower().split())
+    return len(one & other) / len(one | other) if one or other else 0.5
 
 
 texts = ["The  Eiffel-Tower, a tower", "eiffel tower", "an apple; the end.", "The", "", "ÉCOLE Normale\u00a0Supérieure", "école normale",
