@@ -236,7 +236,7 @@ def published(part, languages, count):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, default=Path(__file__).resolve().parent / "sample")
-    parser.add_argument("--train", type=int, default=1800, help="pairs of a training file")
+    parser.add_argument("--train", type=int, default=3600, help="pairs of a training file")
     parser.add_argument("--dev", type=int, default=90, help="pairs of a language in xnli.dev.tsv")
     parser.add_argument("--test", type=int, default=150, help="the same in xnli.test.tsv")
     parser.add_argument("--languages", nargs="+", choices=sorted(PEOPLE), default=sorted(PEOPLE))
