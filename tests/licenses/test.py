@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the licenses of data and libraries. Needs only Python's standard library.
 
-1. Every file that git lists has an entry in REUSE.toml with copyright and license. Patterns with ** match sources only, so
+1. Every file that git tracks has an entry in REUSE.toml with copyright and license. Patterns with ** match sources only, so
    that a new data file needs an entry. Every other pattern matches a file.
 2. The licenses of files are among FILE_LICENSES, and LICENSES/ has the text of each and no other text.
 3. third_party.toml has every library that CMake's files search for or that cmake/bootstrap.sh installs, and no others.
@@ -147,7 +147,7 @@ def planted(files, annotations, libraries, searched, bootstrap):
 
 
 def main():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "-co", "--exclude-standard"], check=True, capture_output=True, text=True)
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True, text=True)
     files = [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists() and not NOT_COVERED.fullmatch(name)]
     annotations = tomllib.loads((ROOT / "REUSE.toml").read_text())["annotations"]
     libraries = tomllib.loads((ROOT / "third_party.toml").read_text())["library"]
