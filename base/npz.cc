@@ -182,7 +182,7 @@ NpyHeader read_header(const Reader& r, Source& source) {
   return HeaderParser(r, text).parse();
 }
 
-HostTensor parse_npy(const Reader& r, Source& source) {
+HostTensor parse_array(const Reader& r, Source& source) {
   const NpyHeader h = read_header(r, source);
   const DType dtype = dtype_of(r, h.descr);
   int64_t bytes = size_of(dtype);
@@ -252,7 +252,7 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
                     n -= static_cast<uint64_t>(got);
                   }
                 }};
-  HostTensor t = parse_npy(r, source);
+  HostTensor t = parse_array(r, source);
   char more;
   if (zip_fread(file.get(), &more, 1) != 0) damaged();  // libzip compares the checksum at the end
   return t;
@@ -260,22 +260,26 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
 
 }  // namespace
 
-HostTensor read_npy(const std::string& path, Exit exit) {
-  const FileBytes file = read_file(path, exit);
+HostTensor read_npy(const std::string& path, Exit exit) { return parse_npy(read_file(path, exit), path, exit); }
+
+HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit) {
   const uint8_t* next = file.bytes.get();
   Source source{static_cast<uint64_t>(file.size), [&](void* to, uint64_t n) {
                   std::memcpy(to, next, n);
                   next += n;
                 }};
   try {
-    return parse_npy({exit}, source);
+    return parse_array({exit}, source);
   } catch (Error& e) {
     throw e.at(cat("in '", path, "'"));
   }
 }
 
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit) {
-  const FileBytes file = read_file(path, exit);
+  return parse_npz(read_file(path, exit), path, exit);
+}
+
+std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit) {
   const Reader r{exit};
   std::string current;
   try {

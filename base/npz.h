@@ -14,6 +14,9 @@ namespace amp {
 // Throw E_DATA_NPY, naming member and field, or the errors of read_file(). exit: Exit::data.
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
+// As above, for the contents of a file. path: for error messages.
+HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit);
+std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit);
 
 // Read or write a file in the format of its extension: .safetensors (mapped if large), .npz, or .npy (one tensor, named
 // after the file). Throw E_FILE_TYPE (Exit::usage) for other extensions.
