@@ -13,10 +13,14 @@
 namespace amp {
 
 void JsonlReader::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
-  const int fd = open_file(path_.c_str(), O_RDONLY);
-  if (fd < 0) return;  // does not exist yet
+  const int fd = open_file(path_.c_str(), O_RDONLY | O_NONBLOCK);  // a pipe without a writer must not block
+  if (fd < 0) return;                                              // does not exist yet
   struct stat s {};
-  if (::fstat(fd, &s) == 0 && (s.st_ino != inode_ || s.st_size < offset_)) {
+  if (::fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
+    close_file(fd);
+    return;
+  }
+  if (s.st_ino != inode_ || s.st_size < offset_) {
     inode_ = s.st_ino;
     offset_ = 0;
   }
@@ -26,9 +30,10 @@ void JsonlReader::read(const std::function<void()>& begin, const std::function<v
   while (true) {
     const int64_t n = read_fully_at(fd, block.data(), block.size(), offset_ + static_cast<int64_t>(rest.size()));
     if (n <= 0) break;
+    const size_t searched = rest.size();  // without a line's end
     rest.append(block.data(), static_cast<size_t>(n));
     size_t from = 0;
-    for (size_t end; (end = rest.find('\n', from)) != std::string::npos; from = end + 1) {
+    for (size_t end; (end = rest.find('\n', std::max(from, searched))) != std::string::npos; from = end + 1) {
       const nlohmann::json j = parse_json(std::string_view(rest).substr(from, end - from));
       if (j.is_object()) line(j);
     }

@@ -52,6 +52,12 @@ json bounded(json run) {
   return run;
 }
 
+// A text in an object of a file that anybody may have changed; `otherwise` if there is none of this name.
+std::string text_in(const json& object, const char* name, const char* otherwise) {
+  const json text = object.is_object() ? object.value(name, json()) : json();
+  return text.is_string() ? text.get<std::string>() : otherwise;
+}
+
 // Counts the nodes of each operator by compute type and by the plan's operator class.
 json plan_summary(const std::string& folder) {
   const json plan = small_file(folder + "/precision_plan.json", kPlan);
@@ -60,13 +66,13 @@ json plan_summary(const std::string& folder) {
   std::map<std::string, int64_t> size;
   int64_t others = 0;
   for (const json& n : plan["nodes"]) {
-    const std::string op = n.value("op", std::string("?")), cls = n.value("class", std::string());
+    const std::string op = text_in(n, "op", "?"), cls = text_in(n, "class", "");
     if (cls == "not-float") {
       ++others;
       continue;
     }
     ++size[op];
-    for (const auto& [of, name] : {std::pair{"types", n.value("compute", std::string("fp32"))}, {"classes", cls}}) {
+    for (const auto& [of, name] : {std::pair{"types", text_in(n, "compute", "fp32")}, {"classes", cls}}) {
       json& count = rows[op][of][name];
       count = count.is_null() ? 1 : count.get<int64_t>() + 1;
     }

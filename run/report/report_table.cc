@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <string_view>
 
 #include "base/text.h"
 #include "run/report/report_page.h"
@@ -21,10 +23,16 @@ std::string number(const json& v, int digits) {
   return out.str();
 }
 
-const json& at(const json& from, const std::string& path) {
+// Returns the member of nested objects with these names; null if there is none. The names may be those of a file.
+const json& at(const json& from, std::initializer_list<std::string_view> names) {
   static const json missing;
-  const json::json_pointer p(path);
-  return from.contains(p) ? from.at(p) : missing;
+  const json* found = &from;
+  for (const std::string_view name : names) {
+    const auto member = found->is_object() ? found->find(name) : found->end();
+    if (member == found->end()) return missing;
+    found = &*member;
+  }
+  return *found;
 }
 
 // Formats a value as "92.1 s". The lines of runs after the first also show the ratio to the first run's value: "62.3 s
@@ -79,28 +87,30 @@ std::string report_table(const std::vector<std::string>& run_folders) {
   for (const std::string& folder : run_folders) runs.push_back(run_record(folder));
   const std::vector<std::string> names = short_names(run_folders);
   std::vector<std::string> metrics;
+  std::set<std::string> known;
   for (const json& run : runs) {
-    for (const json& m : at(run, "/told_metrics")) {
-      if (m.is_string() && std::find(metrics.begin(), metrics.end(), m.get<std::string>()) == metrics.end())
-        metrics.push_back(m);
+    for (const json& m : at(run, {"told_metrics"})) {
+      if (m.is_string() && known.insert(m.get<std::string>()).second) metrics.push_back(m);
     }
   }
   std::vector<TableRow> rows{{"run", "computes in", "time", "peak memory", "skipped steps"}};
   for (size_t i = 0; i < metrics.size(); ++i) {
-    if (i == 0) rows[0].push_back(metrics[i] + " before");
-    rows[0].push_back(metrics[i]);
+    if (i == 0) rows[0].push_back(printable(metrics[i]) + " before");
+    rows[0].push_back(printable(metrics[i]));
   }
   for (size_t i = 0; i < runs.size(); ++i) {
-    const json& dtype = at(runs[i], "/precision/dtype");
-    const std::string memory =
-        runs[i].contains("device_memory") ? "/device_memory/peak_memory_bytes" : "/peak_memory_bytes";
-    TableRow row{names[i], dtype.is_string() ? dtype.get<std::string>() : "-",
-                 beside_first(at(runs[i], "/timing/train_seconds"), at(runs[0], "/timing/train_seconds"), 1, "s"),
-                 beside_first(at(runs[i], memory), at(runs[0], memory), 1 << 20, "MiB"),
-                 number(at(runs[i], "/steps/skipped"), 12)};
+    const json& dtype = at(runs[i], {"precision", "dtype"});
+    const bool device = runs[i].contains("device_memory");
+    const auto memory = [&](const json& run) -> const json& {
+      return device ? at(run, {"device_memory", "peak_memory_bytes"}) : at(run, {"peak_memory_bytes"});
+    };
+    TableRow row{
+        names[i], dtype.is_string() ? printable(dtype.get<std::string>()) : "-",
+        beside_first(at(runs[i], {"timing", "train_seconds"}), at(runs[0], {"timing", "train_seconds"}), 1, "s"),
+        beside_first(memory(runs[i]), memory(runs[0]), 1 << 20, "MiB"), number(at(runs[i], {"steps", "skipped"}), 12)};
     for (size_t m = 0; m < metrics.size(); ++m) {
-      if (m == 0) row.push_back(number(at(runs[i], "/initial_metrics/" + metrics[m]), 5));
-      row.push_back(number(at(runs[i], "/final_metrics/" + metrics[m]), 5));
+      if (m == 0) row.push_back(number(at(runs[i], {"initial_metrics", metrics[m]}), 5));
+      row.push_back(number(at(runs[i], {"final_metrics", metrics[m]}), 5));
     }
     rows.push_back(std::move(row));
   }

@@ -2,6 +2,8 @@
 // bounded in size.
 #include "run/report/report_page.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>
@@ -190,6 +192,23 @@ TEST_CASE("runs are compared as a table: time and memory as multiples of the fir
         "bf16     bfloat16  12.3 s (0.62)  150 MiB (0.75)              3         0.25     0.75     -\n");
   // a run that was stopped, or of an older version
   CHECK(report_table({write_run(f, "old", 2, json::object())}).find("-") != std::string::npos);
+}
+
+TEST_CASE("files of a run with values of other types are shown as far as they can be") {
+  const TempDir f;
+  const std::string a =
+      write_run(f, "a", 1, {{"final_metrics", 1}, {"labels", {{"a", 1}}}, {"told_metrics", {"a~b", 7}}});
+  std::ofstream(a + "/precision_plan.json")
+      << R"({"nodes": [1, "x", {"op": 2}, {"op": "Add", "class": [], "compute": 3}]})";
+  std::filesystem::remove(a + "/metrics.jsonl");
+  REQUIRE(::mkfifo((a + "/metrics.jsonl").c_str(), 0600) == 0);  // does not block
+  const json data = data_of(report_page({a})).at("runs").at(0);
+  CHECK(data["plan"]["operators"].size() == 2);
+  CHECK(data["plan"]["operators"][0]["op"] == "?");
+  CHECK(data["count"] == 0);
+  CHECK(report_table({a}).find("a~b before  a~b") != std::string::npos);
+  const std::string b = write_run(f, "b", 1, {{"told_metrics", {"x\x1b[2J"}}, {"precision", {{"dtype", "\x1b[1m"}}}});
+  CHECK(report_table({b}).find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("a folder without a run has no page") {
