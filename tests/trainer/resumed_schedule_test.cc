@@ -126,3 +126,18 @@ TEST_CASE("fewer steps than are done are refused; as many are not", "[resume]") 
     CHECK_NOTHROW(resumed(s, 5, 5, how));
   }
 }
+
+TEST_CASE("a checkpoint whose schedule no run has is refused, without counting its steps", "[resume]") {
+  const ScheduleConfig asked = of("linear", 20);
+  for (const char* change : {R"({"max_steps": -1})", R"({"begin": -1})", R"({"steps": 9223372036854775807})",
+                             R"({"begin": 9223372036854775807})", R"({"steps": "10"})", R"({"hold": 1})"}) {
+    INFO(change);
+    Checkpoint c = checkpoint(of("linear", 10), 10, 5, 5);
+    nlohmann::json state = nlohmann::json::parse(c.state);
+    state["schedule"].update(nlohmann::json::parse(change));
+    c.state = state.dump();
+    CHECK(error_of([&] { resumed_schedule(asked, c, ResumeSchedule::automatic); }).id() == "E_CKPT_MANIFEST");
+  }
+  Checkpoint endless = checkpoint(of("constant", int64_t{1} << 53), int64_t{1} << 53, 5, 5);
+  resumed_schedule(of("constant", 20), endless, ResumeSchedule::automatic);
+}

@@ -27,17 +27,23 @@ Begun begun(const ScheduleConfig& asked, const Checkpoint& c) {
     b.schedule.begin = s.at("begin").get<int64_t>();
     b.schedule.total_steps = s.at("steps").get<int64_t>();
     b.schedule.hold = s.at("hold").get<bool>();
+    for (const int64_t n : {b.applied, b.max_steps, b.schedule.begin, b.schedule.total_steps}) {
+      if (n < 0 || n > kMostSteps)
+        fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", n, " steps"));
+    }
   } catch (const nlohmann::json::exception& e) {
     fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
   }
   return b;
 }
 
-// Returns whether the learning rates are equal in every step that both schedules have.
+// Returns whether the learning rates are equal in every step that both schedules have, up to a step beyond which no run
+// gets: the numbers may be forged.
 bool same_rates(const ScheduleConfig& a, const ScheduleConfig& b) {
+  constexpr int64_t kCompared = 10'000'000;
   const Schedule x(a), y(b);
-  for (int64_t k = a.begin; k < a.begin + std::min(a.total_steps, b.total_steps); ++k) {
-    if (x.lr(k) != y.lr(k)) return false;
+  for (int64_t k = 0; k < std::min({a.total_steps, b.total_steps, kCompared}); ++k) {
+    if (x.lr(a.begin + k) != y.lr(a.begin + k)) return false;
   }
   return true;
 }

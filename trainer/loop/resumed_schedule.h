@@ -19,7 +19,8 @@ ResumeSchedule resume_schedule_from_name(const std::string& name);
 
 // Returns the schedule of the resumed run. asked: the schedule that a new run would have, over asked.total_steps.
 // Throws E_CKPT_STEPS (Exit::checkpoint) if more steps are already done. Throws E_CKPT_SCHEDULE (Exit::checkpoint) if
-// `how` is automatic and the number of steps changes learning rates.
+// `how` is automatic and the number of steps changes learning rates, E_CKPT_MANIFEST (Exit::checkpoint) if the
+// checkpoint has no schedule or one that no run has.
 ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& checkpoint, ResumeSchedule how,
                                 const Log& log = {});
 

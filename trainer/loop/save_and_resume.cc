@@ -21,6 +21,15 @@ HostTensor copy_of(const HostTensor& t) {
   std::memcpy(copy.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
   return copy;
 }
+
+// Returns a count of a checkpoint's state. A valid checksum does not prove that this program wrote the state, and
+// counts out of range would be internal errors or overflows later.
+int64_t count_of(const nlohmann::json& state, const char* name, int64_t most = kMostSteps) {
+  const auto n = state.at(name).get<int64_t>();
+  if (n < 0 || n > most)
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", name, " is ", n));
+  return n;
+}
 }  // namespace
 
 Checkpoint Trainer::checkpoint(const SamplerState& next) const {
@@ -141,13 +150,13 @@ void Trainer::resume(const Checkpoint& c) {
     session_.set_params(params);
     const auto& s = state.at("scaler");
     engine_.load(
-        c.tensors, state.at("applied_steps").get<int64_t>(),
+        c.tensors, count_of(state, "applied_steps", c.step),
         {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
          s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()},
         state.value("facts", std::vector<double>{}));
-    next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
+    next_ = {count_of(state.at("sampler"), "epoch"), count_of(state.at("sampler"), "window")};
     const auto& best = state.at("best");
-    best_ = {best.at("value").get<double>(), best.at("step").get<int64_t>(), best.at("evals_since").get<int64_t>()};
+    best_ = {best.at("value").get<double>(), best.at("step").get<int64_t>(), count_of(best, "evals_since")};
     if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
     evaluation_due_ = state.value("evaluation_due", false);
     if (plateau_) {
