@@ -91,9 +91,10 @@ jinja::value bounded_range(const jinja::func_args& args) {
   if (step == 0) throw jinja::raised_exception("range() step argument must not be zero");
   auto out = jinja::mk_val<jinja::value_array>();
   int64_t count = 0;
-  for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) {
+  for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (++count > kMaxRange) throw jinja::raised_exception(cat("range() of more than ", kMaxRange));
     out->push_back(jinja::mk_val<jinja::value_int>(i));
+    if (__builtin_add_overflow(i, step, &i)) break;  // the next element is beyond every stop
   }
   return out;
 }

@@ -166,6 +166,15 @@ TEST_CASE("rows that are no conversations are refused with their place") {
   CHECK_THAT(read(R"({"messages":[{"role":"user","content":"a"}]})", nullptr), ContainsSubstring("E_CHAT_TEMPLATE"));
 }
 
+TEST_CASE("range() ends where its next element is no 64-bit number") {
+  const auto render = [](const std::string& source) {
+    return ChatTemplate(source, "t", {}).render(ordered_json::array(), false).text;
+  };
+  CHECK(render("{{ range(9223372036854775806, 9223372036854775807, 5)|length }}") == "1");
+  CHECK(render("{{ range(-9223372036854775806, -9223372036854775807, -5)|length }}") == "1");
+  CHECK(render("{{ range(0, 9223372036854775807, 4611686018427387904)|length }}") == "2");
+}
+
 TEST_CASE("templates that are none, or ask for too much, are refused") {
   const auto parse = [](const std::string& source) {
     return refusal([&] { ChatTemplate(source, "t", {}).render(ordered_json::array(), false); });
