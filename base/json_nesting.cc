@@ -1,11 +1,23 @@
+// One pass over the text counts levels and keys. It does not check that the text is JSON: the parser does.
 #include "base/json_nesting.h"
 
 #include <algorithm>
+#include <vector>
+
+#include "base/cat.h"
 
 namespace amp {
 
-int json_levels(std::string_view text) {
-  int now = 0, most = 0;
+namespace {
+
+struct JsonShape {
+  int levels = 0;
+  int64_t keys = 0;  // largest number of keys of one object
+};
+
+JsonShape shape_of(std::string_view text) {
+  JsonShape shape;
+  std::vector<int64_t> keys;  // of the arrays and objects that are open; an array has none
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
@@ -15,12 +27,26 @@ int json_levels(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      most = std::max(most, ++now);
-    } else if (c == ']' || c == '}') {
-      --now;
+      keys.push_back(0);
+      shape.levels = std::max(shape.levels, static_cast<int>(keys.size()));
+    } else if ((c == ']' || c == '}') && !keys.empty()) {
+      keys.pop_back();
+    } else if (c == ':' && !keys.empty()) {
+      shape.keys = std::max(shape.keys, ++keys.back());
     }
   }
-  return most;
+  return shape;
+}
+
+}  // namespace
+
+int json_levels(std::string_view text) { return shape_of(text).levels; }
+
+std::string json_excess(std::string_view text, bool ordered) {
+  const JsonShape shape = shape_of(text);
+  if (shape.levels > kMostJsonLevels) return cat("nests deeper than ", kMostJsonLevels);
+  if (ordered && shape.keys > kMostJsonKeys) return cat("has an object of more than ", kMostJsonKeys, " keys");
+  return {};
 }
 
 }  // namespace amp

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -24,9 +25,23 @@ std::string_view part(std::string_view text, int64_t from, int64_t to) {
   return begin <= at ? text.substr(begin, at - begin) : std::string_view();
 }
 
+// Returns the byte at which each code point begins, so that finding many answers takes linear time.
+std::vector<size_t> code_point_starts(std::string_view text) {
+  std::vector<size_t> out;
+  for (size_t at = 0; at < text.size(); at += static_cast<size_t>(decode_utf8(text, at).bytes)) out.push_back(at);
+  return out;
+}
+
+bool stands_at(std::string_view passage, const std::vector<size_t>& starts, const Answer& answer) {
+  if (answer.begin < 0 || answer.text.empty()) return answer.begin >= 0;
+  const auto begin = static_cast<size_t>(answer.begin);
+  return begin < starts.size() && passage.substr(starts[begin]).starts_with(answer.text);
+}
+
 void read_paragraph(const nlohmann::json& p, const std::string& name, AnswersAre answers, AnswerKey& key) {
   key.passages.push_back(p.at("context").get<std::string>());
   const std::string& passage = key.passages.back();
+  const std::vector<size_t> starts = code_point_starts(passage);
   for (const auto& qa : p.at("qas")) {
     Question q;
     q.id = qa.at("id").is_string() ? qa.at("id").get<std::string>() : qa.at("id").dump();
@@ -39,8 +54,7 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, AnswersAre
     for (const auto& a : answers == AnswersAre::unread || none ? nlohmann::json::array() : qa.at("answers")) {
       q.answers.push_back({a.at("text").get<std::string>(), a.at("answer_start").get<int64_t>()});
       const Answer& answer = q.answers.back();
-      const int64_t end = answer.begin + count_code_points(answer.text);
-      if (answer.begin < 0 || part(passage, answer.begin, end) != answer.text)
+      if (!stands_at(passage, starts, answer))
         refuse(cat("has the answer '", printable(answer.text), "', which does not stand at character ", answer.begin,
                    " of its context"));
     }
@@ -81,6 +95,8 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAr
   check_utf8_file(bytes, name);
   AnswerKey key;
   try {
+    if (const std::string excess = json_excess(bytes, false); !excess.empty())
+      fail(Exit::data, "E_DATA_JSON", cat(name, ": the file ", excess));
     const nlohmann::json j = nlohmann::json::parse(bytes);
     for (const auto& article : j.at("data")) {
       for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, answers, key);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "precision/presets.h"
 
@@ -169,6 +170,8 @@ Json parse_strict(std::string_view text) {
     }
     return true;
   };
+  if (const std::string excess = json_excess(text, false); !excess.empty())
+    fail_at({}, "E_OP_LIST_JSON", cat("it ", excess));
   try {
     return Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::parse_error& e) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "data/features/features.h"
 #include "data/features/forms.h"
@@ -60,6 +61,7 @@ Features Features::parse(const std::string& text) {
   };
   Features out;
   try {
+    if (const std::string excess = json_excess(text, true); !excess.empty()) refuse("it " + excess);
     const OrderedJson j = OrderedJson::parse(text);
     if (j.at("version").get<int>() != kVersion) refuse(cat("it is of version ", j.at("version").dump()));
     for (const OrderedJson& c : j.at("categorical"))

@@ -124,7 +124,14 @@ TEST_CASE("questions and tagged words that cannot be read are refused with their
       {"far.json",
        R"({"data":[{"paragraphs":[{"context":"abc","qas":[{"id":"7","question":"q","answers":[{"text":"a","answer_start":9000000000}]}]}]}]})",
        "E_DATA_LABEL", "", "at character 9000000000"},
+      {"huge.json",
+       R"({"data":[{"paragraphs":[{"context":"abc","qas":[{"id":"7","question":"q","answers":[{"text":"a","answer_start":9223372036854775807}]}]}]}]})",
+       "E_DATA_LABEL", "", "at character 9223372036854775807"},
       {"latin1.json", "{\"data\": \"\xe9\"}", "E_DATA_UTF8", ":1", "bytes e9"},
+      {"deep.json",
+       cat(R"({"data":[{"paragraphs":[{"context":"abc","qas":[{"id":)", times(100000, "["), times(100000, "]"),
+           "}]}]}]}"),
+       "E_DATA_JSON", "", "nests deeper than 100"},
   };
   for (const Bad& bad : questions) refused(bad, bad.file, [&] { parse_squad(bad.bytes, bad.file); });
   const std::vector<Bad> tagged = {

@@ -306,8 +306,10 @@ TEST_CASE("tables that cannot be features are refused with their place", "[featu
 TEST_CASE("a record of features that is damaged is refused", "[features]") {
   const std::string good = fit(read("sales.csv"), schema()).json();
   CHECK(Features::parse(good).json() == good);
-  for (const std::string& bad :
-       {std::string("{}"), std::string("[]"), std::string("{\"version\":2}"), good.substr(0, 99)})
+  std::string keys = "{\"version\":1";
+  for (int i = 0; i < 20'000; ++i) keys += cat(",\"", i, "\":0");
+  for (const std::string& bad : {std::string("{}"), std::string("[]"), std::string("{\"version\":2}"),
+                                 good.substr(0, 99), keys + "}", std::string(200'000, '[')})
     expect_error(
         "E_FEATURES", "metadata_props 'features' cannot be read", [&] { Features::parse(bad); }, Exit::model);
 }

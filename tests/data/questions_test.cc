@@ -130,6 +130,13 @@ TEST_CASE("what is not SQuAD's JSON is refused") {
   CHECK(parse(with(R"([{"text": "", "answer_start": 0}, {"text": "x", "answer_start": 4}])")) == "none");
   CHECK(parse(with("[]")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "x"}])")) == "E_DATA_JSON");
+  // Time is linear in the file: every answer is at the end of a long passage.
+  const std::string passage(500'000, 'b');
+  std::string answers;
+  for (int i = 0; i < 5000; ++i)
+    answers += cat(i == 0 ? "[" : ",", R"({"text": "b", "answer_start": )", passage.size() - 1, "}");
+  CHECK(parse(cat(R"({"data": [{"paragraphs": [{"context": ")", passage,
+                  R"(", "qas": [{"id": "q", "question": "?", "answers": )", answers, "]}]}]}]}")) == "none");
   CHECK(parse("{\"data\": []}") == "E_DATA_EMPTY");
   CHECK(parse("[1]") == "E_DATA_JSON");
   CHECK(parse("{") == "E_DATA_JSON");

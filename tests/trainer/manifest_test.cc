@@ -24,6 +24,18 @@ std::string with_state(const std::string& state) {
 
 }  // namespace
 
+TEST_CASE("a manifest with an object of very many keys is refused") {
+  std::string keys;
+  for (int i = 0; i < 20'000; ++i) keys += cat(i == 0 ? "" : ",", "\"", i, "\": 0");
+  try {
+    parse_manifest(with_state(cat("{", keys, "}")));
+    FAIL("accepted");
+  } catch (const Error& e) {
+    CHECK(e.id() == "E_CKPT_MANIFEST");
+    CHECK(e.fact().find("more than 10000 keys") != std::string::npos);
+  }
+}
+
 TEST_CASE("a manifest whose state would take the stack is refused") {
   CHECK(parse_manifest(with_state(R"({"a": [[1]]})")).state == R"({"a":[[1]]})");
   const std::string deep = cat(R"({"a": )", std::string(200'000, '['), std::string(200'000, ']'), "}");

@@ -85,7 +85,7 @@ Manifest parse_manifest(std::string_view text) {
   }
   if (crc != crc32c(body.data(), static_cast<int64_t>(body.size()))) damaged("does not match its checksum");
   try {
-    if (json_levels(text) > kMostJsonLevels) damaged(cat("nests deeper than ", kMostJsonLevels));
+    if (const std::string excess = json_excess(text, true); !excess.empty()) damaged(excess);
     return interpret(OrderedJson::parse(text));
   } catch (const OrderedJson::exception& e) {
     damaged(cat("cannot be understood: ", printable(e.what())));

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "trainer/losses/loss.h"
 
@@ -99,6 +100,7 @@ LossSpec from_json(const OrderedJson& j) {
 }
 
 OrderedJson parse_json(const std::string& text, const std::string& where) {
+  if (const std::string excess = json_excess(text, true); !excess.empty()) refuse(cat(where, ": it ", excess));
   try {
     return OrderedJson::parse(text, nullptr, true, true);
   } catch (const OrderedJson::exception& e) {

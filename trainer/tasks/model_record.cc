@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "trainer/losses/loss.h"
 #include "trainer/losses/loss_text.h"
 
@@ -32,7 +33,7 @@ template <class F>
 void read(const std::string& text, F&& f) {
   if (text.empty()) return;
   try {
-    f(Json::parse(text));
+    f(parse_json(text));  // a discarded value is rejected
   } catch (const Json::exception&) {
   } catch (const Error&) {
   }
