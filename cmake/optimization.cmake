@@ -5,7 +5,7 @@
 #   test   tests, as cold
 # Files of warm and cold modules, and of folders of ops without kernels, are compiled several at a time (unity builds), which takes a
 # third of the time. File-local names are thus the module's: a registration is named after its file.
-# -DONNX_AMP_UNITY=OFF: each alone, as clang's builds have it.
+# -DONNX_AMP_UNITY=OFF: each alone.
 # Sources include what they use all the same (the test headers, and clang's builds, which have no precompiled headers).
 set(hot_options $<$<CONFIG:Release>:-O3>)
 set(warm_options $<$<CONFIG:Sanitize>:-O1>)
@@ -23,7 +23,7 @@ option(ONNX_AMP_UNITY "compile several files of a module at a time" ON)
 
 # compile_together(TARGET [REGEX]): the files whose paths match, else all; by g++, which has the headers precompiled.
 function(compile_together target)
-  if(NOT ONNX_AMP_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  if(NOT ONNX_AMP_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
@@ -38,11 +38,11 @@ endfunction()
 function(optimize level)
   foreach(target ${ARGN})
     target_compile_options(${target} PRIVATE ${${level}_options})
-    if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-      continue()
-    endif()
     if(level MATCHES "warm|cold" AND NOT target STREQUAL cuda_emulated)  # its files are kernels
       compile_together(${target})
+    endif()
+    if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      continue()
     endif()
     get_property(owner GLOBAL PROPERTY precompiled_${level})
     if(owner)
