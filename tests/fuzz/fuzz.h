@@ -1,30 +1,35 @@
-// Common code of the fuzz targets (libFuzzer). Any input must be accepted or refused with an Error that blames the
-// input. A crash, a hang, another exception or an internal error is a bug of this program.
+// Common code of the fuzz targets. A target is a function LLVMFuzzerTestOneInput in one file, for libFuzzer;
+// run_inputs.cc calls it without libFuzzer. Any input must be accepted or refused with an Error that blames the input.
+// A crash, a hang, another exception or an internal error is a bug of this program.
 #pragma once
-
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
+#include <cstring>
 #include <iostream>
-#include <string>
+#include <memory>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace amp::fuzz {
 
 inline std::string_view text(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
 
-// For readers that take a path: creates a temporary file with these bytes and a name that ends in `suffix`.
-inline std::string as_file(std::string_view bytes, const std::string& suffix) {
-  const char* folder = std::getenv("TMPDIR");
-  const std::string path =
-      std::string(folder ? folder : "/tmp") + "/onnx-amp-fuzz-" + std::to_string(getpid()) + suffix;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return path;
+// The bytes as a reader gets them from read_file().
+inline FileBytes as_file_bytes(std::string_view bytes) {
+  FileBytes out{std::shared_ptr<uint8_t>(new uint8_t[bytes.size()], std::default_delete<uint8_t[]>()),
+                static_cast<int64_t>(bytes.size())};
+  if (!bytes.empty()) std::memcpy(out.bytes.get(), bytes.data(), bytes.size());
+  return out;
+}
+
+// Reports a wrong result, and ends the process as a crash does.
+inline void must(bool ok, std::string_view what) {
+  if (ok) return;
+  std::cerr << what << '\n';
+  std::abort();
 }
 
 template <class Read>

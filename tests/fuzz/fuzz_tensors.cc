@@ -6,6 +6,14 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace amp;
   const std::string_view bytes = fuzz::text(data, size);
-  const char* suffix = bytes.starts_with("PK") ? ".npz" : bytes.starts_with("\x93NUMPY") ? ".npy" : ".safetensors";
-  return fuzz::accepts_or_refuses([&] { read_tensor_file(fuzz::as_file(bytes, suffix)); });
+  return fuzz::accepts_or_refuses([&] {
+    const FileBytes file = fuzz::as_file_bytes(bytes);
+    if (bytes.starts_with("PK")) {
+      parse_npz(file, "fuzz.npz", Exit::data);
+    } else if (bytes.starts_with("\x93NUMPY")) {
+      parse_npy(file, "fuzz.npy", Exit::data);
+    } else {
+      parse_safetensors(file, "fuzz.safetensors", Exit::data);
+    }
+  });
 }

@@ -1,11 +1,10 @@
 // Tokenizer files, distinguished by their first bytes: tokenizer.json; vocab.json and merges.txt separated by a line
 // "---"; SentencePiece models; vocab.txt. A readable tokenizer then encodes a text with many scripts and the input's
 // end.
-#include <filesystem>
-
 #include "base/utf8.h"
 #include "data/tokenizer.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/memory_folder.h"
 
 namespace {
 
@@ -14,27 +13,20 @@ using namespace amp;
 constexpr std::string_view kBetween = "\n---\n";
 
 std::string write(std::string_view bytes) {
-  if (!bytes.starts_with('{')) return fuzz::as_file(bytes, bytes.starts_with('\n') ? ".model" : "vocab.txt");
+  fuzz::MemoryFolder& folder = fuzz::memory_folder();
+  if (!bytes.starts_with('{')) return folder.put(bytes.starts_with('\n') ? "spiece.model" : "vocab.txt", bytes);
   const size_t between = bytes.find(kBetween);
-  if (between == std::string_view::npos) return fuzz::as_file(bytes, "tokenizer.json");
-  const std::string path = fuzz::as_file(bytes.substr(0, between), "vocab.json");
-  const std::string merges = fuzz::as_file(bytes.substr(between + kBetween.size()), "merges.txt");
-  std::filesystem::rename(merges, std::filesystem::path(path).parent_path() / "merges.txt");
-  return path;
-}
-
-void must(bool ok, const char* what) {
-  if (ok) return;
-  std::cerr << what << '\n';
-  std::abort();
+  if (between == std::string_view::npos) return folder.put("tokenizer.json", bytes);
+  folder.put("merges.txt", bytes.substr(between + kBetween.size()));
+  return folder.put("vocab.json", bytes.substr(0, between));
 }
 
 void use(const Tokenizer& tokenizer, std::string_view text) {
   const int64_t characters = count_code_points(text);
   std::vector<int32_t> ids;
   for (const Piece& p : tokenizer.pieces(text)) {
-    must(p.id >= 0 && p.id < tokenizer.size(), "a token's id is not below the vocabulary's size");
-    must(p.begin >= 0 && p.begin <= p.end && p.end <= characters, "a token lies outside the text");
+    fuzz::must(p.id >= 0 && p.id < tokenizer.size(), "a token's id is not below the vocabulary's size");
+    fuzz::must(p.begin >= 0 && p.begin <= p.end && p.end <= characters, "a token lies outside the text");
     ids.push_back(p.id);
   }
   tokenizer.decode(ids);

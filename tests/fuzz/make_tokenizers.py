@@ -1,4 +1,4 @@
-"""Writes tokenizers/, where fuzzing of tokenizer files begins: those of tests/data/data/tokenizers with small vocabularies,
+"""Writes corpus/tokenizers/, where fuzzing of tokenizer files begins: those of tests/data/data/tokenizers with small vocabularies,
 so that a changed byte is seldom one of a token's name.
 
     python make_tokenizers.py"""
@@ -6,8 +6,8 @@ import json
 import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-FULL = HERE.parent / "data" / "tokenizers"
-OUT = HERE / "tokenizers"
+FULL = HERE.parent / "data" / "data" / "tokenizers"
+OUT = HERE / "corpus" / "tokenizers"
 MOST = 40
 
 
