@@ -180,7 +180,7 @@ class Drill:
                 group.rmdir()
 
     def send(self, case, process, folder):
-        """Sends the signals once `when` has come (a path in the folder exists, or seconds have passed); the process
+        """Sends the signal once `when` has come (a path in the folder exists, or seconds have passed); the process
         must then end promptly."""
         when, until = case.how["when"], time.monotonic() + LIMIT_S
         if isinstance(when, (int, float)):
@@ -191,12 +191,10 @@ class Drill:
                 if time.monotonic() > until:
                     raise AssertionError(f"{when} never came")
                 time.sleep(0.002)
-        for i, number in enumerate(case.how["signal"]):
-            time.sleep(0.2 if i else case.how.get("delay", 0.0))
-            if process.poll() is not None:
-                raise AssertionError(f"it ended with {process.returncode} before the signal")
-            process.send_signal(number)
-        process.wait(timeout=case.how.get("within", 10))
+        if process.poll() is not None:
+            raise AssertionError(f"it ended with {process.returncode} before the signal")
+        process.send_signal(case.how["signal"])
+        process.wait(timeout=10)
 
     def check_line(self, case, code, err):
         lines = err.strip().splitlines()

@@ -1,7 +1,7 @@
-"""Cases of the drill: small disks and limits, damaged checkpoints, signals."""
+"""Cases of the drill: small disks and limits, damaged checkpoints, signals. tests/campaigns has
+signals, kills and full disks in all phases of a run."""
 
-import os
-from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM
+from signal import SIGINT, SIGTERM
 
 from drill import Case
 from drill_steps import (
@@ -11,7 +11,6 @@ from drill_steps import (
     absent,
     copy,
     damage,
-    evaluated,
     fill,
     images,
     long_run,
@@ -22,57 +21,6 @@ from drill_steps import (
 )
 
 DISKS = [
-    Case(
-        "a full disk at the start",
-        run("--output_dir", "disk/run"),
-        7,
-        "E_WRITE",
-        quick=False,
-        how={"tmpfs": "2m", "fill": fill(100_000)},
-        then=[make_room, (run("--output_dir", "disk/run", "--max_steps", "1"), 0)],
-    ),
-    Case(
-        "a full disk while a checkpoint is written",
-        run("--output_dir", "disk/run", "--max_steps", "40", "--save_steps", "1", "--save_total_limit", "0"),
-        7,
-        "E_WRITE",
-        quick=False,
-        how={"tmpfs": "8m"},
-        leaves=["disk/run", "disk/run/*"],
-        then=[
-            absent("disk/run/model.onnx", "disk/run/.finish"),
-            (["export", "disk/run", "--out", "x.onnx"], 0),
-            (
-                run(
-                    "--output_dir",
-                    "disk/run",
-                    "--max_steps",
-                    "40",
-                    "--save_steps",
-                    "1",
-                    "--save_total_limit",
-                    "2",
-                    "--resume",
-                    "auto",
-                ),
-                7,
-            ),
-        ],
-    ),
-    Case(
-        "a full disk while the model is written",
-        run("--output_dir", "disk/run", "--max_steps", "1", "--ema_decay", "0.9"),
-        7,
-        "E_WRITE",
-        quick=False,
-        how={"tmpfs": "2m", "fill": fill(1_150_000)},
-        leaves=["disk/run", "disk/run/*"],
-        then=[
-            absent("disk/run/.finish"),
-            make_room,
-            (run("--output_dir", "disk/run", "--max_steps", "1", "--ema_decay", "0.9", "--resume", "auto"), 0),
-        ],
-    ),
     Case(
         "export to a full disk",
         ["export", "lenet.onnx", "--out", "disk/x.onnx"],
@@ -170,77 +118,13 @@ CHECKPOINTS = [
 
 
 def stopped(name, number, when, code, command, **more):
-    how = {"signal": [number] if not isinstance(number, list) else number, "when": when, **more.pop("how", {})}
-    return Case(name, command, code, "E_STOPPED" if code == 75 else "E_INTERRUPTED", how=how, quick=False, **more)
+    id = "E_STOPPED" if code == 75 else "E_INTERRUPTED"
+    return Case(name, command, code, id, how={"signal": number, "when": when}, quick=False, **more)
 
 
 WHOLE = long_run("--output_dir", "whole")
 SIGNALS = [
-    stopped("Ctrl-C at the start", SIGINT, 0.03, [-SIGINT, 130], evaluated()),  # before main() the default action applies
-    stopped(
-        "SIGTERM while data are read",
-        SIGTERM,
-        1,
-        143,
-        images("--output_dir", "run", data="pipe.safetensors"),
-        setup=[lambda d: os.mkfifo(d / "pipe.safetensors")],
-    ),
-    stopped(
-        "Ctrl-C in the first evaluation",
-        SIGINT,
-        "run/run.json",
-        130,
-        evaluated(),
-        leaves=RUN,
-        how={"delay": 0.02},
-        then=[(run("--max_steps", "1"), 0)],
-    ),
-    stopped(
-        "SIGHUP in the first evaluation", SIGHUP, "run/run.json", 129, evaluated(), leaves=RUN, how={"delay": 0.02}
-    ),
-    stopped(
-        "Ctrl-C while it trains",
-        SIGINT,
-        "run/metrics.jsonl",
-        75,
-        long_run(),
-        leaves=RUN,
-        setup=[WHOLE],
-        then=[(long_run("--resume", "auto"), 0), same("run/model.onnx", "whole/model.onnx")],
-    ),
-    stopped(
-        "SIGTERM while it trains",
-        SIGTERM,
-        "run/metrics.jsonl",
-        75,
-        long_run(),
-        leaves=RUN,
-        then=[(["export", "run", "--out", "x.onnx"], 0)],
-    ),
-    stopped("SIGHUP while it trains", SIGHUP, "run/metrics.jsonl", 75, long_run(), leaves=RUN),
-    stopped(
-        "Ctrl-C twice",
-        [SIGINT, SIGINT],
-        "run/metrics.jsonl",
-        [75, 130],
-        images("--output_dir", "run", "--batch_size", "3000", "--max_steps", "9", data="many.safetensors"),
-        leaves=RUN,
-    ),
-    stopped(
-        "Ctrl-C in a later evaluation",
-        SIGINT,
-        "run/eval.jsonl",
-        75,
-        evaluated("--eval_steps", "1", "--max_steps", "6"),
-        leaves=RUN,
-        how={"delay": 0.1},
-        setup=[evaluated("--eval_steps", "1", "--max_steps", "6", "--output_dir", "whole")],
-        then=[
-            (evaluated("--eval_steps", "1", "--max_steps", "6", "--resume", "auto"), 0),
-            same("run/eval.jsonl", "whole/eval.jsonl"),
-            same("run/model.onnx", "whole/model.onnx"),
-        ],
-    ),
+  # before main() the default action applies
     stopped(
         "Ctrl-C in `eval`",
         SIGINT,
@@ -293,40 +177,6 @@ SIGNALS = [
             (WHOLE, 0),
             same("run/model.onnx", "whole/model.onnx"),
         ],
-    ),
-    Case(
-        "SIGKILL in a replacing run",
-        long_run("--overwrite"),
-        -9,
-        setup=[ONE],
-        leaves=NEW,
-        quick=False,
-        how={"signal": [SIGKILL], "when": "run/.new-run/checkpoints"},
-        then=[
-            (["export", "run", "--out", "old.onnx"], 0),
-            same("old.onnx", "run/model.onnx"),
-            (long_run("--resume", "auto"), 0),
-            absent("run/.new-run"),
-        ],
-    ),
-    Case(
-        "SIGKILL while it trains",
-        long_run(),
-        -9,
-        leaves=RUN,
-        quick=False,
-        setup=[WHOLE],
-        how={"signal": [SIGKILL], "when": "run/checkpoints/checkpoint-40"},
-        then=[(long_run("--resume", "auto"), 0), same("run/model.onnx", "whole/model.onnx")],
-    ),
-    Case(
-        "SIGKILL in the first evaluation",
-        evaluated(),
-        -9,
-        leaves=RUN,
-        quick=False,
-        how={"signal": [SIGKILL], "when": "run/run.json"},
-        then=[(run("--max_steps", "1"), 0)],
     ),
 ]
 

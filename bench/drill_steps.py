@@ -37,10 +37,6 @@ def long_run(*more):
     return images("--output_dir", "run", "--max_steps", "400", "--save_steps", "20", *more, data="many.safetensors")
 
 
-def evaluated(*more):
-    return long_run("--val", "many.safetensors", *more)
-
-
 def write(name, content):
     def f(folder):
         (folder / name).unlink(missing_ok=True)

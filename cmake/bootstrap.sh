@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages and builds the pinned third-party libraries once, into a cache
 # keyed by version and compiler. Prints the install prefix as its last line.
-#   --tests            also what ./test.sh needs beyond the program: clang-format, git, OpenMPI (tests/programs.txt)
+#   --tests            also what ./test.sh needs beyond the program: clang-format, git, OpenMPI, strace (tests/programs.txt)
 #   --sanitize         and clang with its sanitizers
 #   --ci               and clang-tidy; Chromium, 30 s and 350 MB, where there is one (tests/browser)
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
@@ -19,7 +19,7 @@ PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pi
   libpng-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev libmicrohttpd-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
 # let lambdas capture structured bindings.
-TESTS="clang-format-14 git libopenmpi-dev openmpi-bin"
+TESTS="clang-format-14 git libopenmpi-dev openmpi-bin strace"
 SANITIZE="$TESTS clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in
   --tests) PACKAGES="$PACKAGES $TESTS" ;;

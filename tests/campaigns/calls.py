@@ -1,0 +1,189 @@
+"""One system call of the program fails, or the process is killed there; each call in turn (strace -e inject).
+
+Phases: a run, a resumed run, a run that replaces another, and the verb export. Afterwards the exit code is documented,
+no checkpoint is half written, no temporary file is left, the model is the old or the new one, and a resumed run ends
+in the bytes of the uninterrupted one.
+"""
+import json
+import shutil
+
+import faults
+from compare import contents, digest, temporary, wrong_result
+from job import OTHER_RATE, OVERWRITE, RESUME, STOP_EARLY, error_of, job, write_materials, wrong_end
+
+CHANGING = ["openat", "write", "pwrite64", "fsync", "rename", "renameat2", "mkdir", "unlink", "unlinkat", "rmdir",
+            "ftruncate", "fallocate"]
+OTHER = ["close", "flock", "mmap", "fstat", "newfstatat", "getdents64", "read", "pread64", "lseek"]
+ERRORS = ["EIO", "ENOSPC", "EDQUOT", "EACCES", "EINTR"]
+UNINTERRUPTED = {"rename", "renameat2", "mkdir", "unlink", "unlinkat", "rmdir", "fstat", "newfstatat", "mmap", "lseek"}
+SETTINGS = {"steps": 4, "save": 2, "evaluate": 2}
+MORE = ["--verify_export", "true"]
+
+
+def run(campaign):
+    """Tries every call of every phase with every error, in random order, those first that change files."""
+    faults.require_strace()
+    write_materials(campaign.folder)
+    tries = []
+    for kind in PHASES:
+        phase = kind(campaign)
+        phase.prepare()
+        tries += [(phase, *point) for point in points_of(phase)]
+    campaign.measured["possible tries"] = len(tries)
+    campaign.random.shuffle(tries)
+    tries.sort(key=lambda t: t[1] not in CHANGING)
+    campaign.measured["possible tries of calls that change files"] = sum(t[1] in CHANGING for t in tries)
+    for phase, call, number, how, text in tries:
+        if not campaign.more():
+            break
+        attempt(campaign, phase, call, number, how, text)
+
+
+def points_of(phase):
+    """(call, number, how, text) of everything that can be tried in a phase."""
+    first = phase.begin()
+    traced = faults.points(phase.program, first, phase.folder, CHANGING + OTHER, phase.first_file)
+    for call, number, text in traced:
+        yield from ((call, number, how, text) for how in ["KILL"] * (call in CHANGING) + ERRORS
+                    if not (how == "EINTR" and call in UNINTERRUPTED))
+
+
+def attempt(campaign, phase, call, number, how, text):
+    """One try and what it leaves."""
+    words = phase.begin()
+    process = phase.program.run(words, phase.folder, prefix=faults.injection(call, how, number))
+    problems = [] if how == "KILL" else wrong_end(process)
+    problems += phase.problems(process.returncode, how)
+    campaign.tried(f"{phase.name} {call} {how}")
+    said = error_of(process).get("error", "")
+    campaign.fault(f"{phase.name}: {how} at {call} {number} ({text}): exit {process.returncode} {said}", *problems)
+
+
+def half_written(folder):
+    """Names of visible checkpoints that lack a file or have one of another size."""
+    found = []
+    for checkpoint in (folder / "checkpoints").glob("checkpoint-*"):
+        try:
+            files = json.loads((checkpoint / "manifest.json").read_text())["files"]
+            whole = all((checkpoint / f["name"]).stat().st_size == f["bytes"] for f in files)
+        except (OSError, ValueError, KeyError):
+            whole = False
+        if not whole and ".tmp-" not in checkpoint.name:
+            found.append(checkpoint.name)
+    return found
+
+
+class Run:
+    """A new run."""
+    name, first_file, how_started = "run", "bert.onnx", []
+
+    def __init__(self, campaign):
+        self.program, self.folder = campaign.program, campaign.folder
+        self.out = self.folder / "run"
+
+    def command(self, out="run", *more, **settings):
+        """The words of the job."""
+        return job(out, *MORE, *more, **{**SETTINGS, **settings})
+
+    def prepare(self):
+        """Makes the uninterrupted run."""
+        if not (self.folder / "whole").exists():
+            self.program.succeed(self.command("whole"), self.folder)
+        self.wanted = contents(self.folder / "whole")
+
+    def before(self):
+        """The folder that the run finds, or None."""
+        return None
+
+    def begin(self):
+        """Restores the folder and returns the words of the command."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        if self.before():
+            shutil.copytree(self.before(), self.out)
+        return self.command("run", *self.how_started)
+
+    def problems(self, code, how):
+        """Problems of what the process left, and of the run that goes on from there."""
+        found = [f"half written: {c}" for c in half_written(self.out)]
+        if how != "KILL" and temporary(self.out):
+            found.append(f"left {temporary(self.out)}")
+        again = self.program.run(self.command("run", *RESUME), self.folder)
+        again = self.begun_again(again)
+        if again.returncode:
+            return found + [f"resumed: exit {again.returncode}: {again.stderr[-300:]}"]
+        return found + [f"resumed: {p}" for p in wrong_result(self.wanted, self.out)]
+
+    def begun_again(self, resumed):
+        """What counts as the resumed run."""
+        return resumed
+
+
+class Resumed(Run):
+    """A run that continues from the checkpoint of another process."""
+    name, how_started = "resume", RESUME
+
+    def prepare(self):
+        super().prepare()
+        self.program.run(self.command("half", *STOP_EARLY), self.folder)
+
+    def before(self):
+        return self.folder / "half"
+
+
+class Replace(Run):
+    """A run that replaces an older one."""
+    name, how_started = "replace", OVERWRITE
+
+    def prepare(self):
+        super().prepare()
+        self.program.succeed(self.command("old", *OTHER_RATE, steps=2), self.folder)
+        self.old = digest(self.before() / "model.onnx")
+
+    def before(self):
+        return self.folder / "old"
+
+    def problems(self, code, how):
+        model = digest(self.out / "model.onnx")
+        found = super().problems(code, how)
+        return found if model in (self.old, self.wanted["model.onnx"]) else ["model.onnx is neither", *found]
+
+    def begun_again(self, resumed):
+        """A replacement that had not begun is started again."""
+        if resumed.returncode == 6 and digest(self.out / "model.onnx") == self.old:
+            return self.program.run(self.command("run", *OVERWRITE), self.folder)
+        return resumed
+
+
+class Export:
+    """The verb export over an older file."""
+    name, first_file = "export", "half"
+
+    def __init__(self, campaign):
+        self.program, self.folder = campaign.program, campaign.folder
+        self.file = self.folder / "exported.onnx"
+
+    def prepare(self):
+        """Makes the run that is exported, and the wanted file."""
+        self.program.run(job("half_for_export", *MORE, *STOP_EARLY, **SETTINGS), self.folder)
+        self.program.succeed(["export", "half_for_export", "--out", "wanted.onnx"], self.folder)
+        self.wanted = digest(self.folder / "wanted.onnx")
+
+    def begin(self):
+        """Restores the older file and returns the words of the command."""
+        for path in self.folder.glob("exported.onnx*"):
+            path.unlink()
+        self.file.write_bytes(b"old")
+        self.old = digest(self.file)
+        return ["export", "half_for_export", "--out", self.file]
+
+    def problems(self, code, how):
+        """Problems of the file that is there."""
+        got = digest(self.file)
+        found = [] if got in (self.old, self.wanted) else ["the file is neither the old nor the new one"]
+        if code == 0 and got != self.wanted:
+            found.append("exit 0 without the new file")
+        left = [p.name for p in self.folder.glob("exported.onnx.tmp*")]
+        return found + [f"left {left}"] * bool(left and how != "KILL")
+
+
+PHASES = [Run, Resumed, Replace, Export]

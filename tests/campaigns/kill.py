@@ -1,0 +1,183 @@
+"""kill -9 at random moments. A run is resumed, and killed again, until it ends: then it must be the uninterrupted run.
+
+Modes take turns, a chain of kills each:
+  train      a new run
+  replace    --overwrite over an older run, whose model must stay until the new one replaces it
+  exchange   a new run on a file system without RENAME_EXCHANGE that keeps one checkpoint; SIGTERM takes turns with
+             kills, because steps that are saved twice need the exchange
+  export     the verb export over an older file
+"""
+import shutil
+import signal
+import subprocess
+
+import faults
+from compare import contents, digest, wrong_result
+from job import CREATE_LARGER, LARGER, OTHER_RATE, OVERWRITE, RESUME, STOP_EARLY, finish, job, timed, write_materials
+
+STEPS = 40
+LONGEST = 12  # kills in a chain
+
+
+def run(campaign):
+    """Kills chains of runs, in all modes in turn, until enough kills have struck."""
+    write_materials(campaign.folder)
+    modes = [Train(campaign), Exchange(campaign), Export(campaign), Replace(campaign)]
+    for mode in modes:
+        mode.prepare()
+    chain, most = 0, max(1, min(LONGEST, campaign.count // len(modes)))
+    while campaign.more():
+        mode = modes[chain % len(modes)]
+        mode.begin()
+        campaign.fault(*chain_of(campaign, mode, most))
+        chain += 1
+    campaign.measured["chains"] = chain
+
+
+def chain_of(campaign, mode, most):
+    """Kills a command up to `most` times and repeats it until it ends; returns what was done and the problems."""
+    history = []
+    while True:
+        process = mode.start()
+        if campaign.more() and len(history) < most:
+            number, delay = mode.next_signal(), moment(campaign.random, mode.length)
+            if struck(process, number, delay):
+                history.append(f"{signal.Signals(number).name} after {delay:.3f} s")
+                if number == signal.SIGKILL:
+                    campaign.tried(mode.name)
+        finish(process)
+        what = f"{mode.name}: {', '.join(history)}"
+        problems = mode.problems_between()
+        if problems:
+            return what, *problems
+        if process.returncode == 0:
+            return what, *mode.problems_at_end()
+        if process.returncode not in mode.expected:
+            return what, f"exit {process.returncode}: {process.stderr[-300:]}"
+
+
+def struck(process, number, delay):
+    """Sends a signal after `delay` seconds; whether the process was still running then."""
+    try:
+        process.wait(timeout=delay)
+        return False
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+        return True
+
+
+def moment(random, length):
+    """Most kills may strike at any time, some at the start (reading, resuming), some at the end (publishing)."""
+    kind = random.random()
+    if kind < 0.6:
+        return random.uniform(0, length)
+    return random.uniform(0, 0.15 * length) if kind < 0.8 else random.uniform(0.75 * length, 1.1 * length)
+
+
+class Train:
+    """Kills of a new run."""
+    name, out, environment, expected = "train", "run", None, {-signal.SIGKILL}
+    settings = {"steps": STEPS}
+
+    def __init__(self, campaign):
+        self.campaign, self.folder, self.program = campaign, campaign.folder, campaign.program
+
+    def prepare(self):
+        """Runs the job without a kill."""
+        whole = self.folder / f"whole_{self.name}"
+        self.length = timed(lambda: self.program.succeed(job(whole, **self.settings), self.folder))
+        self.wanted = contents(whole)
+
+    def begin(self):
+        """Begins a chain with an empty folder."""
+        shutil.rmtree(self.folder / self.out, ignore_errors=True)
+        self.begun = False
+
+    def start(self):
+        """Starts the command, which resumes what is there."""
+        more = RESUME if self.begun else []
+        self.begun = True
+        return self.program.start(job(self.out, *more, **self.settings), self.folder, env=self.environment)
+
+    def next_signal(self):
+        """The signal that strikes next."""
+        return signal.SIGKILL
+
+    def problems_between(self):
+        """Problems after each kill."""
+        return []
+
+    def problems_at_end(self):
+        """Problems of the run that ended."""
+        return wrong_result(self.wanted, self.folder / self.out)
+
+
+class Exchange(Train):
+    """Kills and stops where two folders cannot exchange their names."""
+    name, expected = "train without RENAME_EXCHANGE", {-signal.SIGKILL, -signal.SIGTERM, 75, 128 + signal.SIGTERM}
+    settings = {"steps": STEPS, "save": 2, "evaluate": 2, "keep": 1}
+
+    def prepare(self):
+        self.environment = faults.without_exchange(self.folder)
+        super().prepare()
+
+    def next_signal(self):
+        return self.campaign.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+
+
+class Replace(Train):
+    """Kills of a run that replaces an older one."""
+    name = "replace"
+
+    def prepare(self):
+        super().prepare()
+        self.campaign.fault("two uninterrupted runs", *wrong_result(self.wanted, self.folder / "whole_train"))
+        self.program.succeed(job("old", *OTHER_RATE, steps=6), self.folder)
+        self.old = digest(self.folder / "old/model.onnx")
+
+    def begin(self):
+        super().begin()
+        shutil.copytree(self.folder / "old", self.folder / self.out)
+
+    def start(self):
+        begun = (self.folder / self.out / ".new-run/.run-files.json").exists() or self.model() != self.old
+        return self.program.start(job(self.out, *(RESUME if begun else OVERWRITE), **self.settings), self.folder)
+
+    def model(self):
+        """The digest of the model in the folder."""
+        return digest(self.folder / self.out / "model.onnx")
+
+    def problems_between(self):
+        if self.model() in (self.old, self.wanted["model.onnx"]):
+            return []
+        return ["model.onnx is neither the old nor the new one"]
+
+
+class Export(Train):
+    """Kills of the verb export, which writes over an older file."""
+    name = "export"
+
+    def prepare(self):
+        self.program.succeed(CREATE_LARGER, self.folder)
+        self.program.run(job("half", *STOP_EARLY, model=LARGER), self.folder)
+        self.length = timed(lambda: self.program.succeed(["export", "half", "--out", "wanted.onnx"], self.folder))
+        self.wanted = digest(self.folder / "wanted.onnx")
+
+    def begin(self):
+        self.file().write_bytes(b"old")
+        self.old = digest(self.file())
+
+    def file(self):
+        """The file that is written over."""
+        return self.folder / "exported.onnx"
+
+    def start(self):
+        return self.program.start(["export", "half", "--out", self.file()], self.folder)
+
+    def problems_between(self):
+        if digest(self.file()) in (self.old, self.wanted):
+            return []
+        return ["the exported file is neither the old nor the new one"]
+
+    def problems_at_end(self):
+        return [] if digest(self.file()) == self.wanted else ["exit 0 without the new file"]
