@@ -21,6 +21,8 @@ struct Host {
   Communicator* ranks = &one_rank();
   // Called when the activity of this process changes. phase: a string literal.
   std::function<void(int64_t step, const char* phase)> doing = {};
+  // Polled after each training step; true stops training as a signal does, with a checkpoint.
+  std::function<bool()> stop = {};
 };
 
 }  // namespace amp

@@ -23,4 +23,5 @@
 #include "run/prepare/prepare.h"
 #include "run/settings/settings.h"
 #include "run/spec/spec.h"
+#include "run/steps/step_session.h"
 #include "run/train/train.h"

@@ -277,6 +277,11 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     }
     return open_text_dataset(spec, rows, graph, needs);
   }
+  return open_tensors(read_tensor_file(path), path, graph, needs, batch_size);
+}
+
+std::unique_ptr<Dataset> open_tensors(std::vector<NamedTensor> tensors, const std::string& name,
+                                      const SourceGraph& graph, const DataNeeds& needs, int64_t batch_size) {
   const std::vector<InputSpec> specs = input_specs(graph, needs);
   TensorOptions t;
   t.batch_size = batch_size;
@@ -285,7 +290,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
     if (l != t.label && !fed) t.more_labels.push_back(l);
   }
-  std::unique_ptr<Dataset> data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
+  std::unique_ptr<Dataset> data = make_tensor_dataset(std::move(tensors), name, specs, t);
   check_tokens(*data, graph, needs);
   return data;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/safetensors.h"
 #include "data/class_names.h"
 #include "data/dataset.h"
 #include "data/features/features.h"
@@ -92,6 +93,10 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
 // tables. `batch_size` is used only for tensors.
 std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
                                       const DataNeeds& needs, int64_t batch_size);
+// As open_dataset() for a file of tensors, with tensors that are in memory already. `name` stands for the file in
+// errors.
+std::unique_ptr<Dataset> open_tensors(std::vector<NamedTensor> tensors, const std::string& name,
+                                      const SourceGraph& graph, const DataNeeds& needs, int64_t batch_size);
 std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
                                            const DataNeeds& needs);
 

@@ -28,7 +28,7 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
   }
   for (const std::string& file : join_files(spec.data.tables)) out.emplace_back("join", file);
   // If no tokenizer is given for texts, one may be stored beside the model.
-  if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() &&
+  if (spec.data.text.tokenizer.empty() && spec.data.text.vocab.empty() && !spec.data.train.empty() &&
       data_kind(spec.data, spec.data.train) == DataKind::text) {
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }

@@ -80,6 +80,7 @@ TrainResult Replicas::follow(Communicator& rank, const Tensors& batch) const {
   config.log = {};
   config.on_progress = nullptr;
   config.on_step = nullptr;
+  config.stop = nullptr;
   return trainer(session, std::move(config))->run();
 }
 

@@ -43,7 +43,8 @@ struct Training {
   std::unique_ptr<RunWatch> watch = nullptr;
   // metadata of the model file; made at the start, when all inputs are read
   std::map<std::string, std::string> metadata = {};
-  bool export_agreed = false;  // the result of try_export()
+  bool export_agreed = false;    // the result of try_export()
+  bool stopped_by_host = false;  // the result of Host::stop
 
   const std::string& work() const { return run.folder->work(); }
 };
@@ -130,7 +131,9 @@ bool run_steps(Training& t) {
                                t.run.spec.schedule.lr_range_test, " steps"));
     return true;
   }
-  t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "`max_minutes`";
+  t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal)
+                         : t.stopped_by_host  ? "the calling program"
+                                              : "`max_minutes`";
   if (t.report.saved) {
     ImmediateStop::durable();
     write_report(t, t.work(), false);
@@ -315,6 +318,7 @@ TrainReport train(PreparedRun& run) {
     // A non-finite loss skips its step and ends the test. Steps that the loss scale skips carry no information.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->observe(s.lr, s.loss);
   };
+  if (run.host.stop) run.config.stop = [&t] { return t.stopped_by_host |= t.run.host.stop(); };
   if (!run.host.ranks->is_root()) return follow(t);
   begin(t);
   if (run_steps(t)) {
@@ -325,6 +329,7 @@ TrainReport train(PreparedRun& run) {
   if (!run.spec.distribution.grad_reduce_trace.empty()) sums.write(run.spec.distribution.grad_reduce_trace);
   run.config.on_step = nullptr;
   run.config.enough = nullptr;
+  run.config.stop = nullptr;
   run.config.before_save = nullptr;
   return std::move(t.report);
 }

@@ -16,9 +16,9 @@ struct TrainReport {
   std::string model;                // path of the exported file; empty if training stopped early
   std::string page;                 // path of report.html
   std::optional<LrRange> lr_range;  // set by --lr_range_test, which exports nothing
-  // stopped: by a signal or --max_minutes; saved: a checkpoint holds all completed steps
+  // stopped: by a signal, Host::stop or --max_minutes; saved: a checkpoint holds all completed steps
   bool stopped = false, saved = false;
-  int signal = 0;  // 0 if --max_minutes ended the run
+  int signal = 0;  // 0 if Host::stop or --max_minutes ended the run
   std::string signal_name;
 };
 

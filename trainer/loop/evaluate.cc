@@ -5,17 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/loader.h"
 #include "graph/fixed_rows.h"
-#include "trainer/comm/evaluation.h"
+#include "trainer/loop/batch_evaluator.h"
 #include "trainer/losses/loss.h"
-#include "trainer/tasks/each_number.h"
 #include "trainer/tasks/task_rule.h"
-#include "trainer/tasks/worst_samples.h"
 
 namespace amp {
 
@@ -65,49 +62,6 @@ const LossSpec* measured_loss(const Objective& objective) {
 
 namespace {
 
-// Returns the number of rows with NaN or +inf in any output. -inf is permitted, because it masks a class.
-int64_t rows_not_finite(const std::vector<HostTensor>& outputs, int64_t rows) {
-  std::vector<char> bad(static_cast<size_t>(rows), 0);
-  for (const HostTensor& t : outputs) {
-    if (!is_float(t.dtype()) || t.rank() == 0 || t.dims()[0] % rows != 0) continue;
-    const int64_t row = t.numel() / rows;
-    each_number(t, [&](int64_t i, double x) {
-      if (std::isnan(x) || x == std::numeric_limits<double>::infinity()) bad[static_cast<size_t>(i / row)] = 1;
-    });
-  }
-  return std::count(bad.begin(), bad.end(), 1);
-}
-
-struct Evaluation {
-  Session& session;
-  const Objective& objective;
-  const LossSpec* const spec = measured_loss(objective);
-  const bool unlabeled = spec && task_rule(task_of(*spec)).embeddings;
-  const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
-
-  EvaluatedBatch run(const Batch& batch) const;
-};
-
-EvaluatedBatch Evaluation::run(const Batch& batch) const {
-  const Tensors tensors = to_tensors(batch, objective.teacher);
-  LossAccumulator loss(objective.losses, true);
-  loss.count(tensors);
-  EvaluatedBatch b;
-  Tensors outputs;
-  b.sums = session.eval_micro_batch(objective.losses, tensors, spec ? &outputs : nullptr);
-  b.items = loss.counted();
-  b.rows = batch.rows;
-  if (!spec) return b;
-  for (const std::string& name : spec->values()) b.outputs.push_back(outputs.at(name));
-  b.samples = batch.samples;
-  if (unlabeled) return b;
-  const auto label = tensors.find(label_name);
-  if (label == tensors.end())
-    fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
-  b.label = label->second;
-  return b;
-}
-
 // Returns whether the model computes a loss itself. With a fixed batch size, the padding rows of a short batch affect
 // such a loss, so only whole batches are evaluated.
 bool computes_loss(const Losses& losses) {
@@ -124,45 +78,17 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   o.rank = ranks.rank();
   o.whole_batches = fixed_rows(session.source()) > 0 && computes_loss(objective.losses) && data.size() >= batch_size;
   WindowLoader loader(data, make_sampler(data, o), 1);
-  const Evaluation evaluation{session, objective};
-  const auto make = [&] {
-    return make_metrics(objective.task, *evaluation.spec,
-                        {objective.classes, data.answers(), objective.answers, objective.target});
-  };
-  const std::unique_ptr<TaskMetrics> task = evaluation.spec ? make() : nullptr;
-  std::optional<GroupMetrics> groups;
-  if (task && data.groups()) groups.emplace(*data.groups(), make);
-  WorstSamples* const worst = task && ranks.is_root() ? objective.worst : nullptr;
-  if (worst) worst->begin(objective, data);
-  LossAccumulator loss(objective.losses, true);
-  Metrics m;
+  BatchEvaluator evaluator(session, objective, &data, ranks.is_root() ? objective.worst : nullptr);
   while (const auto window = loader.next()) {
     EvaluatedBatch mine;
     mine.stop = stop && stop->requested();
-    if (!mine.stop && window->rows > 0) mine = evaluation.run(window->batches.at(0));
+    if (!mine.stop && window->rows > 0) mine = evaluator.run(window->batches.at(0));
     for (const EvaluatedBatch& b : of_all_ranks(ranks, std::move(mine))) {
       if (b.stop) return std::nullopt;
-      if (b.rows == 0) continue;
-      loss.count(b.items);
-      loss.add(b.sums);
-      m.samples += b.rows;
-      m.not_finite += rows_not_finite(b.outputs, b.rows);
-      if (task) task->add(b.outputs, b.label, b.samples);
-      if (groups) groups->add(b.outputs, b.label, b.samples);
-      if (worst) worst->add(b.outputs, b.label, b.samples);
+      if (b.rows > 0) evaluator.add(b);
     }
   }
-  m.loss = loss.loss();
-  if (task) m.values = task->values(m.loss);
-  if (task) m.details = task->details();
-  if (worst) worst->finish(*task);
-  m.brief = brief_metrics(objective.task).size();
-  if (groups) {
-    m.group_column = data.groups()->column;
-    m.groups = groups->values();
-    m.details = add_groups(m.details, m.group_column, m.groups);
-  }
-  return m;
+  return evaluator.metrics();
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 // JSON has no non-finite numbers: NaN is null, the infinities are texts.
-json number(double v) {
+json stored_number(double v) {
   if (std::isnan(v)) return nullptr;
   if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
   return v;
@@ -25,7 +25,7 @@ double number_of(const json& j) {
 
 json to_state(const MetricValues& values) {
   json out = json::array();
-  for (const auto& [name, value] : values) out.push_back({name, number(value)});
+  for (const auto& [name, value] : values) out.push_back({name, stored_number(value)});
   return out;
 }
 
@@ -37,7 +37,7 @@ MetricValues values_of_state(const json& j) {
 }  // namespace
 
 json to_state(const Metrics& m) {
-  json out = {{"loss", number(m.loss)}, {"samples", m.samples}, {"values", to_state(m.values)}};
+  json out = {{"loss", stored_number(m.loss)}, {"samples", m.samples}, {"values", to_state(m.values)}};
   if (m.brief != Metrics().brief) out["brief"] = m.brief;
   if (!m.details.empty()) out["details"] = m.details;
   if (m.not_finite != 0) out["not_finite"] = m.not_finite;

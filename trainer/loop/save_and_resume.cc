@@ -63,6 +63,7 @@ Checkpoint Trainer::checkpoint(const SamplerState& next) const {
     state["plateau"] = {
         {"best", p.best}, {"seen", p.seen}, {"bad", p.bad}, {"cooldown", p.cooldown}, {"scale", p.scale}};
   }
+  if (lr_factor_ != 1) state["lr_factor"] = lr_factor_;
   if (initial_) state["initial"] = to_state(*initial_);
   if (last_) state["last"] = to_state(*last_);
   if (losses_not_finite_ > 0) state["losses_not_finite"] = losses_not_finite_;
@@ -165,6 +166,7 @@ void Trainer::resume(const Checkpoint& c) {
                          p.at("cooldown").get<int64_t>(), p.at("scale").get<double>()});
       engine_.set_lr_scale(plateau_->scale());
     }
+    if (!plateau_) set_lr_factor(state.value("lr_factor", 1.0));
     if (const auto it = state.find("initial"); it != state.end()) initial_ = metrics_of_state(*it);
     if (const auto it = state.find("last"); it != state.end()) last_ = metrics_of_state(*it);
     losses_not_finite_ = state.value("losses_not_finite", int64_t{0});

@@ -148,6 +148,21 @@ std::optional<StepResult> StepEngine::take(bool wait) {
   return s;
 }
 
+void StepEngine::set_loss_scale(float scale) {
+  const LossScaleConfig& c = scaler_.config();
+  if (c.mode != LossScaleConfig::Mode::dynamic)
+    fail(Exit::usage, "E_LOSS_SCALE", "this run has no dynamic loss scale that could be set",
+         "train with `use_fp16`, and leave `loss_scale` out");
+  if (!(scale >= c.min && scale <= c.max))
+    fail(Exit::usage, "E_LOSS_SCALE", cat("a loss scale of ", scale, " is outside of ", c.min, " to ", c.max),
+         "change the limits with `min_loss_scale` and `max_loss_scale`");
+  const UpdateState now = update_->state();
+  ScaleState state = now.scale;
+  state.scale = scale;
+  scaler_.restore(state);
+  update_->set_state(scaler_.state(), now.applied);
+}
+
 std::map<std::string, HostTensor> StepEngine::state() const {
   std::map<std::string, HostTensor> out;
   for (const auto& [name, which] : moments_of(optimizer_)) {

@@ -90,6 +90,9 @@ class StepEngine {
   int64_t applied_steps() const { return update_->state().applied; }
   ScaleState scale() const { return update_->state().scale; }
   void set_lr_scale(double scale) { update_->set_lr_scale(scale); }
+  // Replaces the loss scale of the next step and keeps its counters (GradScaler.update(new_scale)). Throws E_LOSS_SCALE
+  // (Exit::usage) if the scale is not dynamic, or if `scale` is outside of the scaler's limits.
+  void set_loss_scale(float scale);
   // Returns moments, averages and the curvature estimate per trained parameter as "m/NAME", "v/NAME", "ema/NAME". Also
   // returns the trained weights, if the optimizer evaluates other weights (schedule-free). On the CPU the results of
   // state() and average() are views that the next step overwrites.

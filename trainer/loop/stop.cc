@@ -165,7 +165,8 @@ void ImmediateStop::obey(int signal, bool quietly) {
 
 void ImmediateStop::durable() { all_durable = true; }
 
-StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)) {
+StopSignals::StopSignals(std::vector<int> signals) : installed_(!signals.empty()), signals_(std::move(signals)) {
+  if (!installed_) return;
   check(!installed.exchange(true), "StopSignals: there is one already");
   first_signal = 0;
   struct sigaction action = {};
@@ -182,10 +183,10 @@ StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)
 
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < former_.size(); ++i) ::sigaction(signals_[i], &former_[i], nullptr);
-  installed = false;
+  if (installed_) installed = false;
 }
 
-int StopSignals::signal() const { return first_signal.load(); }
+int StopSignals::signal() const { return installed_ ? first_signal.load() : 0; }
 
 std::string signal_name(int signal) {
   const char* abbreviation = ::sigabbrev_np(signal);

@@ -25,16 +25,17 @@ class StopSignals {
  public:
   static constexpr long kEchoMilliseconds = 50;  // a further signal within this time is a copy of the first
 
-  // Only one object may exist at a time.
+  // Only one object may exist at a time, except objects without signals, which change nothing in the process.
   explicit StopSignals(std::vector<int> signals = {kStopSignals.begin(), kStopSignals.end()});
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();  // restores the previous handlers
 
   bool requested() const { return signal() != 0; }
-  int signal() const;  // the first signal's number; 0: none was received
+  int signal() const;  // the first signal's number; 0: none was received, or this object has no signals
 
  private:
+  const bool installed_;
   std::vector<int> signals_;
   std::vector<struct sigaction> former_;
 };

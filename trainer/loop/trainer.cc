@@ -161,6 +161,28 @@ bool Trainer::submit_next(WindowLoader& loader, bool& epoch_end) {
   return true;
 }
 
+StepResult Trainer::step(LoadedWindow window) {
+  next_ = window.next;
+  per_epoch_ = window.per_epoch;
+  submit(std::move(window));
+  ++step_;
+  const std::optional<StepResult> done = engine_.take(true);
+  check(done.has_value(), "a step without a result");
+  Clock clock;
+  clock.started = began_;
+  clock.last = steady_seconds();
+  std::optional<MetricsLog> none;
+  on_step_done(*done, fed_, clock, none);
+  return *done;
+}
+
+double Trainer::lr() const { return Schedule(config_.schedule).lr(engine_.applied_steps()) * lr_factor_; }
+
+void Trainer::set_lr_factor(double factor) {
+  lr_factor_ = factor;
+  engine_.set_lr_scale(factor);
+}
+
 TrainResult Trainer::run() {
   try {
     return run_steps();
@@ -207,7 +229,7 @@ TrainResult Trainer::run_steps() {
     }
     if (!late) engine_.average_ranks();
     const bool due = save_due(epoch_end);
-    bool asked_to_stop = on_any(stop_.requested() || out_of_time());
+    bool asked_to_stop = on_any(stop_.requested() || out_of_time() || (config_.stop && config_.stop()));
     // Evaluations and checkpoints read the weights, so they need the results of all submitted steps.
     take_steps(eval_due || due || asked_to_stop, result, clock, log);
     if (config_.enough && config_.enough()) {

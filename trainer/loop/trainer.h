@@ -68,6 +68,7 @@ struct TrainerConfig {
   bool overlap_sums = true;  // overlap the gradient all-reduce with backward
   DType grad_reduce_dtype = DType::f32;  // element type of the gradient all-reduce (StepEngine::Options)
   std::function<bool()> enough;          // called after each step; true ends training
+  std::function<bool()> stop;            // called after each step; true stops as a signal does, with a checkpoint
 };
 
 struct TrainResult {
@@ -96,6 +97,17 @@ class Trainer {
   void resume(const Checkpoint& checkpoint);
   TrainResult run();
   TrainResult reached() const;  // after resume(), without running
+
+  // For programs that feed the batches instead of calling run(). step() computes one accumulation step and waits for
+  // its result. It calls the callbacks of the configuration, but evaluates and saves nothing. The batches may be
+  // released afterwards. Throws E_DIVERGED as run() does.
+  StepResult step(LoadedWindow window);
+  Checkpoint checkpoint() const { return checkpoint(next_); }  // its tensors are views that the next step overwrites
+  int64_t steps() const { return step_; }                      // number of attempted steps
+  double lr() const;                                           // learning rate of the next step
+  // Factor of the schedule's learning rates from the next step on. Stored in checkpoints.
+  void set_lr_factor(double factor);
+  void set_loss_scale(float scale) { engine_.set_loss_scale(scale); }
 
   // Returns moving average k with the layout of the trainable parameters; empty without EMA.
   HostTensor average(int k) const { return engine_.average(k); }
@@ -163,6 +175,8 @@ class Trainer {
   BestMetric best_;
   std::optional<Metrics> initial_, last_;  // the first and the last evaluation, also before a resume
   int64_t losses_not_finite_ = 0;
+  double lr_factor_ = 1;
+  TrainResult fed_;  // sums over the steps of step()
 };
 
 }  // namespace amp
