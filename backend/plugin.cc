@@ -6,14 +6,12 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/plugin_folders.h"
 #include "base/text.h"
 
 namespace amp {
-
-namespace fs = std::filesystem;
 
 [[noreturn]] static void unavailable(const std::string& why) {
   fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("`device` cuda: ", why),
@@ -22,11 +20,7 @@ namespace fs = std::filesystem;
 
 static std::string find_plugin() {
   if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return named;
-  std::error_code ignored;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& p : {beside / "libonnx_amp_cuda.so", beside / "../lib/libonnx_amp_cuda.so"}) {
-    if (fs::exists(p, ignored)) return p.string();
-  }
+  if (std::string path = find_plugin_file("libonnx_amp_cuda.so"); !path.empty()) return path;
   unavailable(
       "this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
 }

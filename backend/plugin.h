@@ -50,8 +50,8 @@ bool has_cuda_driver();
 const PluginApi& load_plugin();
 
 // Loads the plugin and opens a device. Throws E_DEVICE_UNAVAILABLE with the reason: no plugin, missing libraries, no
-// driver, or no GPU. Searches the plugin in the executable's folder, then in ../lib, unless ONNX_AMP_CUDA_PLUGIN names
-// another file. ONNX_AMP_CUDA_LIBRARIES lists the libraries that the device may use.
+// driver, or no GPU. The plugin is where find_plugin_file() (base/plugin_folders.h) finds it, unless
+// ONNX_AMP_CUDA_PLUGIN names another file. ONNX_AMP_CUDA_LIBRARIES lists the libraries that the device may use.
 std::shared_ptr<Device> open_cuda(const PluginOptions& options);
 
 }  // namespace amp

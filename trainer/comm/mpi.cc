@@ -6,14 +6,12 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <vector>
 
 #include "base/error.h"
+#include "base/plugin_folders.h"
 
 namespace amp {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -26,11 +24,7 @@ namespace {
 const MpiApi& load_mpi() {
   std::string path;
   if (const char* named = std::getenv("ONNX_AMP_MPI_PLUGIN"); named && *named) path = named;
-  std::error_code ignored;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& p : {beside / "libonnx_amp_mpi.so", beside / "../lib/libonnx_amp_mpi.so"}) {
-    if (path.empty() && fs::exists(p, ignored)) path = p.string();
-  }
+  if (path.empty()) path = find_plugin_file("libonnx_amp_mpi.so");
   if (path.empty()) no_mpi("there is no libonnx_amp_mpi.so beside the program");
   // RTLD_GLOBAL is needed because Open MPI loads modules that use libmpi's symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -1,0 +1,12 @@
+// Finds the files that are installed beside the program or the shared library: the plugins for CUDA and MPI.
+#pragma once
+
+#include <string>
+
+namespace amp {
+
+// Returns the path of a plugin, or an empty string if there is none. Searches the folder of the program, its ../lib,
+// and the folder of the shared library that contains this code.
+std::string find_plugin_file(const std::string& name);
+
+}  // namespace amp
