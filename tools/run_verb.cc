@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "run/prepare/device.h"
+#include "tools/cli/completions.h"
 #include "tools/cli/config.h"
 #include "tools/cli/help.h"
 #include "tools/spec_of.h"
@@ -29,6 +30,10 @@ int run_verb(const cli::Options& opts) {
   for (const std::string& w : opts.warnings) console.log().warning(w);
   if (opts.str("device") == "cuda")  // opens the GPU before anything else, because it may be missing
     choose_device(spec_of(opts).device, spec_of(opts).distribution, opts.str("dtype") == "fp64", console.log());
+  if (opts.verb == cli::Verb::help && !opts.print.empty()) {
+    std::cout << (opts.print == "man" ? cli::man_text() : cli::completion_text(opts.print));
+    return 0;
+  }
   if (opts.verb == cli::Verb::help) {
     std::cout << cli::help_text(opts.help_topic, opts.help_all);
     return 0;

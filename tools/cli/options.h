@@ -28,6 +28,7 @@ class Options {
   std::vector<std::string> warnings;    // printed by the caller
   std::optional<Verb> help_topic;       // for verb help: the verb; nullopt: the overview
   bool help_all = false;
+  std::string print;  // for verb help: the shell whose completions are printed, or "man" (completions.h)
 
   const std::string& str(std::string_view name) const;  // text and choice; "" if not set
   double num(std::string_view name) const;              // number

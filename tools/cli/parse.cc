@@ -108,6 +108,16 @@ std::optional<Options> asked_for_help(std::span<const std::string> words) {
     });
   };
   if (asks({"__version"}) || (!words.empty() && words[0] == "version")) return Options(Verb::version);
+  if (words.size() == 2 && snake_case(words[0]) == "__print_completions") {  // not in the help: for the installation
+    Options o(Verb::help);
+    o.print = words[1];
+    return o;
+  }
+  if (words.size() == 1 && snake_case(words[0]) == "__print_man") {
+    Options o(Verb::help);
+    o.print = "man";
+    return o;
+  }
   const bool help_word = !words.empty() && words[0] == "help";
   if (!help_word && !asks({"__help", "_h", "__help_all"})) return std::nullopt;
   Options o(Verb::help);
