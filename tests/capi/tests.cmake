@@ -1,0 +1,28 @@
+# The C interface: programs in C that link the shared library, and a project that uses an installation of it.
+foreach(program train calls)
+  add_executable(capi_${program} capi/${program}.c)
+  set_target_properties(capi_${program} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(capi_${program} PRIVATE -Wall -Wextra -Werror -pedantic)
+  target_link_libraries(capi_${program} PRIVATE onnx_amp_shared m)
+  add_dependencies(tests_quick capi_${program})
+endforeach()
+set(zoo ${CMAKE_SOURCE_DIR}/tests/data/zoo)
+foreach(model lenet bert)
+  set(file ${zoo}/lenet_relu_dyn18/model.onnx)
+  if(model STREQUAL bert)
+    set(file ${zoo}/bert_cls_eager_ts14/model.onnx)
+  endif()
+  add_test(NAME capi_${model} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/capi/train.sh $<TARGET_FILE:capi_train> $<TARGET_FILE:onnx-amp-finetune>
+           ${model} ${file} ${CMAKE_CURRENT_BINARY_DIR}/capi/${model})
+endforeach()
+add_test(NAME capi_calls COMMAND sh -c "rm -rf \"$4\"; mkdir -p \"$4\"; exec \"$1\" \"$2\" \"$3\" \"$4\"" sh $<TARGET_FILE:capi_calls>
+         ${zoo}/lenet_relu_dyn18/model.onnx ${zoo}/bert_cls_eager_ts14/model.onnx ${CMAKE_CURRENT_BINARY_DIR}/capi/calls)
+if(Python3_FOUND AND NOT ONNX_AMP_SANITIZE)
+  add_test(NAME capi_abi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capi/abi_test.py --library $<TARGET_FILE:onnx_amp_shared>
+           --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER})
+endif()
+if(NOT ONNX_AMP_SANITIZE)
+  add_test(NAME capi_install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/capi/install.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR}
+           ${CMAKE_CURRENT_BINARY_DIR}/capi/install ${zoo}/lenet_relu_dyn18)
+  set_tests_properties(capi_install PROPERTIES TIMEOUT 600)
+endif()
