@@ -1,7 +1,9 @@
 #include "base/hash.h"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <array>
 #include <cerrno>
@@ -9,10 +11,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/io.h"
 #include "base/text.h"
 
 namespace amp {
+
+namespace {
+using Digest = std::array<unsigned char, EVP_MAX_MD_SIZE>;
+}
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
   check(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1, "SHA-256 is not to be had");
@@ -23,20 +30,31 @@ void Sha256::update(const void* data, size_t bytes) {
 }
 
 std::string Sha256::hex() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  Digest digest;
   unsigned int size = 0;
   check(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1, "SHA-256's end");
-  std::string out;
-  for (unsigned int i = 0; i < size; ++i) {
-    for (const int shift : {4, 0}) out += "0123456789abcdef"[digest[i] >> shift & 15];
-  }
-  return out;
+  return to_hex({digest.data(), size});
 }
 
 std::string sha256(const void* data, size_t bytes) {
   Sha256 s;
   s.update(data, bytes);
   return s.hex();
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  Digest digest;
+  unsigned int size = 0;
+  // A null key means that OpenSSL continues with an earlier key.
+  const void* const bytes = key.empty() ? "" : key.data();
+  check(HMAC(EVP_sha256(), bytes, static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(message.data()),
+             message.size(), digest.data(), &size) != nullptr,
+        "HMAC is not to be had");
+  return to_hex({digest.data(), size});
+}
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 std::string file_sha256(const std::string& path) {

@@ -1,4 +1,4 @@
-// Test vectors of FIPS 180-4 and NIST CAVP.
+// Test vectors of FIPS 180-4, NIST CAVP and RFC 4231 (HMAC).
 #include "base/hash.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -35,4 +35,22 @@ TEST_CASE("a file that cannot be read is a usage error", "[hash]") {
     CHECK(e.exit() == Exit::usage);
     CHECK(e.id() == "E_FILE_OPEN");
   }
+}
+
+TEST_CASE("HMAC-SHA256 gives the published digests", "[hash]") {
+  CHECK(hmac_sha256(std::string(20, '\x0b'), "Hi There") ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  CHECK(hmac_sha256("Jefe", "what do ya want for nothing?") ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First") ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  CHECK(hmac_sha256({}, {}) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+}
+
+TEST_CASE("secrets are compared as a whole", "[hash]") {
+  CHECK(equal_secrets("abc", "abc"));
+  CHECK(equal_secrets("", {}));
+  CHECK_FALSE(equal_secrets("abc", "abd"));
+  CHECK_FALSE(equal_secrets("abc", "ab"));
+  CHECK_FALSE(equal_secrets("abc", ""));
 }
