@@ -1,3 +1,5 @@
+// Inserts style, scripts and data into the embedded page. The content security policy names the scripts by their hash,
+// so scripts in a run's data are not executed.
 #include "run/report/report_page.h"
 
 #include <ctime>
@@ -52,6 +54,14 @@ const std::string& empty_page() {
 
 json page_data(std::vector<json> runs, bool running) {
   return {{"runs", std::move(runs)}, {"running", running}, {"updated", static_cast<int64_t>(std::time(nullptr))}};
+}
+
+std::string page_policy() {
+  const std::string begin = "http-equiv=\"Content-Security-Policy\" content=\"";
+  const std::string& page = empty_page();
+  const size_t at = page.find(begin);
+  check(at != std::string::npos, "the report's page has no policy");
+  return page.substr(at + begin.size(), page.find('"', at + begin.size()) - at - begin.size());
 }
 
 std::string page_of(const json& data) {

@@ -15,6 +15,8 @@ std::string report_page(const std::vector<std::string>& run_folders);
 
 // data: {"runs": [ReportData::read() ..], "running": true if they continue, "updated": seconds since 1970}
 std::string page_of(const nlohmann::json& data);
+// Returns the page's content security policy, for servers that send it as a header.
+std::string page_policy();
 nlohmann::json page_data(std::vector<nlohmann::json> runs, bool running);
 
 // Returns a text table with one line per run: time, memory, and the metrics of summaries. Times and memory are also

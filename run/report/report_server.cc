@@ -153,6 +153,9 @@ MHD_Result send(MHD_Connection* to, const HttpAnswer& a) {
        {"Referrer-Policy", "no-referrer"},
        {"X-Frame-Options", "DENY"}}};
   for (const auto& [name, value] : headers) MHD_add_response_header(r, name, value);
+  // The page has the same policy in a meta element, for the file report.html. There, frame-ancestors has no effect.
+  static const std::string policy = page_policy() + "; frame-ancestors 'none'";
+  MHD_add_response_header(r, "Content-Security-Policy", policy.c_str());
   MHD_add_response_header(r, "Content-Type", a.type.c_str());
   if (a.status == MHD_HTTP_METHOD_NOT_ALLOWED) MHD_add_response_header(r, "Allow", "GET, HEAD");
   const MHD_Result sent = MHD_queue_response(to, a.status, r);

@@ -73,6 +73,12 @@ std::string body(const std::string& answer) {
   return answer.substr(std::min(answer.size(), answer.find("\r\n\r\n") + 4));
 }
 
+std::string policy(const std::string& answer) {
+  const std::string name = "\r\nContent-Security-Policy: ";
+  const size_t at = std::min(answer.size(), answer.find(name));
+  return at == answer.size() ? "" : answer.substr(at + name.size(), answer.find("\r\n", at + 2) - at - name.size());
+}
+
 struct Served {
   TempDir f;
   std::optional<ReportServer> server;
@@ -93,6 +99,12 @@ TEST_CASE("a live report answers with the page, what it shows and the lines of t
   CHECK(page.find("Content-Type: text/html") != std::string::npos);
   CHECK(page.find("X-Content-Type-Options: nosniff") != std::string::npos);
   CHECK(page.find("Access-Control") == std::string::npos);
+  CHECK(policy(page).starts_with("default-src 'none'; script-src 'sha256-"));
+  CHECK(policy(page).ends_with("; frame-ancestors 'none'"));
+  const std::string inside = policy(page).substr(0, policy(page).rfind(';'));  // the page's own element has the same
+  CHECK(body(page).find("Content-Security-Policy\" content=\"" + inside + "\"") != std::string::npos);
+  for (const char* path : {"/report.json", "/metrics.jsonl", "/none"})
+    CHECK(policy(get(*s.server, path)) == policy(page));
   CHECK(body(page).starts_with("<!DOCTYPE html>"));
   const json first = json::parse(body(get(*s.server, "/report.json")));
   CHECK(first["running"] == true);
