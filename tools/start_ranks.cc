@@ -1,6 +1,6 @@
-// Starts this program once per GPU with torchrun's environment variables and waits. Standard error of all ranks but the
-// first goes to memory files, which are printed only if the first rank does not report the failure. A rank's death
-// signal is tied to this process.
+// Starts this program once per GPU with torchrun's environment variables and a random token, and waits. Standard error
+// of all ranks but the first goes to memory files, which are printed only if the first rank does not report the
+// failure. A rank's death signal is tied to this process.
 #include "tools/start_ranks.h"
 
 #include <signal.h>
@@ -43,12 +43,13 @@ std::vector<std::string> own_arguments() {
 
 class Ranks {
  public:
-  Ranks(int count, double connect_timeout) : connect_timeout_(connect_timeout) {
+  Ranks(int count, const DistributionSpec& spec) : connect_timeout_(spec.heartbeat + 5) {
     ::sigaddset(&waited_, SIGCHLD);
     for (const int s : kStopSignals) ::sigaddset(&waited_, s);
     ::sigprocmask(SIG_BLOCK, &waited_, &before_);
     const int free = free_port();
     if (free == 0) cannot("no free port");
+    share_token(spec);
     const std::string port = std::to_string(free), size = std::to_string(count);
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency() / static_cast<unsigned>(count));
     for (int r = 0; r < count; ++r) {
@@ -97,6 +98,15 @@ class Ranks {
     int said = -1;      // its standard error as a file; -1: the first rank uses ours
     int code = 0;
   };
+
+  // Gives the ranks a random token, unless the user chose one. Other users cannot read a process's environment, but
+  // they can read its command line.
+  static void share_token(const DistributionSpec& spec) {
+    if (!rank_token(spec.rank_token_file).empty()) return;
+    const std::string token = random_rank_token();
+    if (token.empty()) cannot("no random numbers");
+    ::setenv(kRankTokenVariable, token.c_str(), 1);
+  }
 
   // Prints the messages of the first rank that failed by itself, if rank 0 does not report that error.
   void tell() const {
@@ -162,7 +172,7 @@ class Ranks {
 std::optional<int> start_ranks(const RunSpec& spec) {
   const auto count = static_cast<int>(split(spec.distribution.gpus, ',').size());
   if (spec.distribution.gpus.empty() || count < 2 || launched()) return std::nullopt;
-  return Ranks(count, spec.distribution.heartbeat + 5).wait();
+  return Ranks(count, spec.distribution).wait();
 }
 
 }  // namespace amp

@@ -103,7 +103,7 @@ int run_train(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
   if (opts.flag("check_data")) return look_at_data(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
-  Processes processes(spec.distribution.heartbeat, [](const Error& e) { cli::print_error_line(std::cerr, e); });
+  Processes processes(spec.distribution, console.log(), [](const Error& e) { cli::print_error_line(std::cerr, e); });
   Host host = console.host();
   host.ranks = &processes.ranks();
   host.doing = [&processes](int64_t step, const char* phase) { processes.doing(step, phase); };

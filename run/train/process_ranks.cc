@@ -7,11 +7,16 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/file.h"
 #include "base/temporary.h"
+#include "base/text.h"
+#include "run/spec/distribution.h"
 #include "run/train/stop.h"
 #include "trainer/comm/local_rendezvous.h"
 #include "trainer/comm/mpi.h"
@@ -24,6 +29,7 @@ namespace {
 
 // seconds that a rank has to answer while ranks connect, in addition to the heartbeat
 constexpr double kAnswerSeconds = 5;
+constexpr int64_t kMostTokenBytes = 4096;
 
 using Tell = std::function<void(const Error&)>;
 
@@ -71,19 +77,40 @@ int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
 
 bool launched() { return started_by_mpi() || tcp_endpoint(); }
 
-Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
+std::string rank_token(const std::string& file) {
+  if (file.empty()) {
+    const char* const value = std::getenv(kRankTokenVariable);
+    return value ? value : "";
+  }
+  std::string token(read_file_head(file, kMostTokenBytes + 1).text());
+  const bool too_long = std::ssize(token) > kMostTokenBytes;
+  token.erase(token.find_last_not_of("\r\n") + 1);
+  if (token.empty() || too_long)
+    fail(Exit::usage, "E_FLAG_VALUE",
+         cat("`rank_token_file` '", printable(file), "' ",
+             too_long ? cat("has more than ", kMostTokenBytes, " bytes") : std::string("has no text")),
+         "write a long random text into it, such as that of: openssl rand -hex 32");
+  return token;
+}
+
+std::string random_rank_token() { return shared_secret(); }
+
+Processes::Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> tell) {
+  const double heartbeat = spec.heartbeat;
   const double connect_timeout = 20 * heartbeat, heartbeat_timeout = heartbeat + kAnswerSeconds;
   const bool mpi = started_by_mpi() && !started_by_torchrun();
+  const RankAccess access{launched() ? rank_token(spec.rank_token_file) : "", std::move(log)};
   const auto watched = [&](bool leads) {
     return FailureDetector::OnLost{tell, leave, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
   };
   if (!mpi) {
     const std::optional<TcpEndpoint> place = tcp_endpoint();
     if (!place) return;
-    tcp_ = connect_tcp(*place, connect_timeout, heartbeat);  // its error lists the missing ranks after connect_timeout
+    // The error of connect_tcp() lists the missing ranks after connect_timeout.
+    tcp_ = connect_tcp(*place, access, connect_timeout, heartbeat);
     ranks_ = tcp_.get();
   } else if (const std::optional<LocalEndpoint> place = local_endpoint()) {
-    failure_detector_.emplace(rendezvous_on_this_machine(*place, heartbeat_timeout), place->rank, heartbeat,
+    failure_detector_.emplace(rendezvous_on_this_machine(*place, access, heartbeat_timeout), place->rank, heartbeat,
                               watched(place->rank == 0));
     ImmediateStop::launched();
   }
@@ -94,7 +121,7 @@ Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
   if (ranks_->size() == 1) return;
   if (!failure_detector_) {
     const StartLimit limit(2 * heartbeat_timeout, "E_RANKS", tell);
-    failure_detector_.emplace(*ranks_, heartbeat, watched(ranks_->is_root()));
+    failure_detector_.emplace(*ranks_, access, heartbeat, watched(ranks_->is_root()));
     ImmediateStop::launched();
   }
   ranks_->when_lost([this, tell](const Error& e) {

@@ -6,20 +6,33 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "base/log.h"
 #include "trainer/comm/failure_detector.h"
 
 namespace amp {
+
+struct DistributionSpec;
 
 bool launched();  // true if a launcher started several processes. E_FLAG_VALUE for invalid launcher variables
 
 int free_port();  // a free port of the loopback address; 0 on failure, with errno
 
+// Environment variable with the token: a secret of all ranks, without which a process cannot join the run.
+inline constexpr const char* kRankTokenVariable = "ONNX_AMP_RANK_TOKEN";
+// Returns the token in the file, without line breaks at its end; if `file` is empty, that of the environment variable;
+// "" if there is neither. Throws E_FILE_MISSING or E_FILE_READ, and E_FLAG_VALUE if the file has no text or more than
+// 4096 bytes.
+std::string rank_token(const std::string& file);
+std::string random_rank_token();  // "" if the system has no random numbers
+
 class Processes {
  public:
-  // heartbeat: seconds without a message after which a process counts as lost. Then one of the remaining processes
-  // passes the error to tell(), and all remaining processes exit with its code.
-  Processes(double heartbeat, std::function<void(const Error&)> tell);
+  // After spec.heartbeat seconds without a message, a process counts as lost. Then one of the remaining processes
+  // passes the error to tell(), and all remaining processes exit with its code. log receives notes about connections of
+  // processes that are no ranks.
+  Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> tell);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
   ~Processes();

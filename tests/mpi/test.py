@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Ranks that mpirun starts: the run of as many threads of one process, byte by byte. Exit 4: skipped, with the reason."""
-import argparse, json, os, shutil, signal, subprocess, tempfile, time
+import argparse, json, os, shutil, signal, socket, subprocess, tempfile, time
 
+from handshake import connected, say_hello
 from launcher import ENVIRONMENT, MPIRUN, require
 from processes import children_of
 from small_texts import write_texts
@@ -61,6 +62,33 @@ single = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt
 r = subprocess.run(MPIRUN + ["-np", "1"] + single + ["1", ":", "-np", "1"] + single + ["2"], cwd=work, env=environment,
                    capture_output=True, text=True, timeout=120)
 assert r.returncode != 0 and "seed" in r.stderr and "E_RANKS" in r.stderr, (r.returncode, r.stderr)
+
+# Strangers at the socket where ranks meet before MPI starts are no ranks; processes without the token are strangers.
+def names():
+    with open("/proc/net/unix") as file:
+        return {line.split()[-1] for line in file if "@onnx-amp-finetune." in line}
+
+
+def late(token):  # the second rank comes after the strangers
+    return ["sh", "-c", f'sleep 4; ONNX_AMP_RANK_TOKEN={token} exec "$@"', "rank"]
+
+
+strangers = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text", "--output_dir", "strangers",
+             "--max_steps", "2", "--device", "cpu", "--overwrite", "true", "--heartbeat", "5"]
+for token, code, part in (("right", 0, "13 connections were not from ranks of this run: 12 silent, 1 without the run's token"),
+                          ("wrong", 10, "the tokens differ")):
+    before = names()
+    process = subprocess.Popen(MPIRUN + ["-np", "1"] + strangers + [":", "-np", "1"] + late(token) + strangers, cwd=work, text=True,
+                               env={**environment, "ONNX_AMP_RANK_TOKEN": "right"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.time() + 60
+    while not names() - before:
+        assert time.time() < deadline and process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    path = "\0" + (names() - before).pop()[1:]
+    kept = [connected(0, socket.AF_UNIX, path) for _ in range(13)]
+    assert say_hello(kept[0], {"rank": 1, "host": "stranger", "pid": 7}, "wrong!", "ranks of one machine") == {"refused": "the proof is wrong"}
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code and part in err, (token, process.returncode, err)
 
 # A rank that dies takes the others with it.
 process = subprocess.Popen(MPIRUN + ["-np", "2"] + single[:-2] + ["cpu", "--max_steps", "100000", "--epochs", "1", "--overwrite", "true"], cwd=work,

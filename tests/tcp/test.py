@@ -12,7 +12,7 @@ parser.add_argument("--binary", required=True)
 parser.add_argument("--model", required=True)
 args = parser.parse_args()
 args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.model)
-LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORLD_SIZE")
+LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "ONNX_AMP_RANK")
 environment = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
 environment.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
 work = tempfile.mkdtemp()

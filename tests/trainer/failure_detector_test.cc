@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/steady_seconds.h"
 #include "trainer/comm/connections.h"
 
 using namespace amp;
@@ -45,8 +46,8 @@ struct Processes {
           mine.fact = e.fact();
           mine.after = seconds() - began;
         };
-        channels[static_cast<size_t>(r)] =
-            std::make_unique<FailureDetector>(group.rank(r), heartbeat_timeout, FailureDetector::OnLost{tell, leave});
+        channels[static_cast<size_t>(r)] = std::make_unique<FailureDetector>(
+            group.rank(r), RankAccess{}, heartbeat_timeout, FailureDetector::OnLost{tell, leave});
       });
     }
     for (std::thread& t : threads) t.join();
@@ -118,4 +119,61 @@ TEST_CASE("processes that need each other no more disconnect without an error", 
   for (auto& c : p.channels) c.reset();
   CHECK(speakers(p.after(0.5, 3)) == 0);
   for (const Told& t : p.told) CHECK(t.fact.empty());
+}
+
+TEST_CASE("strangers do not keep processes from their heartbeats", "[ranks][failure_detector]") {
+  ThreadGroup group(3);
+  const RankAccess access{"token"};
+  std::vector<Connected> leader, second;
+  std::thread first([&] { leader = connect_ranks(group.rank(0), access, 60); });
+  std::thread other([&] { second = connect_ranks(group.rank(1), access, 60); });
+  // Rank 2 learns the port as connect_ranks() does.
+  Communicator& me = group.rank(2);
+  std::string identity, text;
+  me.broadcast(identity, 0);
+  double elsewhere[] = {0};
+  me.all_reduce(std::span<double>(elsewhere), Reduction::max);
+  me.broadcast(text, 0);
+  const nlohmann::json contact = nlohmann::json::parse(text);
+  const int port = contact.at("port");
+  const std::string purpose = cat("heartbeats, ", contact.at("secret").get<std::string>());
+  const nlohmann::json hello{{"rank", 2}, {"host", "h"}, {"pid", 7}};
+  std::vector<Socket> silent;
+  for (int i = 0; i < 10; ++i) silent.push_back(dial("127.0.0.1", port, 10));
+  const double before = seconds(), until = steady_seconds() + 60;
+  nlohmann::json answer;
+  for (const std::string token : {"another", ""}) {
+    const Socket s = dial("127.0.0.1", port, 10);
+    Handshake handshake(handshake_key({token}, purpose));
+    CHECK(handshake.send_hello(s.descriptor(), hello, until) == FrameResult::frame);
+    CHECK(handshake.read_answer(s.descriptor(), answer, until) == FrameResult::unproven);
+  }
+  const Socket mine = dial("127.0.0.1", port, 10);
+  Handshake handshake(handshake_key(access, purpose));
+  CHECK(handshake.send_hello(mine.descriptor(), hello, until) == FrameResult::frame);
+  CHECK(handshake.read_answer(mine.descriptor(), answer, until) == FrameResult::frame);
+  first.join();
+  other.join();
+  CHECK(seconds() - before < 4);  // a silent connection is closed after 5 s
+  REQUIRE(leader.size() == 2);
+  CHECK(leader[1].process.text() == "rank 2 (host h, process 7)");
+}
+
+TEST_CASE("processes with different tokens have no heartbeats and say so", "[ranks][failure_detector]") {
+  ThreadGroup group(2);
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < errors.size(); ++r) {
+    threads.emplace_back([&, r] {
+      try {
+        connect_ranks(group.rank(static_cast<int>(r)), RankAccess{r == 0 ? "one" : "another"}, 5);
+      } catch (const Error& e) {
+        errors[r] = cat(e.id(), ": ", e.fact());
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  CHECK_THAT(errors[0], Catch::Matchers::StartsWith("E_RANK_LOST: the ranks do not reach each other: 1 of 1 did not"));
+  CHECK_THAT(errors[0], Catch::Matchers::ContainsSubstring(" without the run's token"));
+  CHECK_THAT(errors[1], Catch::Matchers::StartsWith("E_RANKS: the tokens differ: "));
 }

@@ -1,19 +1,15 @@
 // Ranks with TCP connections. Here they are threads with separate sockets on the loopback address. Collectives must
-// give the bits of ranks that are threads; lost, wrong and foreign ranks must be named.
+// give the bits of ranks that are threads; lost and wrong ranks must be named. Strangers: tcp_strangers_test.cc.
 #include "trainer/comm/tcp.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <cstring>
 
-#include "base/steady_seconds.h"
 #include "tests/errors.h"
-#include "tests/trainer/ranked_run.h"
-#include "trainer/comm/frames.h"
-#include "trainer/comm/sockets.h"
+#include "tests/trainer/tcp_ranks.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -22,37 +18,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr double kConnectTimeout = 60;  // seconds; long enough for a busy machine
-
-int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
-
-TcpEndpoint place(int rank, int size, int port) { return {rank, size, "127.0.0.1", port, {}}; }
-
-// Runs one thread per endpoint. Returns their errors in order; empty if there is none.
-std::vector<std::string> on_places(const std::vector<TcpEndpoint>& places,
-                                   const std::function<void(Communicator&)>& body,
-                                   double connect_timeout = kConnectTimeout) {
-  std::vector<std::string> errors(places.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < places.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        const std::unique_ptr<Communicator> rank = connect_tcp(places[i], connect_timeout, 15);
-        body(*rank);
-      } catch (const Error& e) {
-        errors[i] = cat(static_cast<int>(e.exit()), ' ', e.id(), ": ", e.fact());
-      } catch (const std::exception& e) {
-        errors[i] = e.what();
-      }
-    });
-  }
-  for (std::thread& t : threads) t.join();
-  return errors;
-}
-
 void on_tcp_ranks(int size, const std::function<void(Communicator&)>& body) {
   const int port = free_port();
-  std::vector<TcpEndpoint> places;
+  std::vector<TcpProcess> places;
   for (int r = size - 1; r >= 0; --r) places.push_back(place(r, size, port));  // the first rank starts last
   for (const std::string& e : on_places(places, body)) REQUIRE(e == "");
 }
@@ -80,23 +48,6 @@ std::vector<double> all_collectives(Communicator& rank, int64_t n) {
   for (const auto& x : {started, scattered, gathered}) out.insert(out.end(), x.begin(), x.end());
   for (const auto& x : {sum, top}) out.insert(out.end(), x.begin(), x.end());
   return out;
-}
-
-Socket connected(int port) {
-  Socket s;
-  while (!s.open()) {  // the first rank may not listen yet
-    s = dial("127.0.0.1", port, 1);
-    if (!s.open()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return s;
-}
-
-// The first message of process 7 on host h.
-void say_hello(const Socket& s, int rank, int size, int protocol) {
-  const nlohmann::json hello{
-      {"protocol", protocol}, {"rank", rank}, {"size", size}, {"job", ""},
-      {"host", "h"},          {"pid", 7},     {"port", 1},    {"addresses", nlohmann::json::array()}};
-  send_frame(s.descriptor(), hello, steady_seconds() + kConnectTimeout);
 }
 
 }  // namespace
@@ -174,7 +125,7 @@ TEST_CASE("a rank can leave while a sum is under way", "[ranks][tcp]") {
 
 TEST_CASE("ranks that disagree are refused by what differs", "[ranks][tcp]") {
   const int port = free_port();
-  std::vector<TcpEndpoint> places;
+  std::vector<TcpProcess> places;
   std::string part;
   SECTION("world sizes") {
     places = {place(0, 2, port), place(1, 3, port)};
@@ -195,33 +146,14 @@ TEST_CASE("a rank of another protocol is refused", "[ranks][tcp]") {
   nlohmann::json answer;
   std::thread other([&] {
     const Socket s = connected(port);
-    say_hello(s, 1, 2, 99);
-    read_frame(s.descriptor(), answer, steady_seconds() + kConnectTimeout);
+    const Handshake handshake = say_hello(s, 1, 2, 99);
+    handshake.read_answer(s.descriptor(), answer, later());
   });
   const std::vector<std::string> errors = on_places({place(0, 2, port)}, [](Communicator&) {});
   other.join();
-  const std::string why = "rank 1 (host h, process 7) speaks protocol 99, rank 0 protocol 1";
+  const std::string why = "rank 1 (host h, process 7) speaks protocol 99, rank 0 protocol 2";
   CHECK(errors[0] == "10 E_RANKS: " + why);
   CHECK(answer.value("refused", "") == why);
-}
-
-TEST_CASE("strangers do not keep ranks from each other", "[ranks][tcp]") {
-  const std::string words = GENERATE(std::string(), std::string("GET / HTTP/1.1\r\n\r\n"),
-                                     std::string("AMPRANK\n\0\0\0\2[]", 14), std::string("AMPRANK\n\0\0\0\2{}", 14),
-                                     std::string("AMPRANK\n\xff\xff\xff\xff", 12), std::string("AMPRANK\n\0\0", 10));
-  const int port = free_port();
-  std::vector<std::string> errors;
-  std::thread first([&] { errors = on_places({place(0, 2, port)}, [](Communicator& r) { r.barrier(); }); });
-  {
-    const Socket s = connected(port);
-    CHECK(::send(s.descriptor(), words.data(), words.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(words.size()));
-    ::shutdown(s.descriptor(), SHUT_WR);
-    nlohmann::json answer;  // null: the connection is closed
-    CHECK(read_frame(s.descriptor(), answer, steady_seconds() + kConnectTimeout) == FrameResult::closed);
-  }
-  CHECK(on_places({place(1, 2, port)}, [](Communicator& r) { r.barrier(); })[0] == "");
-  first.join();
-  CHECK(errors[0] == "");
 }
 
 TEST_CASE("a rank of another job is sent away, the others go on", "[ranks][tcp]") {
@@ -244,33 +176,17 @@ TEST_CASE("a rank that leaves while others are awaited is named", "[ranks][tcp]"
   nlohmann::json answer;
   std::thread others([&] {
     const Socket two = connected(port);
-    say_hello(two, 2, 4, 1);
+    const Handshake handshake = say_hello(two, 2, 4);
     const Socket one = connected(port);
-    say_hello(one, 1, 4, 1);
+    say_hello(one, 1, 4);
     ::shutdown(one.descriptor(), SHUT_RDWR);
-    read_frame(two.descriptor(), answer, steady_seconds() + kConnectTimeout);
+    handshake.read_answer(two.descriptor(), answer, later());
   });
   const std::vector<std::string> errors = on_places({place(0, 4, port)}, [](Communicator&) {});
   others.join();
   const std::string why = "rank 1 (host h, process 7) left before all ranks were connected";
   CHECK(errors[0] == "10 E_RANK_LOST: " + why);
   CHECK(answer.value("refused", "") == why);
-}
-
-TEST_CASE("what listens in rank 0's place and is none is told", "[ranks][tcp]") {
-  const Listener l = listen_on(INADDR_LOOPBACK, 0, 1);
-  std::thread server([&] {
-    wait_for(l.socket.descriptor(), POLLIN, kConnectTimeout);
-    const Socket s = accepted(l);
-    nlohmann::json hello;
-    CHECK(read_frame(s.descriptor(), hello, steady_seconds() + kConnectTimeout) == FrameResult::frame);
-    CHECK(hello.value("rank", 0) == 1);
-    const std::string words = "HTTP/1.1 400 Bad Request\r\n\r\n";
-    ::send(s.descriptor(), words.data(), words.size(), MSG_NOSIGNAL);
-  });
-  const std::vector<std::string> errors = on_places({place(1, 2, l.port)}, [](Communicator&) {});
-  server.join();
-  CHECK(errors[0] == cat("10 E_RANKS: what answers at 127.0.0.1:", l.port, " is no rank of this program"));
 }
 
 TEST_CASE("ranks that do not come are named", "[ranks][tcp]") {

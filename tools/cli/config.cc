@@ -24,8 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "ONNX_AMP_";
 // Variables that are not flags; other code reads them.
-constexpr std::array<std::string_view, 4> kReservedEnvironment{"ONNX_AMP_MAX_ISA", "ONNX_AMP_DEPS", "ONNX_AMP_ZOO",
-                                                               "ONNX_AMP_SKIP_APT"};
+constexpr std::array<std::string_view, 5> kReservedEnvironment{"ONNX_AMP_MAX_ISA", "ONNX_AMP_DEPS", "ONNX_AMP_ZOO",
+                                                               "ONNX_AMP_SKIP_APT", "ONNX_AMP_RANK_TOKEN"};
 constexpr std::streamsize kLargestConfig = 16 << 20;
 
 [[noreturn]] void refuse(const std::string& path, std::string fact, std::string hint = {}) {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/handshake.h"
 #include "trainer/comm/sockets.h"
 
 namespace amp {
@@ -22,7 +22,6 @@ class LineSocket {
   bool send(const nlohmann::json& line);
   // Returns the lines received since the last call. closed() is true if no more lines can follow.
   std::vector<nlohmann::json> receive();
-  std::optional<nlohmann::json> first(double until);  // the first line that was received; empty if none arrives in time
   bool closed() const { return closed_; }
   void finish_sending();
 
@@ -46,11 +45,13 @@ struct Connected {
 };
 
 // Collective. Rank 0 gets the connections to the other ranks, in the order of the ranks; every other rank gets its
-// connection to rank 0. If all ranks run on one machine, rank 0 listens on the loopback address only. A connection
-// needs the secret that the communicator broadcast. Throws E_RANK_LOST immediately if the communicator detects a lost
-// rank, else after connect_timeout seconds.
-std::vector<Connected> connect_ranks(Communicator& ranks, double connect_timeout);
+// connection to rank 0. If all ranks run on one machine, rank 0 listens on the loopback address only. The key of the
+// handshake is made of the token and of a secret that the communicator broadcasts. Throws E_RANK_LOST immediately if
+// the communicator detects a lost rank, else after connect_timeout seconds, and E_RANKS if the ranks' tokens differ.
+std::vector<Connected> connect_ranks(Communicator& ranks, const RankAccess& access, double connect_timeout);
 
 RankProcess this_process(int rank);
+// Throws E_RANKS: this process and the process that listens at `where` have different tokens.
+[[noreturn]] void tokens_differ(const RankProcess& me, const std::string& where);
 
 }  // namespace amp

@@ -206,9 +206,10 @@ class FailureDetector::Channel {
 
 FailureDetector::FailureDetector(std::vector<Connected> others, int rank, double heartbeat_timeout, OnLost on_lost)
     : channel_(std::make_unique<Channel>(std::move(others), rank, heartbeat_timeout, std::move(on_lost))) {}
-FailureDetector::FailureDetector(Communicator& ranks, double heartbeat_timeout, OnLost on_lost)
-    : FailureDetector(connect_ranks(ranks, heartbeat_timeout + kConnectSeconds), ranks.rank(), heartbeat_timeout,
-                      std::move(on_lost)) {}
+FailureDetector::FailureDetector(Communicator& ranks, const RankAccess& access, double heartbeat_timeout,
+                                 OnLost on_lost)
+    : FailureDetector(connect_ranks(ranks, access, heartbeat_timeout + kConnectSeconds), ranks.rank(),
+                      heartbeat_timeout, std::move(on_lost)) {}
 FailureDetector::~FailureDetector() = default;
 void FailureDetector::doing(int64_t step, const char* phase) { channel_->doing(step, phase); }
 void FailureDetector::failed(const std::string& why) { channel_->failed(why); }

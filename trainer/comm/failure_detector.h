@@ -30,8 +30,8 @@ class FailureDetector {
 
   // The connections of connect_ranks() or rendezvous_on_this_machine(). heartbeat_timeout: seconds, > 0.
   FailureDetector(std::vector<Connected> others, int rank, double heartbeat_timeout, OnLost on_lost);
-  // Collective. Throws E_RANK_LOST if a rank cannot be reached.
-  FailureDetector(Communicator& ranks, double heartbeat_timeout, OnLost on_lost);
+  // Collective. Throws the errors of connect_ranks().
+  FailureDetector(Communicator& ranks, const RankAccess& access, double heartbeat_timeout, OnLost on_lost);
   FailureDetector(const FailureDetector&) = delete;
   FailureDetector& operator=(const FailureDetector&) = delete;
   ~FailureDetector();

@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string>
+#include <string_view>
 
+#include "base/json_nesting.h"
 #include "base/steady_seconds.h"
 #include "trainer/comm/sockets.h"
 
@@ -18,24 +19,7 @@ namespace {
 
 constexpr char kMark[] = "AMPRANK\n";
 constexpr size_t kMarkBytes = 8, kLengthBytes = 4;
-
-FrameResult read_bytes(int socket, char* to, size_t bytes, double until) {
-  for (size_t n = 0; n < bytes;) {
-    const ssize_t got = ::recv(socket, to + n, bytes - n, MSG_DONTWAIT);
-    if (got > 0) {
-      n += static_cast<size_t>(got);
-    } else if (got < 0 && errno == EINTR) {
-      continue;
-    } else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
-      return FrameResult::closed;
-    } else {
-      const double left = until - steady_seconds();
-      if (left <= 0) return FrameResult::late;
-      wait_for(socket, POLLIN, left);
-    }
-  }
-  return FrameResult::frame;
-}
+constexpr size_t kHeadBytes = kMarkBytes + kLengthBytes;
 
 }  // namespace
 
@@ -59,25 +43,42 @@ bool send_frame(int socket, const nlohmann::json& json, double until) {
   return true;
 }
 
-FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most) {
-  char head[kMarkBytes + kLengthBytes];
-  // The head is read byte by byte, so that a foreign message shorter than a head is recognized by its first bytes.
-  for (size_t n = 0; n < sizeof head; ++n) {
-    if (const FrameResult h = read_bytes(socket, head + n, 1, until); h != FrameResult::frame) return h;
-    if (n < kMarkBytes && head[n] != kMark[n]) return FrameResult::foreign;
-  }
-  size_t length = 0;
-  for (size_t i = kMarkBytes; i < sizeof head; ++i) length = length << 8 | static_cast<unsigned char>(head[i]);
-  if (length > most) return FrameResult::foreign;
-  std::string body;
+size_t FrameReader::length() const {
+  size_t n = 0;
+  for (size_t i = kMarkBytes; i < kHeadBytes; ++i) n = n << 8 | static_cast<unsigned char>(bytes_[i]);
+  return n;
+}
+
+bool FrameReader::foreign() const {
+  const size_t known = std::min(bytes_.size(), kMarkBytes);
+  return bytes_.compare(0, known, kMark, known) != 0 || (bytes_.size() >= kHeadBytes && length() > most_);
+}
+
+FrameResult FrameReader::read(int socket, nlohmann::json& json) {
   // The buffer grows with the received bytes, so a false length cannot allocate memory.
-  for (char part[4096]; body.size() < length;) {
-    const size_t n = std::min(sizeof part, length - body.size());
-    if (const FrameResult h = read_bytes(socket, part, n, until); h != FrameResult::frame) return h;
-    body.append(part, n);
+  char part[4096];
+  while (true) {
+    const size_t end = bytes_.size() < kHeadBytes ? kHeadBytes : kHeadBytes + length();
+    if (bytes_.size() == end) break;
+    const ssize_t got = ::recv(socket, part, std::min(sizeof part, end - bytes_.size()), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return FrameResult::late;
+    if (got <= 0) return FrameResult::closed;
+    bytes_.append(part, static_cast<size_t>(got));
+    if (foreign()) return FrameResult::foreign;
   }
-  json = nlohmann::json::parse(body, nullptr, false);
+  json = parse_json(std::string_view(bytes_).substr(kHeadBytes));
   return json.is_object() ? FrameResult::frame : FrameResult::foreign;
+}
+
+FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most) {
+  FrameReader reader(most);
+  while (true) {
+    const FrameResult result = reader.read(socket, json);
+    const double left = until - steady_seconds();
+    if (result != FrameResult::late || left <= 0) return result;
+    wait_for(socket, POLLIN, left);
+  }
 }
 
 }  // namespace amp

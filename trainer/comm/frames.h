@@ -4,15 +4,40 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace amp {
 
-enum class FrameResult { frame, closed, late, foreign };  // foreign: not a frame of this program
+enum class FrameResult {
+  frame,
+  closed,   // the peer closed the connection
+  late,     // the frame is not complete yet
+  foreign,  // not a frame of this program
+  unproven  // a frame without the proof that the sender belongs to the run (handshake.h)
+};
+
+constexpr size_t kMostFrame = 64 * 1024;  // bytes of the JSON of a frame from a process that may be a stranger
+
+// Reads one frame from a non-blocking socket as its bytes arrive.
+class FrameReader {
+ public:
+  // most: limit of the bytes of JSON; longer frames are foreign.
+  explicit FrameReader(size_t most = kMostFrame) : most_(most) {}
+  // Reads the bytes that have arrived, at most up to the end of the frame.
+  FrameResult read(int socket, nlohmann::json& json);
+
+ private:
+  size_t length() const;
+  bool foreign() const;
+
+  size_t most_;
+  std::string bytes_;
+};
 
 // Sends a frame. until: a time of steady_seconds(). Returns false if the peer closed the connection or does not read in
 // time.
 bool send_frame(int socket, const nlohmann::json& json, double until);
-// Reads a frame. Returns foreign for a frame of more than `most` bytes.
-FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most = 64 * 1024);
+// Reads a frame and waits for it until `until`.
+FrameResult read_frame(int socket, nlohmann::json& json, double until, size_t most = kMostFrame);
 
 }  // namespace amp

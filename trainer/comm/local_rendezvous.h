@@ -20,8 +20,9 @@ struct LocalEndpoint {
 // this machine.
 std::optional<LocalEndpoint> local_endpoint();
 
-// Connects as connect_ranks() does. Throws E_RANK_LOST if a process ends, and E_MPI if some processes do not arrive
-// within connect_timeout seconds.
-std::vector<Connected> rendezvous_on_this_machine(const LocalEndpoint& place, double connect_timeout);
+// Connects as connect_ranks() does. Throws E_RANK_LOST if a process ends, E_MPI if some processes do not arrive within
+// connect_timeout seconds, and E_RANKS if the tokens differ.
+std::vector<Connected> rendezvous_on_this_machine(const LocalEndpoint& place, const RankAccess& access,
+                                                  double connect_timeout);
 
 }  // namespace amp

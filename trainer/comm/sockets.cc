@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/random.h>
@@ -13,9 +14,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
+#include "base/error.h"
+#include "base/hex.h"
+
 namespace amp {
+
+namespace {
+
+std::string text_of_address(const sockaddr_in& at) {
+  char text[INET_ADDRSTRLEN];
+  return at.sin_family == AF_INET && ::inet_ntop(AF_INET, &at.sin_addr, text, sizeof text) ? text : "";
+}
+
+std::string end_of(int socket, decltype(::getpeername)* which) {
+  sockaddr_in at = {};
+  socklen_t size = sizeof at;
+  return which(socket, reinterpret_cast<sockaddr*>(&at), &size) == 0 ? text_of_address(at) : std::string();
+}
+
+}  // namespace
 
 Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -32,13 +52,29 @@ std::vector<std::string> machine_addresses() {
   if (::getifaddrs(&all) != 0) return out;
   for (const ifaddrs* a = all; a; a = a->ifa_next) {
     if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || (a->ifa_flags & IFF_LOOPBACK)) continue;
-    char text[INET_ADDRSTRLEN];
-    const auto* const in = reinterpret_cast<const sockaddr_in*>(a->ifa_addr);
-    if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text)) out.emplace_back(text);
+    out.push_back(text_of_address(*reinterpret_cast<const sockaddr_in*>(a->ifa_addr)));
   }
   ::freeifaddrs(all);
   return out;
 }
+
+std::vector<std::string> host_addresses(const std::string& host, std::string& why) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  std::vector<std::string> out;
+  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
+    why = cat(": ", ::gai_strerror(error));
+    return out;
+  }
+  for (const addrinfo* a = found; a; a = a->ai_next)
+    out.push_back(text_of_address(*reinterpret_cast<const sockaddr_in*>(a->ai_addr)));
+  ::freeaddrinfo(found);
+  return out;
+}
+
+std::string local_address(int socket) { return end_of(socket, ::getsockname); }
+std::string peer_address(int socket) { return end_of(socket, ::getpeername); }
 
 Listener listen_on(uint32_t address, int port, int backlog) {
   Listener l{Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), 0};
@@ -82,19 +118,12 @@ Socket dial(const std::string& address, int port, double seconds) {
   return s;
 }
 
-Socket accepted(const Listener& listener) {
-  return Socket(::accept4(listener.socket.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-}
+Socket accepted(int listener) { return Socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)); }
 
 std::string shared_secret() {
-  unsigned char bytes[16];
-  std::string out;
-  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return out;
-  for (const unsigned char b : bytes) {
-    out += "0123456789abcdef"[b >> 4];
-    out += "0123456789abcdef"[b & 15];
-  }
-  return out;
+  std::array<uint8_t, 16> bytes;
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  return to_hex(bytes);
 }
 
 }  // namespace amp

@@ -36,11 +36,14 @@ struct Listener {
 Listener listen_on(uint32_t address, int port, int backlog);
 // Returns a non-blocking connection. It is not open if there is no answer within `seconds`.
 Socket dial(const std::string& address, int port, double seconds);
-// Accepts a pending connection. The returned socket is not open if there is none.
-Socket accepted(const Listener& listener);
+// Accepts a pending connection of a socket that listens. The returned socket is not open if there is none (errno).
+Socket accepted(int listener);
 
 int wait_for(int socket, short events, double seconds);  // poll() of one socket
 std::vector<std::string> machine_addresses();            // without loopback addresses
-std::string shared_secret();                             // 32 digits; "" if the system has no random numbers
+// Returns the addresses of a host. If there are none, `why` has the reason.
+std::vector<std::string> host_addresses(const std::string& host, std::string& why);
+std::string local_address(int socket), peer_address(int socket);  // of a connection; "" for other sockets than IPv4
+std::string shared_secret();                                      // 32 digits; "" if the system has no random numbers
 
 }  // namespace amp

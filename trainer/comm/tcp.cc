@@ -93,8 +93,9 @@ class TcpRank final : public MessageCommunicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout) {
-  return std::make_unique<TcpRank>(place, rendezvous_by_tcp(place, connect_timeout, heartbeat_timeout));
+std::unique_ptr<Communicator> connect_tcp(const TcpEndpoint& place, const RankAccess& access, double connect_timeout,
+                                          double heartbeat_timeout) {
+  return std::make_unique<TcpRank>(place, rendezvous_by_tcp(place, access, connect_timeout, heartbeat_timeout));
 }
 
 }  // namespace amp

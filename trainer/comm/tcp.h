@@ -4,12 +4,14 @@
 #include <memory>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/handshake.h"
 #include "trainer/comm/tcp_endpoint.h"
 
 namespace amp {
 
 // Collective. Connects all ranks; errors and timeouts are those of rendezvous_by_tcp(). The communicator throws
 // E_RANK_LOST when it sends to or receives from a lost rank.
-std::unique_ptr<Communicator> connect_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout);
+std::unique_ptr<Communicator> connect_tcp(const TcpEndpoint& place, const RankAccess& access, double connect_timeout,
+                                          double heartbeat_timeout);
 
 }  // namespace amp

@@ -1,11 +1,11 @@
-// Rendezvous over TCP. The protocol uses frames (frames.h). Each rank sends rank 0 its hello (protocol, size, job,
-// addresses). Rank 0 answers "refused" or, when all ranks have connected, the directory of all ranks and a secret. Then
-// each rank connects to all lower ranks and sends the secret, which identifies members of this run.
+// Rendezvous over TCP. Every connection begins with a handshake (handshake.h), so frames of other programs and of
+// processes without the run's token are dropped. Each rank's hello to rank 0 has protocol, size, job and addresses.
+// Rank 0 answers "refused" or, when all ranks have connected, the directory of all ranks and a secret. Then each rank
+// connects to all lower ranks; the key of these handshakes is made of token and secret.
 
 #include "trainer/comm/tcp_rendezvous.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "base/steady_seconds.h"
 #include "base/text.h"
-#include "trainer/comm/frames.h"
+#include "trainer/comm/pending_connections.h"
 
 namespace amp {
 
@@ -29,13 +29,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kProtocol = 1;
-constexpr double kHelloSeconds = 5;  // timeout for the first frame of a connection
+// Version of what follows a handshake. Handshake, rank, host and pid stay the same in all versions, so that a rank of
+// another version is named.
+constexpr int kProtocol = 2;
+constexpr double kHelloSeconds = 5;  // time in which a listener sends its challenge
 // seconds that a connected rank has to answer, in addition to the heartbeat timeout
 constexpr double kAnswerSeconds = 5;
-constexpr double kGoneSeconds = 2;  // rank 0 is lost if it is unreachable for this time after it closed a connection
+constexpr double kGoneSeconds = 2;   // rank 0 is lost if it is unreachable for this time after it closed a connection
+constexpr double kWrongSeconds = 2;  // time for which something else must answer in rank 0's place to be an error
 constexpr double kDialSeconds = 2;
-constexpr double kRetrySeconds = 0.1;
+constexpr double kRetrySeconds = 0.1, kWrongRetrySeconds = 0.5;
 constexpr size_t kMostDirectory = 64 << 20;  // bytes of the largest directory; a rank needs about 200
 
 struct Contact {  // a rank's description in the directory
@@ -52,10 +55,12 @@ json to_json(const Contact& c) {
           {"addresses", c.addresses}};
 }
 
+RankProcess process_from(const json& j) {
+  return {j.at("rank").get<int>(), printable(j.at("host").get<std::string>()), j.at("pid").get<int64_t>()};
+}
+
 Contact contact_from(const json& j) {
-  return {{j.at("rank").get<int>(), printable(j.at("host").get<std::string>()), j.at("pid").get<int64_t>()},
-          j.at("port").get<int>(),
-          j.at("addresses").get<std::vector<std::string>>()};
+  return {process_from(j), j.at("port").get<int>(), j.at("addresses").get<std::vector<std::string>>()};
 }
 
 [[noreturn]] void disagree(const std::string& fact) {
@@ -83,37 +88,11 @@ uint32_t loopback(const std::string& host) {
   return ntohl(at.s_addr) >> 24 == 127 ? ntohl(at.s_addr) : 0;
 }
 
-std::vector<std::string> resolve(const std::string& host, std::string& why) {
-  addrinfo hints = {}, *found = nullptr;
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  std::vector<std::string> out;
-  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
-    why = cat(": ", ::gai_strerror(error));
-    return out;
-  }
-  for (const addrinfo* a = found; a; a = a->ai_next) {
-    char text[INET_ADDRSTRLEN];
-    const auto* const in = reinterpret_cast<const sockaddr_in*>(a->ai_addr);
-    if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text)) out.emplace_back(text);
-  }
-  ::freeaddrinfo(found);
-  return out;
-}
-
-std::string address_of(int socket, decltype(::getpeername)* which) {
-  sockaddr_in at = {};
-  socklen_t size = sizeof at;
-  char text[INET_ADDRSTRLEN] = "";
-  if (which(socket, reinterpret_cast<sockaddr*>(&at), &size) == 0)
-    ::inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
-  return text;
-}
-
 class TcpRendezvous {
  public:
-  TcpRendezvous(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout)
+  TcpRendezvous(const TcpEndpoint& place, const RankAccess& access, double connect_timeout, double heartbeat_timeout)
       : place_(place),
+        access_(access),
         me_(this_process(place.rank)),
         loopback_(loopback(place.host)),
         connect_timeout_(connect_timeout),
@@ -138,86 +117,96 @@ class TcpRendezvous {
   TcpPeer& peer(int rank) { return peers_[static_cast<size_t>(rank)]; }
   std::string where() const { return cat(place_.host, ":", place_.port); }
 
+  std::string entrance_key() const { return handshake_key(access_, "ranks to rank 0"); }
+
   // ---- rank 0
   void run_root() {
-    const Listener l = listen_on(loopback_ ? loopback_ : INADDR_ANY, place_.port, place_.size);
+    const Listener l = listen_on(loopback_ ? loopback_ : INADDR_ANY, place_.port, SOMAXCONN);
     if (!l.socket.open()) disagree(cat("rank 0 cannot listen at ", where(), ": ", std::strerror(errno)));
+    if (!loopback_ && access_.token.empty())
+      access_.log.note(cat("rank 0 listens at port ", l.port,
+                           " of all addresses of this machine, and the run has no "
+                           "token: whoever reaches the port can join or end the run (ONNX_AMP_RANK_TOKEN or "
+                           "`rank_token_file`, docs/scaling.md)"));
     contacts_.assign(peers_.size(), {});
     contacts_[0].process = me_;
+    handshakes_.resize(peers_.size());
+    PendingConnections pending(l.socket.descriptor(), entrance_key(), place_.size);
     for (int missing = place_.size - 1; missing > 0;) {
       if (steady_seconds() > until_) {
-        refuse_all(absent());
-        missing_ranks(absent());
+        const std::string why = absent(pending.strangers());
+        refuse_all(why);
+        missing_ranks(why);
       }
-      if (!somebody_waits(l)) continue;
-      missing -= admit(accepted(l));
+      for (PendingConnections::Arrival& a : arrivals(pending)) {
+        if (admit(a, pending)) --missing;
+      }
     }
+    if (const std::string strangers = pending.strangers(); !strangers.empty()) access_.log.note(strangers);
     json all = json::array();
     for (const Contact& c : contacts_) all.push_back(to_json(c));
     const json welcome{{"ranks", all}, {"secret", shared_secret()}};
     if (welcome.at("secret") == "") disagree("rank 0: the system has no random numbers");
     for (int r = 1; r < place_.size; ++r) {
-      if (!send_frame(peer(r).socket.descriptor(), welcome, steady_seconds() + mesh_)) left(peer(r).process.text());
+      if (!answer(r, welcome, mesh_)) left(peer(r).process.text());
     }
   }
 
-  // Waits up to 0.5 s. Returns whether a new connection waits. Fails if a connected rank disconnects meanwhile.
-  bool somebody_waits(const Listener& l) {
-    std::vector<pollfd> waits{{l.socket.descriptor(), POLLIN, 0}};
-    std::vector<int> ranks{0};
+  bool answer(int rank, const json& text, double seconds) {
+    return handshakes_[static_cast<size_t>(rank)].send_answer(peer(rank).socket.descriptor(), text,
+                                                              steady_seconds() + seconds);
+  }
+
+  // Waits up to 0.5 s for processes that have the key. Fails if a connected rank disconnects meanwhile.
+  std::vector<PendingConnections::Arrival> arrivals(PendingConnections& pending) {
+    std::vector<pollfd> waits;
+    std::vector<int> ranks;
     for (int r = 1; r < place_.size; ++r) {
       if (!peer(r).socket.open()) continue;
       waits.push_back({peer(r).socket.descriptor(), POLLRDHUP, 0});
       ranks.push_back(r);
     }
-    ::poll(waits.data(), waits.size(), 500);
-    for (size_t i = 1; i < waits.size(); ++i) {
+    std::vector<PendingConnections::Arrival> out = pending.wait(0.5, waits);
+    for (size_t i = 0; i < waits.size(); ++i) {
       if (!waits[i].revents) continue;
       const std::string who = peer(ranks[i]).process.text();
       refuse_all(cat(who, " left before all ranks were connected"));
       left(who);
     }
-    return waits[0].revents != 0;
+    return out;
   }
 
-  // Reads the hello of a connection. Returns the number of ranks that it added: 1, or 0 if the peer is not a rank of
-  // this run.
-  int admit(Socket socket) {
-    json hello;
-    if (!socket.open()) return 0;
-    if (read_frame(socket.descriptor(), hello, std::min(until_, steady_seconds() + kHelloSeconds)) !=
-        FrameResult::frame) {
-      stranger_ = address_of(socket.descriptor(), ::getpeername);
-      return 0;
-    }
+  // Adds a process that has the key. Returns false if it is no rank of this run. Throws E_RANKS if it is one of another
+  // version or with other variables.
+  bool admit(PendingConnections::Arrival& a, PendingConnections& pending) {
     try {
-      const std::string job = hello.at("job");
-      const int protocol = hello.at("protocol"), size = hello.at("size");
-      Contact c = contact_from(hello);
-      if (job != place_.job) {
-        refuse(socket, cat("rank 0 at ", where(), " is of job '", printable(place_.job), "', ", c.process.text(),
-                           " of '", printable(job), "'"));
-        return 0;
+      const RankProcess process = process_from(a.hello);
+      const int protocol = a.hello.at("protocol");
+      std::string why = cat(process.text(), " speaks protocol ", protocol, ", rank 0 protocol ", kProtocol);
+      if (protocol == kProtocol) {
+        if (const std::string job = a.hello.at("job"); job != place_.job) {
+          refuse(a, cat("rank 0 at ", where(), " is of job '", printable(place_.job), "', ", process.text(), " of '",
+                        printable(job), "'"));
+          return false;
+        }
+        why = differs(process, a.hello.at("size"));
       }
-      const std::string why = differs(c.process, protocol, size);
       if (!why.empty()) {
-        refuse(socket, why);
+        refuse(a, why);
         refuse_all(why);
         disagree(why);
       }
-      TcpPeer& p = peer(c.process.rank);
-      p.process = c.process;
-      p.socket = std::move(socket);
-      contacts_[static_cast<size_t>(c.process.rank)] = std::move(c);
-      return 1;
+      contacts_[static_cast<size_t>(process.rank)] = contact_from(a.hello);
+      handshakes_[static_cast<size_t>(process.rank)] = std::move(a.handshake);
+      peer(process.rank) = {std::move(a.socket), process};
+      return true;
     } catch (const json::exception&) {
-      stranger_ = address_of(socket.descriptor(), ::getpeername);
-      return 0;
+      pending.count_foreign(a);
+      return false;
     }
   }
 
-  std::string differs(const RankProcess& p, int protocol, int size) {
-    if (protocol != kProtocol) return cat(p.text(), " speaks protocol ", protocol, ", rank 0 protocol ", kProtocol);
+  std::string differs(const RankProcess& p, int size) {
     if (size != place_.size) return cat(p.text(), " is one of ", size, " (WORLD_SIZE), rank 0 one of ", place_.size);
     if (p.rank == 0) return cat(p.text(), " and ", me_.text(), " are both rank 0");
     if (p.rank < 0 || p.rank >= size) return cat(p.text(), " is no rank of ", size);
@@ -226,35 +215,33 @@ class TcpRendezvous {
     return {};
   }
 
-  static void refuse(const Socket& socket, const std::string& why) {
-    send_frame(socket.descriptor(), {{"refused", why}}, steady_seconds() + 1);
+  static void refuse(const PendingConnections::Arrival& a, const std::string& why) {
+    a.handshake.send_answer(a.socket.descriptor(), {{"refused", why}}, steady_seconds() + 1);
   }
 
-  void refuse_all(const std::string& why) const {
-    for (const TcpPeer& p : peers_) {
-      if (p.socket.open()) refuse(p.socket, why);
+  void refuse_all(const std::string& why) {
+    for (int r = 1; r < place_.size; ++r) {
+      if (peer(r).socket.open()) answer(r, {{"refused", why}}, 1);
     }
   }
 
-  std::string absent() const {
+  std::string absent(const std::string& strangers) const {
     std::string out;
     for (size_t r = 1; r < peers_.size(); ++r) {
       if (!peers_[r].socket.open()) out += cat(out.empty() ? "" : ", ", r);
     }
-    return cat(
-        "of ", place_.size, " ranks these did not connect to rank 0 at ", where(), " within ", connect_timeout_,
-        " s: ", out,
-        stranger_.empty() ? std::string() : cat("; somebody at ", stranger_, " did who is no rank of this program"));
+    return cat("of ", place_.size, " ranks these did not connect to rank 0 at ", where(), " within ", connect_timeout_,
+               " s: ", out, strangers.empty() ? "" : "; ", strangers);
   }
 
   // ---- ranks other than 0
   void join() {
-    const Listener l = listen_on(loopback_ ? INADDR_LOOPBACK : INADDR_ANY, 0, place_.size);
+    const Listener l = listen_on(loopback_ ? INADDR_LOOPBACK : INADDR_ANY, 0, SOMAXCONN);
     if (!l.socket.open()) disagree(cat("no port to listen on: ", std::strerror(errno)));
-    std::string secret;
+    std::string key;
     try {
       const json welcome = enter(l.port);
-      secret = welcome.at("secret");
+      key = handshake_key(access_, cat("ranks to each other, ", welcome.at("secret").get<std::string>()));
       for (const json& c : welcome.at("ranks")) contacts_.push_back(contact_from(c));
       check_directory();
     } catch (const json::exception&) {
@@ -262,8 +249,15 @@ class TcpRendezvous {
     }
     for (int r = 0; r < place_.size; ++r) peer(r).process = contacts_[static_cast<size_t>(r)].process;
     until_ = steady_seconds() + mesh_;
-    for (int r = 1; r < place_.rank; ++r) reach(r, secret);
-    for (int missing = place_.size - 1 - place_.rank; missing > 0;) missing -= receive(l, secret);
+    for (int r = 1; r < place_.rank; ++r) reach(r, key);
+    PendingConnections pending(l.socket.descriptor(), key, place_.size);
+    for (int missing = place_.size - 1 - place_.rank; missing > 0;) {
+      std::vector<pollfd> first{{peer(0).socket.descriptor(), POLLRDHUP, 0}};
+      for (PendingConnections::Arrival& a : pending.wait(0.5, first)) {
+        if (receive(a)) --missing;
+      }
+      look_after_higher();
+    }
   }
 
   void check_directory() const {
@@ -275,21 +269,20 @@ class TcpRendezvous {
 
   [[noreturn]] void foreign_first() const { disagree(cat("what answers at ", where(), " is no rank of this program")); }
 
-  // Connects to rank 0 and returns its answer, which arrives when all ranks are connected.
+  // Connects to rank 0 and returns its answer, which arrives when all ranks are connected. Something else may answer at
+  // rank 0's port before rank 0 listens there, so this rank asks again for kWrongSeconds.
   json enter(int port) {
     std::string why;
-    double closed = 0;  // time at which rank 0 closed the connection; 0: it did not
+    double closed = 0, wrong = 0;  // since when rank 0 is away after it closed a connection, or something else answers
     while (steady_seconds() < until_) {
       why.clear();
-      for (const std::string& address : resolve(place_.host, why)) {
+      FrameResult heard = FrameResult::late;
+      for (const std::string& address : host_addresses(place_.host, why)) {
         Socket s = dial(address, place_.port, kDialSeconds);
         if (!s.open()) continue;
         closed = 0;
-        json hello = to_json({me_, port, own_addresses(s)}), welcome;
-        hello.update({{"protocol", kProtocol}, {"size", place_.size}, {"job", place_.job}});
-        if (!send_frame(s.descriptor(), hello, until_)) continue;
-        const FrameResult heard = read_frame(s.descriptor(), welcome, until_ + kHelloSeconds, kMostDirectory);
-        if (heard == FrameResult::foreign) foreign_first();
+        json welcome;
+        heard = ask(s, port, welcome);
         if (heard == FrameResult::closed) closed = steady_seconds();
         if (heard != FrameResult::frame) continue;  // rank 0 is not ready yet, or lost
         if (welcome.contains("refused")) disagree(printable(welcome.at("refused").get<std::string>()));
@@ -297,9 +290,25 @@ class TcpRendezvous {
         return welcome;
       }
       if (closed > 0 && steady_seconds() - closed > kGoneSeconds) left(cat("rank 0 at ", where()));
-      std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
+      const bool other = heard == FrameResult::foreign || heard == FrameResult::unproven;
+      wrong = !other ? 0 : wrong > 0 ? wrong : steady_seconds();
+      if (other && steady_seconds() - wrong > kWrongSeconds) {
+        if (heard == FrameResult::unproven) tokens_differ(me_, where());
+        foreign_first();
+      }
+      std::this_thread::sleep_for(std::chrono::duration<double>(other ? kWrongRetrySeconds : kRetrySeconds));
     }
     missing_ranks(cat("rank ", place_.rank, " finds no rank 0 at ", where(), " within ", connect_timeout_, " s", why));
+  }
+
+  FrameResult ask(const Socket& s, int port, json& welcome) {
+    json hello = to_json({me_, port, own_addresses(s)});
+    hello.update({{"protocol", kProtocol}, {"size", place_.size}, {"job", place_.job}});
+    Handshake handshake(entrance_key());
+    const FrameResult sent =
+        handshake.send_hello(s.descriptor(), hello, std::min(until_, steady_seconds() + kHelloSeconds));
+    if (sent != FrameResult::frame) return sent;
+    return handshake.read_answer(s.descriptor(), welcome, until_ + kHelloSeconds, kMostDirectory);
   }
 
   // Returns the addresses at which other machines reach this one. The first is the local address of the connection to
@@ -307,22 +316,25 @@ class TcpRendezvous {
   std::vector<std::string> own_addresses(const Socket& to_first) const {
     if (loopback_) return {"127.0.0.1"};
     std::vector<std::string> out = machine_addresses();
-    const std::string nearest = address_of(to_first.descriptor(), ::getsockname);
+    const std::string nearest = local_address(to_first.descriptor());
     if (!loopback(nearest)) out.insert(out.begin(), nearest);
     if (out.empty()) out.push_back("127.0.0.1");
     return out;
   }
 
-  void reach(int rank, const std::string& secret) {
+  void reach(int rank, const std::string& key) {
     const Contact& c = contacts_[static_cast<size_t>(rank)];
     while (steady_seconds() < until_) {
       for (const std::string& address : c.addresses) {
         Socket s = dial(address, c.port, kDialSeconds);
-        json answer;
+        if (!s.open()) continue;
         // A failure is not an error: some addresses of a machine may be unreachable or belong to another machine.
-        if (!s.open() || !send_frame(s.descriptor(), {{"secret", secret}, {"rank", place_.rank}}, until_)) continue;
-        if (read_frame(s.descriptor(), answer, until_) != FrameResult::frame || answer.value("rank", json()) != rank)
-          continue;
+        Handshake handshake(key);
+        json answer;
+        FrameResult heard = handshake.send_hello(s.descriptor(), {{"rank", place_.rank}},
+                                                 std::min(until_, steady_seconds() + kHelloSeconds));
+        if (heard == FrameResult::frame) heard = handshake.read_answer(s.descriptor(), answer, until_);
+        if (heard != FrameResult::frame || answer.value("rank", json()) != rank) continue;
         peer(rank).socket = std::move(s);
         return;
       }
@@ -340,24 +352,22 @@ class TcpRendezvous {
     return out;
   }
 
-  int receive(const Listener& l, const std::string& secret) {
-    if (steady_seconds() > until_) {
-      for (int r = place_.rank + 1; r < place_.size; ++r) {
-        if (!peer(r).socket.open()) left(peer(r).process.text());
-      }
-    }
+  bool receive(PendingConnections::Arrival& a) {
+    const json said = a.hello.value("rank", json());
+    if (!said.is_number_integer() || said <= place_.rank || said >= place_.size) return false;
+    const int rank = said.get<int>();
+    if (peer(rank).socket.open()) return false;
+    if (!a.handshake.send_answer(a.socket.descriptor(), {{"rank", place_.rank}}, until_)) return false;
+    peer(rank).socket = std::move(a.socket);
+    return true;
+  }
+
+  // Fails if rank 0 has disconnected, or if a higher rank does not connect in time.
+  void look_after_higher() {
     look_after_first();
-    if (wait_for(l.socket.descriptor(), POLLIN, 0.5) != 1) return 0;
-    Socket s = accepted(l);
-    json hello;
-    if (!s.open() || read_frame(s.descriptor(), hello, steady_seconds() + kHelloSeconds) != FrameResult::frame)
-      return 0;
-    if (hello.value("secret", json()) != secret || !hello.value("rank", json()).is_number_integer()) return 0;
-    const int rank = hello.at("rank").get<int>();
-    if (rank <= place_.rank || rank >= place_.size || peer(rank).socket.open()) return 0;
-    if (!send_frame(s.descriptor(), {{"rank", place_.rank}}, until_)) return 0;
-    peer(rank).socket = std::move(s);
-    return 1;
+    for (int r = place_.rank + 1; r < place_.size && steady_seconds() > until_; ++r) {
+      if (!peer(r).socket.open()) left(peer(r).process.text());
+    }
   }
 
   // Fails if rank 0 has disconnected, which rank 0 does when any other rank has left.
@@ -366,20 +376,22 @@ class TcpRendezvous {
   }
 
   const TcpEndpoint& place_;
+  const RankAccess& access_;
   const RankProcess me_;
   const uint32_t loopback_;
   const double connect_timeout_;
   const double mesh_;  // timeout in seconds for the connections between ranks, after rank 0 has sent the directory
   double until_;
   std::vector<TcpPeer> peers_;
-  std::vector<Contact> contacts_;  // indexed by rank
-  std::string stranger_;           // address of the last peer that was not a rank of this run
+  std::vector<Contact> contacts_;      // indexed by rank
+  std::vector<Handshake> handshakes_;  // of rank 0 with each rank
 };
 
 }  // namespace
 
-std::vector<TcpPeer> rendezvous_by_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout) {
-  return TcpRendezvous(place, connect_timeout, heartbeat_timeout).meet();
+std::vector<TcpPeer> rendezvous_by_tcp(const TcpEndpoint& place, const RankAccess& access, double connect_timeout,
+                                       double heartbeat_timeout) {
+  return TcpRendezvous(place, access, connect_timeout, heartbeat_timeout).meet();
 }
 
 }  // namespace amp

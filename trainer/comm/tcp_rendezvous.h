@@ -19,10 +19,12 @@ struct TcpPeer {
   RankProcess process;
 };
 
-// Collective. Returns the peers in the order of the ranks. Connections of other programs or jobs are closed. Throws
-// E_RANKS (exit 10) if the ranks disagree about the job (with the difference), or if some do not connect within
-// connect_timeout seconds (with their numbers). Throws E_RANK_LOST if a rank leaves before all are connected, or does
-// not respond for heartbeat_timeout seconds and a margin.
-std::vector<TcpPeer> rendezvous_by_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout);
+// Collective. Returns the peers in the order of the ranks. Connections of other programs or jobs, and of processes
+// without the token, are closed and counted in a note. Throws E_RANKS (exit 10) if processes with the token disagree
+// about the run (with the difference), if some ranks do not connect within connect_timeout seconds (with their
+// numbers), or, on the other ranks, if rank 0 has another token. Throws E_RANK_LOST if a rank leaves before all are
+// connected, or does not respond for heartbeat_timeout seconds and a margin.
+std::vector<TcpPeer> rendezvous_by_tcp(const TcpEndpoint& place, const RankAccess& access, double connect_timeout,
+                                       double heartbeat_timeout);
 
 }  // namespace amp

@@ -183,6 +183,12 @@ std::vector<Setting> run_settings() {
           .at_least(0.5)
           .read_by(kTrain)
           .may_change(),
+      setting("rank_token_file", &DistributionSpec::rank_token_file,
+              "Under mpirun, srun or torchrun: file with a secret that all ranks have. Only processes with the same "
+              "secret can join the run. Default: the environment variable ONNX_AMP_RANK_TOKEN (docs/scaling.md).")
+          .shown_as("FILE")
+          .read_by(kTrain)
+          .may_change(),
       setting("gradient_checkpointing", &DeviceSpec::gradient_checkpointing,
               "Keep as few activations as possible and recompute the forward pass in backward. This takes up to a "
               "third more time and gives the same bits; `memory_budget` recomputes only as much as needed.")
