@@ -156,7 +156,7 @@ def faults_of_table(table):
 def faults_of_tests(table):
     named = set()
     for path in (ROOT / "tests").rglob("*"):
-        if path.suffix in (".cc", ".h", ".py", ".sh", ".cu"):
+        if path.suffix in (".c", ".cc", ".h", ".py", ".sh", ".cu"):
             named.update(re.findall(rf"\b{ID}\b", path.read_text(errors="replace")))
     for e in table:
         if e["id"] not in named and "by" not in e:

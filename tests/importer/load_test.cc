@@ -263,16 +263,16 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   fs::create_directories(f / "elsewhere");
   save(f, m, "blobs/aaa");
   write_bytes(f / "blobs/bbb", std::string(48, '\x3f'));
-  std::filesystem::create_symlink("../../../blobs/aaa", f / "snapshots/abc/onnx/m.onnx");
+  fs::create_symlink("../../../blobs/aaa", f / "snapshots/abc/onnx/m.onnx");
   const auto loads = [](const std::string& path) {
     return value(import_model(path).graph, "w0").data.to_doubles()[0] > 0.7;  // 0x3f3f3f3f: 0.747
   };
   expect(import_error(f / "snapshots/abc/onnx/m.onnx"), Exit::model, "E_EXT_MISSING", "blobs/m.onnx_data");
-  std::filesystem::create_symlink("../../../blobs/bbb", f / "snapshots/abc/onnx/m.onnx_data");
+  fs::create_symlink("../../../blobs/bbb", f / "snapshots/abc/onnx/m.onnx_data");
   CHECK(loads(f / "snapshots/abc/onnx/m.onnx"));
-  std::filesystem::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the link
+  fs::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the link
   CHECK(loads(f / "elsewhere/chain.onnx"));
-  std::filesystem::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the link that was named
+  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the link that was named
   CHECK(loads(f / "elsewhere/chain.onnx"));
   // A model that is not a link must not read a file of another folder through a link next to it.
   save(f, m, "elsewhere/plain.onnx");
@@ -281,7 +281,7 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   fs::create_directories(f / "real");
   save(f, m, "real/m.onnx");
   fs::copy_file(f / "blobs/bbb", f / "real/m.onnx_data");
-  std::filesystem::create_symlink("../real/m.onnx", f / "elsewhere/alone.onnx");
+  fs::create_symlink("../real/m.onnx", f / "elsewhere/alone.onnx");
   fs::remove(f / "elsewhere/m.onnx_data");
   CHECK(loads(f / "elsewhere/alone.onnx"));
 }
