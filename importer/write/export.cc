@@ -170,7 +170,7 @@ std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& 
 }
 
 // Returns the options of the conversion to 16 bits. For `mixed` they list the plan's 16-bit nodes by the names of their
-// outputs, for `fp16` the nodes that stay float32. Throws E_PRECISION (Exit::usage) for another precision.
+// outputs, for `fp16` the nodes that stay float32.
 HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const ExportOptions& options) {
   HalfOptions out;
   out.weights = weight_names(graph);
@@ -180,10 +180,6 @@ HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const Ex
       if (name) out.wide.insert(*name);
     }
     return out;
-  }
-  if (options.precision != "mixed") {
-    fail(Exit::usage, "E_PRECISION",
-         cat("export precision '", options.precision, "' is not file, fp32, fp16 or mixed"));
   }
   check(options.compute.size() <= graph.nodes.size(), "export: types for nodes that are not there");
   out.low.emplace();
@@ -292,6 +288,9 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
 
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path) {
+  if (!one_of(options.precision, {"file", "fp32", "fp16", "mixed"}))
+    fail(Exit::usage, "E_PRECISION",
+         cat("export precision '", options.precision, "' is not file, fp32, fp16 or mixed"));
   ExportReport report;
   // Compute the values to store: give tied parameters their values, and quantize masters back to the file's integers.
   std::map<int, HostTensor> values = spread_ties(graph, trained);
