@@ -28,10 +28,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def start(name, rank, size, port, token, *more):
+def start(name, rank, size, port, token, *more, host="127.0.0.1"):
     command = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text", "--output_dir", name,
                "--max_seq_len", "16", "--lr", "1e-3", "--device", "cpu", "--batch_size", "4", "--max_steps", "10", *more]
-    variables = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if size else {}
+    variables = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": host, "MASTER_PORT": str(port)} if size else {}
     if token:
         variables["ONNX_AMP_RANK_TOKEN"] = token
     return subprocess.Popen(command, cwd=work, env={**environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -124,6 +124,13 @@ try:
     # Without a token, strangers that do not speak the protocol are still no ranks.
     open_run, said = meet("open", lambda port: [connected(port) for _ in range(12)], token="")
     assert model("alone0") == model("open") and "12 silent" in said and open_run < alone + args.late, (said, open_run, alone)
+
+    # Who listens outside of the machine without a token is told so.
+    for token in (TOKEN, ""):
+        port = free_port()
+        results = ended([start(f"all{len(token)}", r, 2, port, token, host="0.0.0.0") for r in range(2)])
+        assert [code for code, _ in results] == [0, 0] and model(f"all{len(token)}") == model("alone0"), results
+        assert [f"rank 0 listens at port {port} of all addresses" in err for _, err in results] == [token == "", False], results
 
     # The same handshake with the token is heard: the tests above do not fail at something else.
     port = free_port()

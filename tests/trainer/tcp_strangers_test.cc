@@ -157,6 +157,41 @@ TEST_CASE("a recorded hello is worth nothing on another connection", "[ranks][tc
       ContainsSubstring("1 without the run's token"));
 }
 
+TEST_CASE("strangers do not keep higher ranks from lower ones", "[ranks][tcp]") {
+  const int port = free_port();
+  std::atomic<bool> over = false;
+  std::vector<std::string> errors;
+  std::thread others([&] {
+    errors = on_places({{place(0, 3, port), kToken}, {place(1, 3, port), kToken}}, [&](Communicator& rank) {
+      while (rank.is_root() && !over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  });
+  // Rank 2 by hand. The directory has the port of rank 1.
+  const Socket to_first = connected(port);
+  const Handshake entered = say_hello(to_first, 2, 3, 2, kToken);
+  json welcome, answer;
+  REQUIRE(entered.read_answer(to_first.descriptor(), welcome, later()) == FrameResult::frame);
+  const int second_port = welcome.at("ranks").at(1).at("port");
+  const std::string purpose = cat("ranks to each other, ", welcome.at("secret").get<std::string>());
+  const double before = steady_seconds();
+  std::vector<Socket> open;
+  for (int i = 0; i < 20; ++i) open.push_back(connected(second_port));
+  const auto hear = [&](const std::string& token, int rank) {
+    open.push_back(connected(second_port));
+    Handshake handshake(handshake_key({token}, purpose));
+    CHECK(handshake.send_hello(open.back().descriptor(), {{"rank", rank}}, later()) == FrameResult::frame);
+    return handshake.read_answer(open.back().descriptor(), answer, later());
+  };
+  CHECK(hear("another", 2) == FrameResult::unproven);
+  CHECK(hear(kToken, 1) == FrameResult::closed);
+  CHECK(hear(kToken, 2) == FrameResult::frame);
+  CHECK(answer == json{{"rank", 1}});
+  over = true;
+  others.join();
+  CHECK(steady_seconds() - before < 4);  // a silent connection is closed after 5 s
+  CHECK(errors == std::vector<std::string>(2));
+}
+
 TEST_CASE("a hello is no answer", "[ranks][tcp]") {
   const std::string error = error_of_rank_1_with(
       [](const Socket& s) {
