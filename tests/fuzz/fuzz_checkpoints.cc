@@ -7,7 +7,6 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_folder.h"
 #include "fuzz/sections.h"
-#include "tests/trainer/small_run.h"
 #include "trainer/loop/manifest.h"
 #include "trainer/loop/resumed_schedule.h"
 #include "trainer/loop/trainer.h"
@@ -18,13 +17,53 @@ using namespace amp;
 
 constexpr int64_t kSteps = 3;
 
+HostTensor ramp(const Dims& dims) {
+  std::vector<float> x(static_cast<size_t>(numel(dims)));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i) - 0.3f;
+  return HostTensor::of<float>(dims, x);
+}
+
+int parameter(SourceGraph& g, const char* name, const Dims& dims) {
+  SourceValue v;
+  v.name = name;
+  v.kind = SourceKind::parameter;
+  v.dtype_known = v.rank_known = v.trainable = true;
+  v.data = ramp(dims);
+  for (const int64_t d : dims) v.dims.push_back({d, ""});
+  return g.add_value(v);
+}
+
+int node(SourceGraph& g, const char* op, const char* output, int a, int b) {
+  SourceValue v;
+  v.name = output;
+  SourceNode n;
+  n.op = n.name = op;
+  n.version = 17;
+  n.inputs = {a, b};
+  n.outputs = {g.add_value(v)};
+  g.add_node(n);
+  return n.outputs[0];
+}
+
+// y = x w + b
+SourceGraph linear_layer() {
+  SourceGraph g;
+  SourceValue x;
+  x.name = "x";
+  x.kind = SourceKind::input;
+  x.dtype_known = true;
+  g.inputs = {g.add_value(x)};
+  const int w = parameter(g, "w", {3, 2}), b = parameter(g, "b", {2});
+  g.outputs = {node(g, "Add", "y", node(g, "MatMul", "p", g.inputs[0], w), b)};
+  return g;
+}
+
 // A small run. One is used for all inputs, because compiling takes much longer than a step.
 struct Run {
-  SourceGraph graph =
-      test::random_graph("input x\nparam w 3 2\nparam b 2\np = MatMul(x, w)\ny = Add(p, b)\noutput y", "w 0.5\nb 0.1");
-  std::unique_ptr<Dataset> data = make_tensor_dataset(
-      {{"x", test::normal({6, 3}, 1, 1)}, {"label", HostTensor::of<int64_t>({6}, {0, 1, 0, 1, 1, 0})}}, "data",
-      {{"x", DType::f32, Dims{-1, 3}}}, {});
+  SourceGraph graph = linear_layer();
+  std::unique_ptr<Dataset> data =
+      make_tensor_dataset({{"x", ramp({6, 3})}, {"label", HostTensor::of<int64_t>({6}, {0, 1, 0, 1, 1, 0})}}, "data",
+                          {{"x", DType::f32, Dims{-1, 3}}}, {});
   TrainerConfig config;
   Session session{graph, SessionOptions()};
   StopSignals stop;
