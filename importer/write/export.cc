@@ -97,7 +97,12 @@ std::string checker_says(const ModelDoc& doc) {
 // A temporary folder for files that must be replaced together. The destructor removes the folder.
 class Aside {
  public:
-  explicit Aside(const std::string& path) : folder_(cat(path, ".tmp-", ::getpid())), registered_(folder_) {
+  explicit Aside(const std::string& path)
+      : folder_(cat(path, ".tmp-", ::getpid())),
+        file_(folder_ + "/" + std::filesystem::path(path).filename().string()),
+        registered_(folder_),
+        registered_file_(file_),
+        registered_data_(file_ + ".data") {
     remove_tree(folder_);
     ensure_dir(folder_);
   }
@@ -105,11 +110,11 @@ class Aside {
     std::error_code ignored;  // an earlier failure is the one to report
     std::filesystem::remove_all(folder_, ignored);
   }
-  const std::string& folder() const { return folder_; }
+  const std::string& file() const { return file_; }
 
  private:
-  std::string folder_;
-  TemporaryPath registered_;
+  std::string folder_, file_;
+  TemporaryPath registered_, registered_file_, registered_data_;  // a folder is removed only if it is empty by then
 };
 
 using ExternalTensors = std::vector<std::pair<onnx::TensorProto*, HostTensor>>;
@@ -263,7 +268,7 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
                    bool keep_refused, const std::string& path, std::vector<std::string>& notes) {
   std::optional<Aside> aside;
   if (!external.empty()) aside.emplace(path);
-  const std::string written = aside ? aside->folder() + "/" + std::filesystem::path(path).filename().string() : path;
+  const std::string written = aside ? aside->file() : path;
   if (aside) write_external(external, written);
   FileWriter file(written, static_cast<int64_t>(proto.ByteSizeLong()));
   write_proto(proto, file);

@@ -27,7 +27,10 @@ constexpr int64_t kChecked = int64_t{256} << 20;
 class TrialFolder {
  public:
   explicit TrialFolder(const std::string& folder)
-      : path_(cat(folder, "/model.onnx.tmp-trial-", ::getpid())), registered_(path_) {
+      : path_(cat(folder, "/model.onnx.tmp-trial-", ::getpid())),
+        registered_(path_),
+        registered_file_(file()),
+        registered_data_(file() + ".data") {
     remove_tree(path_);
     ensure_dir(path_);
   }
@@ -37,11 +40,12 @@ class TrialFolder {
     std::error_code ignored;  // ignored, so that only the original failure is reported
     std::filesystem::remove_all(path_, ignored);
   }
+  // The file, and that with ".data" appended, are the only ones that the trial writes.
   std::string file() const { return path_ + "/model.onnx"; }
 
  private:
   std::string path_;
-  TemporaryPath registered_;
+  TemporaryPath registered_, registered_file_, registered_data_;  // a folder is removed only if it is empty by then
 };
 
 int64_t weight_bytes(const Session& session) { return session.layout().size() * size_of(session.float_type()); }
