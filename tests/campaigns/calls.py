@@ -8,12 +8,14 @@ import json
 import shutil
 
 import faults
-from compare import contents, digest, temporary, wrong_result
+from compare import TEMPORARY, contents, digest, temporary, wrong_result
 from job import OTHER_RATE, OVERWRITE, RESUME, STOP_EARLY, error_of, job, write_materials, wrong_end
 
 CHANGING = ["openat", "write", "pwrite64", "fsync", "rename", "renameat2", "mkdir", "unlink", "unlinkat", "rmdir",
             "ftruncate", "fallocate"]
 OTHER = ["close", "flock", "mmap", "fstat", "newfstatat", "getdents64", "read", "pread64", "lseek"]
+REMOVING = {"unlink", "unlinkat", "rmdir"}
+STORAGE = 7
 ERRORS = ["EIO", "ENOSPC", "EDQUOT", "EACCES", "EINTR"]
 UNINTERRUPTED = {"rename", "renameat2", "mkdir", "unlink", "unlinkat", "rmdir", "fstat", "newfstatat", "mmap", "lseek"}
 SETTINGS = {"steps": 4, "save": 2, "evaluate": 2}
@@ -53,10 +55,17 @@ def attempt(campaign, phase, call, number, how, text):
     words = phase.begin()
     process = phase.program.run(words, phase.folder, prefix=faults.injection(call, how, number))
     problems = [] if how == "KILL" else wrong_end(process)
-    problems += phase.problems(process.returncode, how)
+    problems += phase.problems(process.returncode, may_leave(call, how, process.returncode))
     campaign.tried(f"{phase.name} {call} {how}")
     said = error_of(process).get("error", "")
     campaign.fault(f"{phase.name}: {how} at {call} {number} ({text}): exit {process.returncode} {said}", *problems)
+
+
+def may_leave(call, how, code):
+    """Parts of names of temporary files that may stay until the next start."""
+    if how == "KILL" or call in REMOVING:
+        return TEMPORARY
+    return (".finish",) if code == STORAGE else ()  # complete results that could not be moved: the next start moves them
 
 
 def half_written(folder):
@@ -102,11 +111,11 @@ class Run:
             shutil.copytree(self.before(), self.out)
         return self.command("run", *self.how_started)
 
-    def problems(self, code, how):
-        """Problems of what the process left, and of the run that goes on from there."""
+    def problems(self, code, allowed):
+        """Problems of what the process left (`allowed` may stay), and of the run that goes on from there."""
         found = [f"half written: {c}" for c in half_written(self.out)]
-        if how != "KILL" and temporary(self.out):
-            found.append(f"left {temporary(self.out)}")
+        left = [name for name in temporary(self.out) if not any(part in name for part in allowed)]
+        found += [f"left {left}"] * bool(left)
         again = self.program.run(self.command("run", *RESUME), self.folder)
         again = self.begun_again(again)
         if again.returncode:
@@ -142,9 +151,9 @@ class Replace(Run):
     def before(self):
         return self.folder / "old"
 
-    def problems(self, code, how):
+    def problems(self, code, allowed):
         model = digest(self.out / "model.onnx")
-        found = super().problems(code, how)
+        found = super().problems(code, allowed)
         return found if model in (self.old, self.wanted["model.onnx"]) else ["model.onnx is neither", *found]
 
     def begun_again(self, resumed):
@@ -176,14 +185,14 @@ class Export:
         self.old = digest(self.file)
         return ["export", "half_for_export", "--out", self.file]
 
-    def problems(self, code, how):
+    def problems(self, code, allowed):
         """Problems of the file that is there."""
         got = digest(self.file)
         found = [] if got in (self.old, self.wanted) else ["the file is neither the old nor the new one"]
         if code == 0 and got != self.wanted:
             found.append("exit 0 without the new file")
         left = [p.name for p in self.folder.glob("exported.onnx.tmp*")]
-        return found + [f"left {left}"] * bool(left and how != "KILL")
+        return found + [f"left {left}"] * bool(left and not allowed)
 
 
 PHASES = [Run, Resumed, Replace, Export]

@@ -50,9 +50,10 @@ def trial(campaign, phase, name, twice, wanted):
     wait_for(lambda: begun(out), process)
     time.sleep(campaign.random.uniform(0, longest))
     in_time = process.poll() is None
+    may_end = not in_time or publishing(out) or steps_done(out) >= int(command[command.index("--max_steps") + 1]) - 1
     seconds = send(process, name, twice, campaign.random)
     what = f"SIG{name}{' twice' if twice else ''} in {phase}"
-    problems = problems_of_end(process, name, begun, not in_time or phase in MAY_END)
+    problems = problems_of_end(process, name, begun, may_end)
     problems += [f"still ran after {HANG_S} s"] * (seconds > HANG_S)
     problems += [f"left {temporary(out)}"] * bool(temporary(out) and process.returncode != -9)
     resumed = campaign.program.run([*command, *RESUME], campaign.folder)
@@ -129,6 +130,12 @@ def training(out):
     return has_content(out / "metrics.jsonl")
 
 
+def steps_done(out):
+    """The number of steps whose metrics are written."""
+    path = out / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
 def evaluated(out):
     """An evaluation amid training was done."""
     return has_content(out / "eval.jsonl")
@@ -166,4 +173,3 @@ PHASES = {  # name: (command, whether the phase has begun, seconds that it lasts
     "save": (BIG, saving, 0.01),
     "export": (BIG, publishing, 0.02),
 }
-MAY_END = {"step of a larger model", "later evaluation", "save", "export"}  # the run may end before it sees the signal
