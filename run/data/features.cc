@@ -275,6 +275,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (spec.data.val_split > 0)
     rows = split_samples(*all, spec.data.val_split, static_cast<uint64_t>(spec.device.seed)).train;
+  rows = all->batch(rows).samples;  // of the table: a limit keeps sampled rows, not the first ones
   Features out = fit_features(table, schema, rows, task_rule(needs.task).has_numbers());
   try {
     const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
