@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checkpoints of small models as transformers and timm save them, and what they compute: tests/run/build_test.cc.
 
-Each folder: config.json, model.safetensors, golden.safetensors (in/NAME, out/NAME). Weights are random, vectors moved off
-0 and 1. With arguments, only those of these names are made. Models of timm and torchvision in their real sizes are kept as
+Each folder: config.json, model.safetensors, golden.safetensors (in/NAME, out/NAME). draw() replaces transformers' small
+weights, and configurations have epsilons, bases and activations that are not the defaults: else a wrong constant changes
+outputs by less than the rounding of fp32. With arguments, only those of these names are made. Models of timm and torchvision in their real sizes are kept as
 names and shapes (state_dicts.json) and what they compute (state_dicts.safetensors) with the weights of filled(), a formula.
 Made with torch 2.15.0, torchvision 0.29.2, transformers 5.23.0, timm 1.0.31."""
 
@@ -20,24 +21,27 @@ from safetensors.torch import save_file
 t.logging.set_verbosity_error()
 HERE = pathlib.Path(__file__).parent
 TEXT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, vocab_size=60,
-            max_position_embeddings=24, num_labels=3)
-LLAMA = dict(TEXT, num_key_value_heads=1)
+            max_position_embeddings=24, num_labels=3, layer_norm_eps=1e-3)
+LLAMA = dict(TEXT, num_key_value_heads=1, rms_norm_eps=1e-3)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=16)
 IMAGE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=12,
-             patch_size=4, num_labels=3)
+             patch_size=4, num_labels=3, layer_norm_eps=1e-3)
 DEBERTA = dict(TEXT, relative_attention=True, position_buckets=4, pos_att_type=["p2c", "c2p"])
 CLIP = dict(projection_dim=8, text_config=dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, vocab_size=60,
-                                               intermediate_size=32, max_position_embeddings=24, eos_token_id=3),
+                                               intermediate_size=32, max_position_embeddings=24, eos_token_id=3,
+                                               layer_norm_eps=1e-3),
             vision_config=dict(hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
-                               image_size=12, patch_size=4))
-MODERN = dict(TEXT, num_hidden_layers=4, local_attention=4, pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1,
+                               image_size=12, patch_size=4, layer_norm_eps=2e-3, hidden_act="gelu"))
+MODERN = dict(TEXT, norm_eps=1e-3, num_hidden_layers=4, local_attention=4, pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1,
               eos_token_id=2)
+ROTARY = {"full_attention": dict(rope_type="default", rope_theta=40000.0),
+          "sliding_attention": dict(rope_type="default", rope_theta=500.0)}
 MODELS = {
     "bert_classifier": lambda: t.BertForSequenceClassification(t.BertConfig(**TEXT)),
     "bert_base": lambda: t.BertModel(t.BertConfig(**TEXT)),
     "bert_mlm": lambda: t.BertForMaskedLM(t.BertConfig(**TEXT)),
-    "bert_qa": lambda: t.BertForQuestionAnswering(t.BertConfig(**dict(TEXT, num_labels=2))),
+    "bert_qa": lambda: t.BertForQuestionAnswering(t.BertConfig(**dict(TEXT, num_labels=2), hidden_act="relu")),
     "roberta_tokens": lambda: t.RobertaForTokenClassification(t.RobertaConfig(**TEXT, type_vocab_size=1)),
     "roberta_mlm": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**TEXT, type_vocab_size=1)),
     "xlm_roberta_classifier": lambda: t.XLMRobertaForSequenceClassification(
@@ -45,18 +49,21 @@ MODELS = {
     "electra_classifier": lambda: t.ElectraForSequenceClassification(t.ElectraConfig(**TEXT, embedding_size=8)),
     "distilbert_classifier": lambda: t.DistilBertForSequenceClassification(t.DistilBertConfig(
         dim=16, n_layers=2, n_heads=2, hidden_dim=32, vocab_size=60, max_position_embeddings=24, num_labels=3)),
-    "gpt2_lm": lambda: t.GPT2LMHeadModel(t.GPT2Config(n_embd=16, n_layer=2, n_head=2, vocab_size=60, n_positions=24)),
-    "llama_lm": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, tie_word_embeddings=True)),
+    "gpt2_lm": lambda: t.GPT2LMHeadModel(t.GPT2Config(
+        n_embd=16, n_layer=2, n_head=2, n_inner=24, vocab_size=60, n_positions=24, layer_norm_epsilon=1e-3)),
+    "llama_lm": lambda: t.LlamaForCausalLM(t.LlamaConfig(
+        **LLAMA, tie_word_embeddings=True, attention_bias=True, mlp_bias=True)),
     "llama3_lm": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, rope_parameters=LLAMA3)),
-    "qwen2_lm": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA)),
+    "qwen2_lm": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(
+        **LLAMA, rope_parameters=dict(rope_type="default", rope_theta=1e6))),
     "qwen3_lm": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=8)),
     "albert_classifier": lambda: t.AlbertForSequenceClassification(t.AlbertConfig(**TEXT, embedding_size=8)),
     "albert_groups_mlm": lambda: t.AlbertForMaskedLM(t.AlbertConfig(
         **dict(TEXT, num_hidden_layers=4), embedding_size=8, num_hidden_groups=2, inner_group_num=2)),
     "convnext_classifier": lambda: t.ConvNextForImageClassification(t.ConvNextConfig(
-        hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 2, 1], image_size=32, num_labels=3, layer_scale_init_value=0.5)),
+        hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 2, 1], image_size=32, num_labels=3, layer_norm_eps=1e-3)),
     "convnext_base": lambda: t.ConvNextModel(t.ConvNextConfig(
-        hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, image_size=16, layer_scale_init_value=0.5)),
+        hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, image_size=16, layer_norm_eps=1e-3)),
     "clip": lambda: t.CLIPModel(t.CLIPConfig(**CLIP)),
     "clip_old_end": lambda: t.CLIPModel(t.CLIPConfig(**dict(CLIP, text_config=dict(CLIP["text_config"], eos_token_id=2)))),
     "clip_classifier": lambda: t.CLIPForImageClassification(t.CLIPConfig(**CLIP, num_labels=3)),
@@ -67,17 +74,22 @@ MODELS = {
         **dict(DEBERTA, num_labels=2, position_buckets=-1, pos_att_type=["c2p"], max_relative_positions=5))),
     "modernbert_classifier": lambda: t.ModernBertForSequenceClassification(t.ModernBertConfig(
         **MODERN, classifier_pooling="mean", norm_bias=True)),
-    "modernbert_mlm": lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERN)),
+    "modernbert_mlm": lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERN, rope_parameters=ROTARY)),
     "modernbert_tokens": lambda: t.ModernBertForTokenClassification(t.ModernBertConfig(**MODERN, attention_bias=True)),
     "vit_classifier": lambda: t.ViTForImageClassification(t.ViTConfig(**IMAGE)),
 }
 
 
-def shake(model):
+def draw(model):
+    """Weights of the scale of trained ones: outputs of a layer are of the size of its inputs, attention is not uniform."""
     with torch.no_grad():
-        for p in model.parameters():
-            if p.ndim == 1:
-                p.add_(0.1 * torch.randn_like(p))
+        for module in model.modules():
+            for p in module.parameters(recurse=False):
+                if p.ndim > 1:
+                    fan_in = p.shape[0] if isinstance(module, t.pytorch_utils.Conv1D) else p[0].numel()
+                    p.copy_(torch.randn_like(p) * fan_in**-0.5)
+                elif p.ndim == 1:  # around the 0 of biases and the 1 of norms
+                    p.add_(0.3 * torch.randn_like(p))
 
 
 def batch_of(model):
@@ -178,7 +190,7 @@ def main():
             continue
         torch.manual_seed(0)
         model = make().eval()
-        shake(model)
+        draw(model)
         model.save_pretrained(HERE / name)
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         batch = batch_of(model)
