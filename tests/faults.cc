@@ -98,5 +98,10 @@ int fsync(int fd) {
   static const auto real = original<int (*)(int)>("fsync");
   return ask("fsync", fd) > 0 ? -1 : real(fd);
 }
+
+int fdatasync(int fd) {
+  static const auto real = original<int (*)(int)>("fdatasync");
+  return ask("fdatasync", fd) > 0 ? -1 : real(fd);
+}
 }
 #endif

@@ -1,5 +1,6 @@
-// Faults of the file system: calls of this test program to rename, renameat2, read, pread, write and fsync pass through
-// a hook, which can let them fail, shorten them or end the process. Linked into the programs that name test_faults.
+// Faults of the file system: calls of this test program to rename, renameat2, read, pread, write, fsync and fdatasync
+// pass through a hook, which can let them fail, shorten them, count them or end the process. Linked into the programs
+// that name test_faults.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 namespace amp::test {
 
 struct FileCall {
-  std::string name;  // "rename", "renameat2", "read", "pread", "write", "fsync"
+  std::string name;  // "rename", "renameat2", "read", "pread", "write", "fsync", "fdatasync"
   std::string path;  // the old name, or the file of the descriptor
   std::string to;    // the new name
 };
