@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "backend/cpu/gemm/gemm_cut.h"
+#include "backend/parallel.h"
 #include "base/host_tensor.h"
 
 using namespace amp;
@@ -155,6 +157,29 @@ TEST_CASE("a packed product sums the lanes of an operand in order, once each") {
       r.g.run_here();
       CHECK(of_a == column_sums(r.a, s.m));
       CHECK(of_b == column_sums(r.b, s.n));
+    }
+  }
+}
+
+TEST_CASE("of the tasks that read the same lanes, one sums them") {
+  // Rows and columns are both divided: several tasks pack the same rows of A (first shape) or columns of B (second).
+  // Tasks that all add the same numbers race, and mostly with the right result: the build for TSan shows it.
+  const WithThreads four(4);
+  for (const Case& s : {Case{90, 130, 700}, Case{90, 180, 700}}) {
+    for (const DType t : {DType::f32, DType::bf16}) {
+      Run r(s, true, false, t, t, DType::f32, false);
+      const GemmCut cut(r.g, 4);
+      REQUIRE(cut.row_tasks > 1);
+      REQUIRE(cut.column_tasks > 1);
+      std::vector<float> of_a(static_cast<size_t>(s.m)), of_b(static_cast<size_t>(s.n)), a = of_a, b = of_b;
+      r.g.a_sums = of_a.data();
+      r.g.b_sums = of_b.data();
+      for (int again = 0; again < 20; ++again) {
+        r.all_threads();
+        if (again == 0) a = of_a, b = of_b;
+        CHECK(of_a == a);
+        CHECK(of_b == b);
+      }
     }
   }
 }

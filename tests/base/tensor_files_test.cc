@@ -181,6 +181,21 @@ TEST_CASE("a damaged npz is an error") {
   CHECK(errors * 2 > static_cast<int>(good.size()));
 }
 
+TEST_CASE("a changed payload of an npz is found by its checksum") {
+  // A stored member has no structure that a flipped bit could break, so only the CRC-32 of the archive shows it.
+  const std::string good = bytes_of(kData + "stored.npz");
+  const float value = 0.5f * 5 - 3;  // the element 5 of b_weight
+  const size_t at = good.find(std::string(reinterpret_cast<const char*>(&value), sizeof value));
+  REQUIRE(at != std::string::npos);
+  for (const char bit : {'\x01', '\x40'}) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ bit);
+    const Scratch file(bad);
+    expect_error("E_DATA_NPY", "b_weight.npy", [&] { read_npz(file.path); });
+    expect_error("E_DATA_NPY", "damaged or cut off: CRC error", [&] { read_npz(file.path); });
+  }
+}
+
 TEST_CASE("an npz that claims more than its file holds is refused before memory is taken") {
   const auto claiming = [](std::string bytes, size_t field, size_t size) {
     const size_t record = bytes.find("PK\x01\x02");  // the directory's first

@@ -72,6 +72,15 @@ TEST_CASE("up-casts go into what accumulates in fp32, or was planned so") {
   CHECK(ops_of(absorb_casts(fp16.graph)) == "Exp Cast");
 }
 
+TEST_CASE("a value that is rounded to 16 bits for two readers stays rounded for both") {
+  // One reader: the gradient of a weight's cast, whose rounding is dropped. Then an output as a second reader.
+  const std::string alone = "input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\nc = Cast(b) " + to32 + "\nd = Neg(c)\n";
+  CHECK(text_of(absorb_casts(CoreText(alone + "output d").graph)) ==
+        "t0 float32[2] = Exp(x)\nt1 float32[2] = Neg(t0)\noutput d = t1\n");
+  CHECK(text_of(absorb_casts(CoreText(alone + "output d\noutput b").graph)) ==
+        "t0 float16[2] = Exp(x)\nt1 float32[2] = Neg(t0)\noutput d = t1\noutput b = t0\n");
+}
+
 TEST_CASE("absorbing keeps numbers") {
   CoreText t("input x 8 8\nparam w 8 8\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\nc = Exp(b)\nd = Cast(c) " + to32 +
              "\noutput d");

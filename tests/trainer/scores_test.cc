@@ -1,4 +1,5 @@
 // Metrics of classes, probabilities and numbers against scikit-learn (tests/data/trainer/make_metrics_scores.py).
+#include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -68,6 +69,19 @@ TEST_CASE("metrics of classes are scikit-learn's") {
       }
     }
   }
+}
+
+TEST_CASE("of equal probabilities, the higher class is ranked first for the top five") {
+  // sklearn.metrics.top_k_accuracy_score(y, p, k=5) is 0.5 for these rows: class 1 is the sixth of six equal ones,
+  // class 2 the fifth.
+  const auto metrics = make_metrics(Task::classification, loss("cross_entropy"), {});
+  metrics->add({HostTensor::of<float>({2, 7}, {0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1})},
+               HostTensor::of<int64_t>({2}, {1, 2}));
+  const MetricValues values = metrics->values(0);
+  const auto top5 =
+      std::find_if(values.begin(), values.end(), [](const auto& v) { return v.first == "top5_accuracy"; });
+  REQUIRE(top5 != values.end());
+  CHECK(top5->second == 0.5);
 }
 
 TEST_CASE("metrics of numbers are scikit-learn's") {
