@@ -1,6 +1,7 @@
 // Tests verdicts on tensors that a module uses outside of its layers: raw parameters, buffers, results of an optimizer.
 // Evidence in the file is used (typed values, diagonals, inverses). Without evidence the verdict is unsure.
 #include <algorithm>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 #include <vector>
 
@@ -91,6 +92,16 @@ TEST_CASE("tensors that a module multiplies by itself are unsure, those of layer
                   "a = MatMul (h, m__weight)  b = Add (a, m__bias)  y = Relu (b)")
                   .of("m.weight")
                   .unsure());
+}
+
+TEST_CASE("of the names that an exporter merged, the one of a parameter counts", "[raw]") {
+  for (const auto& [kept, alias] : {std::pair{"m__weight", "m__avg"}, {"m__avg", "m__weight"}}) {
+    const std::string nodes = cat(alias, " = Identity (", kept, ")  a = MatMul (h, ", alias, ")  y = Relu (a)");
+    const Verdicts v = judge(beside_a_layer(tensor_of("8,6", kept, 48, drawn), nodes));
+    INFO(kept << ": " << v.of(dotted(kept)).text());
+    CHECK_THAT(v.of(dotted(kept)).text(), Catch::Matchers::ContainsSubstring("parameters are called 'weight'"));
+    CHECK_THAT(v.of(dotted(kept)).text(), !Catch::Matchers::ContainsSubstring("buffers are called 'avg'"));
+  }
 }
 
 TEST_CASE("short decimals and images of whole numbers are typed in", "[raw]") {

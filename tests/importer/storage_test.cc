@@ -110,6 +110,19 @@ TEST_CASE("external data in several files, in folders, one beyond 2 GiB", "[stor
   }
 }
 
+TEST_CASE("every byte but 0 of an external boolean is true", "[storage]") {
+  const TempDir f;
+  std::ofstream(f / "flags.bin", std::ios::binary) << std::string("\0\x02\xff\x01", 4);
+  onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,4] x) => (float[N,4] y) <bool[4] keep = {0,0,0,0}, float zero = {0}> { y = Where (keep, x, zero) })");
+  auto& keep = *m.mutable_graph()->mutable_initializer(0);
+  keep.clear_int32_data();
+  external(keep, "flags.bin", 0, 4);
+  const HostTensor got = value(import_model(save(f, m)).graph, "keep").data;
+  const auto* bytes = static_cast<const uint8_t*>(got.data());
+  CHECK(std::vector<int>(bytes, bytes + 4) == std::vector<int>{0, 1, 1, 1});
+}
+
 TEST_CASE("sizes of zero, nodes without a name, inputs left out in the middle, initializers among the inputs",
           "[storage]") {
   const TempDir f;
