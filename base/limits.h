@@ -12,7 +12,13 @@ struct Limits {
   int64_t constant_bytes = int64_t{64} << 20;  // one tensor computed from constants
   // data beyond this is moved to a file (base/spill.h); 0: derived from the machine's memory
   int64_t in_memory_bytes = 0;
+  // largest number of pixels of an image; 0: derived from the file (data/images/decoder.h)
+  int64_t image_pixels = 0;
 };
+
+// A compressed file that unpacks to more than this multiple of its size is refused as a decompression bomb, unless the
+// result is small.
+inline constexpr int64_t kMostGrowth = 100;
 
 const Limits& limits();
 void set_limits(const Limits& limits);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 
@@ -182,7 +183,7 @@ NpyHeader read_header(const Reader& r, Source& source) {
   return HeaderParser(r, text).parse();
 }
 
-HostTensor parse_array(const Reader& r, Source& source) {
+HostTensor parse_array(const Reader& r, Source& source, const std::string& name, const TensorCheck& check) {
   const NpyHeader h = read_header(r, source);
   const DType dtype = dtype_of(r, h.descr);
   int64_t bytes = size_of(dtype);
@@ -196,6 +197,7 @@ HostTensor parse_array(const Reader& r, Source& source) {
   if (h.fortran && std::count_if(h.dims.begin(), h.dims.end(), [](int64_t d) { return d > 1; }) > 1) {
     r.malformed("fortran_order: the array is stored by columns", "save it with numpy.ascontiguousarray");
   }
+  if (check) check(name, dtype, h.dims);
   HostTensor t = HostTensor::empty(dtype, h.dims);
   if (bytes > 0) source.take(t.mutable_data(), static_cast<uint64_t>(bytes));
   if (dtype == DType::boolean) {
@@ -229,8 +231,8 @@ class Archive {
   zip_t* zip_ = nullptr;
 };
 
-// Reads an array from a member of the archive. Checks the member's declared sizes before memory is allocated.
-HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uint64_t file_size) {
+// Checks a member's declared sizes, before memory is allocated for it.
+void check_member(const Reader& r, const zip_stat_t& m, uint64_t file_size) {
   if (m.encryption_method != ZIP_EM_NONE) r.malformed("the member is encrypted");
   if (m.comp_method != ZIP_CM_STORE && m.comp_method != ZIP_CM_DEFLATE) {
     r.malformed(cat("zip method ", m.comp_method, " is not supported"), "use numpy.savez or numpy.savez_compressed");
@@ -239,6 +241,10 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
   // Deflate compresses at most 1032:1; a larger declared size is false and would waste memory.
   const uint64_t most = m.comp_method == ZIP_CM_STORE ? m.comp_size : 1032 * (m.comp_size + 16);
   if (m.size > most) r.malformed(cat(m.comp_size, " packed bytes cannot hold ", m.size));
+}
+
+HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, const std::string& name,
+                       const TensorCheck& check) {
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, m.index, 0), zip_fclose);
   if (!file) r.malformed(cat("the member is damaged: ", zip_error_strerror(zip_get_error(archive))));
   const auto damaged = [&] {
@@ -252,65 +258,93 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
                     n -= static_cast<uint64_t>(got);
                   }
                 }};
-  HostTensor t = parse_array(r, source);
+  HostTensor t = parse_array(r, source, name, check);
   char more;
   if (zip_fread(file.get(), &more, 1) != 0) damaged();  // libzip compares the checksum at the end
   return t;
+}
+
+// Lists the members and checks their sizes. The bound on growth is that of the whole archive, because a tensor of equal
+// numbers, such as a mask of ones, compresses a thousand times beside others that do not.
+std::vector<zip_stat_t> members_of(const Reader& r, zip_t* archive, uint64_t file_size, std::string& current) {
+  constexpr uint64_t kSmall = uint64_t{64} << 20;
+  std::vector<zip_stat_t> members;
+  uint64_t bytes = 0;
+  const zip_int64_t count = zip_get_num_entries(archive, 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    zip_stat_t m;
+    if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &m) != 0) {
+      r.malformed(zip_error_strerror(zip_get_error(archive)));
+    }
+    current = m.name;
+    check_member(r, m, file_size);
+    if (__builtin_add_overflow(bytes, m.size, &bytes)) r.malformed("the sizes of the members overflow");
+    members.push_back(m);
+  }
+  current.clear();
+  if (bytes > std::max(kSmall, file_size * kMostGrowth)) {
+    r.malformed(cat("holds ", with_thousands(static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX))), " bytes in ",
+                    with_thousands(static_cast<int64_t>(file_size)), ": it is refused as a decompression bomb"),
+                "save it with numpy.savez if it is what it should be");
+  }
+  return members;
 }
 
 }  // namespace
 
 HostTensor read_npy(const std::string& path, Exit exit) { return parse_npy(read_file(path, exit), path, exit); }
 
-HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit) {
+HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit, const std::string& name,
+                     const TensorCheck& check) {
   const uint8_t* next = file.bytes.get();
   Source source{static_cast<uint64_t>(file.size), [&](void* to, uint64_t n) {
                   std::memcpy(to, next, n);
                   next += n;
                 }};
   try {
-    return parse_array({exit}, source);
+    return parse_array({exit}, source, name, check);
   } catch (Error& e) {
-    throw e.at(cat("in '", path, "'"));
+    throw e.at(cat("in '", printable(path), "'"));
   }
 }
 
-std::vector<NamedTensor> read_npz(const std::string& path, Exit exit) {
-  return parse_npz(read_file(path, exit), path, exit);
+std::vector<NamedTensor> read_npz(const std::string& path, Exit exit, const TensorCheck& check) {
+  return parse_npz(read_file(path, exit), path, exit, check);
 }
 
-std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit) {
+std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit, const TensorCheck& check) {
   const Reader r{exit};
   std::string current;
   try {
     std::vector<NamedTensor> out;
     std::set<std::string> names;
     const Archive archive(r, file);
-    const zip_int64_t members = zip_get_num_entries(archive, 0);
-    for (zip_int64_t i = 0; i < members; ++i) {
-      zip_stat_t m;
-      if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &m) != 0) {
-        r.malformed(zip_error_strerror(zip_get_error(archive)));
-      }
+    for (const zip_stat_t& m : members_of(r, archive, static_cast<uint64_t>(file.size), current)) {
       current = m.name;
       if (!current.ends_with(".npy")) r.malformed("the member is not a .npy array");
       const std::string name = current.substr(0, current.size() - 4);
       if (!names.insert(name).second) r.malformed("two members have this name");
-      out.push_back({name, read_member(r, archive, m, static_cast<uint64_t>(file.size))});
+      out.push_back({name, read_member(r, archive, m, name, check)});
     }
     return out;
   } catch (Error& e) {
     if (!current.empty()) e.at(cat("in member '", printable(current), "'"));
-    throw e.at(cat("in '", path, "'"));
+    throw e.at(cat("in '", printable(path), "'"));
   }
 }
 
-std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit) {
-  if (path.ends_with(".safetensors")) return parse_safetensors(read_or_map(path, exit), path, exit).tensors;
-  if (path.ends_with(".npz")) return read_npz(path, exit);
+std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit, const TensorCheck& check) {
+  if (path.ends_with(".safetensors")) {  // mapped if large, so the check may follow the reading
+    std::vector<NamedTensor> tensors = parse_safetensors(read_or_map(path, exit), path, exit).tensors;
+    for (const NamedTensor& t : tensors) {
+      if (check) check(t.name, t.tensor.dtype(), t.tensor.dims());
+    }
+    return tensors;
+  }
+  if (path.ends_with(".npz")) return read_npz(path, exit, check);
   require_tensor_file(path);
-  const std::string file = path.substr(path.rfind('/') + 1);
-  return {{file.substr(0, file.size() - 4), read_npy(path, exit)}};
+  const std::string file = path.substr(path.rfind('/') + 1), name = file.substr(0, file.size() - 4);
+  return {{name, parse_npy(read_file(path, exit), path, exit, name, check)}};
 }
 
 }  // namespace amp

@@ -3,6 +3,7 @@
 // pickled objects are not loaded.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,24 @@
 
 namespace amp {
 
-// Throw E_DATA_NPY, naming member and field, or the errors of read_file(). exit: Exit::data.
+// Called with name, element type and shape of a tensor before its elements are read; throws to refuse the file.
+using TensorCheck = std::function<void(const std::string& name, DType dtype, const Dims& dims)>;
+
+// Throw E_DATA_NPY, naming member and field, or the errors of read_file(). exit: Exit::data. The members of an archive
+// may unpack to kMostGrowth times its size (base/limits.h), or to 64 MiB if that is more.
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
-std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
-// As above, for the contents of a file. path: for error messages.
-HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit);
-std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit);
+std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data,
+                                  const TensorCheck& check = nullptr);  // "x.npy" is named "x"
+// As above, for the contents of a file. path: for error messages; name: what `check` is told.
+HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit, const std::string& name = {},
+                     const TensorCheck& check = nullptr);
+std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit,
+                                   const TensorCheck& check = nullptr);
 
 // Read or write a file in the format of its extension: .safetensors (mapped if large), .npz, or .npy (one tensor, named
 // after the file). Throw E_FILE_TYPE (Exit::usage) for other extensions.
-std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data);
+std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data,
+                                          const TensorCheck& check = nullptr);
 void write_tensor_file(const std::string& path, const std::vector<NamedTensor>& tensors);
 void require_tensor_file(const std::string& path);  // checks only the extension; called before anything is computed
 

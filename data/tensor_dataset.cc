@@ -20,14 +20,30 @@ int64_t count_valid(const HostTensor& labels) {
 
 namespace {
 
+void check_input(const std::string& file_name, const InputSpec& input, DType dtype, const Dims& dims) {
+  const bool same_kind = is_float(dtype) == is_float(input.dtype) || is_float(input.dtype);
+  bool same_shape = !input.dims || input.dims->size() == dims.size();
+  for (size_t d = 1; same_shape && input.dims && d < dims.size(); ++d) {
+    // Dimension 0 is the batch; the dataset may have another number of rows.
+    if ((*input.dims)[d] >= 0 && (*input.dims)[d] != dims[d]) same_shape = false;
+  }
+  if (same_kind && same_shape) return;
+  fail(Exit::data, "E_DATA_SHAPE",
+       cat("'", printable(file_name), "': tensor '", printable(input.name), "' is ", name_of(dtype), " ",
+           to_string(dims), ", the graph's input is ", name_of(input.dtype),
+           input.dims ? " " + to_string(*input.dims) : ""),
+       "-1 stands for any size");
+}
+
 class TensorDataset final : public Dataset {
  public:
   TensorDataset(const std::vector<NamedTensor>& tensors, const std::string& file_name,
                 const std::vector<InputSpec>& inputs, const TensorOptions& options)
-      : name_(file_name) {
+      : name_(printable(file_name)) {
     for (const InputSpec& i : inputs) {
       const HostTensor& t = source_of(tensors, i, options.label);
-      columns_.push_back({i.name, take(t, i)});
+      check_input(name_, i, t.dtype(), t.dims());
+      columns_.push_back({i.name, t.cast(i.dtype)});
       if (is_float(i.dtype)) ranges_[i.name] = range_of(t);
     }
     if (const HostTensor* label = find_tensor(tensors, options.label)) label_ = *label;
@@ -137,22 +153,6 @@ class TensorDataset final : public Dataset {
     return t ? *t : find(tensors, input.name, "the graph's input");
   }
 
-  HostTensor take(const HostTensor& t, const InputSpec& input) const {
-    const bool same_kind = is_float(t.dtype()) == is_float(input.dtype) || is_float(input.dtype);
-    bool same_shape = !input.dims || input.dims->size() == t.dims().size();
-    for (size_t d = 0; same_shape && input.dims && d < t.dims().size(); ++d) {
-      // Dimension 0 is the batch; the dataset may have another number of rows.
-      if (d > 0 && (*input.dims)[d] >= 0 && (*input.dims)[d] != t.dims()[d]) same_shape = false;
-    }
-    if (!same_kind || !same_shape) {
-      fail(Exit::data, "E_DATA_SHAPE",
-           cat("'", name_, "': tensor '", printable(input.name), "' is ", name_of(t.dtype()), " ", to_string(t.dims()),
-               ", the graph's input is ", name_of(input.dtype), input.dims ? " " + to_string(*input.dims) : ""),
-           "-1 stands for any size");
-    }
-    return t.cast(input.dtype);
-  }
-
   static std::string place(const HostTensor& t, int64_t i) {
     Dims index(t.dims().size());
     for (size_t d = index.size(); d-- > 0; i /= t.dims()[d]) index[d] = i % t.dims()[d];
@@ -197,6 +197,13 @@ class TensorDataset final : public Dataset {
 };
 
 }  // namespace
+
+void check_input_tensor(const std::string& file_name, const std::vector<InputSpec>& inputs, const std::string& name,
+                        DType dtype, const Dims& dims) {
+  for (const InputSpec& i : inputs) {
+    if (i.name == name) check_input(file_name, i, dtype, dims);
+  }
+}
 
 std::unique_ptr<Dataset> make_tensor_dataset(std::vector<NamedTensor> tensors, const std::string& file_name,
                                              std::vector<InputSpec> inputs, const TensorOptions& options) {

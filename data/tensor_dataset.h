@@ -21,6 +21,10 @@ struct TensorOptions {
   bool allow_nonfinite = false;               // accepts NaN and infinity; otherwise E_DATA_NONFINITE
 };
 
+// Throws E_DATA_SHAPE if a tensor of this name has another kind of number or shape than the graph's input of the name.
+void check_input_tensor(const std::string& file_name, const std::vector<InputSpec>& inputs, const std::string& name,
+                        DType dtype, const Dims& dims);
+
 // A file that is a whole batch is a dataset of size 1. Tensors that no input reads are ignored. Throws E_DATA_COLUMN
 // for a missing input, and E_DATA_SHAPE for another shape or kind of number.
 std::unique_ptr<Dataset> make_tensor_dataset(std::vector<NamedTensor> tensors, const std::string& file_name,

@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 
+#include "base/limits.h"
 #include "base/mapped_file.h"
 #include "base/spill.h"
 #include "base/text.h"
@@ -21,7 +22,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kSmall = int64_t{256} << 20, kMostGrowth = 100;
+constexpr int64_t kSmall = int64_t{256} << 20;
 
 std::vector<std::string> matches(const std::string& pattern) {
   glob_t found{};

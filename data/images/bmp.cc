@@ -101,6 +101,7 @@ Image BmpReader::indices(const BmpHeader& h) const {
   // Two bytes encode at most 255 pixels, or a jump over pixels that keep color 0. The limit is high enough for jumps.
   if (h.compression != kBmpPlain && h.width * h.height > (int64_t{1} << 16) * size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
+  if (h.compression != kBmpPlain) file_.check_growth(h.width, h.height, h.bits);
   Image out(h.width, h.height, 1);
   if (h.compression != kBmpPlain) {
     unpack_runs(h, out);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "data/rows_by_name.h"
 
@@ -62,11 +63,24 @@ void EncodedImage::refuse(const std::string& why, const std::string& hint, const
 
 void EncodedImage::check_size(int64_t width, int64_t height) const {
   if (width < 1 || height < 1) refuse(cat("an image of ", width, " x ", height, " pixels"), {}, "E_IMAGE_SIZE");
-  if (width > kMaxPixels / height) {
-    refuse(cat(width, " x ", height, " pixels are more than the ", with_thousands(kMaxPixels), " that are read"),
-           "scale the picture down, or remove it if its header is wrong", "E_IMAGE_SIZE");
+  if (width > most_pixels() / height) {
+    refuse(cat(width, " x ", height, " pixels are more than the ", with_thousands(most_pixels()), " that are read"),
+           "scale the picture down, raise `max_image_pixels`, or remove the file if its header is wrong",
+           "E_IMAGE_SIZE");
   }
 }
+
+void EncodedImage::check_growth(int64_t width, int64_t height, int64_t bits) const {
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (limits().image_pixels > 0 || width * height <= kMaxSparsePixels) return;
+  if (width * height / 8 * bits <= kMostImageGrowth * size) return;
+  refuse(cat(width, " x ", height, " pixels in ", with_thousands(size), " bytes: an image of more than ",
+             with_thousands(kMaxSparsePixels), " pixels that compresses more than ", kMostImageGrowth,
+             " times is refused as a decompression bomb"),
+         cat("scale the picture down; `max_image_pixels` ", width * height, " reads it as it is"), "E_IMAGE_SIZE");
+}
+
+int64_t most_pixels() { return limits().image_pixels > 0 ? limits().image_pixels : kMaxPixels; }
 
 static const ImageDecoder& decoder_of(const EncodedImage& file) {
   if (file.bytes.empty()) file.refuse("the file is empty", "remove it or fetch it again");

@@ -13,8 +13,12 @@
 
 namespace amp {
 
-// Largest number of pixels of an image: Pillow's limit. The header is checked before anything is allocated.
-constexpr int64_t kMaxPixels = 178956970;
+// Largest numbers of pixels of an image, unless Limits::image_pixels sets one. The header is checked before anything is
+// allocated. kMaxPixels is Pillow's limit. An image that compresses more than kMostImageGrowth times may have
+// kMaxSparsePixels, a little more than a page of A4 at 600 dpi: a file of half a megabyte could hold kMaxPixels equal
+// pixels, which take seconds to decode in every epoch.
+constexpr int64_t kMaxPixels = 178'956'970, kMaxSparsePixels = 35'000'000, kMostImageGrowth = 200;
+int64_t most_pixels();  // kMaxPixels, or Limits::image_pixels
 
 struct EncodedImage {
   std::string_view bytes;
@@ -25,7 +29,10 @@ struct EncodedImage {
   // Throws `id` with Exit::data and the text "'cat.png': why".
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {},
                            const std::string& id = "E_IMAGE") const;
-  void check_size(int64_t width, int64_t height) const;  // throws E_IMAGE_SIZE for 0 or more than kMaxPixels
+  void check_size(int64_t width, int64_t height) const;  // throws E_IMAGE_SIZE for 0 or more than most_pixels()
+  // Throws E_IMAGE_SIZE for a compressed image of more than kMaxSparsePixels that the file holds in few bytes. bits:
+  // number of bits of an unpacked pixel.
+  void check_growth(int64_t width, int64_t height, int64_t bits) const;
 };
 
 struct ImageDecoder {

@@ -91,6 +91,7 @@ Image decode_gif(const EncodedImage& file) {
     file.refuse(
         cat("a damaged GIF: its ", file.bytes.size(), " bytes cannot hold ", r.width, " x ", r.height, " pixels"),
         "remove the file or fetch it again");
+  file.check_growth(r.width, r.height, 8);
   const Image in = r.indices();
   if (file.numbers) return in;
   const ColorMapObject* const map = r.gif->Image.ColorMap ? r.gif->Image.ColorMap : r.gif->SColorMap;

@@ -8,6 +8,8 @@
 #include <jerror.h>
 // clang-format on
 
+#include <algorithm>
+
 #include "data/images/decoder.h"
 #include "data/images/exif.h"
 
@@ -15,7 +17,10 @@ namespace amp {
 
 namespace {
 
-constexpr int kMaxScans = 500;  // largest number of scans of a progressive file; more would only consume time
+// Largest number of scans of a progressive file; more would only consume time. Each scan of a few bytes visits every
+// pixel, so large images may have fewer: kMaxScannedPixels in all scans, but at least kUsualScans.
+constexpr int kMaxScans = 500, kUsualScans = 20;
+constexpr int64_t kMaxScannedPixels = kUsualScans * kMaxPixels;
 
 struct JpegReader {
   explicit JpegReader(const EncodedImage& f) : file(f) {
@@ -39,10 +44,13 @@ struct JpegReader {
     if (level < 0 && c->err->msg_code == JWRN_JPEG_EOF) on_error(c);
   }
   static void on_progress(j_common_ptr c) {
-    if (c->is_decompressor && reinterpret_cast<j_decompress_ptr>(c)->input_scan_number > kMaxScans) {
-      std::snprintf(of(c).why, sizeof of(c).why, "it has more than %d scans", kMaxScans);
-      std::longjmp(of(c).jump, 1);
-    }
+    if (!c->is_decompressor) return;
+    const auto* const d = reinterpret_cast<j_decompress_ptr>(c);
+    const int64_t pixels = std::max(int64_t{1}, int64_t{d->image_width} * d->image_height);
+    const auto most = static_cast<int>(std::clamp<int64_t>(kMaxScannedPixels / pixels, kUsualScans, kMaxScans));
+    if (d->input_scan_number <= most) return;
+    std::snprintf(of(c).why, sizeof of(c).why, "it has more than %d scans", most);
+    std::longjmp(of(c).jump, 1);
   }
 
   bool header();
@@ -107,6 +115,7 @@ Image decode_jpeg(const EncodedImage& file) {
   const auto damaged = [&] { file.refuse(cat("a damaged JPEG: ", r.why), "remove the file or fetch it again"); };
   if (!r.header()) damaged();
   file.check_size(r.codec.output_width, r.codec.output_height);
+  file.check_growth(r.codec.output_width, r.codec.output_height, 8 * int64_t{r.codec.num_components});
   const int orientation = r.orientation();  // decoding frees the markers
   Image out(r.codec.output_width, r.codec.output_height, r.codec.out_color_components);
   if (!r.pixels(out)) damaged();

@@ -102,6 +102,7 @@ Image decode_png(const EncodedImage& file) {
   if (width * height / 8 > 1032 * static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged PNG: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),
                 "remove the file or fetch it again");
+  file.check_growth(width, height, int64_t{depth} * png_get_channels(r.png, r.info));
   if (file.numbers) {
     ask_for_numbers(file, r.png, type, depth);
   } else {

@@ -143,7 +143,7 @@ void TiffReader::require_form() const {
   if (!(bits == 8 || bits == 16 || (one && channels == 1 && per_pixel == 1)))
     refuse(cat("of ", bits, " bits a channel"));
   if (channels == 0) refuse(cat("in colors of kind ", photometric));
-  if (per_pixel < channels || per_pixel > 16 || per_pixel * width * height > 4 * kMaxPixels)
+  if (per_pixel < channels || per_pixel > 16 || per_pixel * width * height > 4 * most_pixels())
     refuse(cat("of ", per_pixel, " channels"));
   if (photometric == PHOTOMETRIC_PALETTE && bits > 8) refuse("with a palette of 16 bits");
   const uint32_t compression = tag(TIFFTAG_COMPRESSION, 1);
@@ -153,6 +153,7 @@ void TiffReader::require_form() const {
   if (bytes / 16384 > static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged TIFF: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),
                 "remove the file or fetch it again");
+  if (compression != COMPRESSION_NONE) file.check_growth(width, height, per_pixel * int64_t{bits});
 }
 
 // Converts `count` samples (values of a channel) to 8 bits and writes them to every step-th byte of `to`. Samples of 16

@@ -29,6 +29,7 @@ Image decode_webp(const EncodedImage& file) {
   if (WebPGetFeatures(data.bytes, data.size, &features) != VP8_STATUS_OK)
     file.refuse("a damaged WebP header", "remove the file or fetch it again");
   file.check_size(features.width, features.height);
+  file.check_growth(features.width, features.height, 24);
   if (features.has_animation) file.refuse("an animated WebP", "write the frame that is meant as a still image");
   Image out(features.width, features.height, 3);
   if (!WebPDecodeRGBInto(data.bytes, data.size, out.data.data(), out.data.size(), 3 * features.width))

@@ -277,7 +277,11 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     }
     return open_text_dataset(spec, rows, graph, needs);
   }
-  return open_tensors(read_tensor_file(path), path, graph, needs, batch_size);
+  const std::vector<InputSpec> specs = input_specs(graph, needs);
+  const auto check = [&](const std::string& name, DType dtype, const Dims& dims) {
+    check_input_tensor(path, specs, name, dtype, dims);
+  };
+  return open_tensors(read_tensor_file(path, Exit::data, check), path, graph, needs, batch_size);
 }
 
 std::unique_ptr<Dataset> open_tensors(std::vector<NamedTensor> tensors, const std::string& name,

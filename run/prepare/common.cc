@@ -25,12 +25,14 @@ namespace amp {
 
 namespace {
 
-Limits limits_of(const DeviceSpec& device) {
+Limits limits_of(const RunSpec& spec) {
+  const DeviceSpec& device = spec.device;
   Limits l;
   l.graph_nodes = device.max_graph_nodes;
   l.activation_bytes = device.max_activation_bytes;
   l.constant_bytes = device.max_constant_bytes;
   l.in_memory_bytes = device.in_memory_max_size;
+  l.image_pixels = spec.data.images.max_image_pixels;
   return l;
 }
 
@@ -65,7 +67,7 @@ void refuse_architecture(const std::string& model) {
 Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   check_settings(spec, job);
   refuse_architecture(spec.model.model);
-  set_limits(limits_of(spec.device));
+  set_limits(limits_of(spec));
   const bool steps = job == Job::train || job == Job::gradients;
   ImportOptions o;
   if (steps || job == Job::check || job == Job::plan) {

@@ -19,6 +19,7 @@ struct ImageSpec {
   Default<std::string> transforms{"auto"}, eval_transforms{"auto"};
   Default<std::vector<std::string>> image_sizes{{}};  // "192x256"; empty: the size of the transforms
   std::string image_layout = "auto";
+  int64_t max_image_pixels = 0;  // 0: derived from the file (data/images/decoder.h)
   int64_t loading_threads = 0;   // 0: the number of compute threads
   double mixup = 0, cutmix = 0;  // alpha; 0: not used
   double mixup_prob = 1, mixup_switch_prob = 0.5;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/npz.h"
 #include "data/images/decoder.h"
 #include "data/images/exif.h"
@@ -131,6 +132,31 @@ TEST_CASE("a PNG header that asks for too much is refused before anything is all
   const Error small = error_of([&] { decoded(with_size(12000)); });
   CHECK(small.id() == "E_IMAGE");
   CHECK_THAT(small.fact(), ContainsSubstring("cannot hold"));
+}
+
+TEST_CASE("a large image of few bytes is refused unless a limit is set", "[images][bomb]") {
+  const auto plain = [](int64_t width, int64_t height) { return encode_png(Image(width, height, 1)); };
+  const std::string bomb = plain(6000, 6000);
+  const Error e = error_of([&] { decoded(bomb); });
+  CHECK(e.id() == "E_IMAGE_SIZE");
+  CHECK_THAT(e.fact(), ContainsSubstring("decompression bomb"));
+  CHECK_THAT(e.hint(), ContainsSubstring("`max_image_pixels` 36000000"));
+  CHECK(decoded(plain(4960, 7016)).height == 7016);  // a blank page of A4 at 600 dpi
+  const auto with_limit = [&](int64_t pixels) {
+    Limits l;
+    l.image_pixels = pixels;
+    set_limits(l);
+    std::string id;
+    try {
+      decoded(bomb);
+    } catch (const Error& error) {
+      id = error.id();
+    }
+    set_limits({});
+    return id;
+  };
+  CHECK(with_limit(36'000'000).empty());
+  CHECK(with_limit(35'999'999) == "E_IMAGE_SIZE");
 }
 
 TEST_CASE("orientations that make no sense are upright", "[images]") {

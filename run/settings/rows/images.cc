@@ -106,6 +106,13 @@ std::vector<Setting> image_settings() {
               "Order of the dimensions of the model's image input; auto: chosen by its shape.")
           .one_of({"auto", "nchw", "nhwc"})
           .read_by(kFeed),
+      setting("max_image_pixels", &ImageSpec::max_image_pixels,
+              "Largest number of pixels of an image file; larger images are refused. 0: 178,956,970, but 35,000,000 if "
+              "the image compresses more than 200 times.")
+          .at_least(0)
+          .at_most(2147483647)
+          .read_by(kFeed)
+          .may_change(),
       setting("loading_threads", &ImageSpec::loading_threads,
               "Number of threads that decode and transform images; 0: the number of threads that compute.")
           .at_least(0)
