@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "run/folder/run_files.h"
 #include "run/settings/settings.h"
+#include "trainer/loop/checked_state.h"
 
 namespace amp {
 
@@ -151,11 +152,7 @@ void verify_best(const std::string& checkpoints, const Checkpoint& newest) {
 }
 
 int64_t best_step_of(const Checkpoint& checkpoint) {
-  try {
-    return json::parse(checkpoint.state).at("best").at("step").get<int64_t>();
-  } catch (const json::exception& e) {
-    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
-  }
+  return CheckedState::of(checkpoint).member("best").whole("step", -1, checkpoint.step);
 }
 
 void finish_interrupted(const std::string& dir) {

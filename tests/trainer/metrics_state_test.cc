@@ -19,7 +19,7 @@ TEST_CASE("metrics come back from a checkpoint's state with all their members") 
   m.group_column = "country";
   m.groups = {{"fr", 3, {{"accuracy", 0.5}, {"loss", std::nan("")}}}};
   m.not_finite = 4;
-  const Metrics r = metrics_of_state(nlohmann::json::parse(to_state(m).dump()));
+  const Metrics r = metrics_of_state({nlohmann::json::parse(to_state(m).dump()), "last"});
   CHECK(r.loss == m.loss);
   CHECK(r.samples == 7);
   REQUIRE(r.values.size() == 4);
@@ -38,8 +38,8 @@ TEST_CASE("metrics come back from a checkpoint's state with all their members") 
 }
 
 TEST_CASE("a checkpoint of an earlier version has metrics without details") {
-  const Metrics m =
-      metrics_of_state(nlohmann::json::parse(R"({"loss": null, "samples": 3, "values": [["accuracy", 0.5]]})"));
+  const Metrics m = metrics_of_state(
+      {nlohmann::json::parse(R"({"loss": null, "samples": 3, "values": [["accuracy", 0.5]]})"), "last"});
   CHECK(std::isnan(m.loss));
   CHECK(m.samples == 3);
   CHECK(m.values == MetricValues{{"accuracy", 0.5}});

@@ -1,8 +1,13 @@
+// Converts metrics to the JSON state of a checkpoint and back. The way back checks every member, because the text of a
+// checkpoint may have been changed.
 #include "trainer/loop/metrics_state.h"
 
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "base/json_nesting.h"
+#include "base/text.h"
 
 namespace amp {
 
@@ -16,11 +21,19 @@ json stored_number(double v) {
   return v;
 }
 
-double number_of(const json& j) {
+double number_of(const CheckedState& in, const std::string& key, const json& j) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (j.is_null()) return std::nan("");
-  if (j.is_string()) return j.get<std::string>() == "-inf" ? -infinity : infinity;
+  if (j == "inf" || j == "-inf") return j == "inf" ? infinity : -infinity;
+  if (!j.is_number()) in.refuse(key, cat("is ", printable(j.dump()), ", expected a number"));
   return j.get<double>();
+}
+
+// Names are printed, so those that this program would not have written are refused.
+std::string name_of(const CheckedState& in, const std::string& key, const json& j) {
+  if (!j.is_string() || printable(j.get<std::string>()) != j.get<std::string>())
+    in.refuse(key, cat("is ", printable(j.dump()), ", expected a name"));
+  return j.get<std::string>();
 }
 
 json to_state(const MetricValues& values) {
@@ -29,10 +42,20 @@ json to_state(const MetricValues& values) {
   return out;
 }
 
-MetricValues values_of_state(const json& j) {
+MetricValues values_of_state(const CheckedState& in) {
   MetricValues out;
-  for (const json& v : j) out.emplace_back(v.at(0).get<std::string>(), number_of(v.at(1)));
+  for (const json& v : in.array("values")) {
+    if (!v.is_array() || v.size() != 2) in.refuse("values", "holds no pairs of name and number");
+    out.emplace_back(name_of(in, "values", v[0]), number_of(in, "values", v[1]));
+  }
   return out;
+}
+
+// The text is JSON again, which eval prints.
+std::string details_of_state(const CheckedState& in) {
+  std::string text = in.text("details");
+  if (!parse_json(text).is_object()) in.refuse("details", "is no JSON object");
+  return text;
 }
 }  // namespace
 
@@ -49,18 +72,20 @@ json to_state(const Metrics& m) {
   return out;
 }
 
-Metrics metrics_of_state(const json& j) {
+Metrics metrics_of_state(const CheckedState& in) {
   Metrics m;
-  m.loss = number_of(j.at("loss"));
-  m.samples = j.at("samples").get<int64_t>();
-  m.values = values_of_state(j.at("values"));
-  m.brief = j.value("brief", m.brief);
-  m.details = j.value("details", m.details);
-  m.not_finite = j.value("not_finite", m.not_finite);
-  m.group_column = j.value("group_column", m.group_column);
-  for (const json& g : j.value("groups", json::array()))
-    m.groups.push_back(
-        {g.at("name").get<std::string>(), g.at("samples").get<int64_t>(), values_of_state(g.at("values"))});
+  m.loss = number_of(in, "loss", in.any("loss"));
+  m.samples = in.whole("samples", 0, kMostCount);
+  m.values = values_of_state(in);
+  if (in.has("brief")) m.brief = static_cast<size_t>(in.whole("brief", 0, kMostCount));
+  if (in.has("details")) m.details = details_of_state(in);
+  if (in.has("not_finite")) m.not_finite = in.whole("not_finite", 0, m.samples);
+  if (in.has("group_column")) m.group_column = in.text("group_column");
+  if (!in.has("groups")) return m;
+  for (const json& g : in.array("groups")) {
+    const CheckedState group(g.is_object() ? g : json::object(), in.path() + ".groups");
+    m.groups.push_back({group.text("name"), group.whole("samples", 0, kMostCount), values_of_state(group)});
+  }
   return m;
 }
 

@@ -4,12 +4,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "trainer/loop/checked_state.h"
 #include "trainer/loop/evaluate.h"
 
 namespace amp {
 
 nlohmann::json to_state(const Metrics& metrics);
-// Accepts states of versions that kept only loss, samples and values. Throws nlohmann::json::exception.
-Metrics metrics_of_state(const nlohmann::json& state);
+// Accepts states of versions that kept only loss, samples and values. Throws E_CKPT_STATE (Exit::checkpoint).
+Metrics metrics_of_state(const CheckedState& state);
 
 }  // namespace amp

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/loop/checked_state.h"
 
 namespace amp {
 
@@ -19,21 +20,15 @@ struct Begun {
 };
 
 Begun begun(const ScheduleConfig& asked, const Checkpoint& c) {
+  const CheckedState state = CheckedState::of(c), s = state.member("schedule");
   Begun b{asked};
-  try {
-    const nlohmann::json state = nlohmann::json::parse(c.state), &s = state.at("schedule");
-    b.applied = state.at("applied_steps").get<int64_t>();
-    b.max_steps = s.at("max_steps").get<int64_t>();
-    b.schedule.begin = s.at("begin").get<int64_t>();
-    b.schedule.total_steps = s.at("steps").get<int64_t>();
-    b.schedule.hold = s.at("hold").get<bool>();
-    for (const int64_t n : {b.applied, b.max_steps, b.schedule.begin, b.schedule.total_steps}) {
-      if (n < 0 || n > kMostSteps)
-        fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", n, " steps"));
-    }
-  } catch (const nlohmann::json::exception& e) {
-    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
-  }
+  b.applied = state.whole("applied_steps", 0, c.step);
+  b.max_steps = s.whole("max_steps", c.step, kMostCount);
+  b.schedule.begin = s.whole("begin", 0, b.applied);
+  b.schedule.hold = s.truth("hold");
+  // A schedule that is held may have more steps than the run, and others end with it.
+  b.schedule.total_steps =
+      s.whole("steps", b.schedule.hold ? 0 : b.max_steps - c.step, b.schedule.hold ? kMostCount : b.max_steps);
   return b;
 }
 

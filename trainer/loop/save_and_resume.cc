@@ -2,6 +2,7 @@
 // metric; the tensors are parameters and optimizer state. resume() reads the same keys, so change both together. The
 // best checkpoint may be held in memory until the budget permits writing it (SaveBudget).
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "base/sysinfo.h"
 #include "trainer/compile/first_nonfinite.h"
 #include "trainer/compile/flat_views.h"
+#include "trainer/loop/checked_state.h"
 #include "trainer/loop/metrics_state.h"
 #include "trainer/loop/resumed_schedule.h"
 #include "trainer/loop/trainer.h"
@@ -22,13 +24,24 @@ HostTensor copy_of(const HostTensor& t) {
   return copy;
 }
 
-// Returns a count of a checkpoint's state. A valid checksum does not prove that this program wrote the state, and
-// counts out of range would be internal errors or overflows later.
-int64_t count_of(const nlohmann::json& state, const char* name, int64_t most = kMostSteps) {
-  const auto n = state.at(name).get<int64_t>();
-  if (n < 0 || n > most)
-    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", name, " is ", n));
-  return n;
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+ScaleState scale_of_state(const CheckedState& s, int64_t step) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  return {static_cast<float>(s.number("scale", 0, std::numeric_limits<float>::max())),
+          static_cast<int32_t>(s.whole("growth_tracker", 0, most)),
+          static_cast<int32_t>(s.whole("hysteresis_left", 0, most)), s.whole("consecutive_skips", 0, step),
+          s.whole("total_skips", 0, step)};
+}
+
+std::vector<double> step_scalars_of_state(const CheckedState& s) {
+  std::vector<double> out;
+  if (!s.has("facts")) return out;
+  for (const nlohmann::json& v : s.array("facts")) {
+    if (!v.is_number()) s.refuse("facts", "holds no numbers");
+    out.push_back(v.get<double>());
+  }
+  return out;
 }
 }  // namespace
 
@@ -144,35 +157,29 @@ void Trainer::write_held() {
 
 void Trainer::resume(const Checkpoint& c) {
   require_same(c.hashes, config_.fixed);
-  try {
-    const nlohmann::json state = nlohmann::json::parse(c.state);
-    HostTensor params = session_.host_params();
-    copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(params.mutable_data()));
-    session_.set_params(params);
-    const auto& s = state.at("scaler");
-    engine_.load(
-        c.tensors, count_of(state, "applied_steps", c.step),
-        {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
-         s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()},
-        state.value("facts", std::vector<double>{}));
-    next_ = {count_of(state.at("sampler"), "epoch"), count_of(state.at("sampler"), "window")};
-    const auto& best = state.at("best");
-    best_ = {best.at("value").get<double>(), best.at("step").get<int64_t>(), count_of(best, "evals_since")};
-    if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
-    evaluation_due_ = state.value("evaluation_due", false);
-    if (plateau_) {
-      const auto& p = state.at("plateau");
-      plateau_->restore({p.at("best").get<double>(), p.at("seen").get<bool>(), p.at("bad").get<int64_t>(),
-                         p.at("cooldown").get<int64_t>(), p.at("scale").get<double>()});
-      engine_.set_lr_scale(plateau_->scale());
-    }
-    if (!plateau_) set_lr_factor(state.value("lr_factor", 1.0));
-    if (const auto it = state.find("initial"); it != state.end()) initial_ = metrics_of_state(*it);
-    if (const auto it = state.find("last"); it != state.end()) last_ = metrics_of_state(*it);
-    losses_not_finite_ = state.value("losses_not_finite", int64_t{0});
-  } catch (const nlohmann::json::exception& e) {
-    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  require_finite(c);
+  const CheckedState state = CheckedState::of(c), sampler = state.member("sampler"), best = state.member("best");
+  HostTensor params = session_.host_params();
+  copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(params.mutable_data()));
+  session_.set_params(params);
+  engine_.load(c.tensors, state.whole("applied_steps", 0, c.step), scale_of_state(state.member("scaler"), c.step),
+               step_scalars_of_state(state));
+  next_ = {sampler.whole("epoch", 0, c.step), sampler.whole("window", 0, c.step)};
+  best_ = {best.number("value", -kLargest, kLargest), best.whole("step", -1, c.step),
+           best.whole("evals_since", 0, c.step)};
+  if (state.has("padding_removal") && state.text("padding_removal") == "off") session_.padding_guard().turn_off();
+  evaluation_due_ = state.has("evaluation_due") && state.truth("evaluation_due");
+  if (plateau_) {
+    const CheckedState p = state.member("plateau");
+    plateau_->restore({p.number("best", -kLargest, kLargest), p.truth("seen"), p.whole("bad", 0, kMostCount),
+                       p.whole("cooldown", 0, kMostCount), p.number("scale", 0, 1)});
+    engine_.set_lr_scale(plateau_->scale());
+  } else {
+    set_lr_factor(state.has("lr_factor") ? state.number("lr_factor", 0, kLargest) : 1.0);
   }
+  if (state.has("initial")) initial_ = metrics_of_state(state.member("initial"));
+  if (state.has("last")) last_ = metrics_of_state(state.member("last"));
+  losses_not_finite_ = state.has("losses_not_finite") ? state.whole("losses_not_finite", 0, c.step) : 0;
   step_ = saved_step_ = c.step;
   if (evaluation_due_) saved_step_ = -1;  // the checkpoint is written again after the repeated evaluation
 }
