@@ -1,13 +1,10 @@
-// Globs by fnmatch, nearest names by case-insensitive Levenshtein distance, and escaping of untrusted text.
+// Globs by fnmatch, and nearest names by case-insensitive Levenshtein distance. printable() is in terminal_text.cc.
 #include "base/text.h"
 
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
-
-#include "base/utf8.h"
 
 namespace amp {
 
@@ -47,39 +44,6 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
     }
   }
   return best;
-}
-
-namespace {
-
-// Controls of terminals and of the direction of text: C0, DEL, C1 (U+0080 to U+009F), U+061C, U+200E and U+200F, U+202A
-// to U+202E, U+2066 to U+2069, and the line separators U+2028 and U+2029.
-bool is_control(uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
-}  // namespace
-
-std::string printable(std::string_view name) {
-  constexpr size_t kMost = 200;
-  std::string out;
-  size_t at = 0;
-  while (at < std::min(name.size(), kMost)) {
-    const CodePoint c = decode_utf8(name, at);
-    const bool escaped = c.bytes == 0 || is_control(c.value);  // an invalid byte may be a C1 control of a terminal
-    const size_t n = c.bytes == 0 ? 1 : static_cast<size_t>(c.bytes);
-    for (size_t i = at; i < at + n; ++i) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\x%02x", static_cast<unsigned char>(name[i]));
-      if (escaped)
-        out += buffer;
-      else
-        out += name[i];
-    }
-    at += n;
-  }
-  if (at < name.size()) out += "...";
-  return out;
 }
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {

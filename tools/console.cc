@@ -3,6 +3,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "base/terminal_text.h"
 #include "run/train/stop.h"
 #include "tools/cli/flag_text.h"
 
@@ -20,7 +21,7 @@ Console::Console(const cli::Options& opts)
 Log Console::log() const {
   return Log([this](Level level, const std::string& message) {
     if (level < least_) return;
-    const std::string text = cli::with_flags(message);
+    const std::string text = printable_lines(cli::with_flags(message));
     const char* const prefix = level == Level::warning ? "warning: " : level == Level::note ? "note: " : "";
     if (progress_.shows_bar()) {
       progress_.message(prefix + text);

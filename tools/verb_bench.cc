@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "run/evaluate/bench.h"
 #include "tools/spec_of.h"
@@ -36,55 +37,55 @@ std::string figures(const BenchReport& r, int64_t calls, double seconds, double 
 }
 constexpr const char* kFigures = " calls         ms      %     GFLOP   GFLOP/s  % peak         MB    GB/s";
 
-void print_kinds(const BenchReport& r) {
+void print_kinds(std::ostream& out, const BenchReport& r) {
   const StepProfile& s = r.step;
-  std::cout << "\nkinds of operators, of a step\n" << kFigures << "  operator\n";
+  out << "\nkinds of operators, of a step\n" << kFigures << "  operator\n";
   double flops = 0, bytes = static_cast<double>(s.update_bytes);
   for (const KindTime& k : by_operator(s)) {
     const auto moved = static_cast<double>(k.work.bytes());
-    std::cout << figures(r, k.calls, k.seconds, k.work.flops, moved) << "  " << k.op << '\n';
+    out << figures(r, k.calls, k.seconds, k.work.flops, moved) << "  " << k.op << '\n';
     flops += k.work.flops;
     bytes += moved;
   }
-  std::cout << figures(r, 1, s.update, 0, static_cast<double>(s.update_bytes)) << "  (the update)\n"
-            << figures(r, 1, s.rest, 0, 0) << "  (the rest: feeding the batch, clearing, losses)\n"
-            << figures(r, 1, s.seconds, flops, bytes) << "  the step\n";
+  out << figures(r, 1, s.update, 0, static_cast<double>(s.update_bytes)) << "  (the update)\n"
+      << figures(r, 1, s.rest, 0, 0) << "  (the rest: feeding the batch, clearing, losses)\n"
+      << figures(r, 1, s.seconds, flops, bytes) << "  the step\n";
 }
 
-void print_kernels(const BenchReport& r, bool all) {
+void print_kernels(std::ostream& out, const BenchReport& r, bool all) {
   std::vector<const NodeTime*> nodes;
   for (const NodeTime& n : r.step.nodes) nodes.push_back(&n);
   std::stable_sort(nodes.begin(), nodes.end(),
                    [](const NodeTime* a, const NodeTime* b) { return a->seconds > b->seconds; });
   const size_t shown = all ? nodes.size() : std::min(kLongest, nodes.size());
-  std::cout << '\n'
-            << (shown < nodes.size() ? cat("the longest ", shown, " of ", nodes.size(), " kernels (--verbose: all)")
-                                     : cat(nodes.size(), " kernels"))
-            << '\n'
-            << kFigures << "  operator, operands, node\n";
+  out << '\n'
+      << (shown < nodes.size() ? cat("the longest ", shown, " of ", nodes.size(), " kernels (--verbose: all)")
+                               : cat(nodes.size(), " kernels"))
+      << '\n'
+      << kFigures << "  operator, operands, node\n";
   for (size_t i = 0; i < shown; ++i) {
     const NodeTime& n = *nodes[i];
     const auto calls = static_cast<double>(n.calls);
-    std::cout << figures(r, n.calls, n.seconds, n.work.flops * calls, static_cast<double>(n.work.bytes()) * calls)
-              << "  " << n.op << ' ' << n.operands << (n.role.empty() ? "" : "  " + n.role)
-              << (n.name.empty() ? "" : " " + printable(n.name)) << '\n';
+    out << figures(r, n.calls, n.seconds, n.work.flops * calls, static_cast<double>(n.work.bytes()) * calls) << "  "
+        << n.op << ' ' << n.operands << (n.role.empty() ? "" : "  " + n.role)
+        << (n.name.empty() ? "" : " " + printable(n.name)) << '\n';
   }
 }
 
-void print_head(const BenchReport& r) {
+void print_head(std::ostream& out, const BenchReport& r) {
   const StepProfile& s = r.step;
-  std::cout << "step: " << number(s.seconds * 1e3, 3) << " ms in kernels and around, each the median of " << s.steps
-            << "; by the clock " << number(s.wall_seconds * 1e3, 3) << ", where no kernel is timed "
-            << number(s.plain_seconds * 1e3, 3) << '\n'
-            << "batch: " << r.batch << (r.synthetic ? ", synthetic" : "") << '\n'
-            << "device: " << r.device;
+  out << "step: " << number(s.seconds * 1e3, 3) << " ms in kernels and around, each the median of " << s.steps
+      << "; by the clock " << number(s.wall_seconds * 1e3, 3) << ", where no kernel is timed "
+      << number(s.plain_seconds * 1e3, 3) << '\n'
+      << "batch: " << r.batch << (r.synthetic ? ", synthetic" : "") << '\n'
+      << "device: " << r.device;
   if (r.peak > 0) {
-    std::cout << ", " << r.isa << ", " << s.threads << (s.threads == 1 ? " thread" : " threads") << "; measured peak "
-              << number(r.peak / 1e9, 1) << " GFLOP/s";
-    if (s.threads > 1) std::cout << " (one thread " << number(r.peak_of_one / 1e9, 1) << ')';
-    if (r.bf16_peak > 0) std::cout << ", bf16 " << number(r.bf16_peak / 1e9, 1);
+    out << ", " << r.isa << ", " << s.threads << (s.threads == 1 ? " thread" : " threads") << "; measured peak "
+        << number(r.peak / 1e9, 1) << " GFLOP/s";
+    if (s.threads > 1) out << " (one thread " << number(r.peak_of_one / 1e9, 1) << ')';
+    if (r.bf16_peak > 0) out << ", bf16 " << number(r.bf16_peak / 1e9, 1);
   }
-  std::cout << '\n';
+  out << '\n';
 }
 
 nlohmann::json figures_json(const BenchReport& r, int64_t calls, double seconds, const NodeWork& all) {
@@ -141,12 +142,14 @@ static int run_bench(const cli::Options& opts, const Console& console) {
     file.commit();
   }
   if (opts.flag("json")) {
-    std::cout << to_json(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    std::cout << printable_json(to_json(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) << '\n';
     return 0;
   }
-  print_head(r);
-  print_kinds(r);
-  if (!opts.flag("quiet")) print_kernels(r, opts.flag("verbose"));
+  std::ostringstream out;
+  print_head(out, r);
+  print_kinds(out, r);
+  if (!opts.flag("quiet")) print_kernels(out, r, opts.flag("verbose"));
+  std::cout << printable_lines(out.str());
   return 0;
 }
 

@@ -4,8 +4,10 @@
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "run/check/check.h"
 #include "tools/cli/flag_text.h"
@@ -17,50 +19,49 @@ namespace amp {
 
 namespace {
 
-void print_table(const CheckReport& r) {
+void print_table(std::ostream& out, const CheckReport& r) {
   size_t wide = 24;
   for (const CheckedNode& n : r.nodes) wide = std::max(wide, printable(operator_name(n)).size());
   const int width = static_cast<int>(wide) + 2;
-  std::cout << "nodes (open dimensions probed as " << r.batch << ", " << r.length << ")\n"
-            << "    #  " << std::left << std::setw(width) << "operator" << std::right
-            << "opset  forward  backward  type  shape, name, reason\n";
+  out << "nodes (open dimensions probed as " << r.batch << ", " << r.length << ")\n"
+      << "    #  " << std::left << std::setw(width) << "operator" << std::right
+      << "opset  forward  backward  type  shape, name, reason\n";
   for (size_t n = 0; n < r.nodes.size(); ++n) {
     const CheckedNode& x = r.nodes[n];
     const char* forward = !x.live ? "-" : x.forward ? "yes" : "NO";
     const char* backward = !x.live || !x.forward ? "-" : !x.backward ? "NO" : x.gradient ? "yes" : "none";
-    std::cout << std::setw(5) << n << "  " << std::left << std::setw(width) << printable(operator_name(x))
-              << std::setw(7) << x.opset << std::setw(9) << forward << std::setw(10) << backward << std::setw(6)
-              << x.precision << std::right << x.shape << ' ' << printable(x.name) << "  (" << x.reason << ")"
-              << (x.todo.empty() ? "" : " -> " + x.todo) << '\n';
+    out << std::setw(5) << n << "  " << std::left << std::setw(width) << printable(operator_name(x)) << std::setw(7)
+        << x.opset << std::setw(9) << forward << std::setw(10) << backward << std::setw(6) << x.precision << std::right
+        << x.shape << ' ' << printable(x.name) << "  (" << x.reason << ")" << (x.todo.empty() ? "" : " -> " + x.todo)
+        << '\n';
   }
 }
 
-void print_head(const CheckedHead& h) {
+void print_head(std::ostream& out, const CheckedHead& h) {
   for (const auto& [output, classes] : h.own)
-    std::cout << "head: output '" << output << "' serves for " << classes << " classes as it is\n";
+    out << "head: output '" << output << "' serves for " << classes << " classes as it is\n";
   if (!h.error.empty()) {
-    std::cout << "head: none can be attached: " << h.error << " -> " << h.todo << '\n';
+    out << "head: none can be attached: " << h.error << " -> " << h.todo << '\n';
   } else if (h.needed) {
-    std::cout << "head: for labeled text of another number of classes a new one would read '" << h.from << "' ("
-              << h.reason << "), pooling " << h.pooling << '\n';
+    out << "head: for labeled text of another number of classes a new one would read '" << h.from << "' (" << h.reason
+        << "), pooling " << h.pooling << '\n';
   }
 }
 
-void print_text(const CheckReport& r) {
-  print_table(r);
-  std::cout << "\ntensors (those in doubt first)\n" << r.tensor_table << '\n';
-  print_head(r.head);
-  for (const std::string& line : r.before_training) std::cout << "before training: " << line << '\n';
+void print_text(std::ostream& out, const CheckReport& r) {
+  print_table(out, r);
+  out << "\ntensors (those in doubt first)\n" << r.tensor_table << '\n';
+  print_head(out, r.head);
+  for (const std::string& line : r.before_training) out << "before training: " << line << '\n';
   if (!r.unsupported.empty())
-    std::cout << "not supported: " << join(std::vector<std::string>(r.unsupported.begin(), r.unsupported.end()), ", ")
-              << '\n';
-  if (r.unreached) std::cout << r.unreached << " trainable tensors get no gradient from the chosen outputs\n";
-  std::cout << (r.trains ? "trains: yes" : "trains: no")
-            << (r.fixed.rows > 0 ? cat(", batches of ", r.fixed.rows) : std::string())
-            << (r.fixed.length > 0 ? cat(", inputs of length ", r.fixed.length) : std::string()) << ", "
-            << with_thousands(r.elements) << " trainable values in " << r.tensors << " tensors, " << r.no_forward
-            << " nodes cannot run, " << r.no_backward << " have no gradient" << (r.todo.empty() ? "" : "; " + r.todo)
-            << '\n';
+    out << "not supported: " << join(std::vector<std::string>(r.unsupported.begin(), r.unsupported.end()), ", ")
+        << '\n';
+  if (r.unreached) out << r.unreached << " trainable tensors get no gradient from the chosen outputs\n";
+  out << (r.trains ? "trains: yes" : "trains: no")
+      << (r.fixed.rows > 0 ? cat(", batches of ", r.fixed.rows) : std::string())
+      << (r.fixed.length > 0 ? cat(", inputs of length ", r.fixed.length) : std::string()) << ", "
+      << with_thousands(r.elements) << " trainable values in " << r.tensors << " tensors, " << r.no_forward
+      << " nodes cannot run, " << r.no_backward << " have no gradient" << (r.todo.empty() ? "" : "; " + r.todo) << '\n';
 }
 
 nlohmann::json head_json(const CheckedHead& h) {
@@ -134,9 +135,12 @@ static CheckReport with_flags(CheckReport r) {
 static int run_check(const cli::Options& opts, const Console& console) {
   const CheckReport r = with_flags(check_model(spec_of(opts), console.log()));
   if (opts.flag("json")) {
-    std::cout << to_json(r, opts.str("model")).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    const nlohmann::json j = to_json(r, opts.str("model"));
+    std::cout << printable_json(j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) << '\n';
   } else {
-    print_text(r);
+    std::ostringstream out;
+    print_text(out, r);
+    std::cout << printable_lines(out.str());
   }
   return r.trains ? 0 : static_cast<int>(Exit::unsupported);
 }

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/file.h"
+#include "base/terminal_text.h"
 #include "run/prepare/plan.h"
 #include "run/spec/spec.h"
 #include "tools/console.h"
@@ -26,6 +27,11 @@ void write_out(const cli::Options& opts, const std::string& text) {
   file.commit();
 }
 
+// Returns a rendered plan or a difference of plans for standard output.
+std::string shown(const std::string& text, const std::string& format) {
+  return format == "json" ? printable_json(text) : printable_lines(text);
+}
+
 // Returns the output format: --format, or else the extension of --out.
 std::string format_of(const cli::Options& opts) {
   if (opts.str("format") != "auto") return opts.str("format");
@@ -40,7 +46,7 @@ int run_diff(const cli::Options& opts, const Console& console) {
   const std::string other = extension(b) == "json" ? text_of(b) : plan_json(spec_of(opts), console.log());
   const std::string text = compare_plans(text_of(a), a, other, b);
   if (opts.has("out")) write_out(opts, text);
-  std::cout << text;
+  std::cout << shown(text, "text");
   return 0;
 }
 
@@ -53,11 +59,11 @@ static int run_plan(const cli::Options& opts, const Console& console) {
   if (measure) spec.data.train = opts.str("calibrate");
   const PlannedModel planned = measure ? measure_model(spec, console.log()) : plan_model(spec, console.log());
   if (!opts.has("out")) {
-    std::cout << render(planned, format_of(opts));
+    std::cout << shown(render(planned, format_of(opts)), format_of(opts));
     return 0;
   }
   write_out(opts, render(planned, format_of(opts)));
-  if (!opts.flag("quiet")) std::cout << render(planned, "text");
+  if (!opts.flag("quiet")) std::cout << shown(render(planned, "text"), "text");
   return 0;
 }
 

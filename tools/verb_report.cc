@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/file.h"
+#include "base/terminal_text.h"
 #include "run/report/metrics_csv.h"
 #include "run/report/report_page.h"
 #include "tools/verbs.h"
@@ -16,7 +17,7 @@ static int run_report(const cli::Options& opts, const Console&) {
   FileWriter file(out);
   file.write(text);
   file.commit();
-  std::cout << report_table(opts.positional) << out << '\n';
+  std::cout << printable_lines(report_table(opts.positional)) << out << '\n';
   return 0;
 }
 

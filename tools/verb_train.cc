@@ -5,6 +5,7 @@
 
 #include "base/number_text.h"
 #include "base/sysinfo.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "run/check/check_data.h"
 #include "run/export/export_check.h"
@@ -92,8 +93,8 @@ int dry_run(const RunSpec& spec, const Console& console) {
 // Checks the data. Prints the report on standard error, and as JSON on standard output. Returns the exit code.
 int look_at_data(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
-  for (const std::string& line : report.lines()) std::cerr << cli::with_flags(line) << '\n';
-  std::cout << cli::with_flags(report.json()) << '\n';
+  for (const std::string& line : report.lines()) std::cerr << printable_lines(cli::with_flags(line)) << '\n';
+  std::cout << printable_json(cli::with_flags(report.json())) << '\n';
   return report.problems ? static_cast<int>(Exit::data) : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <system_error>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "tools/cli/flag_text.h"
 
@@ -15,7 +16,7 @@ namespace amp::cli {
 
 void print_error_line(std::ostream& out, const Error& error) {
   const Error e = with_flags(error);
-  out << "error: " << e.what() << '\n';
+  out << "error: " << printable_lines(e.what()) << '\n';
   if (&out == &std::cerr && ::isatty(STDERR_FILENO)) {
     out << "  more: onnx-amp-finetune explain " << e.id() << '\n';
     return;
@@ -26,7 +27,7 @@ void print_error_line(std::ostream& out, const Error& error) {
                                     {"where", join(e.where(), "; ")},
                                     {"hint", e.hint()}};
   // Names from files may contain bytes that are not UTF-8.
-  out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
+  out << printable_json(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) << std::endl;
 }
 
 int guarded(std::ostream& err, const std::function<int()>& body) {

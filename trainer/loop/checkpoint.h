@@ -21,7 +21,6 @@
 
 namespace amp {
 
-constexpr int64_t kMostSteps = int64_t{1} << 53;  // a checkpoint with larger counts of steps or epochs is refused
 
 struct Checkpoint {
   int64_t step = 0;                           // N: completed attempts of optimizer steps
