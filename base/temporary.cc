@@ -1,9 +1,9 @@
 #include "base/temporary.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstring>
+
+#include "base/remove_quietly.h"
 
 namespace amp {
 
@@ -37,7 +37,7 @@ TemporaryPath::~TemporaryPath() {
 void remove_temporaries() {
   for (int i = kSlots - 1; i >= 0; --i) {
     if (states[i] != kSet) continue;
-    if (::unlink(paths[i]) != 0) ::rmdir(paths[i]);
+    remove_quietly(paths[i]);
   }
 }
 

@@ -5,8 +5,8 @@
 
 namespace amp {
 
-// While it exists, remove_temporaries() removes its path: a file, or a folder if it is empty by then. The newest path
-// is removed first. At most 32 paths are registered; further ones, and very long ones, are ignored.
+// While it exists, remove_temporaries() removes its path: a file, or a folder with its contents. The newest path is
+// removed first. At most 32 paths are registered; further ones, and very long ones, are ignored.
 class TemporaryPath {
  public:
   explicit TemporaryPath(const std::string& path);

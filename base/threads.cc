@@ -10,12 +10,17 @@ namespace amp {
 int startable_threads(int wanted) {
   std::atomic<bool> over{false};
   std::vector<std::jthread> started;  // joined by its destructor
+  const struct End {                  // also if there is no memory for a further thread
+    std::atomic<bool>& over;
+    ~End() {
+      over = true;
+      over.notify_all();
+    }
+  } end{over};
   try {
     for (int i = 0; i < wanted; ++i) started.emplace_back([&over] { over.wait(false); });
   } catch (const std::system_error&) {  // EAGAIN: a limit
   }
-  over = true;
-  over.notify_all();
   return static_cast<int>(started.size());
 }
 

@@ -60,6 +60,18 @@ class Prefetch {
     }
   }
 
+  // Appends the item and returns true. Stores the exception in `error` if there is no memory for it.
+  bool keep(std::optional<T>& item, std::exception_ptr& error) {
+    if (!item) return false;
+    try {
+      ready_.push_back(std::move(*item));
+      return true;
+    } catch (...) {
+      error = std::current_exception();
+      return false;
+    }
+  }
+
   void run() {
     while (true) {
       {
@@ -69,10 +81,10 @@ class Prefetch {
       }
       std::exception_ptr error;
       std::optional<T> item = attempt(error);
-      const bool more = item.has_value();
+      bool more = false;
       {
         const std::lock_guard lock(mutex_);
-        if (more) ready_.push_back(std::move(*item));
+        more = keep(item, error);
         error_ = error;
         ended_ = !more;
       }

@@ -77,6 +77,7 @@ void check_printed(amp::cli::Verb verb) {
 
 int main(int argc, char** argv) {
   using namespace amp;
+  cli::report_termination();
   shorten_spinning(argv);
   const ImmediateStop stop;
   return cli::guarded(std::cerr, [&] {

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/remove_quietly.h"
 #include "base/text.h"
 #include "importer/quantized/quantized_weights.h"
 #include "importer/read/tensor.h"
@@ -106,10 +107,7 @@ class Aside {
     remove_tree(folder_);
     ensure_dir(folder_);
   }
-  ~Aside() {
-    std::error_code ignored;  // an earlier failure is the one to report
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~Aside() { remove_quietly(folder_.c_str()); }  // an earlier failure is the one to report
   const std::string& file() const { return file_; }
 
  private:

@@ -14,6 +14,7 @@
 
 #include "backend/cpu/gemm/fma_peak.h"
 #include "base/fs.h"
+#include "base/remove_quietly.h"
 #include "base/safetensors.h"
 #include "base/temporary.h"
 #include "run/data/data.h"
@@ -37,10 +38,7 @@ class Scratch {
   Scratch() : path_(make()), kept_(path_) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~Scratch() { remove_quietly(path_.c_str()); }
   std::string file(const char* name) const { return path_ + "/" + name; }
 
  private:

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fs.h"
+#include "base/remove_quietly.h"
 #include "base/text.h"
 #include "precision/safety.h"
 #include "run/export/raw_rows.h"
@@ -123,10 +124,7 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
   const std::string between = (target.parent_path() / cat(".", target.filename().string(), ".onnx")).string();
   struct Removed {  // removes the intermediate file also after an exception
     const std::string& path;
-    ~Removed() {
-      std::error_code ignored;
-      fs::remove(path, ignored);
-    }
+    ~Removed() { remove_quietly(path.c_str()); }
   } const removed{between};
   const ExportedRun done = export_run(run, weights, "file", between, log);
   write_checkpoint(between, folder, log, fs::absolute(done.model).parent_path().string());

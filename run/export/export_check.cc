@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/fs.h"
+#include "base/remove_quietly.h"
 #include "base/temporary.h"
 #include "base/text.h"
 #include "run/prepare/export_record.h"
@@ -36,10 +37,7 @@ class TrialFolder {
   }
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
-  ~TrialFolder() {
-    std::error_code ignored;  // ignored, so that only the original failure is reported
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TrialFolder() { remove_quietly(path_.c_str()); }  // so that only the original failure is reported
   // The file, and that with ".data" appended, are the only ones that the trial writes.
   std::string file() const { return path_ + "/model.onnx"; }
 

@@ -82,5 +82,7 @@ TEST_CASE("every way to fail has its exit code", "[cli]") {
   CHECK(run([]() -> int {
           throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
         }) == std::pair(9, std::string("E_THREADS")));
+  const auto no_memory = std::make_error_code(std::errc::not_enough_memory);
+  CHECK(run([&]() -> int { throw std::system_error(no_memory); }) == std::pair(9, std::string("E_OOM")));
   CHECK(run([]() -> int { throw std::runtime_error("x"); }) == std::pair(1, std::string("E_INTERNAL")));
 }

@@ -1,13 +1,20 @@
+// Error lines. Where memory has ended, errors are printed without allocating: a handler that throws again would end the
+// process with a signal.
 #include "tools/cli/error_line.h"
 
+#include <cxxabi.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string_view>
 #include <system_error>
+#include <typeinfo>
 
+#include "base/temporary.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "tools/cli/flag_text.h"
@@ -30,28 +37,78 @@ void print_error_line(std::ostream& out, const Error& error) {
   out << printable_json(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) << std::endl;
 }
 
-int guarded(std::ostream& err, const std::function<int()>& body) {
-  const auto report = [&err](const Error& e) {
-    print_error_line(err, e);
-    return static_cast<int>(e.exit());
-  };
+namespace {
+
+constexpr char kOutOfMemory[] = "error: out of memory\n";
+constexpr char kLineBegin[] = R"({"id":"E_OOM","exit":9,"error":"out of memory","where":")";
+constexpr char kLineEnd[] = R"(","hint":"a smaller --batch_size with more --gradient_accumulation_steps"})"
+                            "\n";
+
+int report(std::ostream& err, const Error& e) {
+  print_error_line(err, e);
+  return static_cast<int>(e.exit());
+}
+
+int report_system(std::ostream& err, const std::system_error& e) {
+  if (e.code() == std::errc::not_enough_memory) throw std::bad_alloc();
+  if (e.code() == std::errc::resource_unavailable_try_again)  // std::thread's, if it cannot start
+    return report(err, Error(Exit::memory, "E_THREADS", cat("a thread cannot be started: ", e.what()),
+                             "raise the limit of processes (ulimit -u, pids.max of the control group) or of memory"));
+  return report(err,
+                Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
+}
+
+int reported(std::ostream& err, const std::function<int()>& body) {
   try {
     return body();
   } catch (const Error& e) {
-    return report(e);
+    return report(err, e);
   } catch (const std::bad_alloc&) {
-    return report(Error(Exit::memory, "E_OOM", "out of memory",
-                        "a smaller `batch_size` with more `gradient_accumulation_steps`"));
+    throw;
   } catch (const std::system_error& e) {
-    const bool limit = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's, if it cannot start
-    return report(
-        limit ? Error(Exit::memory, "E_THREADS", cat("a thread cannot be started: ", e.what()),
-                      "raise the limit of processes (ulimit -u, pids.max of the control group) or of memory")
-              : Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
+    return report_system(err, e);
   } catch (const std::exception& e) {
     return report(
-        Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
+        err, Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
   }
 }
+
+void say(std::string_view text) {
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nothing is left to do
+}
+
+std::terminate_handler terminate_before = nullptr;
+
+// Allocates nothing. rethrow_exception() would need memory, so the exception's type is compared.
+[[noreturn]] void on_termination() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (type && (*type == typeid(std::bad_alloc) || *type == typeid(std::bad_array_new_length))) {
+    remove_temporaries();
+    say(kOutOfMemory);
+    if (!::isatty(STDERR_FILENO)) {
+      say(kLineBegin);
+      say("in a function that must not fail");
+      say(kLineEnd);
+    }
+    ::_exit(static_cast<int>(Exit::memory));
+  }
+  terminate_before();
+  std::abort();
+}
+
+}  // namespace
+
+int guarded(std::ostream& err, const std::function<int()>& body) {
+  try {
+    return reported(err, body);
+  } catch (const std::bad_alloc&) {
+    err.clear();  // an allocation that failed while it printed
+    err << kOutOfMemory;
+    if (&err != &std::cerr || !::isatty(STDERR_FILENO)) err << kLineBegin << kLineEnd << std::flush;
+    return static_cast<int>(Exit::memory);
+  }
+}
+
+void report_termination() { terminate_before = std::set_terminate(on_termination); }
 
 }  // namespace amp::cli

@@ -15,7 +15,12 @@ namespace amp::cli {
 void print_error_line(std::ostream& out, const Error& e);
 
 // Runs body and returns the process's exit code. It is the result of body, or the exit code of its Error, which is
-// printed to err. For other exceptions it is 9 for std::bad_alloc and 1 for all others.
+// printed to err. For other exceptions it is 9 for std::bad_alloc and 1 for all others. If there is no memory to print
+// an error, it prints a fixed text about that and returns 9.
 int guarded(std::ostream& err, const std::function<int()>& body);
+
+// Makes std::terminate() end the process with that text and exit code 9, after temporary files are removed, if its
+// reason is std::bad_alloc. Destructors of nlohmann::json allocate memory and must not throw.
+void report_termination();
 
 }  // namespace amp::cli
