@@ -21,7 +21,6 @@
 
 namespace amp {
 
-
 struct Checkpoint {
   int64_t step = 0;                           // N: completed attempts of optimizer steps
   std::map<std::string, HostTensor> tensors;  // "param/NAME", "m/NAME", ...
