@@ -312,7 +312,8 @@ std::vector<NamedTensor> read_npz(const std::string& path, Exit exit, const Tens
   return parse_npz(read_file(path, exit), path, exit, check);
 }
 
-std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit, const TensorCheck& check) {
+std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit,
+                                   const TensorCheck& check) {
   const Reader r{exit};
   std::string current;
   try {
