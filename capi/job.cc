@@ -46,8 +46,9 @@ void run_job(const char* spec, const onnx_amp_options& options) {
 
 const char* onnx_amp_version(void) {
   static const std::string version = [] {
-    const std::string line = amp::program_version();
-    return line.substr(line.rfind(' ') + 1);
+    const std::string line = amp::program_version();  // ends with a newline
+    const size_t at = line.rfind(' ') + 1;
+    return line.substr(at, line.find('\n') - at);
   }();
   return version.c_str();
 }

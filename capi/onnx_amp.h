@@ -12,7 +12,7 @@
  *           function says how long they are valid. Only sessions must be freed, by onnx_amp_close().
  * Threads   A session may be used by one thread at a time. Different sessions may be used by different threads at the
  *           same time. The number of compute threads (`threads`) is set for the thread that opens the session; it does
- *           not change results.
+ *           not change results. Limits of sizes (`max_graph_nodes`, ...) are those of the session opened last.
  * Versions  ONNX_AMP_ABI_VERSION changes if a program must be compiled again. Structs may get members at their end:
  *           set `size` to sizeof(the struct), and the library reads and writes only that many bytes.
  * Strings   are UTF-8 and end with a zero byte.

@@ -20,8 +20,8 @@ def library(folder):
 
 
 def without_exchange(folder):
-    """The environment of a process whose file systems have no RENAME_EXCHANGE, as NFS."""
-    return {"LD_PRELOAD": str(library(folder)), "FAULTY_IO_EXCHANGE": "1"}
+    """The environment of a process whose file systems have no RENAME_EXCHANGE, as NFS; refusals are added to a file."""
+    return {"LD_PRELOAD": str(library(folder)), "FAULTY_IO_EXCHANGE": str(folder / "refused")}
 
 
 def short_io(folder, seed):

@@ -3,8 +3,9 @@
 Modes take turns, a chain of kills each:
   train      a new run
   replace    --overwrite over an older run, whose model must stay until the new one replaces it
-  exchange   a new run on a file system without RENAME_EXCHANGE that keeps one checkpoint; SIGTERM takes turns with
-             kills, because steps that are saved twice need the exchange
+  exchange   a new run on a file system without RENAME_EXCHANGE that keeps one checkpoint. SIGTERM takes turns with
+             kills: it stops evaluations, whose step is then saved twice, which needs the exchange. Half of the
+             processes are killed between the renames that replace the exchange.
   export     the verb export over an older file
 """
 import shutil
@@ -38,14 +39,15 @@ def chain_of(campaign, mode, most):
     """Kills a command up to `most` times and repeats it until it ends; returns what was done and the problems."""
     history = []
     while True:
-        process = mode.start()
+        process, killed = mode.start(), False
         if campaign.more() and len(history) < most:
             number, delay = mode.next_signal(), moment(campaign.random, mode.length)
-            if struck(process, number, delay):
-                history.append(f"{signal.Signals(number).name} after {delay:.3f} s")
-                if number == signal.SIGKILL:
-                    campaign.tried(mode.name)
+            killed = struck(process, number, delay) and number == signal.SIGKILL
+            history.append(f"{signal.Signals(number).name} after {delay:.3f} s")
         finish(process)
+        if process.returncode == -signal.SIGKILL:
+            history += [] if killed else ["killed between renames"]
+            campaign.tried(mode.name if killed else f"{mode.name}, between renames")
         what = f"{mode.name}: {', '.join(history)}"
         problems = mode.problems_between()
         if problems:
@@ -115,14 +117,27 @@ class Train:
 class Exchange(Train):
     """Kills and stops where two folders cannot exchange their names."""
     name, expected = "train without RENAME_EXCHANGE", {-signal.SIGKILL, -signal.SIGTERM, 75, 128 + signal.SIGTERM}
-    settings = {"steps": STEPS, "save": 2, "evaluate": 2, "keep": 1}
+    settings = {"steps": 12, "save": 2, "evaluate": 2, "keep": 1, "val": "many.csv"}
 
     def prepare(self):
-        self.environment = faults.without_exchange(self.folder)
+        header, *rows = (self.folder / "t.csv").read_text().splitlines()
+        (self.folder / "many.csv").write_text("\n".join([header, *rows * 10]) + "\n")
+        self.refusals = faults.without_exchange(self.folder)
         super().prepare()
 
+    def start(self):
+        random = self.campaign.random
+        between = {"FAULTY_IO_KILL": str(random.randrange(3))} if random.random() < 0.5 else {}
+        self.environment = {**self.refusals, **between}
+        return super().start()
+
     def next_signal(self):
-        return self.campaign.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+        return self.campaign.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGTERM])
+
+    def problems_at_end(self):
+        refused = self.folder / "refused"
+        self.campaign.measured["exchanges refused"] = refused.stat().st_size if refused.exists() else 0
+        return super().problems_at_end()
 
 
 class Replace(Train):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs this build into an empty prefix, moves the prefix, and builds and runs a C++ project that finds the library
 # there by find_package(onnx_amp). Checks that every file is where an installation has it.
+# Then it builds and runs the example of docs/library.md, which finds the library by pkg-config.
 #   install.sh CMAKE BUILD FOLDER MODEL_FOLDER
 set -euo pipefail
 cmake=$1 build=$2 folder=$3 model=$4
@@ -31,7 +32,7 @@ completes() { # WANTED WORD...
   local wanted=$1
   shift
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-  _onnx_amp_finetune
+  _onnx_amp_finetune || true  # compgen fails where nothing matches
   printf '%s\n' "${COMPREPLY[@]}" | grep -qx -- "$wanted" || { echo "no completion $wanted of: $*"; exit 1; }
 }
 completes predict onnx-amp-finetune pre
@@ -44,3 +45,14 @@ completes adamw onnx-amp-finetune m.onnx --optimizer ad
 "$cmake" --build "$folder/build" >>"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 "$folder/build/consumer" "$model/model.onnx" "$folder/run"
 "$prefix/bin/onnx-amp-finetune" check "$folder/run/trained.onnx" >/dev/null
+
+awk '/^```c$/ {on = 1; next} /^```/ {on = 0} on' "$here/../../docs/library.md" >"$folder/example.c"
+flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs onnx_amp)
+# shellcheck disable=SC2086
+gcc -std=c99 -Wall -pedantic -Werror "$folder/example.c" $flags -o "$folder/example"
+cp "$model/model.onnx" "$folder/run/lenet.onnx"
+said=$(cd "$folder/run" && LD_LIBRARY_PATH=$prefix/lib ../example)
+case $said in
+  "loss "*" after 100 steps") ;;
+  *) echo "the example of docs/library.md printed: $said"; exit 1 ;;
+esac

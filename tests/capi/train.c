@@ -1,8 +1,9 @@
 /* Trains a model from batches in memory through the C interface, and the same model from a file, as a job.
- *   train lenet|bert MODEL.onnx FOLDER
+ *   train lenet|bert MODEL.onnx FOLDER [SETTINGS]
  * writes to FOLDER: data.safetensors (the batches in their order), config.json (settings for the command line), fed.onnx
  * (trained from memory), resumed.onnx (trained from memory by two sessions, the second one from the state of the first)
- * and job/ (trained from the file by onnx_amp_run). run.sh compares the models with the command line's. */
+ * and job/ (trained from the file by onnx_amp_run). train.sh compares the models with the command line's. SETTINGS are
+ * further members of the JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,7 @@ int main(int argc, char **argv) {
   micro_batch micro;
   onnx_amp_batch batch;
   int bert;
-  if (argc != 4 || onnx_amp_abi_version() != ONNX_AMP_ABI_VERSION) return 2;
+  if (argc < 4 || argc > 5 || onnx_amp_abi_version() != ONNX_AMP_ABI_VERSION) return 2;
   bert = strcmp(argv[1], "bert") == 0;
   if (bert) {
     make_integers(&columns[count++], "input_ids", 12, 1, 60);
@@ -162,8 +163,8 @@ int main(int argc, char **argv) {
   write_file(argv[3], columns, count);
   sprintf(common,
           "\"model\": \"%s\", \"loss\": \"cross_entropy\", \"lr\": 0.001, \"warmup_steps\": 2, \"device\": \"cpu\", "
-          "\"max_steps\": %d, \"batch_size\": %d, \"gradient_accumulation_steps\": %d%s",
-          argv[2], (int)STEPS, (int)ROWS, (int)MICRO, bert ? ", \"use_bf16\": true, \"max_grad_norm\": 1" : "");
+          "\"max_steps\": %d, \"batch_size\": %d, \"gradient_accumulation_steps\": %d%s%s",
+          argv[2], (int)STEPS, (int)ROWS, (int)MICRO, argc > 4 ? ", " : "", argc > 4 ? argv[4] : "");
 
   sprintf(spec, "{%s}", common);
   session = open_session(spec);

@@ -27,6 +27,7 @@ TEST_CASE("completions hold every verb, flag and choice", "[cli]") {
 TEST_CASE("the manual page holds the help of every verb", "[cli]") {
   const std::string text = man_text();
   CHECK(text.starts_with(".TH ONNX\\-AMP\\-FINETUNE 1"));
+  CHECK(text.find("\"\n.SH NAME\n") != std::string::npos);
   for (const Flag& f : flags()) {
     INFO(f.name);
     CHECK(text.find(amp::cat("\\-\\-", f.name)) != std::string::npos);

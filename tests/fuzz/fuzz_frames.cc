@@ -1,6 +1,6 @@
-// What a stranger may send to a port of this program: frames, which ranks exchange while they connect, and lines of
-// JSON, by which they watch each other. The first byte selects how the bytes arrive: at once, or in two parts with a
-// reader between.
+// What a stranger may send to a port of this program, or to a process that connects to a stranger's port: frames of the
+// handshake, and lines of JSON, by which ranks watch each other. The first byte selects how the bytes arrive: at once,
+// or in two parts with a reader between. A stranger does not have the key, so none of its frames may prove that it has.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,12 +8,11 @@
 #include "fuzz/fuzz.h"
 #include "trainer/comm/connections.h"
 #include "trainer/comm/frames.h"
+#include "trainer/comm/handshake.h"
 
 namespace {
 
 using namespace amp;
-
-constexpr double kPatience = 1e-4;  // seconds for a frame that ends early
 
 void send_all(const Socket& to, std::string_view bytes) {
   // A full buffer drops the rest, which is as if the stranger had stopped.
@@ -44,11 +43,27 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = fuzz::text(data + 1, size - 1);
   return fuzz::accepts_or_refuses([&] {
     receive(bytes, in_parts, [&](const Socket& socket, auto&& send_rest) {
+      FrameReader reader;
+      Handshake listener("key");
       nlohmann::json json;
-      if (in_parts) read_frame(socket.descriptor(), json, steady_seconds() + kPatience);
+      fuzz::must(listener.send_challenge(socket.descriptor()), "a challenge is not sent");
+      FrameResult result = reader.read(socket.descriptor(), json);
       send_rest();
-      while (read_frame(socket.descriptor(), json, steady_seconds() + 1) == FrameResult::frame)
+      if (result == FrameResult::late) result = reader.read(socket.descriptor(), json);
+      for (; result == FrameResult::frame; result = FrameReader().read(socket.descriptor(), json)) {
         fuzz::must(json.is_object(), "a frame is no object");
+        fuzz::must(!listener.proven_hello(json), "a stranger proves to have the key");
+      }
+      fuzz::must(result != FrameResult::late, "a closed connection is not noticed");
+    });
+    receive(bytes, false, [&](const Socket& socket, auto&& send_rest) {
+      send_rest();
+      Handshake connecting("key");
+      nlohmann::json answer;
+      const double until = steady_seconds() + 1;
+      if (connecting.send_hello(socket.descriptor(), {{"rank", 1}}, until) != FrameResult::frame) return;
+      const FrameResult result = connecting.read_answer(socket.descriptor(), answer, until);
+      fuzz::must(result != FrameResult::frame, "a stranger answers as if it had the key");
     });
     receive(bytes, in_parts, [&](Socket& socket, auto&& send_rest) {
       LineSocket lines(std::move(socket));

@@ -103,10 +103,6 @@ def onnx(backend):
 
 
 def chat_templates():
-    chat = json.loads((DATA / "data" / "language" / "chat.json").read_text())
-    for name, template in chat["templates"].items():
-        if not name.endswith("_training") and len(template["source"].encode()) < 4096:
-            write("chat_templates", name, template["source"])
     for name, source in {
         "generation": "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}"
                       "{% else %}{{ m['content'] | trim }}{% endif %}{% endfor %}",
@@ -209,6 +205,9 @@ def frames():
     line = json.dumps({"secret": "0" * 32, "rank": 1, "host": "a", "pid": 7}).encode() + b"\n"
     for name, data in {
         "hello": frame(hello), "welcome": frame({"ranks": [hello, hello], "secret": "0" * 32}), "two": frame(hello) * 2,
+        "challenge": frame({"challenge": "0" * 32}) + frame({"answer": "{}", "proof": "0" * 64}),
+        "proof": frame({"hello": json.dumps(hello), "nonce": "1" * 32, "proof": "0" * 64}),
+        "wrong_types": frame({"challenge": 1, "hello": [], "nonce": {}, "proof": None}),
         "refused": frame({"refused": "why"}), "array": frame([1]), "cut": frame(hello)[:30],
             "foreign": b"GET / HTTP/1.1\r\n\r\n",
         "long": b"AMPRANK\n\xff\xff\xff\xff{}", "empty": b"AMPRANK\n\0\0\0\0",

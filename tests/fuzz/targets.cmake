@@ -75,7 +75,7 @@ fuzz_target(config MODULES ${MODULES})
 fuzz_target(command_line MODULES ${MODULES})
 fuzz_target(frames MODULES base LABELS guard
             SOURCES trainer/comm/frames.cc trainer/comm/connections.cc trainer/comm/sockets.cc
-                    trainer/comm/communicator.cc)
+                    trainer/comm/handshake.cc trainer/comm/pending_connections.cc trainer/comm/communicator.cc)
 fuzz_target(run_folders MODULES base SOURCES ${folder_sources} LABELS guard)
 fuzz_target(export_records MODULES ${MODULES})
 

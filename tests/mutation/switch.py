@@ -89,6 +89,16 @@ def widened(old, new):
             return before, after
 
 
+def has_comma(region):
+    """True for a comma outside of brackets: in `(a, b)` it would be the comma operator."""
+    depth = 0
+    for t in region:
+        depth += (t in OPEN) - (t in CLOSE)
+        if t == "," and depth == 0:
+            return True
+    return False
+
+
 def complete_statement(line):
     return not line or (line[-1] in (";", "}") and unclosed(line) == (0, 0) and line[0] != "else")
 
@@ -103,6 +113,8 @@ def choice(old_line, new_line, condition):
     if new:
         before, after = widened(old, new)
         a, b = old[before:len(old) - after], new[before:len(new) - after]
+        if has_comma(a) or has_comma(b):
+            raise CannotSwitch("the lines differ in several expressions")
         ends = after > 0 or old[-1] not in (";", "{", "}")
         if a and b and ends and not (STATEMENTS | {";"}) & set(a + b):
             if after == 0:

@@ -72,7 +72,7 @@ class PowerCut {
   bool below(const std::string& path) const { return in(path, root_); }
 
   void renamed(const std::string& from, const std::string& to) {
-    if (!below(from)) return;
+    if (!below(from) || stdfs::path(from).filename().string().starts_with(".probe-")) return;  // removed at once
     const bool repeated = from == from_ && to == to_;  // rename() failed, and renameat2() follows
     from_ = from;
     to_ = to;

@@ -154,7 +154,7 @@ std::string completion_text(std::string_view shell) {
 }
 
 std::string man_text() {
-  const std::string version = program_version();
+  const std::string line = program_version(), version = line.substr(0, line.find('\n'));
   std::string out = cat(".TH ONNX\\-AMP\\-FINETUNE 1 \"\" \"", version, "\"\n.SH NAME\n", troff(kProgram),
                         " \\- fine\\-tune ONNX models in mixed precision\n.SH SYNOPSIS\n.nf\n");
   for (const VerbInfo& v : verbs())
