@@ -72,7 +72,8 @@ static void ended(void) {
   counting = 0;
   if (at || !log_file) return;
   char text[32];
-  const int n = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls)), fd = open(log_file, O_WRONLY | O_CREAT, 0666);
+  const int n = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls));
+  const int fd = open(log_file, O_WRONLY | O_CREAT, 0666);
   if (fd < 0 || write(fd, text, (size_t)n) != n) _exit(99);
   close(fd);
 }

@@ -25,8 +25,8 @@ from random import Random
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 60
 CODES = (2, 3, 4, 5, 6, 7, 9, 11)  # documented exit codes that a fault may cause; 1 is a bug of the program
-# GNU's OpenMP ends the process itself, with code 1, if it cannot allocate a team of threads (three of the allocations of
-# this run with two threads). It offers no way to report the error, and destructors do not run.
+# GNU's OpenMP ends the process itself, with code 1, if it cannot allocate a team of threads (three of the allocations
+# of this run with two threads). It offers no way to report the error, and destructors do not run.
 ALLOWED = (re.compile(r"libgomp: Out of memory allocating \d+ bytes"),)
 
 
@@ -140,9 +140,11 @@ def main():
                     tried += 1
                     if wrong:
                         failed += 1
-                        print(f"--threads {threads} --at {at}{' --onward' if onward else ''}: {'; '.join(wrong)}", flush=True)
+                        how = " --onward" if onward else ""
+                        print(f"--threads {threads} --at {at}{how}: {'; '.join(wrong)}", flush=True)
             kinds = ", ".join(f"exit {c}: {n}" for c, n in sorted(trials.kinds.items(), key=str))
-            print(f"{threads} threads, {trials.calls} allocations: {kinds}; {trials.last_resort} by std::terminate", flush=True)
+            ends = f"{kinds}; {trials.last_resort} by std::terminate"
+            print(f"{threads} threads, {trials.calls} allocations: {ends}", flush=True)
         finally:
             shutil.rmtree(trials.base)
     print(f"{tried} faults, {failed} failed")
