@@ -47,12 +47,12 @@ TEST_CASE("an npz that unpacks to more than a hundred times its size is refused"
 TEST_CASE("the header of a tensor is checked before its elements are read") {
   const TempDir f;
   const auto check = [](const std::string& name, DType dtype, const Dims& dims) {
-    fail(Exit::data, "E_TEST", cat(name, " ", name_of(dtype), " ", to_string(dims)));
+    fail(Exit::data, "E_DATA_SHAPE", cat(name, " ", name_of(dtype), " ", to_string(dims)));
   };
   write_archive(f / "a.npz", {{"x.npy", zeros(1000)}});
   write_npy(f / "y.npy", HostTensor::zeros(DType::i64, {2, 3}));
   write_safetensors(f / "z.safetensors", {{"z", HostTensor::zeros(DType::f32, {4})}});
-  expect_error("E_TEST", "x uint8 [1000]", [&] { read_tensor_file(f / "a.npz", Exit::data, check); });
-  expect_error("E_TEST", "y int64 [2,3]", [&] { read_tensor_file(f / "y.npy", Exit::data, check); });
-  expect_error("E_TEST", "z float32 [4]", [&] { read_tensor_file(f / "z.safetensors", Exit::data, check); });
+  expect_error("E_DATA_SHAPE", "x uint8 [1000]", [&] { read_tensor_file(f / "a.npz", Exit::data, check); });
+  expect_error("E_DATA_SHAPE", "y int64 [2,3]", [&] { read_tensor_file(f / "y.npy", Exit::data, check); });
+  expect_error("E_DATA_SHAPE", "z float32 [4]", [&] { read_tensor_file(f / "z.safetensors", Exit::data, check); });
 }
