@@ -24,5 +24,5 @@ endif()
 if(NOT ONNX_AMP_SANITIZE)
   add_test(NAME capi_install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/capi/install.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR}
            ${CMAKE_CURRENT_BINARY_DIR}/capi/install ${zoo}/lenet_relu_dyn18)
-  set_tests_properties(capi_install PROPERTIES TIMEOUT 600)
+  set_tests_properties(capi_install PROPERTIES LABELS slow TIMEOUT 600)  # it installs all plugins
 endif()
