@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXIT_CODES = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 75}  # docs/resume_and_ci.md, but for 1 and those of signals
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ONNX_AMP_")}
 ENVIRONMENT.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0")
-LIMIT_S = 300  # a process that runs longer hangs
+LIMIT_S = 900  # a process that runs longer hangs
 
 
 class Program:

@@ -16,7 +16,7 @@ from job import CREATE_LARGER, LARGER, RESUME, error_of, finish, job, write_mate
 STOPPING = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "XCPU"]
 IGNORED = ["PIPE", "STOP"]
 DELAY_S = 0.3  # between two signals, at most
-HANG_S = 60  # a process that still runs after so long hangs
+HANG_S = 180  # a process that still runs after so long hangs
 MANY_ROWS = 40  # copies of the rows of a table that is long to read
 
 
