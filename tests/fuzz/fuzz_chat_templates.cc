@@ -17,8 +17,8 @@ using namespace amp;
 using nlohmann::ordered_json;
 
 // Time is limited for all inputs of a helper together: an endless template takes at most this.
-const ProcessLimits kLimits{.seconds = 1, .seconds_per_step = 0, .seconds_per_byte = 0};
-constexpr int kInputsPerHelper = 200;
+const ProcessLimits kLimits{.seconds = 0.25, .seconds_per_step = 0, .seconds_per_byte = 0};
+constexpr int kInputsPerHelper = 50;
 
 std::string use_template(std::string_view source) {
   static const ordered_json messages = ordered_json::parse(
