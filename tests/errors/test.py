@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE, PAGE = ROOT / "base/errors.txt", ROOT / "docs/errors.md"
-MODULES = "base graph backend ops importer models precision data trainer run tools".split()
+MODULES = "base graph backend ops importer models precision data trainer run capi tools".split()
 ID = r"E_[A-Z0-9]+(?:_[A-Z0-9]+)*"
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 TITLES = {
