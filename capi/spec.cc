@@ -33,7 +33,7 @@ constexpr std::array<std::pair<onnx_amp_dtype, DType>, 13> kTypes{{{ONNX_AMP_FLO
 HostTensor tensor_of(const onnx_amp_tensor& t) {
   const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& row) { return row.first == t.dtype; });
   if (type == kTypes.end())
-    fail(Exit::usage, "E_DTYPE", cat("tensor '", printable(t.name), "' has the unknown element type ", t.dtype),
+    fail(Exit::usage, "E_USAGE", cat("tensor '", printable(t.name), "' has the unknown element type ", t.dtype),
          "give one of the ONNX_AMP_FLOAT32, ... of onnx_amp.h");
   if (t.rank < 0 || (t.rank > 0 && !t.dims))
     fail(Exit::usage, "E_NULL", cat("tensor '", printable(t.name), "' has no dims"), "give `rank` dims");

@@ -114,7 +114,7 @@ static void check_batches(onnx_amp_session *s, onnx_amp_tensor *tensors, onnx_am
   expect_error(onnx_amp_prepare(s, batch), s, ONNX_AMP_DATA, "E_DATA_SHAPE");
   tensors[0].rank = 4;
   tensors[0].dtype = 99;
-  expect_error(onnx_amp_prepare(s, batch), s, ONNX_AMP_USAGE, "E_DTYPE");
+  expect_error(onnx_amp_prepare(s, batch), s, ONNX_AMP_USAGE, "E_USAGE");
   tensors[0].dtype = ONNX_AMP_FLOAT32;
   labels[2] = 10;
   expect_error(onnx_amp_prepare(s, batch), s, ONNX_AMP_DATA, "E_DATA_LABEL");
