@@ -82,7 +82,7 @@ TEST_CASE("what cannot be written is refused by name") {
   const TempDir f;
   const std::string model = small_gpt2(f);
   const Said longer = run_verb({"generate", model, "--prompt", "the cat", "--max_new_tokens", "100"});
-  CHECK(longer.id == "E_SEQ_LEN");
+  CHECK(longer.id == "E_DATA_LENGTH");
   CHECK(longer.fact.find("at most 64") != std::string::npos);
   CHECK(run_verb({"generate", model}).id == "E_USAGE");
   must_run({"create", "bert", "--model_head", "sequence_classification", "--out", f / "bert.onnx", "--model_config",

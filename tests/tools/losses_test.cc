@@ -154,7 +154,7 @@ TEST_CASE("labels beyond the model's classes and batches that part pairs are ref
   CHECK(error_id(training(f, model, data, {"--loss", "mnr"})) == "E_PAIRS");
   CHECK(error_id(training(f, model, data, {"--loss", "mnr", "--shuffle", "false", "--batch_size", "5"})) == "E_PAIRS");
   CHECK(error_id(training(f, model, data, {"--loss", "triplet", "--shuffle", "false", "--batch_size", "6"})) ==
-        "E_PAIRS");  // 16 rows
+        "E_DATA_PAIRS");  // 16 rows
 }
 
 TEST_CASE("a model that computes its own loss trains as the same loss outside") {
