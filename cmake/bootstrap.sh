@@ -19,7 +19,7 @@ PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pi
   libpng-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev libmicrohttpd-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
 # let lambdas capture structured bindings.
-TESTS="clang-format-14 git libopenmpi-dev openmpi-bin strace"
+TESTS="clang-format-14 git libopenmpi-dev openmpi-bin python3-numpy strace"
 SANITIZE="$TESTS clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in
   --tests) PACKAGES="$PACKAGES $TESTS" ;;

@@ -1,0 +1,41 @@
+# -DONNX_AMP_SYSROOT=FOLDER: binaries for other machines (packaging/release.sh). They are linked with the glibc in FOLDER,
+# so that they run on that version and later ones, and contain all other libraries. What is compiled does not change.
+# Include this file before the first find_package, and call portable_libraries() after the last.
+set(ONNX_AMP_SYSROOT "" CACHE PATH "folder with the oldest glibc that the binaries are to run on; empty: this machine's")
+if(ONNX_AMP_SYSROOT)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  set(Protobuf_USE_STATIC_LIBS ON)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+  enable_language(C)
+  add_library(glibc_compat STATIC ${CMAKE_SOURCE_DIR}/packaging/glibc_compat.c)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a OUTPUT_VARIABLE LIBGOMP_ARCHIVE
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
+
+# portable_libraries(): what the archives that were found need in turn, which the finders do not tell.
+function(portable_libraries)
+  if(NOT ONNX_AMP_SYSROOT)
+    return()
+  endif()
+  set(needed)
+  foreach(name webp zstd lzma jpeg deflate z yaml-cpp)
+    set(archive ARCHIVE_${name})
+    find_library(${archive} ${name} REQUIRED)
+    list(APPEND needed ${${archive}})
+  endforeach()
+  list(REMOVE_ITEM needed ${ARCHIVE_yaml-cpp})
+  set_property(TARGET TIFF::TIFF APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${needed})
+  set_property(TARGET PkgConfig::LIBZIP APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ARCHIVE_z})
+  # The headers are those of Debian's packages of the same versions: what is compiled is then the same with and without.
+  set_target_properties(PkgConfig::LIBZIP PkgConfig::MICROHTTPD TIFF::TIFF PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "")
+  set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION_NONE ${ARCHIVE_yaml-cpp}
+                        IMPORTED_LOCATION ${ARCHIVE_yaml-cpp} IMPORTED_LOCATION_RELEASE ${ARCHIVE_yaml-cpp})
+  # libgcc is shared: its unwinder asks the C library for what version 2.35 added.
+  link_libraries(glibc_compat)
+  # Debian's g++ looks beside itself before it looks into the sysroot.
+  set(system_folder ${ONNX_AMP_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
+  add_link_options(--sysroot=${ONNX_AMP_SYSROOT} -B${system_folder} -L${system_folder}
+                   -L${ONNX_AMP_SYSROOT}/lib/${CMAKE_LIBRARY_ARCHITECTURE} -static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections
+                   -Wl,-u,arc4random)  # libstdc++ asks for it after the archive was read
+  set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_LINK_LIBRARIES "${LIBGOMP_ARCHIVE};pthread;dl;rt;m")
+endfunction()

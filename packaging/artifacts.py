@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Packs an installed tree (cmake --install) as tarball, wheel and Debian package, with sums and a bill of materials.
+
+  packaging/artifacts.py --stage FOLDER --out FOLDER --archives FILE --static FOLDER --jinja FOLDER
+
+--archives: a list of the static libraries that are linked in; --static: the prefix of static_libraries.sh; --jinja: the
+folder of the Jinja engine's sources. The last two have licenses. Standard library only. The archives have no times, so that
+the same tree gives the same bytes."""
+
+import argparse
+import base64
+import gzip
+import hashlib
+import io
+import json
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+import tomllib
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAME = "onnx-amp-finetune"
+GLIBC = (2, 31)
+SUMMARY = "Fine-tunes ONNX models in mixed precision, without Python"
+EPOCH = 315532800  # 1980, the first year that zip files know
+
+
+def version():
+    return re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+
+def bundled_libraries():
+    """The entries of third_party.toml whose code is in the program."""
+    table = tomllib.loads((ROOT / "third_party.toml").read_text())
+    return [e for e in table["library"] if e.get("bundled") and e["for"] == "program"]
+
+
+def check_symbols(file):
+    """Refuses a file that needs a later glibc, or libraries that a small system lacks."""
+    symbols = subprocess.run(["objdump", "-T", file], check=True, capture_output=True, text=True).stdout
+    newest = max(tuple(map(int, v.split("."))) for v in re.findall(r"\(GLIBC_([\d.]+)\)", symbols))
+    headers = subprocess.run(["objdump", "-p", file], check=True, capture_output=True, text=True).stdout
+    needed = set(re.findall(r"NEEDED\s+(\S+)", headers))
+    system = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libonnx_amp|ld-linux\S*)\.so(\.\d+)?$")
+    foreign = sorted(n for n in needed if not system.match(n))
+    if newest[:2] > GLIBC or foreign:
+        raise SystemExit(f"{file}: needs glibc {'.'.join(map(str, newest))}, libraries {foreign}")
+    return newest
+
+
+def package_of(file):
+    """The Debian package that installed a file, or None."""
+    found = subprocess.run(["dpkg-query", "-S", pathlib.Path(file).resolve()], capture_output=True, text=True)
+    return found.stdout.split(":")[0] if found.returncode == 0 else None
+
+
+def package_version(package):
+    found = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True)
+    return found.stdout if found.returncode == 0 else "NOASSERTION"
+
+
+def write_notices(folder, archives, static, jinja):
+    """Copies the licenses of what is linked in: archives of Debian's packages, those of static_libraries.sh, and headers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = {p.stem for p in (static / "licenses").iterdir()}
+    packages = {package_of(a) for a in archives} | {"nlohmann-json3-dev"}
+    for package in packages - {None}:
+        shutil.copyfile(pathlib.Path("/usr/share/doc") / package / "copyright", folder / f"{package}.txt")
+    for name in own:
+        shutil.copyfile(static / "licenses" / f"{name}.txt", folder / f"{name}.txt")
+    shutil.copyfile(jinja / "LICENSE", folder / "llama.cpp-jinja.txt")
+    shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # the same license
+    unknown = [a for a in archives if package_of(a) is None and pathlib.Path(a).stem not in own | {"libonnx", "libglibc_compat"}]
+    if unknown:
+        raise SystemExit(f"no license is known for {unknown}")
+
+
+def bill_of_materials(libraries, files):
+    """SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3)."""
+    packages = [{"SPDXID": "SPDXRef-program", "name": NAME, "versionInfo": version(), "licenseConcluded": "Apache-2.0",
+                 "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION",
+                 "filesAnalyzed": False}]
+    related = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-program"}]
+    for e in libraries:
+        version_of = package_version(e["debian"][0]) if e.get("debian") else "NOASSERTION"
+        id = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", e["name"]).strip("-")
+        packages.append({"SPDXID": id, "name": e["name"], "versionInfo": version_of, "licenseDeclared": e["license"],
+                         "licenseConcluded": e["license"], "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION",
+                         "filesAnalyzed": False})
+        related.append({"spdxElementId": "SPDXRef-program", "relationshipType": "CONTAINS", "relatedSpdxElement": id})
+    sums = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"{NAME}-{version()}",
+            "documentNamespace": f"https://spdx.org/spdxdocs/{NAME}-{version()}-{sums}",
+            "creationInfo": {"created": "1980-01-01T00:00:00Z", "creators": ["Tool: packaging/artifacts.py"]},
+            "packages": packages, "relationships": related}
+
+
+def files_below(folder):
+    return sorted(p for p in folder.rglob("*") if p.is_file() or p.is_symlink())
+
+
+def write_tarball(stage, out, top):
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for path in files_below(stage):
+            info = tar.gettarinfo(path, f"{top}/{path.relative_to(stage)}")
+            info.uid = info.gid = info.mtime = 0
+            info.uname = info.gname = "root"
+            info.mode = 0o755 if info.mode & 0o100 else 0o644
+            tar.addfile(info, path.open("rb") if info.isreg() else None)
+    with gzip.GzipFile(out, "wb", compresslevel=9, mtime=0) as f:
+        f.write(raw.getvalue())
+
+
+def write_wheel(stage, out_folder, machine):
+    """py3-none-<platform> (PEP 427): the package is ctypes over the library, so any Python 3.9 or later will do."""
+    tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
+    files = {f"onnx_amp/{p.name}": (p.read_bytes(), 0o644) for p in sorted((ROOT / "python/onnx_amp").iterdir()) if p.is_file()}
+    files["onnx_amp/bin/onnx-amp-finetune"] = ((stage / "bin/onnx-amp-finetune").read_bytes(), 0o755)
+    files["onnx_amp/lib/libonnx_amp.so.1"] = ((stage / "lib/libonnx_amp.so.1").resolve().read_bytes(), 0o755)
+    info = f"onnx_amp_finetune-{version()}.dist-info"
+    files[f"{info}/METADATA"] = ("\n".join(
+        ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version()}", f"Summary: {SUMMARY}", "Requires-Python: >=3.9",
+         "Requires-Dist: numpy", "Description-Content-Type: text/markdown", "", (ROOT / "python/README.md").read_text()]).encode(), 0o644)
+    files[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644)
+    files[f"{info}/entry_points.txt"] = (f"[console_scripts]\n{NAME} = onnx_amp._command:main\n".encode(), 0o644)
+    for p in files_below(stage / "share/doc"):
+        files[f"{info}/licenses/{p.name}"] = (p.read_bytes(), 0o644)
+    record = "".join(f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
+                     for name, (data, _) in files.items())
+    files[f"{info}/RECORD"] = ((record + f"{info}/RECORD,,\n").encode(), 0o644)
+    path = out_folder / f"onnx_amp_finetune-{version()}-{tag}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
+        for name, (data, mode) in files.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr, entry.compress_type = (0o100000 | mode) << 16, zipfile.ZIP_DEFLATED
+            z.writestr(entry, data)
+    return path
+
+
+def write_deb(stage, out_folder, work, architecture):
+    root = work / "deb"
+    shutil.copytree(stage, root / "usr", symlinks=True)
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(
+        f"Package: {NAME}\nVersion: {version()}\nArchitecture: {architecture}\nMaintainer: The {NAME} developers <noreply@localhost>\n"
+        f"Depends: libc6 (>= {GLIBC[0]}.{GLIBC[1]}), libgcc-s1\nSection: science\nPriority: optional\nDescription: {SUMMARY}\n")
+    path = out_folder / f"{NAME}_{version()}_{architecture}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, path], check=True, stdout=subprocess.DEVNULL,
+                   env={"PATH": "/usr/bin:/bin", "SOURCE_DATE_EPOCH": str(EPOCH)})
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for flag in ("stage", "out", "archives", "static", "jinja"):
+        parser.add_argument("--" + flag, type=pathlib.Path, required=True)
+    a = parser.parse_args()
+    machine = platform.machine()
+    newest = max(check_symbols(p) for p in [a.stage / "bin/onnx-amp-finetune", (a.stage / "lib/libonnx_amp.so.1").resolve()])
+    write_notices(a.stage / f"share/doc/{NAME}/licenses", a.archives.read_text().split(), a.static, a.jinja)
+    a.out.mkdir(parents=True, exist_ok=True)
+    top = f"{NAME}-{version()}-linux-{machine}"
+    write_tarball(a.stage, a.out / f"{top}.tar.gz", top)
+    write_wheel(a.stage, a.out, machine)
+    write_deb(a.stage, a.out, a.stage.parent, {"x86_64": "amd64", "aarch64": "arm64"}[machine])
+    sums = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(a.out.iterdir())}
+    (a.out / f"{NAME}-{version()}.spdx.json").write_text(json.dumps(bill_of_materials(bundled_libraries(), sums), indent=1) + "\n")
+    (a.out / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+    print(f"glibc {'.'.join(map(str, newest))} or later")
+    for p in sorted(a.out.iterdir()):
+        print(f"{p.stat().st_size / 1e6:7.1f} MB  {p.name}")
+
+
+if __name__ == "__main__":
+    main()

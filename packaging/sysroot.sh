@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# sysroot.sh [amd64|arm64]: fetches glibc 2.31 of Debian 11, to link programs that run on that version and later ones.
+# Prints the folder as its last line. ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh.
+set -euo pipefail
+arch=${1:-amd64}
+cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
+mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
+folder=$cache/sysroot-glibc-2.31-$arch
+
+# sha256 and path of each package. snapshot.debian.org keeps them when the mirror no longer does.
+case $arch in
+  amd64) packages="
+05f7264da867b37f4c5ce49266b558ea1e81e05a9464f623152fca70f3550282 pool/main/g/glibc/libc6_2.31-13+deb11u11_amd64.deb
+e7f7b45d9c5cfcf37609f0b6efd3c645272c812144703af89dfd32218fcb0fd3 pool/main/g/glibc/libc6-dev_2.31-13+deb11u11_amd64.deb
+e478f2709d8474165bb664de42e16950c391f30eaa55bc9b3573281d83a29daf pool/main/g/gcc-10/libgcc-s1_10.2.1-6_amd64.deb" ;;
+  *) echo "sysroot.sh: no packages are listed for $arch" >&2; exit 2 ;;
+esac
+
+if [ ! -f "$folder/.done" ]; then
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  while read -r sum path; do
+    [ -n "$sum" ] || continue
+    deb=$work/$(basename "$path")
+    curl -fsSL --retry 3 -o "$deb" "$mirror/$path" ||
+      curl -fsSL --retry 3 -o "$deb" "https://snapshot.debian.org/archive/debian/20250601T000000Z/$path"
+    echo "$sum  $deb" | sha256sum --check --quiet >&2
+    dpkg-deb -x "$deb" "$work/root"
+  done <<<"$packages"
+  # Links that name this machine's root, such as that of the dynamic linker, are made to stay inside.
+  find "$work/root" -type l -lname '/*' | while IFS= read -r link; do
+    ln -sfn --relative "$work/root$(readlink "$link")" "$link"
+  done
+  touch "$work/root/.done"
+  mkdir -p "$cache"
+  rm -rf "$folder"
+  cp -a "$work/root" "$folder"
+fi
+echo "$folder"
