@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The Python package over the C library: the same bytes as the command line, arrays in and out, errors as exceptions.
+
+  tests/python/test.py --program PROGRAM --library LIBRARY
+
+Skipped (exit status 4) where no Python on this machine has NumPy, which the package needs."""
+
+import argparse
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LENET = ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx"
+BERT = ROOT / "tests/data/zoo/bert_cls_eager_ts14/model.onnx"
+
+
+def find_numpy():
+    """Goes on in Debian's Python if this one lacks NumPy."""
+    try:
+        import numpy  # noqa: F401
+        return
+    except ImportError:
+        pass
+    debian = "/usr/bin/python3"
+    if sys.executable != debian and os.path.exists(debian) and "ONNX_AMP_PYTHON_TRIED" not in os.environ:
+        os.environ["ONNX_AMP_PYTHON_TRIED"] = "1"
+        os.execv(debian, [debian, *sys.argv])
+    print("skipped: there is no NumPy")
+    sys.exit(4)
+
+
+find_numpy()
+import numpy as np  # noqa: E402
+
+STEPS, MICRO, ROWS = 4, 2, 4
+SETTINGS = dict(loss="cross_entropy", lr=0.01, optimizer="adamw", max_steps=STEPS, batch_size=ROWS, gradient_accumulation_steps=MICRO)
+
+
+class PackageTest(unittest.TestCase):
+    program = ""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())
+                                   if hasattr(self, "enterContext") else tempfile.mkdtemp())
+        draw = np.random.default_rng(5)
+        n = STEPS * MICRO * ROWS
+        with onnx_amp.Session(LENET, **SETTINGS) as s:
+            (name, dtype, shape), = s.inputs
+        self.assertEqual(dtype, "float32")
+        self.data = {name: draw.standard_normal((n, *shape[1:])).astype(np.float32), "label": draw.integers(0, 10, n)}
+        np.savez(self.folder / "data.npz", **self.data)
+
+    def batches(self, step):
+        first = step * MICRO * ROWS
+        return [{k: v[first + m * ROWS:first + (m + 1) * ROWS] for k, v in self.data.items()} for m in range(MICRO)]
+
+    def command_line(self, output):
+        arguments = [a for k, v in SETTINGS.items() for a in ("--" + k, str(v))]
+        subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", "--shuffle", "false", *arguments, "--quiet",
+                        "--output_dir", output], check=True)
+        return (output / "model.onnx").read_bytes()
+
+    def test_session_and_job_have_the_bytes_of_the_command_line(self):
+        expected = self.command_line(self.folder / "cli")
+        with onnx_amp.Session(LENET, **SETTINGS) as s:
+            losses = [s.train_step(self.batches(i)).loss for i in range(STEPS // 2)]
+            state = s.save_state(self.folder / "state")
+            losses += [s.train_step(self.batches(i)).loss for i in range(STEPS // 2, STEPS)]
+            s.export(self.folder / "fed.onnx")
+        self.assertEqual((self.folder / "fed.onnx").read_bytes(), expected)
+        self.assertEqual(len(set(losses)), STEPS)
+        with onnx_amp.Session(LENET, **SETTINGS) as s:
+            s.prepare(self.batches(0)[0])
+            s.load_state(state)
+            again = [s.train_step(self.batches(i)).loss for i in range(STEPS // 2, STEPS)]
+        self.assertEqual(again, losses[STEPS // 2:])
+        steps = []
+        result = onnx_amp.train(LENET, train=self.folder / "data.npz", shuffle=False, output_dir=self.folder / "job",
+                                progress=lambda p: steps.append(p["step"]), **SETTINGS)
+        self.assertEqual((self.folder / "job/model.onnx").read_bytes(), expected)
+        self.assertEqual(steps[-1], STEPS)
+        self.assertEqual(result["steps"], STEPS)
+        self.assertFalse(result["stopped"])
+
+    def test_arrays_in_and_out(self):
+        with onnx_amp.Session(LENET, **SETTINGS) as s:
+            batch = self.batches(0)[0]
+            s.prepare(batch)
+            info = next(p for p in s.parameters() if p.trained and len(p.shape) > 1)
+            values = s.parameter(info.name)
+            self.assertEqual(values.shape, info.shape)
+            s.set_parameter(info.name, values * 2)
+            np.testing.assert_array_equal(s.parameter(info.name), values * 2)
+            with self.assertRaises(ValueError):
+                s.set_parameter(info.name, values.ravel())
+            with self.assertRaises(KeyError):
+                s.parameter("no such parameter")
+            loss = s.eval_step(batch)
+            logits, = s.outputs().values()
+            # The loss of the library is that of NumPy on its outputs.
+            shifted = logits - logits.max(1, keepdims=True)
+            log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+            self.assertAlmostEqual(loss, -log_p[np.arange(ROWS), batch["label"]].mean(), places=5)
+            metrics = s.eval_finish()
+            self.assertEqual(metrics["samples"], ROWS)
+            self.assertEqual(metrics["accuracy"], (logits.argmax(1) == batch["label"]).mean())
+            s.lr = 0.5
+            self.assertAlmostEqual(s.lr, 0.5)
+            other_types = {k: np.asfortranarray(v.astype(np.float64) if v.dtype == np.float32 else v.astype(np.int32))
+                           for k, v in batch.items()}
+            self.assertEqual(s.eval_step(other_types), loss)
+
+    def test_errors(self):
+        with self.assertRaises(onnx_amp.OnnxAmpError) as caught:
+            onnx_amp.Session(self.folder / "none.onnx")
+        self.assertEqual((caught.exception.status, caught.exception.id), (2, "E_MODEL_OPEN"))
+        self.assertEqual(pickle.loads(pickle.dumps(caught.exception)).id, "E_MODEL_OPEN")
+        with self.assertRaises(onnx_amp.OnnxAmpError) as caught:
+            onnx_amp.Session(LENET, no_such_setting=1)
+        self.assertEqual(caught.exception.status, 2)
+        s = onnx_amp.Session(LENET, **SETTINGS)
+        with self.assertRaises(onnx_amp.OnnxAmpError) as caught:
+            s.train_step({"label": np.zeros(2, np.int64)})
+        self.assertEqual(caught.exception.status, 5)
+        with self.assertRaises(TypeError):
+            s.train_step({"label": np.array(["text"])})
+        s.close()
+        s.close()
+        with self.assertRaises(ValueError):
+            s.eval_finish()
+
+    def test_callbacks_stop_a_job(self):
+        def stop():
+            raise KeyboardInterrupt
+
+        job = dict(train=self.folder / "data.npz", shuffle=False, output_dir=self.folder / "job", **SETTINGS)
+        with self.assertRaises(KeyboardInterrupt):
+            onnx_amp.train(LENET, stop=stop, **job)
+        result = onnx_amp.train(LENET, resume="auto", **job)
+        self.assertEqual(result["steps"], STEPS)
+        self.assertEqual((self.folder / "job/model.onnx").read_bytes(), self.command_line(self.folder / "cli"))
+
+    def test_texts(self):
+        vocabulary = self.folder / "vocab.txt"
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "day"]
+        vocabulary.write_text("\n".join(words) + "\n")
+        with onnx_amp.Session(BERT, vocab=vocabulary, max_steps=1, loss="cross_entropy") as s:
+            batch = s.encode(["good day", "bad"])
+        np.testing.assert_array_equal(batch["input_ids"], [[2, 5, 7, 3], [2, 6, 3, 0]])
+        np.testing.assert_array_equal(batch["attention_mask"], [[1, 1, 1, 1], [1, 1, 1, 0]])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--library", required=True)
+    flags, rest = parser.parse_known_args()
+    os.environ["ONNX_AMP_LIBRARY"] = flags.library
+    sys.path.insert(0, str(ROOT / "python"))
+    sys.dont_write_bytecode = True
+    import onnx_amp
+    PackageTest.program = flags.program
+    unittest.main(argv=[sys.argv[0], *rest])
