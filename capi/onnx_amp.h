@@ -193,7 +193,7 @@ ONNX_AMP_API size_t onnx_amp_input_count(const onnx_amp_session* session);
 ONNX_AMP_API onnx_amp_status onnx_amp_input(onnx_amp_session* session, size_t index, onnx_amp_tensor* input);
 
 /* Encodes texts as the program encodes a table with one text column, or two if `pairs` is not null: token ids, mask and
- * types, padded to the longest text. The tokenizer is that of `tokenizer`, `vocab` or the model's folder. *batch
+ * types, padded as `pad_to_multiple` says. The tokenizer is that of `tokenizer`, `vocab` or the model's folder. *batch
  * receives the model's inputs without labels: copy its tensors to an array of your own and add the label. It is valid
  * until the next onnx_amp_encode() of the session or its close. Works before preparation. Errors: ONNX_AMP_USAGE
  * without a tokenizer, ONNX_AMP_DATA for text that is not UTF-8 or a model whose inputs are not made of text. */

@@ -7,6 +7,7 @@ printed."""
 
 import json
 import pathlib
+import shutil
 import sys
 
 import numpy as np
@@ -18,7 +19,8 @@ labels = draw.integers(0, 10, 640)
 images = draw.normal(0, 0.5, (640, 1, 28, 28)).astype(np.float32)
 images[np.arange(640), 0, labels * 2 + 4] += 1
 folder = pathlib.Path("example_run")
-folder.mkdir(exist_ok=True)
+shutil.rmtree(folder, ignore_errors=True)
+folder.mkdir()
 
 # %% From memory: one step per batch of 32.
 model = sys.argv[1]
@@ -35,7 +37,7 @@ with onnx_amp.Session(model, loss="cross_entropy", lr=1e-3, max_steps=100) as se
 # %% The same data as a job, which writes metrics.jsonl, a report and checkpoints.
 np.savez(folder / "data.npz", **{name: images, "label": labels})
 onnx_amp.train(model, train=folder / "data.npz", loss="cross_entropy", lr=1e-3, batch_size=32, max_steps=100,
-               output_dir=folder / "job", overwrite=True, logging_steps=1)
+               output_dir=folder / "job", logging_steps=1)
 rows = [json.loads(line) for line in open(folder / "job/metrics.jsonl")]
 logged = [r for r in rows if "loss" in r]
 

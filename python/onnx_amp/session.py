@@ -62,7 +62,7 @@ def _numpy(tensor: c.Tensor) -> np.ndarray:
 
 
 class _CBatches:
-    """Micro-batches for C. Keeps the arrays alive to which they point."""
+    """Micro-batches for C. They point into arrays that this object keeps alive: hold it during the call."""
 
     def __init__(self, batches: Sequence[Batch]):
         self._keep = []
@@ -140,7 +140,8 @@ class Session:
 
     def prepare(self, batch: Batch) -> None:
         """Compiles the step for batches like this one, which must have labels. train_step() does it by itself."""
-        self._call("prepare", _CBatches([batch]).array)
+        batches = _CBatches([batch])
+        self._call("prepare", batches.array)
 
     def train_step(self, batches: Union[Batch, Sequence[Batch]]) -> StepResult:
         """One optimizer step on a batch, or on several micro-batches, which equal one large batch."""
@@ -151,8 +152,8 @@ class Session:
 
     def eval_step(self, batch: Batch) -> float:
         """The loss of a batch, without training. outputs() has what the model computed."""
-        r = c.Evaluation(size=ctypes.sizeof(c.Evaluation))
-        self._call("eval_step", _CBatches([batch]).array, ctypes.byref(r))
+        batches, r = _CBatches([batch]), c.Evaluation(size=ctypes.sizeof(c.Evaluation))
+        self._call("eval_step", batches.array, ctypes.byref(r))
         return r.loss
 
     def eval_finish(self) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class PackageTest(unittest.TestCase):
         vocabulary = self.folder / "vocab.txt"
         words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "day"]
         vocabulary.write_text("\n".join(words) + "\n")
-        with onnx_amp.Session(BERT, vocab=vocabulary, max_steps=1, loss="cross_entropy") as s:
+        with onnx_amp.Session(BERT, vocab=vocabulary, pad_to_multiple=1, max_steps=1, loss="cross_entropy") as s:
             batch = s.encode(["good day", "bad"])
         np.testing.assert_array_equal(batch["input_ids"], [[2, 5, 7, 3], [2, 6, 3, 0]])
         np.testing.assert_array_equal(batch["attention_mask"], [[1, 1, 1, 1], [1, 1, 1, 0]])
