@@ -6,8 +6,10 @@ if(ONNX_AMP_SYSROOT)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
   set(Protobuf_USE_STATIC_LIBS ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
-  enable_language(C)
-  add_library(glibc_compat STATIC ${CMAKE_SOURCE_DIR}/packaging/glibc_compat.c)
+  # An object file, because it belongs to all that is linked and is not exported with the library.
+  set(glibc_compat ${CMAKE_BINARY_DIR}/glibc_compat.o)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -O2 -fPIC -Wall -Wextra -Werror -c ${CMAKE_SOURCE_DIR}/packaging/glibc_compat.c
+                  -o ${glibc_compat} COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a OUTPUT_VARIABLE LIBGOMP_ARCHIVE
                   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 endif()
@@ -31,11 +33,9 @@ function(portable_libraries)
   set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION_NONE ${ARCHIVE_yaml-cpp}
                         IMPORTED_LOCATION ${ARCHIVE_yaml-cpp} IMPORTED_LOCATION_RELEASE ${ARCHIVE_yaml-cpp})
   # libgcc is shared: its unwinder asks the C library for what version 2.35 added.
-  link_libraries(glibc_compat)
   # Debian's g++ looks beside itself before it looks into the sysroot.
   set(system_folder ${ONNX_AMP_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
-  add_link_options(--sysroot=${ONNX_AMP_SYSROOT} -B${system_folder} -L${system_folder}
-                   -L${ONNX_AMP_SYSROOT}/lib/${CMAKE_LIBRARY_ARCHITECTURE} -static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections
-                   -Wl,-u,arc4random)  # libstdc++ asks for it after the archive was read
+  add_link_options(${glibc_compat} --sysroot=${ONNX_AMP_SYSROOT} -B${system_folder} -L${system_folder}
+                   -L${ONNX_AMP_SYSROOT}/lib/${CMAKE_LIBRARY_ARCHITECTURE} -static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections)
   set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_LINK_LIBRARIES "${LIBGOMP_ARCHIVE};pthread;dl;rt;m")
 endfunction()

@@ -74,7 +74,7 @@ def write_notices(folder, archives, static, jinja):
         shutil.copyfile(static / "licenses" / f"{name}.txt", folder / f"{name}.txt")
     shutil.copyfile(jinja / "LICENSE", folder / "llama.cpp-jinja.txt")
     shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # the same license
-    unknown = [a for a in archives if package_of(a) is None and pathlib.Path(a).stem not in own | {"libonnx", "libglibc_compat"}]
+    unknown = [a for a in archives if package_of(a) is None and pathlib.Path(a).stem not in own | {"libonnx"}]
     if unknown:
         raise SystemExit(f"no license is known for {unknown}")
 

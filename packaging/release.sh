@@ -13,8 +13,9 @@ done
 prefix=$(./cmake/bootstrap.sh | tail -1)
 sysroot=$(packaging/sysroot.sh | tail -1)
 static=$(packaging/static_libraries.sh | tail -1)
+rm -f build-portable/CMakeCache.txt  # or libraries that were found before would stay
 cmake --preset release -B build-portable -DCMAKE_PREFIX_PATH="$static;$prefix" -DONNX_AMP_SYSROOT="$sysroot" \
-  -DONNX_AMP_CUDA=OFF -DONNX_AMP_MPI=OFF
+  -DONNX_AMP_CUDA=OFF -DONNX_AMP_MPI=OFF -DProtobuf_INCLUDE_DIR=/usr/include
 cmake --build build-portable --target onnx-amp-finetune onnx_amp_shared program_texts
 rm -rf build-portable/stage dist
 cmake --install build-portable --prefix build-portable/stage --strip

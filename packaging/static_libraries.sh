@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # static_libraries.sh: builds the libraries of which Debian has no static archive that a release may contain: libzip's is
-# missing, libmicrohttpd's needs GnuTLS (reports are served without TLS), and libtiff's needs JBIG-KIT, which is under the
-# GPL. Prints the prefix as its last line.
+# missing, libmicrohttpd's needs GnuTLS (reports are served without TLS), libtiff's needs JBIG-KIT, which is under the GPL,
+# and that of Protocol Buffers cannot be linked into a shared library. Prints the prefix as its last line.
 # ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh.
 set -euo pipefail
 LIBZIP=libzip_1.7.3
@@ -10,9 +10,11 @@ MICROHTTPD=libmicrohttpd_0.9.75
 MICROHTTPD_SHA256=796e7e217a4802679fcac667a4e98501c53185dcf50ca0583870e84192620131
 TIFF=tiff_4.5.0
 TIFF_SHA256=638f43d7dea33948d5dee7f39572fc0194d9cc3c74195de9dd26a4388a1f880a
+PROTOBUF=protobuf_3.21.12  # the version of Debian 12, whose headers and compiler are used
+PROTOBUF_SHA256=930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
-prefix=$cache/static-$(c++ -dumpmachine)-$LIBZIP-$MICROHTTPD-$TIFF
+prefix=$cache/static-$(c++ -dumpmachine)-$LIBZIP-$MICROHTTPD-$TIFF-$PROTOBUF
 
 # source_of NAME FOLDER SHA256 [KIND]: fetches and unpacks Debian's copy of the original sources.
 source_of() {
@@ -43,6 +45,13 @@ if [ ! -f "$prefix/.done" ]; then
   mkdir -p "$prefix/licenses"
   cp "$work/$TIFF/LICENSE.md" "$prefix/licenses/libtiff.txt"
   cp "$work/$LIBZIP/LICENSE" "$prefix/licenses/libzip.txt"
+  source_of $PROTOBUF p/protobuf $PROTOBUF_SHA256 gz
+  cmake -S "$work/$PROTOBUF" -B "$work/protobuf" -G Ninja -Wno-dev -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
+    -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON -Dprotobuf_BUILD_TESTS=OFF \
+    -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_BUILD_LIBPROTOC=OFF >&2
+  cmake --build "$work/protobuf" --target libprotobuf >&2
+  cp "$work"/protobuf/libprotobuf.a "$prefix/lib/"
+  cp "$work/$PROTOBUF/LICENSE" "$prefix/licenses/libprotobuf.txt"
   source_of $MICROHTTPD libm/libmicrohttpd $MICROHTTPD_SHA256
   (cd "$work/$MICROHTTPD" && ./configure --prefix="$prefix" --disable-shared --with-pic --disable-https --disable-doc \
     --disable-examples --disable-curl --disable-dauth --disable-postprocessor >&2 && make -s -j"$(nproc)" >&2 && make -s install >&2)
