@@ -71,7 +71,7 @@ void LossScaler::set_scale(float scale) {
 
 void LossScaler::restore(const State& state) {
   if (!(state.scale >= 0) || !std::isfinite(state.scale) || state.growth_tracker < 0 || state.consecutive_skips < 0) {
-    fail(Exit::checkpoint, "E_LOSS_SCALE_STATE",
+    fail(Exit::checkpoint, "E_CKPT_STATE",
          cat("the loss scaler's state is damaged: scale ", state.scale, ", growth tracker ", state.growth_tracker));
   }
   const float own = state_.scale;

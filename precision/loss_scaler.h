@@ -69,7 +69,7 @@ class LossScaler {
 
   const LossScaleConfig& config() const { return config_; }
   const State& state() const { return state_; }
-  // Continues from a checkpoint. Throws E_LOSS_SCALE_STATE (Exit::checkpoint) if the scale is NaN or negative. A scaler
+  // Continues from a checkpoint. Throws E_CKPT_STATE (Exit::checkpoint) if the scale is NaN or negative. A scaler
   // in mode off or fixed keeps its own scale and restores only the counters.
   void restore(const State& state);
 

@@ -85,7 +85,7 @@ def prepare(campaign):
     shutil.copy(ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx", folder / "lenet.onnx")
     shutil.copy(ROOT / "tests/data/zoo/lenet_relu_dyn18/batch.safetensors", folder / "batch.safetensors")
     for name in ("word_piece.json", "byte_level.json", "unigram.json", "spm_bpe.model"):
-        shutil.copy(ROOT / "tests/data/fuzz/tokenizers" / name, folder / name)
+        shutil.copy(ROOT / "tests/fuzz/corpus/tokenizers" / name, folder / name)
     vocabulary = {w: i for i, w in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "a", "b"])}
     write_json(folder / "tokenizer.json", {
         "version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "Whitespace"},

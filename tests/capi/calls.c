@@ -84,7 +84,7 @@ static void check_open(const char *model) {
   expect_error(onnx_amp_open(spec, NULL, &session), NULL, ONNX_AMP_USAGE, "E_USAGE");
   sprintf(spec, "{\"model\": \"%s\"}", model); /* neither max_steps nor samples_per_epoch */
   expect_error(onnx_amp_open(spec, NULL, &session), NULL, ONNX_AMP_USAGE, "E_USAGE");
-  sprintf(spec, "{\"model\": \"%s\", \"max_steps\": 1, \"loss\": \"cross_entropy:class_weights=balanced\"}", model);
+  sprintf(spec, "{\"model\": \"%s\", \"max_steps\": 1, \"loss\": \"cross_entropy,class_weights=balanced\"}", model);
   expect_error(onnx_amp_open(spec, NULL, &session), NULL, ONNX_AMP_USAGE, "E_FED_DATA");
   expect_error(onnx_amp_prepare(NULL, NULL), NULL, ONNX_AMP_USAGE, "E_NULL");
   onnx_amp_close(NULL);

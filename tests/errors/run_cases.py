@@ -244,7 +244,7 @@ def _(f):
     return resume(f, words)
 
 
-@case("E_LOSS_SCALE_STATE")
+@case("E_CKPT_STATE")
 def _(f):
     words = f.trained("--use_fp16") + ["--use_fp16"]
 

@@ -92,7 +92,7 @@ class Trainer {
   // val may be null. The session, the data and the signals must outlive the trainer.
   Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop, TrainerConfig config);
 
-  // Throws E_CKPT_MISMATCH, E_CKPT_MANIFEST or E_LOSS_SCALE_STATE (Exit::checkpoint) for a checkpoint of another run,
+  // Throws E_CKPT_MISMATCH, E_CKPT_MANIFEST or E_CKPT_STATE (Exit::checkpoint) for a checkpoint of another run,
   // and for one whose state no run has.
   void resume(const Checkpoint& checkpoint);
   TrainResult run();
