@@ -1,5 +1,6 @@
 # -DONNX_AMP_SYSROOT=FOLDER: binaries for other machines (packaging/release.sh). They are linked with the glibc in FOLDER,
-# so that they run on that version and later ones, and contain all other libraries. What is compiled does not change.
+# so that they run on that version and later ones, and contain all other libraries but
+# libgomp, which is installed beside them. What is compiled does not change.
 # Include this file before the first find_package, and call portable_libraries() after the last.
 set(ONNX_AMP_SYSROOT "" CACHE PATH "folder with the oldest glibc that the binaries are to run on; empty: this machine's")
 if(ONNX_AMP_SYSROOT)
@@ -10,8 +11,12 @@ if(ONNX_AMP_SYSROOT)
   set(glibc_compat ${CMAKE_BINARY_DIR}/glibc_compat.o)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -O2 -fPIC -Wall -Wextra -Werror -c ${CMAKE_SOURCE_DIR}/packaging/glibc_compat.c
                   -o ${glibc_compat} COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a OUTPUT_VARIABLE LIBGOMP_ARCHIVE
-                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  # libgomp's archive cannot be linked into a shared library: the old system's libgomp comes along, beside our library.
+  file(GLOB libgomp ${ONNX_AMP_SYSROOT}/usr/lib/*/libgomp.so.1)
+  file(REAL_PATH ${libgomp} libgomp_file)
+  install(FILES ${libgomp_file} DESTINATION lib RENAME libgomp.so.1)
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
 endif()
 
 # portable_libraries(): what the archives that were found need in turn, which the finders do not tell.
@@ -37,5 +42,5 @@ function(portable_libraries)
   set(system_folder ${ONNX_AMP_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
   add_link_options(${glibc_compat} --sysroot=${ONNX_AMP_SYSROOT} -B${system_folder} -L${system_folder}
                    -L${ONNX_AMP_SYSROOT}/lib/${CMAKE_LIBRARY_ARCHITECTURE} -static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections)
-  set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_LINK_LIBRARIES "${LIBGOMP_ARCHIVE};pthread;dl;rt;m")
+  set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_LINK_LIBRARIES "${libgomp};pthread;dl;rt;m")
 endfunction()

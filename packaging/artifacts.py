@@ -45,7 +45,7 @@ def check_symbols(file):
     newest = max(tuple(map(int, v.split("."))) for v in re.findall(r"\(GLIBC_([\d.]+)\)", symbols))
     headers = subprocess.run(["objdump", "-p", file], check=True, capture_output=True, text=True).stdout
     needed = set(re.findall(r"NEEDED\s+(\S+)", headers))
-    system = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libonnx_amp|ld-linux\S*)\.so(\.\d+)?$")
+    system = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libgomp|libonnx_amp|ld-linux\S*)\.so(\.\d+)?$")
     foreign = sorted(n for n in needed if not system.match(n))
     if newest[:2] > GLIBC or foreign:
         raise SystemExit(f"{file}: needs glibc {'.'.join(map(str, newest))}, libraries {foreign}")
@@ -121,7 +121,8 @@ def write_wheel(stage, out_folder, machine):
     tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
     files = {f"onnx_amp/{p.name}": (p.read_bytes(), 0o644) for p in sorted((ROOT / "python/onnx_amp").iterdir()) if p.is_file()}
     files["onnx_amp/bin/onnx-amp-finetune"] = ((stage / "bin/onnx-amp-finetune").read_bytes(), 0o755)
-    files["onnx_amp/lib/libonnx_amp.so.1"] = ((stage / "lib/libonnx_amp.so.1").resolve().read_bytes(), 0o755)
+    for library in ("libonnx_amp.so.1", "libgomp.so.1"):
+        files[f"onnx_amp/lib/{library}"] = ((stage / "lib" / library).resolve().read_bytes(), 0o755)
     info = f"onnx_amp_finetune-{version()}.dist-info"
     files[f"{info}/METADATA"] = ("\n".join(
         ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version()}", f"Summary: {SUMMARY}", "Requires-Python: >=3.9",
@@ -144,11 +145,11 @@ def write_wheel(stage, out_folder, machine):
 
 def write_deb(stage, out_folder, work, architecture):
     root = work / "deb"
-    shutil.copytree(stage, root / "usr", symlinks=True)
+    shutil.copytree(stage, root / "usr", symlinks=True, ignore=shutil.ignore_patterns("libgomp.so.1"))
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
         f"Package: {NAME}\nVersion: {version()}\nArchitecture: {architecture}\nMaintainer: The {NAME} developers <noreply@localhost>\n"
-        f"Depends: libc6 (>= {GLIBC[0]}.{GLIBC[1]}), libgcc-s1\nSection: science\nPriority: optional\nDescription: {SUMMARY}\n")
+        f"Depends: libc6 (>= {GLIBC[0]}.{GLIBC[1]}), libgcc-s1, libgomp1\nSection: science\nPriority: optional\nDescription: {SUMMARY}\n")
     path = out_folder / f"{NAME}_{version()}_{architecture}.deb"
     subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, path], check=True, stdout=subprocess.DEVNULL,
                    env={"PATH": "/usr/bin:/bin", "SOURCE_DATE_EPOCH": str(EPOCH)})
@@ -161,7 +162,7 @@ def main():
         parser.add_argument("--" + flag, type=pathlib.Path, required=True)
     a = parser.parse_args()
     machine = platform.machine()
-    newest = max(check_symbols(p) for p in [a.stage / "bin/onnx-amp-finetune", (a.stage / "lib/libonnx_amp.so.1").resolve()])
+    newest = max(check_symbols(p) for p in [a.stage / "bin/onnx-amp-finetune", *(a.stage / "lib").glob("*.so.1")])
     write_notices(a.stage / f"share/doc/{NAME}/licenses", a.archives.read_text().split(), a.static, a.jinja)
     a.out.mkdir(parents=True, exist_ok=True)
     top = f"{NAME}-{version()}-linux-{machine}"

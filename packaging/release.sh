@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in '' | --check) ;; *) echo "usage: packaging/release.sh [--check]" >&2; exit 2 ;; esac
 
-for program in curl xz bzip2 objdump dpkg-deb; do
+for program in curl xz bzip2 nasm objdump dpkg-deb dpkg-source; do
   command -v $program >/dev/null || { echo "packaging/release.sh needs $program" >&2; exit 2; }
 done
 prefix=$(./cmake/bootstrap.sh | tail -1)
@@ -15,7 +15,7 @@ sysroot=$(packaging/sysroot.sh | tail -1)
 static=$(packaging/static_libraries.sh | tail -1)
 rm -f build-portable/CMakeCache.txt  # or libraries that were found before would stay
 cmake --preset release -B build-portable -DCMAKE_PREFIX_PATH="$static;$prefix" -DONNX_AMP_SYSROOT="$sysroot" \
-  -DONNX_AMP_CUDA=OFF -DONNX_AMP_MPI=OFF -DProtobuf_INCLUDE_DIR=/usr/include
+  -DONNX_AMP_CUDA=OFF -DONNX_AMP_MPI=OFF -DProtobuf_INCLUDE_DIR=/usr/include -DPNG_PNG_INCLUDE_DIR=/usr/include -DJPEG_INCLUDE_DIR=/usr/include
 cmake --build build-portable --target onnx-amp-finetune onnx_amp_shared program_texts
 rm -rf build-portable/stage dist
 cmake --install build-portable --prefix build-portable/stage --strip

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# sysroot.sh [amd64|arm64]: fetches glibc 2.31 of Debian 11, to link programs that run on that version and later ones.
+# sysroot.sh [amd64|arm64]: fetches glibc 2.31 and libgomp of Debian 11, to link programs that run there and on
+# later systems.
 # Prints the folder as its last line. ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh.
 set -euo pipefail
 arch=${1:-amd64}
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
-folder=$cache/sysroot-glibc-2.31-$arch
+folder=$cache/sysroot-glibc-2.31-libgomp-$arch
 
 # sha256 and path of each package. snapshot.debian.org keeps them when the mirror no longer does.
 case $arch in
   amd64) packages="
 05f7264da867b37f4c5ce49266b558ea1e81e05a9464f623152fca70f3550282 pool/main/g/glibc/libc6_2.31-13+deb11u11_amd64.deb
 e7f7b45d9c5cfcf37609f0b6efd3c645272c812144703af89dfd32218fcb0fd3 pool/main/g/glibc/libc6-dev_2.31-13+deb11u11_amd64.deb
-e478f2709d8474165bb664de42e16950c391f30eaa55bc9b3573281d83a29daf pool/main/g/gcc-10/libgcc-s1_10.2.1-6_amd64.deb" ;;
+e478f2709d8474165bb664de42e16950c391f30eaa55bc9b3573281d83a29daf pool/main/g/gcc-10/libgcc-s1_10.2.1-6_amd64.deb
+4530c95aefa48e33fd8cf4acbe5c4b559dbe7bdf4c56469986c83a203982cef1 pool/main/g/gcc-10/libgomp1_10.2.1-6_amd64.deb" ;;
   *) echo "sysroot.sh: no packages are listed for $arch" >&2; exit 2 ;;
 esac
 

@@ -48,9 +48,6 @@ function(fuzz_target name)
 endfunction()
 
 set(up_to_ops base graph backend ops)
-set(folder_sources run/folder/output_folder.cc run/folder/run_files.cc run/report/report_data.cc
-                   run/report/jsonl_reader.cc run/report/metrics_csv.cc run/report/report_table.cc
-                   run/data/delimited.cc trainer/loop/checkpoint.cc trainer/loop/manifest.cc)
 fuzz_target(onnx MODULES base graph importer CORPUS tests/data/importer LABELS guard)
 fuzz_target(shapes MODULES ${up_to_ops} importer CORPUS tests/fuzz/corpus/onnx tests/data/importer)
 fuzz_target(external_data MODULES base graph importer LABELS guard
@@ -71,7 +68,7 @@ fuzz_target(command_line MODULES ${MODULES})
 fuzz_target(frames MODULES base LABELS guard
             SOURCES trainer/comm/frames.cc trainer/comm/connections.cc trainer/comm/sockets.cc
                     trainer/comm/handshake.cc trainer/comm/pending_connections.cc trainer/comm/communicator.cc)
-fuzz_target(run_folders MODULES base SOURCES ${folder_sources} LABELS guard)
+fuzz_target(run_folders MODULES ${MODULES})
 fuzz_target(export_records MODULES ${MODULES})
 
 if(NOT with_libfuzzer)

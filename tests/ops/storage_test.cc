@@ -98,8 +98,8 @@ TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
           for (size_t i = 0; i < a.outputs.size(); ++i) {
             INFO("output " << i);
             const HostTensor& got = a.outputs[i];
-            // The rounding error of output 1, less than its last bit, differs wherever that bit does: products in 16 bits
-            // of CPUs with AVX512_BF16 change it.
+            // The rounding error of output 1 is less than its last bit and differs wherever that bit does, as it does
+            // with the products in 16 bits of CPUs with AVX512_BF16.
             if (op == "FusedAttention" && i == 2) continue;
             if (spec.inner_steps > 0) {
               CHECK(relative(got, b.outputs[i], 0) <= spec.inner_steps * step_of(low));
