@@ -33,7 +33,7 @@ for suite in ${ONNX_AMP_SUITES:-bullseye bookworm trixie}; do
   inside sh -c 'cd /job && python3 -m venv --system-site-packages /opt/venv && /opt/venv/bin/pip install -q --no-deps *.whl'
   echo "  wheel installed in $(spent "$start")"
   start=$(now)
-  inside sh -c 'dpkg -i /job/*.deb >/dev/null'
+  inside sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y /job/*.deb >/dev/null'
   echo "  Debian package installed in $(spent "$start")"
 
   for program in /opt/tar/bin/onnx-amp-finetune /opt/venv/bin/onnx-amp-finetune /usr/bin/onnx-amp-finetune; do

@@ -35,7 +35,7 @@ archive() {
   source=$(find "$work" -maxdepth 1 -type d -name "$2-*")
   shift 2
   cmake -S "$source" -B "$work/build-$name" -G Ninja -Wno-dev -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
-    -DCMAKE_INSTALL_LIBDIR="$prefix/lib" -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" >&2
+    -DCMAKE_INSTALL_LIBDIR:STRING=lib -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" >&2
   cmake --build "$work/build-$name" >&2
   cmake --install "$work/build-$name" >/dev/null
   cp "$source/debian/copyright" "$prefix/licenses/$name.txt"
