@@ -43,7 +43,7 @@ for suite in ${ONNX_AMP_SUITES:-bullseye bookworm trixie}; do
   inside sh -c 'cd /job && /opt/venv/bin/onnx-amp-finetune model.onnx --use_fp16 --train data/train.csv --val data/dev.csv \
     --vocab data/vocab.txt --text_columns text --label_column sentiment --batch_size 32 --lr 1e-4 --epochs 1 \
     --warmup_steps 0.1 --weight_decay 0.01 --require "accuracy>=0.6" --quiet --output_dir run'
-  echo "  trained in $(spent "$start"); $(grep -o '"accuracy":[0-9.]*' "$root/job/run/run.json" | tail -1)"
+  echo "  trained in $(spent "$start"); $(grep -o '"accuracy": *[0-9.]*' "$root/job/run/run.json" | tail -1)"
   inside sh -c 'cd /job/data && /opt/venv/bin/python example.py model.onnx >/dev/null'
   echo "  Python example: ok"
 done
