@@ -1,5 +1,35 @@
-"""Processes of this machine, read from /proc."""
+"""Ranks that are processes, and processes of this machine, read from /proc."""
 import os
+import socket
+import subprocess
+
+LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "ONNX_AMP_RANK")
+
+
+def environment_without_ranks():
+    """This process's environment without the variables of launchers, for one thread per rank."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
+    return {**variables, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def ended(processes, seconds=300):
+    """(exit code, stdout, stderr) of each. Kills all of them if one has not ended in time."""
+    out = []
+    for p in processes:
+        try:
+            o, e = p.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            for q in processes:
+                q.kill()
+            raise
+        out.append((p.returncode, o, e))
+    return out
 
 
 def children_of(parent):

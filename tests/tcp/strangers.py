@@ -5,7 +5,8 @@ import argparse, os, shutil, signal, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
 from handshake import connected, frame, hello_frame, hello_of, read_frame, say_hello
-from processes import children_of
+from processes import children_of, environment_without_ranks, free_port
+from processes import ended as processes_ended
 from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
@@ -14,18 +15,10 @@ parser.add_argument("--model", required=True)
 parser.add_argument("--late", type=float, default=5, help="seconds by which strangers may delay a run; a silent connection is closed after 5 s")
 args = parser.parse_args()
 args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.model)
-LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "ONNX_AMP_RANK")
-environment = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
-environment.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+environment = environment_without_ranks()
 work = tempfile.mkdtemp()
 write_texts(work)
 TOKEN = "b5c0d5b8a3f44e0fb2d1c6a7e9908f31"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def start(name, rank, size, port, token, *more, host="127.0.0.1"):
@@ -39,16 +32,7 @@ def start(name, rank, size, port, token, *more, host="127.0.0.1"):
 
 def ended(processes):
     """(exit code, stderr) of each."""
-    out = []
-    for p in processes:
-        try:
-            _, err = p.communicate(timeout=120)
-        except subprocess.TimeoutExpired:
-            for q in processes:
-                q.kill()
-            raise
-        out.append((p.returncode, err))
-    return out
+    return [(code, err) for code, _, err in processes_ended(processes, 120)]
 
 
 def recorded_hello():

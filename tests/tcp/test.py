@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Ranks that torchrun's or srun's variables, or --gpus, make of processes: the run of as many threads of one process, byte by byte; and what becomes of
 the others when one is lost."""
-import argparse, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
-from processes import children_of
+from processes import children_of, ended, environment_without_ranks, free_port
 from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
@@ -12,17 +12,9 @@ parser.add_argument("--binary", required=True)
 parser.add_argument("--model", required=True)
 args = parser.parse_args()
 args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.model)
-LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "ONNX_AMP_RANK")
-environment = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
-environment.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+environment = environment_without_ranks()
 work = tempfile.mkdtemp()
 write_texts(work)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def has_connection(port):
@@ -51,20 +43,6 @@ def start(name, variables, *more, cwd=work):
                "--gradient_accumulation_steps", "2", "--eval_batch_size", "8", *more]
     return subprocess.Popen(command, cwd=cwd, env=dict(environment, **{k: str(v) for k, v in variables.items()}), stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
-
-
-def ended(processes):
-    """(exit code, stdout, stderr) of each."""
-    out = []
-    for p in processes:
-        try:
-            o, e = p.communicate(timeout=300)
-        except subprocess.TimeoutExpired:
-            for q in processes:
-                q.kill()
-            raise
-        out.append((p.returncode, o, e))
-    return out
 
 
 def run(name, launcher, size, *more):
