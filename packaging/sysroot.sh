@@ -27,15 +27,15 @@ if [ ! -f "$folder/.done" ]; then
     curl -fsSL --retry 3 -o "$deb" "$mirror/$path" ||
       curl -fsSL --retry 3 -o "$deb" "https://snapshot.debian.org/archive/debian/20250601T000000Z/$path"
     echo "$sum  $deb" | sha256sum --check --quiet >&2
-    dpkg-deb -x "$deb" "$work/root"
+    dpkg-deb -x "$deb" "$work/tree"
   done <<<"$packages"
   # Links that name this machine's root, such as that of the dynamic linker, are made to stay inside.
-  find "$work/root" -type l -lname '/*' | while IFS= read -r link; do
-    ln -sfn --relative "$work/root$(readlink "$link")" "$link"
+  find "$work/tree" -type l -lname '/*' | while IFS= read -r link; do
+    ln -sfn --relative "$work/tree$(readlink "$link")" "$link"
   done
-  touch "$work/root/.done"
+  touch "$work/tree/.done"
   mkdir -p "$cache"
   rm -rf "$folder"
-  cp -a "$work/root" "$folder"
+  cp -a "$work/tree" "$folder"
 fi
 echo "$folder"

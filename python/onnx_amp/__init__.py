@@ -3,7 +3,7 @@
 train() runs a whole job from files; Session trains with batches from memory; the console command onnx-amp-finetune is the
 program itself."""
 
-from ._library import library as _c
+from ._library import capi as _c
 from .errors import OnnxAmpError
 from .job import train
 from .session import InputInfo, ParameterInfo, Session, StepResult

@@ -89,23 +89,23 @@ _functions = [
 def _load():
     beside = pathlib.Path(__file__).parent / "lib" / "libonnx_amp.so.1"
     path = os.environ.get("ONNX_AMP_LIBRARY") or (str(beside) if beside.exists() else "libonnx_amp.so.1")
-    library = ctypes.CDLL(path)
+    loaded = ctypes.CDLL(path)
     for name, result, arguments in _functions:
-        function = getattr(library, "onnx_amp_" + name)
+        function = getattr(loaded, "onnx_amp_" + name)
         function.restype, function.argtypes = result, arguments
-    found = library.onnx_amp_abi_version()
+    found = loaded.onnx_amp_abi_version()
     if found != ABI_VERSION:
         raise ImportError(f"{path} has ABI version {found}, and this package needs {ABI_VERSION}")
-    return library
+    return loaded
 
 
-library = _load()
+capi = _load()
 
 
 def call(name, *arguments, session=None):
     """Calls onnx_amp_<name>; raises OnnxAmpError for any status but 0. session: where the error is stored."""
-    status = getattr(library, "onnx_amp_" + name)(*arguments)
+    status = getattr(capi, "onnx_amp_" + name)(*arguments)
     if status != 0:
-        e = library.onnx_amp_last_error(session).contents
+        e = capi.onnx_amp_last_error(session).contents
         raise OnnxAmpError(status, e.id.decode(), e.fact.decode(), [e.places[i].decode() for i in range(e.place_count)],
                            e.hint.decode())

@@ -109,7 +109,7 @@ class Session:
         """Frees the model; a second call does nothing."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
-            c.library.onnx_amp_close(handle)
+            c.capi.onnx_amp_close(handle)
 
     def _call(self, name, *arguments):
         if not self._handle:
@@ -121,7 +121,7 @@ class Session:
     def inputs(self) -> list[InputInfo]:
         """The inputs that a batch must hold."""
         found = []
-        for i in range(c.library.onnx_amp_input_count(self._handle)):
+        for i in range(c.capi.onnx_amp_input_count(self._handle)):
             t = c.Tensor()
             self._call("input", i, ctypes.byref(t))
             shape = tuple(t.dims[k] for k in range(t.rank)) if t.rank >= 0 else None
@@ -165,7 +165,7 @@ class Session:
     def outputs(self) -> dict[str, np.ndarray]:
         """Outputs of the last eval_step() that the loss reads."""
         found = {}
-        for i in range(c.library.onnx_amp_output_count(self._handle)):
+        for i in range(c.capi.onnx_amp_output_count(self._handle)):
             t = c.Tensor()
             self._call("output", i, ctypes.byref(t))
             found[t.name.decode()] = _numpy(t)
@@ -196,7 +196,7 @@ class Session:
     def parameters(self) -> list[ParameterInfo]:
         """All parameters and running statistics, in the order of the model file."""
         found = []
-        for i in range(c.library.onnx_amp_parameter_count(self._handle)):
+        for i in range(c.capi.onnx_amp_parameter_count(self._handle)):
             p = c.Parameter(size=ctypes.sizeof(c.Parameter))
             self._call("parameter_info", i, ctypes.byref(p))
             shape = tuple(p.dims[k] for k in range(p.rank))

@@ -7,7 +7,7 @@ from campaign import Skip
 from job import ROOT
 
 
-def library(folder):
+def compile_library(folder):
     """Compiles faulty_io.c into a folder and returns the path."""
     compiler = shutil.which("gcc")
     if not compiler:
@@ -21,12 +21,12 @@ def library(folder):
 
 def without_exchange(folder):
     """The environment of a process whose file systems have no RENAME_EXCHANGE, as NFS; refusals are added to a file."""
-    return {"LD_PRELOAD": str(library(folder)), "FAULTY_IO_EXCHANGE": str(folder / "refused")}
+    return {"LD_PRELOAD": str(compile_library(folder)), "FAULTY_IO_EXCHANGE": str(folder / "refused")}
 
 
 def short_io(folder, seed):
     """The environment of a process whose reads and writes do a part of what is asked, or are interrupted."""
-    return {"LD_PRELOAD": str(library(folder)), "FAULTY_IO_SHORT": str(seed)}
+    return {"LD_PRELOAD": str(compile_library(folder)), "FAULTY_IO_SHORT": str(seed)}
 
 
 def require_strace():

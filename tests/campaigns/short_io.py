@@ -11,7 +11,7 @@ SETTINGS = {"steps": 8, "save": 2, "evaluate": 3}
 def run(campaign):
     """Tries a run, a resumed run, a replacing run and an export, each with other sizes, in turn."""
     folder, program = campaign.folder, campaign.program
-    faults.library(folder)
+    faults.compile_library(folder)
     write_materials(folder)
     program.succeed(job("whole", **SETTINGS), folder)
     program.run(job("half", *STOP_EARLY, **SETTINGS), folder)

@@ -94,17 +94,17 @@ def compile_headers(cc, cxx):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--library", required=True)
+    parser.add_argument("--library", dest="shared", required=True)
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--update", action="store_true", help="write abi.txt")
     args = parser.parse_args()
     compile_headers(args.cc, args.cxx)
-    now = ["# Exported symbols of libonnx_amp.so", *exported(args.library), "", "# Declarations of onnx_amp.h",
+    now = ["# Exported symbols of libonnx_amp.so", *exported(args.shared), "", "# Declarations of onnx_amp.h",
            *declarations(), "", "# Layout of its structs", *layouts(args.cc)]
     functions = {m for d in declarations() for m in re.findall(r"\b(onnx_amp_\w+)\(", d)}
-    if functions != set(exported(args.library)):
-        sys.exit(f"declared and exported functions differ: {sorted(functions ^ set(exported(args.library)))}")
+    if functions != set(exported(args.shared)):
+        sys.exit(f"declared and exported functions differ: {sorted(functions ^ set(exported(args.shared)))}")
     path = HERE / "abi.txt"
     if args.update:
         path.write_text("\n".join(now) + "\n")
