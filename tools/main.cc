@@ -3,8 +3,10 @@
 #include <omp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -35,12 +37,36 @@ void unbind() {
   if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all);
 }
 
-// Restarts the program with a short spinning time of idle threads. GNU's OpenMP reads its settings before main, and by
-// default idle threads spin for milliseconds. On a shared machine a spinning thread delays the thread that it waits
-// for.
-void shorten_spinning(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
-  setenv("GOMP_SPINCOUNT", "1000", 1);
+constexpr rlim_t kStack = 8 << 20;         // bytes of stack of a thread, Linux's default
+constexpr rlim_t kLeastStack = 256 << 10;  // a small model trains with 96 KiB and crashes with 64
+
+// Raises a stack limit (ulimit -s) below kLeastStack. Returns whether it did. The limit of running threads stays.
+bool raise_stack_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return false;
+  limit.rlim_cur = std::min(limit.rlim_max, kStack);
+  return limit.rlim_cur >= kLeastStack && setrlimit(RLIMIT_STACK, &limit) == 0;
+}
+
+// Throws E_STACK (Exit::memory) if the limit is too small and could not be raised.
+void require_stack() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return;
+  amp::fail(amp::Exit::memory, "E_STACK",
+            amp::cat("the stack of a thread is limited to ", limit.rlim_cur >> 10, " KiB, and ", kLeastStack >> 10,
+                     " KiB are needed"),
+            "set a larger limit before you start the program: ulimit -s 8192");
+}
+
+// Restarts the program if a setting must be in place before main, where GNU's OpenMP reads it:
+// * a stack limit that was too small;
+// * a short spinning time of idle threads. By default they spin for milliseconds. On a shared machine a spinning thread
+//   delays the thread that it waits for.
+void restart_prepared(char** argv) {
+  const bool raised = raise_stack_limit();
+  const bool spins = !std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY");
+  if (!raised && !spins) return;
+  if (spins) setenv("GOMP_SPINCOUNT", "1000", 1);
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) return;
@@ -78,9 +104,10 @@ void check_printed(amp::cli::Verb verb) {
 int main(int argc, char** argv) {
   using namespace amp;
   cli::report_termination();
-  shorten_spinning(argv);
+  restart_prepared(argv);
   const ImmediateStop stop;
   return cli::guarded(std::cerr, [&] {
+    require_stack();
     int code = 0;
     const std::vector<cli::Command> commands = cli::parse_commands(argc, argv, environ);
     if (commands.size() == 1 && trains(commands[0].options)) {

@@ -75,8 +75,9 @@ def descriptors(campaign, size, wanted):
 
 
 def stack(campaign, size, wanted):
-    """A stack of `size` kB (ulimit -s)."""
-    return judged(campaign, limited(campaign, resource.RLIMIT_STACK, size << 10), {0}, "run", wanted)
+    """A stack of `size` kB (ulimit -s). The program refuses less than 256 kB."""
+    allowed = {MEMORY} if size < 256 else {0}
+    return judged(campaign, limited(campaign, resource.RLIMIT_STACK, size << 10), allowed, "run", wanted)
 
 
 def processor_time(campaign, size, wanted):
@@ -111,7 +112,7 @@ LIMITS = {
                 500_000, 1_100_000],
     address_space: [20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220, 240, 260, 280, 300, 350, 400, 500],
     descriptors: [4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 32],
-    stack: [128, 256, 1024],
+    stack: [64, 128, 255, 256, 1024],
     processor_time: [1, 2],
     disk_size: [64, 128, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1400, 1600, 1800, 2000, 2400],
     inodes: list(range(2, 30, 2)),

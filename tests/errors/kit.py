@@ -22,10 +22,12 @@ def case(error):
 
 
 class Folder:
-    """A temporary folder, with the program for what a case needs before its own command. environment, input: of that command."""
+    """A temporary folder, with the program for what a case needs before its own command. environment, input, stack (limit in bytes):
+    of that command."""
 
     def __init__(self, path, binary):
         self.path, self.binary, self.environment, self.input = path, binary, {}, ""
+        self.stack = None
         self.held = None  # what is closed after the command
 
     def write(self, name, data):

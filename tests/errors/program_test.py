@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -37,8 +38,9 @@ def fault_of(entry, binary, show, messages):
     with tempfile.TemporaryDirectory() as path:
         folder = Folder(path, binary)
         words = CASES[error](folder)
+        limit = folder.stack and (lambda: resource.setrlimit(resource.RLIMIT_STACK, (folder.stack, folder.stack)))
         done = subprocess.run([binary, *words], cwd=path, env=ENVIRONMENT | folder.environment, input=folder.input, capture_output=True, text=True,
-                              errors="replace", timeout=120)  # fmt: skip
+                              errors="replace", timeout=120, preexec_fn=limit)  # fmt: skip
         if folder.held:
             folder.held.close()
     if show:

@@ -40,6 +40,14 @@ def _(f):
     return train("--lrr", "1")
 
 
+@case("E_STACK")
+def _(f):
+    f.stack = 64 << 10
+    f.linear()
+    f.batch()
+    return train()
+
+
 @case("E_FILE_MISSING")
 def _(f):
     f.linear()
