@@ -77,6 +77,7 @@ struct Description {
   bool several_files = false;      // a text that may name several files ("a.csv,b.csv"); repeated values are joined
   bool json = false;               // the value or an element may be a JSON object, which is kept as text
   bool recorded = true;            // included in the record of a run
+  bool common = false;             // included in the short help
 
   SettingType type() const;
   std::string allowed() const;  // "at least 0 and below 1", "one of sgd, adam, adamw"; "" if every value is allowed
@@ -119,6 +120,7 @@ struct Setting : Description {
   Setting& same_content() { return put(resume, Resume::same_content); }
   Setting& may_change() { return put(resume, Resume::free); }
   Setting& unrecorded() { return put(recorded, false); }
+  Setting& in_short_help() { return put(common, true); }
 
   Setting& shown_as(std::string_view text) { return put(metavar, text); }
   Setting& at_least(double v) { return put(low, v); }

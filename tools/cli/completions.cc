@@ -165,7 +165,7 @@ std::string man_text() {
     if (v.verb == Verb::train || v.verb == Verb::help || v.verb == Verb::version) continue;
     std::string title(v.name);
     for (char& c : title) c = static_cast<char>(c - 'a' + 'A');
-    out += cat(".SH ", title, "\n.nf\n", troff(help_text(v.verb, false)), ".fi\n");
+    out += cat(".SH ", title, "\n.nf\n", troff(help_text(v.verb, true)), ".fi\n");
   }
   return out;
 }

@@ -98,7 +98,7 @@ void refuse_two_spellings(const std::vector<Assignment>& earlier, const Assignme
 std::string unknown_hint(std::string_view key, Verb verb) {
   if (const std::string hint = hint_for_foreign_flag(key); !hint.empty()) return hint;
   const std::string near = nearest_flag(key, verb);
-  return near.empty() ? "see --help for all flags" : cat("did you mean '", near, "'?");
+  return near.empty() ? "see --help_all for all flags" : cat("did you mean '", near, "'?");
 }
 
 Json to_json(const SettingValue& v) {

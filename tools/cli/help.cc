@@ -2,6 +2,8 @@
 #include "tools/cli/help.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,6 +14,7 @@ namespace amp::cli {
 namespace {
 
 constexpr size_t kWidth = 100, kTextColumn = 34;
+constexpr size_t kFew = 20;  // flags of a verb whose short help shows all of them
 
 std::string metavar(const Flag& f) {
   if (f.type() == SettingType::boolean) return "";
@@ -59,14 +62,25 @@ std::string wrapped(const std::string& head, const std::string& text, size_t ind
   return out + '\n';
 }
 
-std::string flag_text(const Flag& f, Verb verb, bool all) {
+std::string first_sentence(const std::string& text) {
+  const size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
+}
+
+std::string flag_line(const Flag& f, const std::string& text) {
   const std::string value = metavar(f);
-  std::string text = with_flags(f.help);
-  text += default_note(f, verb);
-  if (value == "KIND" && !f.choices.empty())
+  return wrapped(cat("  --", f.name, value.empty() ? "" : " ", value), text, kTextColumn);
+}
+
+std::string short_flag_text(const Flag& f, Verb verb) {
+  return flag_line(f, first_sentence(with_flags(f.help)) + default_note(f, verb));
+}
+
+std::string flag_text(const Flag& f, Verb verb) {
+  std::string text = with_flags(f.help) + default_note(f, verb);
+  if (metavar(f) == "KIND" && !f.choices.empty())
     text += cat(" KIND: ", join(std::vector<std::string>(f.choices.begin(), f.choices.end()), ", "), ".");
-  std::string out = wrapped(cat("  --", f.name, value.empty() ? "" : " ", value), text, kTextColumn);
-  if (!all) return out;
+  std::string out = flag_line(f, text);
   const std::string allowed = f.type() == SettingType::boolean || f.type() == SettingType::choice ? "" : f.allowed();
   if (!allowed.empty()) out += wrapped("", "allowed: " + with_flags(allowed), kTextColumn);
   std::vector<std::string> spellings;
@@ -77,17 +91,43 @@ std::string flag_text(const Flag& f, Verb verb, bool all) {
   return out;
 }
 
-std::string overview() {
+constexpr std::string_view kExamples =
+    "\nExamples\n"
+    "  onnx-amp-finetune model.onnx --train train.csv --val dev.csv --text_columns text --use_fp16\n"
+    "  onnx-amp-finetune model.onnx --train images/train --val images/val --lr 1e-4 --epochs 5\n"
+    "  onnx-amp-finetune eval run --val test.csv --text_columns text\n"
+    "  onnx-amp-finetune check model.onnx\n\n"
+    "onnx-amp-finetune train --help shows the common flags of training.\n";
+
+std::string overview(bool all) {
   std::string out =
       "onnx-amp-finetune: fine-tune an ONNX model in mixed precision and write the same model back.\n\n"
       "Usage: onnx-amp-finetune [VERB] MODEL.onnx [flags]\n\nVerbs\n";
   for (const VerbInfo& v : verbs()) {
-    out += wrapped(cat("  ", v.name, v.usage.empty() ? "" : " ", v.usage), std::string(v.what), 50);
+    const std::string usage = all && !v.usage.empty() ? cat(" ", v.usage) : "";
+    out += wrapped(cat("  ", v.name, usage), std::string(v.what), all ? 50 : 13);
   }
-  return out + "\nFlags of train (help VERB for the others)\n";
+  return out + (all ? "\nFlags of train (help VERB for the others)\n" : std::string(kExamples));
 }
 
-std::string closing(bool all) {
+bool is_common(const Flag& f, Verb verb) {
+  const bool many_own = verb == Verb::train || verb == Verb::bench;
+  return f.common || has(f.required, verb) || (!f.setting && !many_own);
+}
+
+// Returns the flags of a verb in the order of the table, and whether flags were left out.
+std::pair<std::vector<const Flag*>, bool> flags_of(Verb verb, bool all) {
+  std::vector<const Flag*> every, common;
+  for (const Flag& f : flags()) {
+    if (!has(f.verbs, verb)) continue;
+    every.push_back(&f);
+    if (is_common(f, verb)) common.push_back(&f);
+  }
+  const bool fewer = !all && every.size() > kFew && common.size() < every.size();
+  return {fewer ? common : every, fewer};
+}
+
+std::string closing(std::optional<Verb> topic, bool fewer) {
   std::string out =
       "\n" +
       wrapped("",
@@ -95,8 +135,9 @@ std::string closing(bool all) {
               "--flag true or --no_flag. The same names are keys of --config FILE and, as ONNX_AMP_<FLAG>, environment "
               "variables. The command line overrides the environment, and the environment overrides the file.",
               0);
-  if (!all) out += "--help --all shows other spellings and allowed values.\n";
-  return out;
+  const std::string verb = topic ? cat(info(*topic).name, " ") : "";
+  return out + cat("onnx-amp-finetune ", verb, "--help_all shows ", fewer ? "all flags, " : "",
+                   "other spellings and allowed values.\n");
 }
 
 }  // namespace
@@ -108,15 +149,16 @@ std::string help_text(std::optional<Verb> topic, bool all) {
   const VerbInfo& about = info(verb);
   const std::string word = verb == Verb::train ? "" : cat(" ", about.name),
                     rest = cat(about.usage.empty() ? "" : " ", about.usage);
-  std::string out = topic ? cat("Usage: onnx-amp-finetune", word, rest, "\n  ", about.what, "\n") : overview();
+  std::string out = topic ? cat("Usage: onnx-amp-finetune", word, rest, "\n  ", about.what, "\n") : overview(all);
+  if (!topic && !all) return out + closing(topic, true);
   SettingGroup last = SettingGroup::count;
-  for (const Flag& f : flags()) {
-    if (!has(f.verbs, verb)) continue;
-    if (f.group != last) out += cat("\n", title(f.group), "\n");
-    last = f.group;
-    out += flag_text(f, verb, all);
+  const auto [shown, fewer] = flags_of(verb, all);
+  for (const Flag* f : shown) {
+    if (f->group != last) out += cat("\n", title(f->group), "\n");
+    last = f->group;
+    out += all ? flag_text(*f, verb) : short_flag_text(*f, verb);
   }
-  return out + closing(all);
+  return out + closing(topic, fewer);
 }
 
 }  // namespace amp::cli

@@ -35,7 +35,7 @@ bool is_flag_word(std::string_view word) {
     hint = "did you mean --version, or --verbose?";
   } else if (hint.empty()) {
     const std::string near = nearest_flag(bare, verb);
-    hint = near.empty() ? "see --help for all flags" : cat("did you mean --", near, "?");
+    hint = near.empty() ? "see --help_all for all flags" : cat("did you mean --", near, "?");
   }
   refuse_call(cat("unknown flag ", printable(word)), std::move(hint));
 }

@@ -18,6 +18,7 @@ std::vector<Setting> data_settings() {
           .shown_as("FILE|FOLDER")
           .names_files()
           .read_by(kTrain)
+          .in_short_help()
           .needed_by(kTrain)
           .also({"train_file"})
           .same_content(),
@@ -26,6 +27,7 @@ std::vector<Setting> data_settings() {
           .shown_as("FILE|FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
+          .in_short_help()
           .also({"validation_file", "val_file", "eval_file", "dev"})
           .same_content(),
       setting("text_columns", &TextSpec::text_columns,
@@ -34,12 +36,14 @@ std::vector<Setting> data_settings() {
           .shown_as("NAME")
           .by_commas()
           .read_by(kFeed)
+          .in_short_help()
           .also({"text_column_names", "text_column_name", "text_column"}),
       setting("label_column", &DataSpec::label_column,
               "Column of the label, or several columns A,B,C that hold 0 or 1 for one label each (a row may have "
               "several labels).")
           .shown_as("NAME")
           .read_by(kFeed)
+          .in_short_help()
           .also({"label_column_name"}),
       setting("label_map", &DataSpec::label_map,
               "Read the label OLD as NEW; repeat the flag for more labels. Default: labels are read as they are.")
@@ -52,6 +56,7 @@ std::vector<Setting> data_settings() {
           .shown_as("NAME,NAME|FILE")
           .by_commas()
           .read_by(kFeed)
+          .in_short_help()
           .also({"class_names", "class_map"}),
       setting("val_text_columns", &TextSpec::val_text_columns,
               "Text columns of `val`, if their names differ from those of `train`. Default: `text_columns`.")
@@ -86,6 +91,7 @@ std::vector<Setting> data_settings() {
               "its folder. Default: the tokenizer beside the model.")
           .shown_as("FILE|FOLDER")
           .read_by(kTokenizer)
+          .in_short_help()
           .also({"tokenizer_name", "tokenizer_file"})
           .same_content(),
       setting("vocab", &TextSpec::vocab,

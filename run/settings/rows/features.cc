@@ -31,6 +31,7 @@ std::vector<Setting> feature_settings() {
               "Column that a model of tables predicts, as a number or a class. Default: `label_column`.")
           .shown_as("NAME")
           .read_by(kFeed)
+          .in_short_help()
           .also({"y_names", "target_column"}),
       setting("target_transform", &TableSpec::target_transform,
               "Transform of the target y in training. log: log y; log1p: log(1 + y); standard: mean 0 and standard "

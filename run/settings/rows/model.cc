@@ -34,6 +34,7 @@ std::vector<Setting> model_settings() {
               "argument without the flag.")
           .shown_as("FILE")
           .read_by(kRun | kExport | jobs(Job::build))
+          .in_short_help()
           .needed_by(kRun | kExport | jobs(Job::build))
           .also({"model_name_or_path", "onnx_path"})
           .same_content(),
@@ -43,6 +44,7 @@ std::vector<Setting> model_settings() {
           .one_of(task_choices())
           .same(task_synonyms())
           .read_by(kGraph | kData | jobs(Job::generate))
+          .in_short_help()
           .also({"task_name", OtherName("do_regression", "regression", "auto")}),
       setting("loss", &ObjectiveSpec::loss,
               "Loss with parameters, such as cross_entropy or huber,delta=2; JSON; or a .json file (docs/losses.md). "
@@ -51,6 +53,7 @@ std::vector<Setting> model_settings() {
           .shown_as("KIND|JSON|FILE")
           .as_json()
           .read_by(kGraph | jobs(Job::evaluate, Job::predict))
+          .in_short_help()
           .also({OtherName("bce_loss", "bce_logits", "auto")}),
       setting("label_smoothing", &ObjectiveSpec::label_smoothing,
               "Label smoothing of all cross-entropy losses that do not set their own: the probability that is spread "
@@ -106,6 +109,7 @@ std::vector<Setting> model_settings() {
               "training data.")
           .at_least(0)
           .read_by(kGraph)
+          .in_short_help()
           .also({"num_classes", "class_num"}),
       setting("dropout", &ModelSpec::dropout,
               "Dropout rate in a new head, and in the places where the architecture had dropout (listed by check); 0: "
@@ -117,7 +121,8 @@ std::vector<Setting> model_settings() {
       setting("freeze", &ModelSpec::freeze,
               "Parameters that are not trained; GLOB matches the whole name. Repeat the flag for more. Default: none.")
           .shown_as("GLOB")
-          .read_by(kGraph),
+          .read_by(kGraph)
+          .in_short_help(),
       setting("trainable", &ModelSpec::trainable,
               "Parameters that are trained even if `freeze` or the program excludes them; GLOB matches the whole name. "
               "Repeat the flag for more. Default: none.")
@@ -134,7 +139,8 @@ std::vector<Setting> model_settings() {
               "Train low-rank adapters on the MatMul and Gemm weights that match targets=GLOB (without it: on all) and "
               "freeze all other parameters; also dropout=P. Default: no adapters.")
           .shown_as("r=8,alpha=16,targets=GLOB")
-          .read_by(kTrain),
+          .read_by(kTrain)
+          .in_short_help(),
       setting("tie_weights", &ModelSpec::tie_weights,
               "Tensors of the file that share one weight. auto: matrices with equal values (also transposed), and rows "
               "that the exporter repeated for a fixed batch; tensors that the exporter merged because all their values "

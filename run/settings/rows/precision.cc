@@ -10,21 +10,25 @@ std::vector<Setting> precision_settings() {
   return {
       setting("use_fp16", &PrecisionSpec::use_fp16, "Compute in mixed precision with float16 and loss scaling.")
           .read_by(kPlanned)
+          .in_short_help()
           .also({"fp16", "amp"}),
       setting("use_bf16", &PrecisionSpec::use_bf16, "Compute in mixed precision with bfloat16.")
           .read_by(kPlanned)
+          .in_short_help()
           .also({"bf16"}),
       setting("amp_level", &PrecisionSpec::amp_level,
               "Preset of the precision plan: O0 (all fp32), O1, O2, O3, pytorch, tensorflow, paddle, apex; auto: "
               "measured at the start of training.")
           .shown_as("LEVEL")
           .read_by(kPlanned)
+          .in_short_help()
           .also({"opt_level", "fp16_opt_level"}),
       setting("precision_plan", &PrecisionSpec::precision_plan,
               "JSON file of a precision plan: compute types by operator, node, tensor or parameter "
               "(docs/precision.md). Default: the preset `amp_level`.")
           .shown_as("FILE")
           .read_by(kPlanned)
+          .in_short_help()
           .also({"amp_config", "op_list"})
           .same_content(),
       setting("calibrate_batches", &PrecisionSpec::calibrate_batches,

@@ -13,6 +13,7 @@ std::vector<Setting> checkpoint_settings() {
               "Folder that the run writes: model.onnx, metrics.jsonl, run.json and checkpoints.")
           .shown_as("DIR")
           .read_by(kTrain)
+          .in_short_help()
           .also({"o", "checkpoints"})
           .may_change(),
       setting("save_strategy", &OutputSpec::save_strategy,
@@ -40,6 +41,7 @@ std::vector<Setting> checkpoint_settings() {
           .shown_as("none|auto|PATH")
           .same({{"true", "auto"}, {"false", "none"}})
           .read_by(kTrain)
+          .in_short_help()
           .also({"resume_from_checkpoint"})
           .may_change(),
       setting("resume_schedule", &OutputSpec::resume_schedule,
@@ -53,6 +55,7 @@ std::vector<Setting> checkpoint_settings() {
               "Replace the run in `output_dir`. The old run stays until the new one is complete; other files are not "
               "touched.")
           .read_by(kTrain)
+          .in_short_help()
           .unrecorded()
           .also({"overwrite_output_dir"})
           .may_change(),
@@ -86,6 +89,7 @@ std::vector<Setting> export_settings() {
           .one_of({"fp32", "fp16", "mixed"})
           .same({{"float32", "fp32"}, {"float16", "fp16"}})
           .read_by(kExport)
+          .in_short_help()
           .may_change(),
       setting("export_weights", &OutputSpec::export_weights,
               "Weights to export: of the last step, of the best evaluation, or a moving average (ema: the first one; "
@@ -117,6 +121,7 @@ std::vector<Setting> run_settings() {
           .one_of({"auto", "cpu", "cuda"})
           .same({{"gpu", "cuda"}})
           .read_by(kRun)
+          .in_short_help()
           .also({OtherName("no_cuda", "cpu", "auto"), OtherName("use_cpu", "cpu", "auto"),
                  OtherName("use_cuda", "cuda", "cpu")})
           .may_change(),
@@ -224,6 +229,7 @@ std::vector<Setting> run_settings() {
       setting("seed", &DeviceSpec::seed, "Seed of all random numbers.")
           .at_least(0)
           .read_by(kGraph | jobs(Job::build, Job::generate))
+          .in_short_help()
           .also({"random_seed"}),
       setting("profile", &DeviceSpec::profile,
               "Time the operators of one training step and print the table before training.")

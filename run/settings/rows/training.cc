@@ -20,6 +20,7 @@ std::vector<Setting> optimizer_settings() {
                  {"momentum", "sgd"},
                  {"rmsproptf", "rmsprop_tf"}})
           .read_by(kTrain)
+          .in_short_help()
           .also({"optim", "opt"}),
       setting("optim_args", &OptimizationSpec::optim_args,
               "Settings of the optimizer by name (docs/optimizers.md). Default: those of the optimizer.")
@@ -29,6 +30,7 @@ std::vector<Setting> optimizer_settings() {
       setting("lr", &OptimizationSpec::lr, "Learning rate at the peak of the schedule.")
           .at_least(0)
           .read_by(kTrain)
+          .in_short_help()
           .also({"learning_rate", "l"}),
       setting("lr_base_scale", &OptimizationSpec::lr_base_scale,
               "Scaling of `lr` by the ratio of the samples per step of all ranks to `lr_base_size` (docs/scaling.md). "
@@ -64,7 +66,8 @@ std::vector<Setting> optimizer_settings() {
           .also({"epsilon", "adam_eps", "opt_eps"}),
       setting("weight_decay", &OptimizationSpec::weight_decay, "Coefficient of weight decay; 0: none.")
           .at_least(0)
-          .read_by(kTrain),
+          .read_by(kTrain)
+          .in_short_help(),
       setting("decay_exclude", &OptimizationSpec::decay_exclude,
               "Parameters without weight decay. auto: biases and normalization weights; none: all parameters have it.")
           .one_of({"auto", "none"})
@@ -91,6 +94,7 @@ std::vector<Setting> optimizer_settings() {
               "Norm to which gradients are clipped, after unscaling; 0: no clipping.")
           .at_least(0)
           .read_by(kTrain)
+          .in_short_help()
           .also({"clip_grad", "clip_grad_norm"}),
       setting("clip_mode", &OptimizationSpec::clip_mode,
               "What `max_grad_norm` limits. norm: the 2-norm of all gradients; inf: their largest element; value: each "
@@ -172,12 +176,14 @@ std::vector<Setting> schedule_settings() {
       setting("epochs", &ScheduleSpec::epochs, "Number of passes over the training data; may be fractional.")
           .at_least(0)
           .read_by(kTrain)
+          .in_short_help()
           .also({"num_train_epochs", "num_epochs", "epoch"})
           .may_change(),  // effect on the schedule: trainer/loop/resumed_schedule.h
       setting("max_steps", &ScheduleSpec::max_steps,
               "Number of optimizer steps to attempt, skipped steps included; -1: those of `epochs`.")
           .at_least(-1)
           .read_by(kTrain)
+          .in_short_help()
           .may_change(),
       setting("max_minutes", &ScheduleSpec::max_minutes,
               "Stop after this many minutes of training with a checkpoint and exit code 75, so that `resume` auto can "
@@ -189,6 +195,7 @@ std::vector<Setting> schedule_settings() {
               "Number of rows in a micro-batch of each rank; with `in_tokens`, number of tokens.")
           .at_least(1)
           .read_by(kFeed)
+          .in_short_help()
           .also({"per_device_train_batch_size", "train_batch_size", "b"}),
       setting("in_tokens", &TextSpec::in_tokens,
               "Count `batch_size` in tokens: the rows of a micro-batch times the tokens of its longest row, special "
@@ -198,6 +205,7 @@ std::vector<Setting> schedule_settings() {
               "Number of micro-batches in an optimizer step.")
           .at_least(1)
           .read_by(kTrain)
+          .in_short_help()
           .also({"grad_accum_steps", "accumulation_steps", "update_freq"}),
       setting("gradient_cache", &ScheduleSpec::gradient_cache,
               "Take in-batch negatives from the whole step instead of the micro-batch, in the same memory (GradCache). "
@@ -208,6 +216,7 @@ std::vector<Setting> schedule_settings() {
           .one_of(schedule_choices())
           .same({{"linear_warmup_decay", "linear"}, {"onecycle", "one_cycle"}, {"wsd", "warmup_stable_decay"}})
           .read_by(kTrain)
+          .in_short_help()
           .also({"lr_scheduler_type", "sched"}),
       setting("lr_scheduler_kwargs", &ScheduleSpec::lr_scheduler_kwargs,
               "Settings of the schedule by name (docs/optimizers.md). Default: those of the schedule.")
@@ -218,6 +227,7 @@ std::vector<Setting> schedule_settings() {
               "Number of steps in which the learning rate rises to its peak, or a fraction (below 1) of all steps.")
           .at_least(0)
           .read_by(kTrain)
+          .in_short_help()
           .also({OtherName::fraction_of_one("warmup_ratio"), OtherName::fraction_of_one("warmup_proportion")}),
       setting("lr_range_test", &ScheduleSpec::lr_range_test,
               "Number of steps of a learning-rate range test, in which the rate rises from 1e-7 to 10. The program "
@@ -240,6 +250,7 @@ std::vector<Setting> evaluation_settings() {
               "Evaluate every N steps, in addition to the end of each epoch; 0: only at the end of each epoch.")
           .at_least(0)
           .read_by(kTrain)
+          .in_short_help()
           .also({"validation_steps"})
           .may_change(),
       setting("eval_group_by", &EvaluationSpec::eval_group_by,
@@ -262,6 +273,7 @@ std::vector<Setting> evaluation_settings() {
               "Stop training after this many evaluations in a row without a better one; 0: never.")
           .at_least(0)
           .read_by(kTrain)
+          .in_short_help()
           .may_change(),
       setting(
           "early_stopping_threshold", &EvaluationSpec::early_stopping_threshold,
@@ -278,6 +290,7 @@ std::vector<Setting> evaluation_settings() {
               "a metric of the task (loss, accuracy, macro_f1, micro_f1, exact_match, miou, pearson ...), then >=, "
               ">, <= or <, then a number")
           .read_by(jobs(Job::train, Job::evaluate))
+          .in_short_help()
           .may_change(),
   };
 }
