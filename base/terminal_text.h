@@ -1,4 +1,5 @@
-// Text with strings from untrusted files in a form for terminals, as printable() (base/text.h) is for names.
+// Escapes text that contains strings from untrusted files, so that a terminal can print it safely. printable() in
+// base/text.h does the same for single names.
 #pragma once
 
 #include <string>
@@ -6,7 +7,8 @@
 
 namespace amp {
 
-// For whole messages and tables: controls and invalid UTF-8 become \xNN. Keeps line ends and tabs, and cuts nothing.
+// For whole messages and tables: controls and invalid UTF-8 become \xNN. Line ends and tabs are kept, and nothing is
+// truncated.
 std::string printable_lines(std::string_view text);
 // For JSON: controls within strings become \uNNNN, so parsers read the same strings. Requires valid UTF-8.
 std::string printable_json(std::string_view text);
