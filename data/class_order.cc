@@ -147,7 +147,7 @@ class Decision {
     if (const KnownClasses* known = fitting()) {
       take(known->names, known->source, true);
       if (!labels_.empty() && unknown() == labels_.size()) other_classes();
-      return tell_share(false);
+      return note_missing_classes(false);
     }
     const std::optional<Numbers> numbers = numbers_of(labels_, e_.head);
     if (misfit_ && (numbers || labels_.empty())) out_.notes.push_back(misfit() + ": the names are not used");
@@ -188,7 +188,7 @@ class Decision {
     const int64_t low = numbers.begin()->first, high = numbers.rbegin()->first, n = e_.head;
     if (low >= 0 && high < n) {
       take(numbered_names(numbers, 0, n), kNumberSource, true);
-      tell_share(true);
+      note_missing_classes(true);
       return true;
     }
     if (low < 1 || high != n) return false;
@@ -205,7 +205,7 @@ class Decision {
   }
 
   // Adds a note if the data lack some of the head's classes.
-  void tell_share(bool nameless_head) {
+  void note_missing_classes(bool nameless_head) {
     std::set<int64_t> seen;
     const LabelIndex index(out_.classes);
     for (const std::string& label : labels_) {

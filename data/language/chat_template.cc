@@ -24,9 +24,9 @@ using nlohmann::ordered_json;
 
 constexpr size_t kMaxTemplate = 256 << 10;  // bytes; published templates have up to 20 KiB
 
-// The function of a helper process. A request is CBOR: a list of the arguments of render() or conversation(), which
-// begins with the name of the function. An empty request parses the template only. So does a reply: text and answers,
-// or the parts of an Error.
+// The function of a helper process. A request is a list in CBOR: the name of the function, render() or conversation(),
+// and its arguments. An empty request only parses the template. A reply is CBOR too: text and answers, or the parts of
+// an Error.
 class TemplateServer {
  public:
   TemplateServer(std::string source, std::string name, std::map<std::string, std::string> specials)

@@ -1,5 +1,5 @@
-// Training texts of language models: plain texts, prompts with completions, conversations. ChatTemplate renders a
-// conversation as text: Jinja as published in tokenizer_config.json, rendered as transformers' apply_chat_template.
+// ChatTemplate: renders a conversation as text, as transformers' apply_chat_template does. Templates are written in
+// Jinja and published in tokenizer_config.json or chat_template.jinja.
 #pragma once
 
 #include <map>

@@ -61,7 +61,7 @@ SpecialIds find_specials(const PipelineParts& parts, const std::string& folder) 
   SpecialIds ids;
   if (!parts.model->unknown().empty()) ids.unk = id_of(parts.model->unknown());
   for (const Role& r : kRoles) {
-    if (const std::string told = config_text(folder, r.key); !told.empty()) ids.*r.id = id_of(told);
+    if (const std::string configured = config_text(folder, r.key); !configured.empty()) ids.*r.id = id_of(configured);
     for (const char* const name : r.names) {
       if (ids.*r.id < 0 && name) ids.*r.id = id_of(name);
     }

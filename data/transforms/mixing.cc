@@ -94,7 +94,7 @@ class MixedDataset final : public DatasetWrapper {
 }  // namespace
 
 Mix draw_mix(const MixingOptions& o, int64_t epoch, int64_t sample, int64_t height, int64_t width) {
-  // A bit above those of all sample indices: a batch and its first sample draw different random numbers.
+  // A bit that no sample index has, so that a batch does not draw the random numbers of its first sample.
   constexpr int64_t kBatches = int64_t{1} << 43;
   Draws draws(o.seed, epoch, kBatches | sample);
   if (!draws.chance(o.probability)) return {};
