@@ -37,7 +37,7 @@ class FailureDetector::Channel {
   struct Peer {
     LineSocket socket;
     RankProcess process;
-    double heard = 0;  // time of the last message
+    double last_message = 0;  // time of the last message
     int64_t step = 0;
     std::string phase = "starting", error;
     double failed_at = 0;  // time at which the peer reported its failure; 0: it reported none
@@ -68,16 +68,16 @@ class FailureDetector::Channel {
 
   void failed(const std::string& why) {
     quiet_ = true;
-    tell_all({{"error", why.substr(0, 2000)}});
+    send_all({{"error", why.substr(0, 2000)}});
   }
 
   void end() {
     quiet_ = true;
-    tell_all({{"over", true}});
+    send_all({{"over", true}});
   }
 
  private:
-  void tell_all(const json& line) {
+  void send_all(const json& line) {
     const std::lock_guard lock(mutex_);
     for (Peer& p : peers_) p.socket.send(line);
   }
@@ -85,22 +85,22 @@ class FailureDetector::Channel {
   void watch() {
     const double beat = std::min(0.5, heartbeat_timeout_ / 4);
     double last = steady_seconds(), beaten = 0;
-    for (Peer& p : peers_) p.heard = last;
+    for (Peer& p : peers_) p.last_message = last;
     while (!stopped_) {
       wait_for_news(std::min(0.1, beat));
       const double now = steady_seconds();
       // A process that was suspended has not read any heartbeats meanwhile, so it restarts the timeouts of its peers.
       if (now - last > heartbeat_timeout_ / 2) {
-        for (Peer& p : peers_) p.heard = now;
+        for (Peer& p : peers_) p.last_message = now;
       }
       last = now;
       if (now - beaten >= beat) {
         beaten = now;
-        tell_all({{"step", step_.load()}, {"phase", phase_.load()}});
+        send_all({{"step", step_.load()}, {"phase", phase_.load()}});
       }
       listen(now);
       if (quiet_) continue;
-      if (look_around(now)) return;
+      if (check_peers(now)) return;
       pass_stop_on(now);
     }
   }
@@ -117,7 +117,7 @@ class FailureDetector::Channel {
     const std::lock_guard lock(mutex_);
     for (Peer& p : peers_) {
       for (const json& line : p.socket.receive()) {
-        p.heard = now;
+        p.last_message = now;
         p.step = line.value("step", p.step);
         p.phase = line.value("phase", p.phase);
         p.over |= line.contains("over");
@@ -141,13 +141,13 @@ class FailureDetector::Channel {
     if (asked_at_ == 0 && own != 0) asked_at_ = now;
     const int signal = stop_ != 0 ? stop_ : asked_at_ > 0 && now - asked_at_ >= kLossFirst ? own : 0;
     if (signal == 0 || failing) return;
-    if (!passed_on_) tell_all({{"stop", signal}});
+    if (!passed_on_) send_all({{"stop", signal}});
     passed_on_ = true;
     if (own == 0 && on_lost_.stop) on_lost_.stop(signal);
   }
 
   // Checks all peers. Returns true if a rank is lost; all processes have then been notified.
-  bool look_around(double now) {
+  bool check_peers(double now) {
     if (!reported_.empty()) {
       on_lost_.leave(lost(reported_));
       return true;
@@ -180,7 +180,7 @@ class FailureDetector::Channel {
     if (p.over) return {};
     if (p.failed_at > 0) return now - p.failed_at > kGrace ? "failed" : "";
     if (p.socket.closed()) return "is gone";
-    return now - p.heard > heartbeat_timeout_ ? cat("gave no sign of life for ", heartbeat_timeout_, " s,") : "";
+    return now - p.last_message > heartbeat_timeout_ ? cat("gave no sign of life for ", heartbeat_timeout_, " s,") : "";
   }
 
   static Error lost(const std::string& fact) {

@@ -21,13 +21,13 @@
 
 namespace amp {
 
-// What decides which processes may join a run.
+// The token by which processes may join a run, and the log of refused connections.
 struct RankAccess {
-  std::string token;  // the secret that all ranks share. Empty: whoever speaks this program's protocol can join
+  std::string token;  // the secret that all ranks share. Empty: any process with this program's protocol can join
   Log log = Log();    // receives notes about connections that were not ranks
 };
 
-// Returns the key of one kind of connection. A proof with it is worth nothing to other kinds of connections.
+// Returns the key of one kind of connection. A proof made with it is not valid for other kinds of connections.
 std::string handshake_key(const RankAccess& access, const std::string& purpose);
 
 // One handshake, on the side of the listener or of the connecting process.

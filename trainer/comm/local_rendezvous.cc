@@ -29,9 +29,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLobbyRetrySeconds = 0.02;
-constexpr double kLobbyHelloSeconds = 5;
-constexpr double kLobbyGoneSeconds = 0.5;  // rank 0 is lost if it is unreachable for this time after it disconnected
+constexpr double kLocalRetrySeconds = 0.02;
+constexpr double kLocalHelloSeconds = 5;
+constexpr double kLocalGoneSeconds = 0.5;  // rank 0 is lost if it is unreachable for this time after it disconnected
 
 const char* word(const char* name) {
   const char* const value = std::getenv(name);
@@ -84,7 +84,7 @@ class LocalRendezvous {
     handshakes_.resize(others_.size());
     PendingConnections pending(listener.descriptor(), key_, place_.size, same_user);
     for (int missing = place_.size - 1; missing > 0;) {
-      if (steady_seconds() > until_) tell_absent(pending.strangers());
+      if (steady_seconds() > until_) fail_missing(pending.strangers());
       for (PendingConnections::Arrival& a : wait(pending)) {
         if (admit(a))
           --missing;
@@ -107,12 +107,12 @@ class LocalRendezvous {
         Handshake handshake(key_);
         const json hello{{"rank", me_.rank}, {"host", me_.host}, {"pid", me_.pid}};
         const FrameResult sent =
-            handshake.send_hello(s.descriptor(), hello, std::min(until_, steady_seconds() + kLobbyHelloSeconds));
+            handshake.send_hello(s.descriptor(), hello, std::min(until_, steady_seconds() + kLocalHelloSeconds));
         if (sent == FrameResult::frame) return welcomed(std::move(s), handshake);
         closed = sent == FrameResult::closed ? steady_seconds() : 0;
       }
-      if (closed > 0 && steady_seconds() - closed > kLobbyGoneSeconds) lost("rank 0 left before all ranks had started");
-      std::this_thread::sleep_for(std::chrono::duration<double>(kLobbyRetrySeconds));
+      if (closed > 0 && steady_seconds() - closed > kLocalGoneSeconds) lost("rank 0 left before all ranks had started");
+      std::this_thread::sleep_for(std::chrono::duration<double>(kLocalRetrySeconds));
     }
   }
 
@@ -123,7 +123,7 @@ class LocalRendezvous {
          "another process failed at its start, or hangs; else a longer `heartbeat`");
   }
 
-  [[noreturn]] void tell_absent(const std::string& strangers) {
+  [[noreturn]] void fail_missing(const std::string& strangers) {
     std::string who;
     for (size_t i = 0; i < others_.size(); ++i) {
       if (others_[i].socket.descriptor() < 0) who += cat(who.empty() ? "rank " : ", rank ", i + 1);
@@ -173,7 +173,7 @@ class LocalRendezvous {
 
   std::vector<Connected> welcomed(Socket socket, const Handshake& handshake) {
     json answer;
-    const FrameResult result = handshake.read_answer(socket.descriptor(), answer, until_ + kLobbyHelloSeconds);
+    const FrameResult result = handshake.read_answer(socket.descriptor(), answer, until_ + kLocalHelloSeconds);
     if (result == FrameResult::closed) lost("rank 0 left before all ranks had started");
     if (result == FrameResult::unproven) tokens_differ(me_, cat("the socket ", place_.name));
     if (result != FrameResult::frame) missing("rank 0 does not answer");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kPendingSeconds = 5;  // time for the handshake
 constexpr int kMostPending = 128;      // in addition to the ranks that are expected
-constexpr int kAcceptsAtOnce = 64;     // between two looks at the pending connections
+constexpr int kAcceptsAtOnce = 64;     // between two checks of the pending connections
 
 bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 

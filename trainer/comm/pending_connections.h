@@ -28,13 +28,14 @@ class PendingConnections {
   };
 
   // listener: a non-blocking socket that listens; it must outlive this object. expected: the number of ranks, which is
-  // added to the limit of pending connections. admits(socket), if given, decides at once which peers are heard.
+  // added to the limit of pending connections. admits(socket), if given, returns whether a
+  // connection is accepted; others are closed at once.
   PendingConnections(int listener, std::string key, int expected, std::function<bool(int)> admits = {});
 
   // Waits at most `seconds`, or until something happens on the listener, a pending connection or a watched socket. Sets
   // the revents of `watched`. Returns the peers that have proved since the last call that they have the key.
   std::vector<Arrival> wait(double seconds, std::vector<pollfd>& watched);
-  // Counts a peer that has the key but whose hello makes no sense.
+  // Counts a peer that has the key but whose hello is not valid.
   void count_foreign(const Arrival& a) { count(Stranger::foreign, a.address); }
 
   // Describes the connections that were not ranks, with their number; "" if there are none. Pending ones count.

@@ -256,7 +256,7 @@ class TcpRendezvous {
       for (PendingConnections::Arrival& a : pending.wait(0.5, first)) {
         if (receive(a)) --missing;
       }
-      look_after_higher();
+      require_higher_ranks();
     }
   }
 
@@ -269,31 +269,31 @@ class TcpRendezvous {
 
   [[noreturn]] void foreign_first() const { disagree(cat("what answers at ", where(), " is no rank of this program")); }
 
-  // Connects to rank 0 and returns its answer, which arrives when all ranks are connected. Something else may answer at
-  // rank 0's port before rank 0 listens there, so this rank asks again for kWrongSeconds.
+  // Connects to rank 0 and returns its answer, which arrives when all ranks are connected. Another program may
+  // answer at rank 0's port before rank 0 listens there, so this rank tries again for kWrongSeconds.
   json enter(int port) {
     std::string why;
-    double closed = 0, wrong = 0;  // since when rank 0 is away after it closed a connection, or something else answers
+    double closed = 0, wrong = 0;  // times: rank 0 closed the connection; another program began to answer. 0: neither
     while (steady_seconds() < until_) {
       why.clear();
-      FrameResult heard = FrameResult::late;
+      FrameResult result = FrameResult::late;
       for (const std::string& address : host_addresses(place_.host, why)) {
         Socket s = dial(address, place_.port, kDialSeconds);
         if (!s.open()) continue;
         closed = 0;
         json welcome;
-        heard = ask(s, port, welcome);
-        if (heard == FrameResult::closed) closed = steady_seconds();
-        if (heard != FrameResult::frame) continue;  // rank 0 is not ready yet, or lost
+        result = ask(s, port, welcome);
+        if (result == FrameResult::closed) closed = steady_seconds();
+        if (result != FrameResult::frame) continue;  // rank 0 is not ready yet, or lost
         if (welcome.contains("refused")) disagree(printable(welcome.at("refused").get<std::string>()));
         peer(0).socket = std::move(s);
         return welcome;
       }
       if (closed > 0 && steady_seconds() - closed > kGoneSeconds) left(cat("rank 0 at ", where()));
-      const bool other = heard == FrameResult::foreign || heard == FrameResult::unproven;
+      const bool other = result == FrameResult::foreign || result == FrameResult::unproven;
       wrong = !other ? 0 : wrong > 0 ? wrong : steady_seconds();
       if (other && steady_seconds() - wrong > kWrongSeconds) {
-        if (heard == FrameResult::unproven) tokens_differ(me_, where());
+        if (result == FrameResult::unproven) tokens_differ(me_, where());
         foreign_first();
       }
       std::this_thread::sleep_for(std::chrono::duration<double>(other ? kWrongRetrySeconds : kRetrySeconds));
@@ -331,14 +331,14 @@ class TcpRendezvous {
         // A failure is not an error: some addresses of a machine may be unreachable or belong to another machine.
         Handshake handshake(key);
         json answer;
-        FrameResult heard = handshake.send_hello(s.descriptor(), {{"rank", place_.rank}},
-                                                 std::min(until_, steady_seconds() + kHelloSeconds));
-        if (heard == FrameResult::frame) heard = handshake.read_answer(s.descriptor(), answer, until_);
-        if (heard != FrameResult::frame || answer.value("rank", json()) != rank) continue;
+        FrameResult result = handshake.send_hello(s.descriptor(), {{"rank", place_.rank}},
+                                                  std::min(until_, steady_seconds() + kHelloSeconds));
+        if (result == FrameResult::frame) result = handshake.read_answer(s.descriptor(), answer, until_);
+        if (result != FrameResult::frame || answer.value("rank", json()) != rank) continue;
         peer(rank).socket = std::move(s);
         return;
       }
-      look_after_first();
+      require_root();
       std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
     }
     fail(Exit::distributed, "E_RANK_LOST",
@@ -363,15 +363,15 @@ class TcpRendezvous {
   }
 
   // Fails if rank 0 has disconnected, or if a higher rank does not connect in time.
-  void look_after_higher() {
-    look_after_first();
+  void require_higher_ranks() {
+    require_root();
     for (int r = place_.rank + 1; r < place_.size && steady_seconds() > until_; ++r) {
       if (!peer(r).socket.open()) left(peer(r).process.text());
     }
   }
 
   // Fails if rank 0 has disconnected, which rank 0 does when any other rank has left.
-  void look_after_first() {
+  void require_root() {
     if (wait_for(peer(0).socket.descriptor(), POLLRDHUP, 0) > 0) left(peer(0).process.text());
   }
 

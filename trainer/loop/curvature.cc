@@ -15,9 +15,9 @@ namespace amp {
 namespace {
 
 // Loss terms that only provide seeds. Their sums are discarded, because the training pass of the same step adds them.
-class SeedsAlone final : public LossTerms {
+class SeedTerms final : public LossTerms {
  public:
-  SeedsAlone(Device& device, const std::vector<double>& seeds) : device_(device), seeds_(seeds) {}
+  SeedTerms(Device& device, const std::vector<double>& seeds) : device_(device), seeds_(seeds) {}
   void seed(size_t i, const Tensor& input) override {
     const HostTensor value = HostTensor::scalar<double>(seeds_.at(i)).cast(input.dtype);
     device_.upload(input.data, value.data(), value.bytes());
@@ -29,7 +29,7 @@ class SeedsAlone final : public LossTerms {
   const std::vector<double>& seeds_;
 };
 
-constexpr uint64_t kSite = 0x48757463;  // an RNG stream id that the graph's random nodes do not use
+constexpr uint64_t kCurvatureStream = 0x48757463;  // an RNG stream id that the graph's random nodes do not use
 
 }  // namespace
 
@@ -37,7 +37,8 @@ HostTensor draw_direction(uint64_t seed, int64_t step, int slot, const Dims& dim
   HostTensor out = HostTensor::empty(DType::f32, dims);
   float* const v = out.as_mutable<float>();
   const int64_t n = out.numel();
-  const uint64_t high = kSite << 32 ^ static_cast<uint64_t>(step), stream = static_cast<uint64_t>(slot) << 40;
+  const uint64_t high = kCurvatureStream << 32 ^ static_cast<uint64_t>(step), stream = static_cast<uint64_t>(slot)
+                                                                                       << 40;
   const int64_t per_block = gaussian ? 4 : 128;
   for (int64_t block = 0; block * per_block < n; ++block) {
     const PhiloxBlock r = philox(seed, high, stream | static_cast<uint64_t>(block));
@@ -90,7 +91,7 @@ void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batch
       direction[i] =
           draw_direction(session_.state().seed, session_.state().step, static_cast<int>(i), chunks[i].dims, gaussian_);
   }
-  SeedsAlone terms(session_.device(), seeds);
+  SeedTerms terms(session_.device(), seeds);
   const bool accumulate = batches.size() > 1;
   if (accumulate || batches.empty()) session_.zero_curvature();
   session_.stage_statistics();

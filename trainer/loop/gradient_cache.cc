@@ -156,16 +156,16 @@ void GradientCache::observe(const Program& forward, int64_t rows) {
 // Exchanges the dims of rows before the first stage 2, for ranks that have no rows in this step.
 void GradientCache::agree() {
   constexpr size_t kMost = 16;
-  std::vector<double> told(values_.size() * kMost, 0);
+  std::vector<double> dims(values_.size() * kMost, 0);
   for (size_t i = 0; i < widths_.size(); ++i) {
     check(widths_[i].size() < kMost, "an output of too many dimensions");
-    told[i * kMost] = static_cast<double>(widths_[i].size());
-    for (size_t k = 0; k < widths_[i].size(); ++k) told[i * kMost + 1 + k] = static_cast<double>(widths_[i][k]);
+    dims[i * kMost] = static_cast<double>(widths_[i].size());
+    for (size_t k = 0; k < widths_[i].size(); ++k) dims[i * kMost + 1 + k] = static_cast<double>(widths_[i][k]);
   }
-  ranks_.all_reduce(std::span(told), Reduction::max);
+  ranks_.all_reduce(std::span(dims), Reduction::max);
   widths_.assign(values_.size(), {});
   for (size_t i = 0; i < values_.size(); ++i) {
-    const auto from = told.begin() + static_cast<std::ptrdiff_t>(i * kMost);
+    const auto from = dims.begin() + static_cast<std::ptrdiff_t>(i * kMost);
     for (int64_t k = 1; k <= static_cast<int64_t>(*from); ++k) widths_[i].push_back(static_cast<int64_t>(from[k]));
   }
 }

@@ -26,14 +26,14 @@ Begun begun(const ScheduleConfig& asked, const Checkpoint& c) {
   b.max_steps = s.whole("max_steps", c.step, kMostCount);
   b.schedule.begin = s.whole("begin", 0, b.applied);
   b.schedule.hold = s.truth("hold");
-  // A schedule that is held may have more steps than the run, and others end with it.
+  // A held schedule may have more steps than the run; all other schedules end with the run.
   b.schedule.total_steps =
       s.whole("steps", b.schedule.hold ? 0 : b.max_steps - c.step, b.schedule.hold ? kMostCount : b.max_steps);
   return b;
 }
 
-// Returns whether the learning rates are equal in every step that both schedules have, up to a step beyond which no run
-// gets: the numbers may be forged.
+// Returns whether the learning rates are equal in every step that both schedules have. Only the first kCompared steps
+// are compared, because the numbers of steps in a checkpoint may be forged.
 bool same_rates(const ScheduleConfig& a, const ScheduleConfig& b) {
   constexpr int64_t kCompared = 10'000'000;
   const Schedule x(a), y(b);

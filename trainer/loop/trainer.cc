@@ -267,7 +267,7 @@ bool Trainer::evaluate_timed(Clock& clock) {
 
 void Trainer::save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock) {
   if (!due && !((stop || better) && config_.save_strategy != SaveStrategy::none)) return;
-  // The best checkpoint alone may be held in memory until the budget of saving allows it.
+  // A checkpoint that is written only because it is the best may be held in memory until SaveBudget affords it.
   if (due || stop || !hold_best(next_)) {
     if (log) log->sync();
     save(next_);

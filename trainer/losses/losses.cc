@@ -1,5 +1,6 @@
-// Registry of losses, and the arithmetic of terms, items and seeds. Each loss registers its LossRule from its own file
-// before main() starts. The registry is sorted by name.
+// Registry of losses, and the functions that all losses share: sums and item counts of their terms, and the division
+// of each sum by its count. Each loss registers its LossRule from its own file before main() starts. The registry is
+// sorted by name, so its order does not depend on the linker.
 
 #include "trainer/losses/losses.h"
 

@@ -10,7 +10,7 @@
 
 namespace {
 
-const char* told(int code) {
+const char* error_text(int code) {
   if (code == MPI_SUCCESS) return nullptr;
   static std::string text;
   char buffer[MPI_MAX_ERROR_STRING];
@@ -23,7 +23,7 @@ const char* told(int code) {
 const char* start(int* rank, int* size) {
   int provided = 0;
   // Several threads call MPI, but only one at a time.
-  if (const char* why = told(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided))) return why;
+  if (const char* why = error_text(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided))) return why;
   if (provided < MPI_THREAD_SERIALIZED) return "this MPI was built without threads (MPI_THREAD_SERIALIZED)";
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, rank);
@@ -47,7 +47,7 @@ const char* exchange(const amp::RankMessage* sent, int64_t sends, const amp::Ran
   for (int64_t tries = 0;; ++tries) {
     int done = 0;
     const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-    if (code != MPI_SUCCESS) return told(code);
+    if (code != MPI_SUCCESS) return error_text(code);
     if (done) return nullptr;
     if (tries < 200) continue;
     const timespec pause{0, tries < 2000 ? 20'000 : 200'000};
@@ -55,7 +55,7 @@ const char* exchange(const amp::RankMessage* sent, int64_t sends, const amp::Ran
   }
 }
 
-const char* end() { return told(MPI_Finalize()); }
+const char* end() { return error_text(MPI_Finalize()); }
 void abort_all(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
 const amp::MpiApi api{amp::kMpiAbi, start, exchange, end, abort_all};

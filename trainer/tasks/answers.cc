@@ -153,17 +153,17 @@ std::vector<std::pair<AnswerSearch::Best, double>> AnswerSearch::ranked(const Fo
   const auto none = [&] {
     if (options_.may_have_none) out.emplace_back(Best{found.none, {}, 0, 0}, 0);
   };
-  bool told = false;
+  bool none_added = false;
   for (const Best& b : found.spans) {
     if (out.size() == static_cast<size_t>(options_.n_best)) break;
-    if (!told && found.none > b.score) {
+    if (!none_added && found.none > b.score) {
       none();
-      told = true;
+      none_added = true;
       if (out.size() == static_cast<size_t>(options_.n_best)) break;
     }
     out.emplace_back(b, 0);
   }
-  if (!told) none();
+  if (!none_added) none();
   double top = -INFINITY, sum = 0;
   for (const auto& [b, p] : out) top = std::max(top, b.score);
   for (const auto& [b, p] : out) sum += std::exp(b.score - top);
@@ -174,18 +174,18 @@ std::vector<std::pair<AnswerSearch::Best, double>> AnswerSearch::ranked(const Fo
 // Scores the predictions as SQuAD's scripts do. With SQuAD 2.0, answers that are empty after normalization are ignored,
 // and the right answer to a question without answers is the empty text. If no answer is predicted, only a question
 // without answers counts as right.
-std::vector<AnswerScores::Judged> AnswerScores::judged() const {
-  std::vector<Judged> out;
+std::vector<AnswerScores::Scored> AnswerScores::scored() const {
+  std::vector<Scored> out;
   const bool may_have_none = search_.options().may_have_none;
   for (const auto& [question, found] : search_.found()) {
     std::vector<std::string> wanted;
     for (const Answer& a : search_.key().questions[question].answers) {
       if (!may_have_none || !normalize_answer(a.text).empty()) wanted.push_back(a.text);
     }
-    Judged j;
+    Scored j;
     j.has_answer = !search_.key().questions[question].answers.empty();
     if (wanted.empty() && may_have_none) wanted.emplace_back();
-    const auto judge = [&](const std::string& said, double& exact, double& f1) {
+    const auto score_answer = [&](const std::string& said, double& exact, double& f1) {
       const std::string normal = normalize_answer(said);
       for (const std::string& w : wanted) {
         const std::string right = normalize_answer(w);
@@ -198,12 +198,12 @@ std::vector<AnswerScores::Judged> AnswerScores::judged() const {
     if (may_have_none && said.empty()) {
       j.exact = j.f1 = j.has_answer ? 0 : 1;
     } else {
-      judge(said, j.exact, j.f1);
+      score_answer(said, j.exact, j.f1);
     }
     for (const Answer& a : search_.key().questions[question].answers)
       j.jaccard = std::max(j.jaccard, answer_jaccard(said, a.text));
     const std::string span = found.spans.empty() ? std::string() : found.spans.front().text;
-    judge(span, j.span_exact, j.span_f1);
+    score_answer(span, j.span_exact, j.span_f1);
     j.span = !span.empty();
     j.excess = found.excess();
     out.push_back(j);
@@ -221,13 +221,13 @@ double mean(const List& list, F&& value) {
 }  // namespace
 
 double AnswerScores::exact_match() const {
-  return mean(judged(), [](const Judged& j) { return j.exact; });
+  return mean(scored(), [](const Scored& j) { return j.exact; });
 }
 double AnswerScores::f1() const {
-  return mean(judged(), [](const Judged& j) { return j.f1; });
+  return mean(scored(), [](const Scored& j) { return j.f1; });
 }
 double AnswerScores::jaccard() const {
-  return mean(judged(), [](const Judged& j) { return j.jaccard; });
+  return mean(scored(), [](const Scored& j) { return j.jaccard; });
 }
 
 std::vector<std::string> AnswerScores::kind_names() {
@@ -236,14 +236,14 @@ std::vector<std::string> AnswerScores::kind_names() {
 }
 
 std::vector<std::pair<std::string, double>> AnswerScores::by_kind() const {
-  std::vector<Judged> all = judged(), with, without;
-  for (const Judged& j : all) (j.has_answer ? with : without).push_back(j);
+  std::vector<Scored> all = scored(), with, without;
+  for (const Scored& j : all) (j.has_answer ? with : without).push_back(j);
   // Tries each question's score difference as the threshold, in ascending order, and keeps the threshold with the best
   // score.
-  std::stable_sort(all.begin(), all.end(), [](const Judged& a, const Judged& b) { return a.excess < b.excess; });
-  const auto best = [&](double Judged::*score) {
+  std::stable_sort(all.begin(), all.end(), [](const Scored& a, const Scored& b) { return a.excess < b.excess; });
+  const auto best = [&](double Scored::*score) {
     double now = static_cast<double>(without.size()), most = now, threshold = 0;
-    for (const Judged& j : all) {
+    for (const Scored& j : all) {
       now += j.has_answer ? j.*score : j.span ? -1 : 0;
       if (!(now > most)) continue;
       most = now;
@@ -251,15 +251,15 @@ std::vector<std::pair<std::string, double>> AnswerScores::by_kind() const {
     }
     return std::pair{most / std::max(1.0, static_cast<double>(all.size())), threshold};
   };
-  const auto of = [](const std::vector<Judged>& list, double Judged::*score) {
-    return list.empty() ? std::nan("") : mean(list, [&](const Judged& j) { return j.*score; });
+  const auto of = [](const std::vector<Scored>& list, double Scored::*score) {
+    return list.empty() ? std::nan("") : mean(list, [&](const Scored& j) { return j.*score; });
   };
-  const auto exact = best(&Judged::span_exact), f1 = best(&Judged::span_f1);
-  const double values[] = {of(with, &Judged::exact),
-                           of(with, &Judged::f1),
+  const auto exact = best(&Scored::span_exact), f1 = best(&Scored::span_f1);
+  const double values[] = {of(with, &Scored::exact),
+                           of(with, &Scored::f1),
                            static_cast<double>(with.size()),
-                           of(without, &Judged::exact),
-                           of(without, &Judged::f1),
+                           of(without, &Scored::exact),
+                           of(without, &Scored::f1),
                            static_cast<double>(without.size()),
                            exact.first,
                            exact.second,

@@ -81,14 +81,14 @@ class AnswerScores {
   static std::vector<std::string> kind_names();
 
  private:
-  struct Judged {
+  struct Scored {
     bool has_answer = false;
     double exact = 0, f1 = 0, jaccard = 0;  // scores of the predicted answer
     double span_exact = 0, span_f1 = 0;     // scores of the best span, regardless of null_threshold
     double excess = 0;
     bool span = false;
   };
-  std::vector<Judged> judged() const;
+  std::vector<Scored> scored() const;
   AnswerSearch search_;
 };
 

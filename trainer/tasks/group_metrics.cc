@@ -72,12 +72,12 @@ std::string add_groups(const std::string& details, const std::string& column, co
   return j.dump();
 }
 
-std::vector<std::string> group_table(const std::string& column, const std::vector<GroupValues>& groups, size_t told) {
+std::vector<std::string> group_table(const std::string& column, const std::vector<GroupValues>& groups, size_t shown) {
   if (groups.empty()) return {};
   std::vector<std::vector<std::string>> rows = {{column, "samples"}};
   for (const GroupValues& g : groups) {
     rows.push_back({printable(g.name), std::to_string(g.samples)});
-    for (size_t i = 0; i < std::min(told, g.values.size()); ++i) {
+    for (size_t i = 0; i < std::min(shown, g.values.size()); ++i) {
       if (rows.size() == 2) rows[0].push_back(g.values[i].first);
       char text[32];
       std::snprintf(text, sizeof text, "%.4f", g.values[i].second);

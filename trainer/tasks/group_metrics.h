@@ -41,7 +41,7 @@ class GroupMetrics {
 // added.
 std::string add_groups(const std::string& details, const std::string& column, const std::vector<GroupValues>& groups);
 
-// Formats a table, one line per group: the group, its number of samples and its first `told` metrics.
-std::vector<std::string> group_table(const std::string& column, const std::vector<GroupValues>& groups, size_t told);
+// Formats a table, one line per group: the group, its number of samples and its first `shown` metrics.
+std::vector<std::string> group_table(const std::string& column, const std::vector<GroupValues>& groups, size_t shown);
 
 }  // namespace amp
