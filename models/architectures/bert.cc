@@ -72,14 +72,14 @@ class Bert {
     NetValue x = net_.embedding(ids, m + ".word_embeddings", vocabulary_, narrow_, init_);
     if (types < 0) types = net_.ints(m, {0});
     x = net_.add(x, net_.embedding(types, m + ".token_type_embeddings", types_, narrow_, init_), m);
-    const NetValue places = kind_ == Kind::roberta ? places_behind_padding(ids, m) : positions(net_, ids, m);
+    const NetValue places = kind_ == Kind::roberta ? positions_after_padding(ids, m) : positions(net_, ids, m);
     x = net_.add(x, net_.embedding(places, m + ".position_embeddings", longest_, narrow_, init_), m);
     x = norm(x, m + ".LayerNorm", narrow_);
     return narrow_ == width_ ? x : linear(x, base_ + "embeddings_project", narrow_, width_);
   }
 
   // Returns the positions padding + 1, padding + 2, ... for tokens, and the position `padding` for padding tokens.
-  NetValue places_behind_padding(NetValue ids, const std::string& m) {
+  NetValue positions_after_padding(NetValue ids, const std::string& m) {
     const NetValue padding = net_.integer(m, padding_);
     const NetValue token =
         net_.cast(net_.op("Not", m, {net_.op("Equal", m, {ids, padding}, {}, DType::boolean)}, {}, DType::boolean), m,

@@ -54,11 +54,12 @@ int64_t first_tap(const WindowAxis& a, int64_t o) {
   return k < a.kernel ? k : 0;
 }
 
-// Running maxima of a row of outputs. Processes whole vectors; outputs that a tap does not reach receive -inf for it.
-// Loops have no tail, whose branches would be mispredicted.
+// The largest input so far of each output of a row. A tap is a position in the window; update() compares one tap of all
+// outputs. Outputs whose tap is outside the input are compared with -inf, so that loops process whole vectors: the
+// branches of a tail loop would be mispredicted.
 template <class T>
 struct MaxRow {
-  alignas(64) T best[kChunk], offered[kChunk];
+  alignas(64) T best[kChunk], candidates[kChunk];
   alignas(64) int32_t which[kChunk];
   int64_t n = 0;  // columns, a multiple of 16
 
@@ -68,20 +69,20 @@ struct MaxRow {
     std::fill_n(which, n, base);
     for (int64_t j = 0; j < columns; ++j) which[j] += first[j];
   }
-  // Updates columns [b, e) with x[0], x[stride], ... NaN wins and is kept.
-  AMP_INLINE void offer(const T* x, int64_t stride, int64_t b, int64_t e, int32_t tap) {
-    std::fill_n(offered, b, -std::numeric_limits<T>::infinity());
+  // Compares columns [b, e) with x[0], x[stride], ... A NaN counts as the largest and is kept.
+  AMP_INLINE void update(const T* x, int64_t stride, int64_t b, int64_t e, int32_t tap) {
+    std::fill_n(candidates, b, -std::numeric_limits<T>::infinity());
     if (stride == 1)
-      std::copy(x, x + (e - b), offered + b);
+      std::copy(x, x + (e - b), candidates + b);
     else if (stride == 2)
-      for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * 2];
+      for (int64_t j = b; j < e; ++j) candidates[j] = x[(j - b) * 2];
     else
-      for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * stride];
-    std::fill(offered + e, offered + n, -std::numeric_limits<T>::infinity());
+      for (int64_t j = b; j < e; ++j) candidates[j] = x[(j - b) * stride];
+    std::fill(candidates + e, candidates + n, -std::numeric_limits<T>::infinity());
     const int64_t whole = n & -16;  // lets the compiler omit the tail loop
 #pragma omp simd
     for (int64_t j = 0; j < whole; ++j) {
-      const T v = offered[j];
+      const T v = candidates[j];
       const bool take = v > best[j] || v != v;
       best[j] = take ? v : best[j];
       which[j] = take ? tap : which[j];
@@ -105,7 +106,7 @@ AMP_INLINE inline void max_row(const SlidingWindow& w, const Reach& reach, const
         if (b >= e) continue;
         const T* from = row + c.at(b, kw);
         const auto tap = static_cast<int32_t>((kd * h.kernel + kh) * c.kernel + kw);
-        out.offer(from, c.stride, b - begin, e - begin, tap);
+        out.update(from, c.stride, b - begin, e - begin, tap);
       }
     }
   }

@@ -97,13 +97,13 @@ T Optimizer<T>::inverse(double scale) const {
 
 template <class T>
 GradStats Optimizer<T>::inspect(const T* grads, double scale, const T* curvature) const {
-  GradStats out = look(grads, scale, config_.clip_mode == ClipMode::norm_inf, true);
-  if (curvature) out.found_inf |= look(curvature, 1, false, false).found_inf;
+  GradStats out = statistics_of(grads, scale, config_.clip_mode == ClipMode::norm_inf, true);
+  if (curvature) out.found_inf |= statistics_of(curvature, 1, false, false).found_inf;
   return out;
 }
 
 template <class T>
-GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm, bool of_step) const {
+GradStats Optimizer<T>::statistics_of(const T* grads, double scale, bool inf_norm, bool of_step) const {
   const auto count = static_cast<int64_t>(shards_.size());
   std::vector<kernel::ShardStats> parts(shards_.size());
 #pragma omp parallel for schedule(static) if (in_parallel_)
@@ -146,7 +146,7 @@ kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T*
           of(Moment::m),
           of(Moment::v),
           of(Moment::u),
-          looks() ? nullptr : of(Moment::ema),  // on a Lookahead step, follow() updates the averages
+          lookahead_due() ? nullptr : of(Moment::ema),  // on a Lookahead step, follow() updates the averages
           curvature ? curvature + s.begin : nullptr,
           s.count};
 }
@@ -213,7 +213,8 @@ template <class T>
 void Optimizer<T>::follow(int64_t begin, int64_t count, T* params, size_t first) {
   T* const p = params + begin;
   const int64_t at = begin - own_.begin;
-  if (looks()) kernel::look_ahead(p, slow_.as_mutable<T>() + at, count, static_cast<T>(config_.lookahead_alpha));
+  if (lookahead_due())
+    kernel::look_ahead(p, slow_.as_mutable<T>() + at, count, static_cast<T>(config_.lookahead_alpha));
   for (size_t k = first; k < averages_.size(); ++k) {
     const double keep = config_.average_rule(static_cast<int>(k)).keeps(steps_);
     kernel::average(averages_[k].as_mutable<T>() + at, p, count, static_cast<T>(keep));
@@ -222,7 +223,7 @@ void Optimizer<T>::follow(int64_t begin, int64_t count, T* params, size_t first)
 
 template <class T>
 bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
-  const GradStats stats = look(grads, scale, false, false);
+  const GradStats stats = statistics_of(grads, scale, false, false);
   std::copy_n(params, elements_, kept_.as_mutable<T>());
   if (stats.found_inf) return false;
   const T inv = inverse(scale), ascent = static_cast<T>(sam_ascent(config_.sam_rho, stats.norm));

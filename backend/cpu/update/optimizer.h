@@ -84,14 +84,14 @@ class Optimizer {
   // first, twice if it is read first.
   void touch_moments(int64_t begin, int64_t end);
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
-  GradStats look(const T* grads, double scale, bool inf_norm, bool of_step) const;
+  GradStats statistics_of(const T* grads, double scale, bool inf_norm, bool of_step) const;
   kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
   void move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature);
   void move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr);
   // Applies Lookahead to elements [begin, begin + count), which have been updated, then updates averages `first`, first
   // + 1, ... of these elements.
   void follow(int64_t begin, int64_t count, T* params, size_t first);
-  bool looks() const { return config_.lookahead > 0 && steps_ % config_.lookahead == 0; }
+  bool lookahead_due() const { return config_.lookahead > 0 && steps_ % config_.lookahead == 0; }
   void move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                  const kernel::GradTransform<T>& transform);
   void move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
