@@ -117,7 +117,7 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
     fact = " refuses to run";
     return Verdict::differs;
   }
-  const auto judge = [&](const char* name, const OutputDifference& d, DType t) {
+  const auto verdict_of = [&](const char* name, const OutputDifference& d, DType t) {
     if (!d.validates()) return Verdict::proves_nothing;
     if (d.within(library_tolerance(t))) return Verdict::agrees;
     fact = cat(" is off by ", d.difference, " of ", d.largest, " in the ", name);
@@ -132,14 +132,14 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
       const Gather gather{Tensor{from, what_.type, {n}}, to, p.place, what_.heads, p.tokens, p.width};
       for_each(device_, n, gather);
     }
-    const Verdict v = judge(p.name, compare_outputs(device_, x, y), what_.type);
+    const Verdict v = verdict_of(p.name, compare_outputs(device_, x, y), what_.type);
     if (v != Verdict::agrees) all = v;
   }
   if (!what_.backward && all != Verdict::differs) {
     const int64_t n = what_.batch * what_.heads * what_.queries;
     const OutputDifference d =
         compare_outputs(device_, Tensor{o.lse, DType::f32, {n}}, Tensor{other.lse, DType::f32, {n}});
-    const Verdict v = judge("logarithms of the sums", d, what_.type);
+    const Verdict v = verdict_of("logarithms of the sums", d, what_.type);
     if (v != Verdict::agrees) all = v;
   }
   return all;
@@ -155,7 +155,7 @@ GuardedAttention::Verdict GuardedAttention::compare_if_room(const AttentionOpera
 }
 
 void GuardedAttention::drop() {
-  device_.judge(library_->key(), false);
+  device_.store_decision(library_->key(), false);
   library_.reset();
 }
 
@@ -166,10 +166,10 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   };
   if (!library_) return by_own();
   if (!trusted_) {
-    const std::optional<bool> judged = device_.judged(library_->key());
-    if (judged && !*judged) library_.reset();
+    const std::optional<bool> decision = device_.library_decision(library_->key());
+    if (decision && !*decision) library_.reset();
     if (!library_) return by_own();
-    trusted_ = judged.value_or(false);
+    trusted_ = decision.value_or(false);
   }
   if (trusted_) {
     if (run_library(o)) return true;
@@ -200,7 +200,7 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
     drop();
     return by_own();  // timing overwrote the results with the library's
   }
-  device_.judge(library_->key(), true);
+  device_.store_decision(library_->key(), true);
   // Uses the library's result in this run already. This may be the first run after a resume. Its bits must equal those
   // of the uninterrupted run.
   run_library(o);

@@ -75,7 +75,7 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
             << " in a convolution of " << what_.shape.groups * what_.shape.c << " channels into "
             << what_.shape.groups * what_.shape.m << kind << ", " << name_of(what_.type)
             << "; the built-in kernels are used for it\n";
-  device_.judge(library_->key(), false);
+  device_.store_decision(library_->key(), false);
   library_.reset();
   return false;
 }
@@ -83,10 +83,10 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
 void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   if (!library_) return own();
   if (!trusted_) {
-    const std::optional<bool> judged = device_.judged(library_->key());
-    if (judged && !*judged) library_.reset();
+    const std::optional<bool> decision = device_.library_decision(library_->key());
+    if (decision && !*decision) library_.reset();
     if (!library_) return own();
-    trusted_ = judged.value_or(false);
+    trusted_ = decision.value_or(false);
   }
   if (trusted_) {
     if (library_->run(o)) return;
@@ -97,7 +97,7 @@ void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   if (!library_->may_wait()) return;
   trusted_ = proved(o);
   if (!trusted_) return;
-  device_.judge(library_->key(), true);
+  device_.store_decision(library_->key(), true);
   library_->run(o);  // its result is used from the first run on, so that a resumed run has the same bits
 }
 

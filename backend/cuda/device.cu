@@ -1,5 +1,6 @@
 // Implements the parts of CudaDevice that need no driver: conversions, additions and checks of indices as kernels,
-// workspace queries, and the start of NCCL. A failed check of an index is packed into a 64-bit flag for heed().
+// workspace queries, and the start of NCCL. A failed check of an index is packed into the 64-bit flag that
+// check_index_flag() reads.
 #include "backend/cuda/device.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/nccl.h"
@@ -125,7 +126,7 @@ Kernel CudaDevice::check_indices(const Tensor& indices, const IndexBound& bound,
   return [this, body, count = indices.numel()] { for_each(*this, count, body); };
 }
 
-void CudaDevice::heed(int64_t flag) {
+void CudaDevice::check_index_flag(int64_t flag) {
   if (flag == 0) return;
   fill(flag_.get(), 0, 8);
   const Check& c = checks_.at(static_cast<size_t>((flag & 65535) - 1));

@@ -60,10 +60,10 @@ class CudaDevice : public Device {
   void proved_nothing() { ++unvalidated_; }
 
   // Returns the address of the flag, in device memory, that kernels of check_indices() set. The flag is 0, or contains
-  // an index out of bounds and the number of its check. It stays set until heed().
+  // an index out of bounds and the number of its check. It stays set until check_index_flag().
   int64_t* index_flag();
   // Clears the flag and throws by refuse_index(), unless `flag`, a value that was read from it, is 0.
-  void heed(int64_t flag);
+  void check_index_flag(int64_t flag);
 
   virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // zeroed host memory that the device can write
   virtual void* stream() const = 0;                         // cudaStream_t
@@ -81,12 +81,12 @@ class CudaDevice : public Device {
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
   // Returns whether the library is used for work with this TimedLibrary::key(); nullopt if that is not decided.
   // Decisions for an empty key are not stored.
-  std::optional<bool> judged(const std::string& key) const {
-    const auto it = judgements_.find(key);
-    return it == judgements_.end() ? std::nullopt : std::optional<bool>(it->second);
+  std::optional<bool> library_decision(const std::string& key) const {
+    const auto it = decisions_.find(key);
+    return it == decisions_.end() ? std::nullopt : std::optional<bool>(it->second);
   }
-  void judge(const std::string& key, bool used) {
-    if (!key.empty()) judgements_[key] = used;
+  void store_decision(const std::string& key, bool used) {
+    if (!key.empty()) decisions_[key] = used;
   }
   // Called once per step, after its launches. Waits until all steps but the last `ahead` are finished, which bounds the
   // delay of reports to the host.
@@ -104,7 +104,7 @@ class CudaDevice : public Device {
     IndexBound bound;
     std::string what;
   };
-  std::map<std::string, bool> judgements_;
+  std::map<std::string, bool> decisions_;
   std::vector<Check> checks_;
   DeviceMemory flag_;
   int64_t unvalidated_ = 0;

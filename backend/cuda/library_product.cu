@@ -27,7 +27,7 @@ const char* name_of(Epilogue e) {
 }  // namespace
 
 void GuardedProduct::drop() {
-  device_.judge(library_->key(), false);
+  device_.store_decision(library_->key(), false);
   library_.reset();
 }
 
@@ -88,16 +88,16 @@ void GuardedProduct::prove(const void* a, const void* b, const Results& results,
   else if (kept.c.data)
     copy(results, kept);
   if (!trusted_) return drop();
-  device_.judge(library_->key(), true);
+  device_.store_decision(library_->key(), true);
 }
 
 void GuardedProduct::run(const void* a, const void* b, void* c, void* extra, const Kernel& own) {
   if (!library_) return own();
   if (!trusted_) {
-    const std::optional<bool> judged = device_.judged(library_->key());
-    if (judged && !*judged) library_.reset();
+    const std::optional<bool> decision = device_.library_decision(library_->key());
+    if (decision && !*decision) library_.reset();
     if (!library_) return own();
-    trusted_ = judged.value_or(false);
+    trusted_ = decision.value_or(false);
   }
   if (trusted_) {
     if (library_->run(a, b, c, extra)) return;

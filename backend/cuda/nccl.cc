@@ -146,7 +146,7 @@ void NcclRanks::sum_local(const std::vector<Tensor>& data) {
   }
   flag_nonfinite(device_, own, flag);
   sum_all(summed);
-  if (!own.empty()) spoil(device_, flag, own.front());
+  if (!own.empty()) set_infinite(device_, flag, own.front());
 }
 
 void NcclRanks::average(const std::vector<Tensor>& data) {

@@ -73,7 +73,7 @@ void flag_nonfinite(CudaDevice& d, const std::vector<Tensor>& tensors, const Ten
   for (const Tensor& t : tensors) for_each(d, t.numel(), FlagNonfinite{t.as<float>(), flag.as<float>()});
 }
 
-void spoil(CudaDevice& d, const Tensor& flag, const Tensor& tensor) {
+void set_infinite(CudaDevice& d, const Tensor& flag, const Tensor& tensor) {
   for_each(d, 1, Spoil{flag.as<float>(), tensor.as<float>()});
 }
 

@@ -17,6 +17,6 @@ void divide(CudaDevice& d, const Tensor& data, int n);
 // Sets flag (fp32) to 1 if an element of any tensor (fp32) is not finite, otherwise to 0.
 void flag_nonfinite(CudaDevice& d, const std::vector<Tensor>& tensors, const Tensor& flag);
 // Sets element 0 of an fp32 tensor to infinity if the flag is not 0.
-void spoil(CudaDevice& d, const Tensor& flag, const Tensor& tensor);
+void set_infinite(CudaDevice& d, const Tensor& flag, const Tensor& tensor);
 
 }  // namespace amp::cuda

@@ -52,7 +52,7 @@ DEV uint32_t pack(float low, float high) {
 
 // Returns x, but hides from the compiler that it does. Expressions of the result are therefore computed again, instead
 // of being kept in registers since an earlier computation.
-DEV int64_t found_again(int64_t x) {
+DEV int64_t recomputed(int64_t x) {
 #ifdef __CUDA_ARCH__
   asm volatile("" : "+l"(x));
 #endif

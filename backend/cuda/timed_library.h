@@ -15,7 +15,7 @@ class TimedLibrary {
   virtual std::string name() const = 0;  // "cuDNN", for messages
   virtual bool may_wait() const = 0;     // false while launches are recorded, because the host cannot wait then
   // Returns a string of everything that determines the result and the time of the call. A decision about one call holds
-  // for all calls with the same key (CudaDevice::judge). Empty: decisions are not shared.
+  // for all calls with the same key (CudaDevice::store_decision). Empty: decisions are not shared.
   virtual std::string key() const { return {}; }
   // Returns the device time of the work in milliseconds, as in a recorded step, without the host's cost of launches.
   virtual double milliseconds(const Kernel& work) = 0;

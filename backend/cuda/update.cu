@@ -77,10 +77,10 @@ class Update final : public DeviceUpdate {
   void begin(const std::vector<double>& coefficients, double share) override {
     check(static_cast<int>(coefficients.size()) <= kMaxLossTerms,
           cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
-    std::vector<double> told = coefficients;
-    told.resize(kMaxLossTerms);
-    told.push_back(share);
-    d_.upload(coefficients_.get(), told.data(), static_cast<int64_t>(told.size()) * 8);
+    std::vector<double> values = coefficients;
+    values.resize(kMaxLossTerms);
+    values.push_back(share);
+    d_.upload(coefficients_.get(), values.data(), static_cast<int64_t>(values.size()) * 8);
     for_each(d_, kMaxLossTerms, ClearTerms{on_device()});
   }
   void seed(size_t i, const Tensor& input) override {
@@ -126,7 +126,7 @@ class Update final : public DeviceUpdate {
     if (reports_.empty()) return {};
     const UpdateState s = reports_.front();
     reports_.pop_front();
-    d_.heed(s.index_flag);
+    d_.check_index_flag(s.index_flag);
     return s;
   }
   int64_t pending() const override { return asked_ - read_ + static_cast<int64_t>(reports_.size()); }

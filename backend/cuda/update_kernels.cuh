@@ -211,21 +211,22 @@ struct Followers {
   struct Read {
     float average[W] = {}, behind[W] = {};
   };
-  DEV bool looks(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
+  DEV bool lookahead_due(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
   // Reads the values that settle() needs. It is called before the rule's arithmetic, which hides the latency of the
   // loads.
   template <int W>
-  DEV Read<W> read(bool looks, int64_t at) const {
+  DEV Read<W> read(bool lookahead_due, int64_t at) const {
     Read<W> r;
     if (n_averages > 0) load_some(floats(averages), at, r.average);
-    if (looks) load_some(floats(slow), at, r.behind);
+    if (lookahead_due) load_some(floats(slow), at, r.behind);
     return r;
   }
   // Finishes W elements from element e of the shard on. x: the values that the rule has computed for them.
   template <int W>
-  DEV void settle(const UpdateState& state, const Shard& s, int64_t e, bool looks, Read<W> r, float (&x)[W]) const {
+  DEV void settle(const UpdateState& state, const Shard& s, int64_t e, bool lookahead_due, Read<W> r,
+                  float (&x)[W]) const {
     const int64_t at = s.begin + e;
-    if (looks) {
+    if (lookahead_due) {
       unrolled<W>([&](auto w) { x[w] = r.behind[w] = r.behind[w] + alpha * (x[w] - r.behind[w]); });
       store_some(floats(slow), at, r.behind);
     }
@@ -249,13 +250,13 @@ struct Follow {
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;
-    const bool looks = followers.looks(state);
+    const bool lookahead_due = followers.lookahead_due(state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
       const Shard s = moves.shards[i];
       if (s.stays(state)) continue;
       for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
         float x[1] = {followers.p[s.begin + e]};
-        followers.settle(state, s, e, looks, followers.template read<1>(looks, s.begin + e), x);
+        followers.settle(state, s, e, lookahead_due, followers.template read<1>(lookahead_due, s.begin + e), x);
       }
     }
   }
@@ -276,7 +277,7 @@ struct Apply {
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;
-    const bool looks = followers.looks(state);
+    const bool lookahead_due = followers.lookahead_due(state);
     const RuleSettings settings = moves.settings.at(state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
       const Shard& s = moves.shards[i];  // a reference, because a copy's array would be placed in local memory
@@ -299,7 +300,7 @@ struct Apply {
         if constexpr (Element::moments > 0) load_some(floats(m), at, first);
         if constexpr (Element::moments > 1) load_some(floats(v), at, second);
         if constexpr (Element::moments > 2) load_some(floats(u), at, third);
-        const auto read = followers.template read<W>(looks, at);
+        const auto read = followers.template read<W>(lookahead_due, at);
         if constexpr (kNeedsHessianDiagonal<Element>) load_some(floats(h), at, diagonal);
         unrolled<W>([&](auto w) {
           const float g = transformed(grad[w], inverse, clip, s.limit);
@@ -308,7 +309,7 @@ struct Apply {
         if constexpr (Element::moments > 0) store_some(floats(m), at, first);
         if constexpr (Element::moments > 1) store_some(floats(v), at, second);
         if constexpr (Element::moments > 2) store_some(floats(u), at, third);
-        followers.settle(state, s, e, looks, read, x);
+        followers.settle(state, s, e, lookahead_due, read, x);
       };
       const int32_t whole = s.count / 4 * 4;
       for (int64_t e = 4 * int64_t{thread_index()}; e < whole; e += 4 * block_threads())

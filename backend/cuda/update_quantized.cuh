@@ -46,7 +46,7 @@ struct ApplyQuantized {
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;
-    const bool looks = followers.looks(state);
+    const bool lookahead_due = followers.lookahead_due(state);
     const RuleSettings settings = moves.settings.at(state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
       const Shard s = moves.shards[i];
@@ -60,10 +60,10 @@ struct ApplyQuantized {
         if (counts) {
           if constexpr (Element::moments > 0) first = m.load(place, in_span);
           if constexpr (Element::moments > 1) second = v.load(place, in_span);
-          const auto read = followers.template read<1>(looks, s.begin + e);
+          const auto read = followers.template read<1>(lookahead_due, s.begin + e);
           const float grad = transformed(g[s.begin + e], state.inverse, moves.clip(s), s.limit);
           float x[1] = {step_element<Element>(k, followers.p[s.begin + e], grad, first, second, none, 0.0f)};
-          followers.settle(state, s, e, looks, read, x);
+          followers.settle(state, s, e, lookahead_due, read, x);
         }
         if constexpr (Element::moments > 0) m.store(place, in_span, counts, first);
         if constexpr (Element::moments > 1) v.store(place, in_span, counts, second);

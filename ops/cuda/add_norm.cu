@@ -216,7 +216,7 @@ struct ChunkKernel {
       float* const mine = sums ? body.sums.begin(team) : nullptr;
       const int64_t after = (c + 1) * chunk, end = after < rows ? after : rows;
       for (int64_t r = c * chunk + (whole_block ? 0 : warp()); r < end; r += teams) body(r, team, mine);
-      if (sums) body.sums.meet(c);
+      if (sums) body.sums.end_chunk(c);
     }
   }
 };

@@ -128,7 +128,7 @@ struct AttentionRowEnd {
 
 // Returns whether a row contributes no gradient because all its keys are masked: its lse is NaN, and d, the dot product
 // of dy and y, is 0.
-DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }
+DEV bool all_keys_masked(float lse, float d) { return lse != lse && d == 0; }
 
 // Approximates e^x with an error of a few units in the last place, for results stored in 16 bits.
 DEV float exp_near(float x) {

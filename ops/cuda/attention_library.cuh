@@ -112,7 +112,7 @@ struct WriteKept {
 
 // Runs the attention of one node by a library. The first Way describes the mask by its form (causal, lengths). It is
 // used while the masks have this form. The next Way passes the mask as a bias.
-class AskedAttention {
+class AttentionRunner {
  public:
   struct Way {
     Attention what;
@@ -122,7 +122,7 @@ class AskedAttention {
   };
 
   // ways: in order of preference. own: the project's kernels. finish: runs after the library has run.
-  AskedAttention(CudaDevice& d, std::vector<Way> ways, Kernel own, Kernel finish)
+  AttentionRunner(CudaDevice& d, std::vector<Way> ways, Kernel own, Kernel finish)
       : device_(d), ways_(std::move(ways)), own_(std::move(own)), finish_(std::move(finish)) {
     plan();
   }
@@ -194,18 +194,18 @@ class AttentionByLibrary {
     const Kernel own = make(t);
     if (whats_.empty()) return own;
     CudaDevice& d = device_of(a);
-    std::vector<AskedAttention::Way> ways;
+    std::vector<AttentionRunner::Way> ways;
     for (const Attention& what : whats_) ways.push_back(way(d, a, t, what, o));
     AttentionTask gated = t;
     gated.p.gate = unfit_;
     const Kernel mend = unfit_ ? make(gated) : [] {};
     const int64_t rest_bytes = t.f.batch * t.f.heads * t.f.queries * int64_t{sizeof(float)};
-    const auto asked = std::make_shared<AskedAttention>(d, std::move(ways), own, [=, &d] {
+    const auto runner = std::make_shared<AttentionRunner>(d, std::move(ways), own, [=, &d] {
       if (rest) d.fill(rest, 0, rest_bytes);
       mend();
     });
-    if (!asked->planned()) return own;
-    return [asked] { asked->run(); };
+    if (!runner->planned()) return own;
+    return [runner] { runner->run(); };
   }
 
  private:
@@ -233,8 +233,8 @@ class AttentionByLibrary {
     if (!whats_.empty()) unfit_ = carve.take<int32_t>(1);
   }
 
-  AskedAttention::Way way(CudaDevice& d, const KernelArgs& a, const AttentionTask& t, const Attention& what,
-                          AttentionOperands o) const {
+  AttentionRunner::Way way(CudaDevice& d, const KernelArgs& a, const AttentionTask& t, const Attention& what,
+                           AttentionOperands o) const {
     std::vector<Kernel> kernels;
     if (!what.bias.empty()) {
       o.bias = bias_.data;

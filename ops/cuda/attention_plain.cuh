@@ -82,7 +82,7 @@ struct PlainTiles {
     }
   }
   // Stores the block's result times `scale` in the columns from `column` on.
-  static DEV void leave(const float (&sum)[4][4], float scale, const Rows& to, int column) {
+  static DEV void store_result(const float (&sum)[4][4], float scale, const Rows& to, int column) {
     each([&](auto r, auto c, int i, int j) {
       if (i < to.valid && column + j < to.width)
         store_one(to.data, to.at + i * to.stride + column + j, sum[r][c] * scale);
@@ -160,7 +160,7 @@ struct PlainForward : PlainTiles {
       }
       unrolled<4>([&](auto c) { out[r][c] *= end.scale; });
     });
-    leave(out, 1, b.rows(y, p.y, b.first, unit.queries, p.value_width), b.column);
+    store_result(out, 1, b.rows(y, p.y, b.first, unit.queries, p.value_width), b.column);
   }
 };
 
@@ -185,7 +185,7 @@ struct PlainBackward : PlainTiles {
         const float m = p.mask ? mask_value(p, unit.mask_at(p, query, key)) : 0.0f;
         const bool kept = !dropout || dropout.keeps(query, key);
         const float score = masked(p, scaled(z[r][c], p.scale), m);
-        const float soft = sees_nothing(lse[row], d[row]) ? 0.0f : expf((score - lse[row]) - rest[row]);
+        const float soft = all_keys_masked(lse[row], d[row]) ? 0.0f : expf((score - lse[row]) - rest[row]);
         weight = dropped(soft, kept, p.keep);
         if (!(p.hides() && m == 0)) slope = soft * (dropped(g[r][c], kept, p.keep) - d[row]);
       }
@@ -211,8 +211,8 @@ struct PlainGradKeys : PlainBackward {
       accumulate<true>(v_sum, z, b.rows(dy, p.y, i0, unit.queries, p.value_width), b.column);
       accumulate<true>(k_sum, g, b.rows(q, p.q, i0, unit.queries, p.width), b.column);
     }
-    leave(k_sum, p.scale, b.rows(dk, p.k, b.first, unit.keys, p.width), b.column);
-    leave(v_sum, 1, b.rows(dv, p.v, b.first, unit.keys, p.value_width), b.column);
+    store_result(k_sum, p.scale, b.rows(dk, p.k, b.first, unit.keys, p.width), b.column);
+    store_result(v_sum, 1, b.rows(dv, p.v, b.first, unit.keys, p.value_width), b.column);
   }
 };
 
@@ -231,7 +231,7 @@ struct PlainGradQueries : PlainBackward {
       slopes(b, dropout, b.first, j0, z, g);
       accumulate<false>(sum, g, b.rows(k, p.k, j0, unit.keys, p.width), b.column);
     }
-    leave(sum, p.scale, b.rows(dq, p.q, b.first, unit.queries, p.width), b.column);
+    store_result(sum, p.scale, b.rows(dq, p.q, b.first, unit.queries, p.width), b.column);
   }
 };
 

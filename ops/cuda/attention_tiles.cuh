@@ -59,8 +59,8 @@ struct AttentionTiles {
   }
   // Stores the block's rows. A thread multiplies its first row by `low` and its second row, 8 below, by `high`. The
   // rows pass through `shared`, whose previous contents are no longer read.
-  static DEV void leave(const TileC (&sum)[kChunks], float low, float high, Elements* shared, Elements* to,
-                        int64_t token_stride, int valid, int width) {
+  static DEV void store_result(const TileC (&sum)[kChunks], float low, float high, Elements* shared, Elements* to,
+                               int64_t token_stride, int valid, int width) {
     sync_threads();
     Elements* const mine = shared + (warp() * 16 + tile_row()) * kLd + tile_column();
     unrolled<kChunks>([&](auto c) {
@@ -200,7 +200,7 @@ struct AttentionForward : AttentionTiles<type, D> {
 
     float scale[2];
     close_rows(unit, i, top, sum, scale);
-    Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
+    Tiles::store_result(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
   }
 
   // Online softmax: replaces z by e^(z - top), where `top` is a row's largest score so far. before: receives the factor

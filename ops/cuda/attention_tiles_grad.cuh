@@ -17,7 +17,7 @@ struct AttentionRow {
 // Returns p and ds of one query and key. z: the score. g: the element of dy v^T. hidden: whether a boolean mask masks
 // it.
 DEV AttentionSlope attention_slope(float z, float g, const AttentionRow& row, bool kept, float keep, bool hidden) {
-  const float soft = sees_nothing(row.lse, row.d) ? 0.0f : exp_near((z - row.lse) - row.rest), d = row.d;
+  const float soft = all_keys_masked(row.lse, row.d) ? 0.0f : exp_near((z - row.lse) - row.rest), d = row.d;
   return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
 }
 
@@ -86,8 +86,8 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
       Tiles::accumulate(k_sum, g, qs);
     }
     await_copies<0>();
-    Tiles::leave(k_sum, p.scale, p.scale, ks, dk + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
-    Tiles::leave(v_sum, 1, 1, vs, dv + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+    Tiles::store_result(k_sum, p.scale, p.scale, ks, dk + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+    Tiles::store_result(v_sum, 1, 1, vs, dv + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
   }
 
  private:
@@ -184,10 +184,10 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     }
     await_copies<0>();
     // Recomputes the destination: keeping it through the loop would cost registers.
-    const int64_t block = found_again(block_index());
+    const int64_t block = recomputed(block_index());
     const AttentionUnit to(p, block / tiles);
     const int first = static_cast<int>(block % tiles) * kAttentionRows;
-    Tiles::leave(sum, p.scale, p.scale, qs, dq + to.at(p.q, first), p.q.token, to.queries - first, p.width);
+    Tiles::store_result(sum, p.scale, p.scale, qs, dq + to.at(p.q, first), p.q.token, to.queries - first, p.width);
   }
 
  private:

@@ -43,7 +43,7 @@ struct ChunkSums {
   DEV void add(float*, int, int64_t, const float (&)[1]) const {}
 
   // Ends a chunk. All threads of the block must call it after the chunk's last row.
-  DEV void meet(int64_t chunk) const {
+  DEV void end_chunk(int64_t chunk) const {
     const float* const warps = shared_memory<float>();
     const int64_t cells = count * n;
     sync_threads();

@@ -12,7 +12,7 @@ namespace amp::cuda {
 namespace {
 
 // The product for k = 0. The sum is empty, so only the bias remains.
-struct BiasAlone {
+struct BiasOnly {
   Ref y, bias;
   int64_t columns;
   bool accumulate;
@@ -90,14 +90,14 @@ int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>
   int64_t length = run_length(p, oa, ob);
   // Returns whether some run of an operand begins with less alignment than the library derives from the stride. Calls
   // then compute single products.
-  const auto strays = [&](const std::vector<int64_t>& o) {
+  const auto misaligned = [&](const std::vector<int64_t>& o) {
     if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // the library assumes no alignment
     for (int64_t i = 0; i < p.batch; i += length) {
       if (o[static_cast<size_t>(i)] * size_of(g.in) % 16 != 0) return true;
     }
     return false;
   };
-  if (strays(oa) || strays(ob)) length = 1;
+  if (misaligned(oa) || misaligned(ob)) length = 1;
   g.batch = length;
   if (length > 1) {
     g.stride_a = oa[1] - oa[0];
@@ -126,7 +126,7 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   CudaDevice& device = device_of(args);
   if (args.out[0].numel() == 0) return [] {};
   if (p.shape.k == 0) {
-    const BiasAlone body{args.out[0], args.has(2) ? Ref(args.in[2]) : Ref(), p.shape.n, accumulate};
+    const BiasOnly body{args.out[0], args.has(2) ? Ref(args.in[2]) : Ref(), p.shape.n, accumulate};
     return [&device, body, n = args.out[0].numel()] { for_each(device, n, body); };
   }
   Gemm g;

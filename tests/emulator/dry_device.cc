@@ -80,7 +80,7 @@ std::string short_name(const std::string& mangled) {
 
 class Dry final : public DryDevice {
  public:
-  explicit Dry(const DryOptions& options) : options_(options) { judge(DryProduct::kKey, true); }
+  explicit Dry(const DryOptions& options) : options_(options) { store_decision(DryProduct::kKey, true); }
 
   std::vector<Work>& work() override { return work_; }
   bool recorded() const override { return recorded_; }

@@ -41,7 +41,7 @@ class Emulated final : public EmulatedDevice {
   void download(void* host, const void* from, int64_t bytes) override {
     check(!recording_, "a download while launches are recorded");
     move(Event::download, host, from, bytes);
-    if (raised()) heed(*static_cast<const int64_t*>(raised()));
+    if (raised()) check_index_flag(*static_cast<const int64_t*>(raised()));
   }
   void copy(void* to, const void* from, int64_t bytes) override { move(Event::copy, to, from, bytes); }
   void fill(void* to, uint8_t byte, int64_t bytes) override {

@@ -147,7 +147,7 @@ class RealDevice final : public CudaDevice {
     if (!raised()) return synchronize();
     ensure(cudaMemcpyAsync(flag_read_.get(), raised(), 8, cudaMemcpyDeviceToHost, stream_), "downloading");
     synchronize();
-    heed(*static_cast<const int64_t*>(flag_read_.get()));
+    check_index_flag(*static_cast<const int64_t*>(flag_read_.get()));
   }
   void synchronize() override { ensure(cudaStreamSynchronize(stream_), "running on the GPU"); }
   void pace(int ahead) override {
