@@ -91,7 +91,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
 }
 
 // Checks the data. Prints the report on standard error, and as JSON on standard output. Returns the exit code.
-int look_at_data(const RunSpec& spec, const Console& console) {
+int print_data_report(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
   for (const std::string& line : report.lines()) std::cerr << printable_lines(cli::with_flags(line)) << '\n';
   std::cout << printable_json(cli::with_flags(report.json())) << '\n';
@@ -102,7 +102,7 @@ int look_at_data(const RunSpec& spec, const Console& console) {
 
 int run_train(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
-  if (opts.flag("check_data")) return look_at_data(spec, console);
+  if (opts.flag("check_data")) return print_data_report(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
   Processes processes(spec.distribution, console.log(), [](const Error& e) { cli::print_error_line(std::cerr, e); });
   Host host = console.host();

@@ -143,7 +143,7 @@ bool run_steps(Training& t) {
 }
 
 // Prints a note where the last weights are exported and an earlier evaluation was better.
-void tell_better_step(const Training& t) {
+void note_better_step(const Training& t) {
   const RunSpec& spec = t.run.spec;
   const TrainResult& r = t.report.result;
   if (spec.output.export_weights != "last" || r.best_step < 0 || !r.last) return;
@@ -213,7 +213,7 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
 }
 
 // Calls write_model(). If there is no memory for the file, the error explains how to export from the checkpoint.
-void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
+void write_or_explain(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output.output_dir,
                                " --out model.onnx` writes the model where there is more memory");
   try {
@@ -229,7 +229,7 @@ void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weigh
 void finish(Training& t) {
   PreparedRun& run = t.run;
   TrainReport& report = t.report;
-  tell_better_step(t);
+  note_better_step(t);
   choose_weights(t);
   t.trainer.reset();
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
@@ -241,7 +241,7 @@ void finish(Training& t) {
   {
     const std::vector<TrainedTensor> weights = trained_tensors(*t.session);
     t.session.reset();  // frees gradients and activations; the export needs their memory
-    write_or_say_how(t, weights, path);
+    write_or_explain(t, weights, path);
   }
   ExportCheck checked;
   if (comparable) checked = check_export(run, reference, path, t.export_agreed);
