@@ -1,7 +1,8 @@
-"""Training steps on a GPU, the program against PyTorch: same weights, same batches, AdamW, no
+"""Times training steps on a GPU, of the program and of PyTorch: same weights, same batches, AdamW, no
 dropout. PyTorch runs eager and compiled (reduce-overhead, max-autotune), with each SDPA kernel,
-in fp32 (TF32 allowed), fp16 with GradScaler, and bf16. A first block of each selects the arms
-for the interleaved blocks. No ratio is reported if the losses differ.
+in fp32 (TF32 allowed), fp16 with GradScaler, and bf16. One block of steps of each configuration
+selects the fastest of each precision. Its blocks then alternate with the program's. No ratio is
+reported if the losses differ.
 
 Writes JSON, prints Markdown; README.md describes the comparison. Exits with 75 if --seconds have
 passed before the case is done; a call with the same --out and flags continues it. --device cpu

@@ -1,9 +1,9 @@
-"""Cases built with onnx.helper in the manner of exporters that nobody can install anymore: their
-names, their operators and attributes, their habits (initializers that are inputs, too; everything
-in Constant nodes; numbers for names).
+"""Cases in the form of exporters that can no longer be installed, built with onnx.helper. They
+have the names, operators and attributes of these exporters, and their peculiarities: initializers
+that are also inputs, all tensors in Constant nodes, numbers as names.
 
-Truth: a file is built twice; `p` gives values that differ between the two (parameters), `c` gives
-the same (constants).
+To know which tensors are weights, each file is built twice. File.p() adds a parameter, whose values
+differ between the two files; File.c() adds a constant, whose values are equal.
 """
 
 import math

@@ -48,8 +48,8 @@ double largest_constant(const SourceGraph& g, const SourceNode& n) {
   return out;
 }
 
-// Returns the pipeline's transforms after resizing, without those that the graph does itself: the constant of its first
-// node (255, 1/255, a mean in 0 to 255) shows whether it scales or normalizes.
+// Returns the transforms that follow the resizing in the guessed pipeline. The graph may scale or normalize its input
+// itself, which the constant of its first node shows (255, 1/255, a mean in 0 to 255). These transforms are left out.
 std::string value_steps(const SourceGraph& g, const ImageInput& input) {
   if (!is_float(input.dtype)) return "to_float";
   const SourceNode* const n = first_node(g, g.find(input.name));

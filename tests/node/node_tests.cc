@@ -26,8 +26,8 @@ bool is_random(const std::string& name) {
   return name.rfind("test_training_dropout", 0) == 0 || name.rfind("test_bernoulli", 0) == 0;
 }
 
-// The suite contradicts onnxruntime, PyTorch and this program: the length in align_corners is that of the output, not
-// the input's times a fractional scale (docs/operators.md).
+// In these tests the suite differs from onnxruntime, PyTorch and this program. For align_corners, the suite uses the
+// input's length times a fractional scale; the others use the length of the output (docs/operators.md).
 bool contradicts_engines(const std::string& name) {
   return name == "test_resize_downsample_scales_linear_align_corners" ||
          name == "test_resize_downsample_scales_cubic_align_corners";
