@@ -22,7 +22,7 @@ static std::string find_plugin() {
   if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return named;
   if (std::string path = find_plugin_file("libonnx_amp_cuda.so"); !path.empty()) return path;
   unavailable(
-      "this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
+      "this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (built only with nvcc)");
 }
 
 bool has_cuda_driver() {

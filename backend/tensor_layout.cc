@@ -11,7 +11,7 @@ TensorLayout::TensorLayout(const std::string& rule, const RuleSettings& settings
   with_tensor_rule(rule, [&]<class Rule>(Rule) {
     for (const UpdateSpan& s : spans) {
       const TensorShape shape{s.dims, s.elementwise};
-      check(shape.count() == s.count, "a rule of whole tensors is told their dimensions");
+      check(shape.count() == s.count, "a tensor-wise optimizer needs the dims of each tensor");
       const std::vector<TensorState> states = Rule::states(settings, shape);
       check(states.size() <= kTensorStates, "a rule of whole tensors keeps few states");
       kept.resize(states.size());

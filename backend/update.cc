@@ -199,9 +199,9 @@ void OptimizerConfig::validate() const {
          "`optimizer` adam, adamw (without amsgrad) or lion");
   require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
   if (!sharded()) return;
-  const char* const why = tensor_wise() || rule_needs_norms(rule, settings) ? " looks at tensors as a whole"
-                          : has_evaluated_weights()                         ? " is evaluated at an average of its own"
-                          : quantized() ? " keeps its moments by blocks (`optim_bits` 8)"
+  const char* const why = tensor_wise() || rule_needs_norms(rule, settings) ? " needs whole tensors"
+                          : has_evaluated_weights()                         ? " evaluates an average of the weights"
+                          : quantized() ? " stores its moments in blocks (`optim_bits` 8)"
                                         : nullptr;
   if (why)
     fail(Exit::usage, "E_FLAG_VALUE", cat("`shard_optimizer`: ", rule, why),

@@ -1,5 +1,5 @@
-// CRC-32C with the SSE4.2 instruction, or by table on CPUs without it. Both must give the same value, because a file may
-// be written on one machine and checked on another.
+// CRC-32C with the SSE4.2 instruction, or by table on CPUs without it. Both must give the same value, because a file
+// may be written on one machine and checked on another.
 #include "base/checksum.h"
 
 #include <fcntl.h>

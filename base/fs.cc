@@ -38,7 +38,7 @@ void storage_error(const std::string& what, const std::string& path, int code, i
     const int64_t left = free_bytes(parent_of(path));
     if (left >= 0) fact += cat(", ", with_thousands(left), " bytes free");
   }
-  std::string hint = "see the system's reason above; what was complete before is untouched";
+  std::string hint = "see the system's reason above; files that were complete before are unchanged";
   if (full) hint = "free some space (a quota or file size limit counts too) or write elsewhere (`output_dir`, `out`)";
   if (code == EACCES || code == EPERM || code == EROFS) hint = "write where this user may (`output_dir`, `out`)";
   fail(Exit::storage, "E_WRITE", fact, hint);
@@ -246,7 +246,7 @@ void DirLock::require_present() const {
     return;
   fail(Exit::storage, "E_WRITE",
        cat("the output folder '", printable(dir_), "' was removed, renamed or replaced while a run wrote to it"),
-       "checkpoints that are left can be continued with `resume` auto; keep cleaners of temporary files away from it");
+       "`resume` auto continues from a remaining checkpoint; let no program that cleans up temporary files change it");
 }
 
 DirLock::~DirLock() {

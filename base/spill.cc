@@ -41,7 +41,7 @@ std::string spill_folder() {
            printable(folder), "', which ", what, ": ", std::strerror(code), ", ",
            with_thousands(static_cast<int64_t>(bytes)), " bytes needed",
            left < 0 ? "" : cat(", ", with_thousands(left), " bytes free")),
-       "name a folder with room by the variable TMPDIR, or hold more in memory with `in_memory_max_size`");
+       "set TMPDIR to a folder with enough space, or keep more data in memory with `in_memory_max_size`");
 }
 
 int temporary_file(size_t bytes) {

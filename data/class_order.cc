@@ -196,7 +196,7 @@ class Decision {
       fail(Exit::usage, "E_LABELS",
            cat("the head has ", n, " classes, 0 to ", n - 1, " by number, and the data's labels go from ", low, " to ",
                high, " without all of 1 to ", n),
-           cat("if they count from one, say so by naming every class: `labels` 1,2,3 up to ", n,
+           cat("if they count from one, name every class: `labels` 1,2,3 up to ", n,
                "; if the head is for other classes, `num_labels` N makes a new one"));
     take(numbered_names(numbers, 1, n), "whole numbers counted from one", true);
     out_.warnings.push_back(cat("W_CLASS_ORDER: the labels are all of 1 to ", n, " and the head has ", n,
@@ -214,8 +214,8 @@ class Decision {
     const size_t all = out_.classes.size();
     if (labels_.empty() || seen.size() == all) return;
     out_.notes.push_back(
-        cat("the data hold ", seen.size(), " of the head's ", all, " classes",
-            nameless_head ? cat("; `num_labels` ", seen.size(), " makes a new head of these alone") : std::string()));
+        cat("the data contain ", seen.size(), " of the head's ", all, " classes",
+            nameless_head ? cat("; `num_labels` ", seen.size(), " makes a new head with only these") : std::string()));
   }
 
   [[noreturn]] void other_classes() const {
@@ -246,7 +246,7 @@ class Decision {
     if (!e_.ordered || e_.numbered) return;
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);
     if (numbers && numbers->begin()->first >= 0) return;
-    fail(Exit::usage, "E_LABELS", cat("the classes have an order that the labels do not tell: ", some_of(labels_)),
+    fail(Exit::usage, "E_LABELS", cat("the classes have an order that the labels do not show: ", some_of(labels_)),
          "name them from the lowest to the highest: `labels` low,middle,high");
   }
 

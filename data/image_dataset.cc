@@ -52,7 +52,7 @@ Mask read_mask(const std::string& path, const MaskValues& values) {
            cat("'", printable(path), "': a pixel with the value ", int{image.data[i]}, " at row ",
                static_cast<int64_t>(i) / out.width, ", column ", static_cast<int64_t>(i) % out.width,
                " is none of the classes' values"),
-           "`mask_values` lists the values by class; `mask_ignore` N names one that counts for nothing");
+           "`mask_values` lists the values by class; `mask_ignore` N names a value to ignore");
   }
   return out;
 }
@@ -143,7 +143,7 @@ void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
   fail(Exit::data, "E_DATA_LABEL",
        cat("'", printable(files_->masks[sample]), "': the pixel at row ", i / mask.width, ", column ", i % mask.width,
            " is of class ", *beyond, ", the model has ", classes, " classes"),
-       "`mask_values` lists the pixels' values by class; `mask_ignore` N names one that counts for nothing");
+       "`mask_values` lists the pixels' values by class; `mask_ignore` N names a value to ignore");
 }
 
 namespace {
@@ -152,8 +152,8 @@ namespace {
 std::string mask_size_hint(const std::string& path, const Mask& mask, const Image& image) {
   const bool turned = mask.width == image.height && mask.height == image.width && !packed_place(path) &&
                       image_orientation({read_file(path, Exit::data).text(), path}) > 1;
-  return turned ? "the image is turned as its EXIF orientation says, the mask is not: turn the mask, or remove the "
-                  "orientation from the image where the mask was drawn for its pixels as they are stored"
+  return turned ? "the image is rotated by its EXIF orientation, the mask is not: rotate the mask, or remove the "
+                  "orientation from the image if the mask was drawn for the pixels as they are stored"
                 : "a mask has the size of its image";
 }
 }  // namespace

@@ -53,8 +53,8 @@ bool hidden(const std::string& name) { return name.starts_with('.'); }
 
 void collect(const std::string& folder, int depth, Found& out) {
   if (depth > kDeepest)
-    fail(Exit::data, "E_DATA_FOLDER", cat("'", printable(folder), "' lies ", kDeepest, " folders deep"),
-         "is a link pointing at a folder that holds it?");
+    fail(Exit::data, "E_DATA_FOLDER", cat("'", printable(folder), "' is nested ", kDeepest, " folders deep"),
+         "does a link point to a folder that contains it?");
   std::vector<std::string> below;
   for (const std::string& name : list_dir(folder)) {
     if (hidden(name)) continue;
@@ -207,7 +207,7 @@ void add_masked_images(const std::string& folder, const std::string& masks, Tabl
     const auto mask = by_stem.find(fs::path(path).lexically_relative(folder).replace_extension().string());
     if (mask == by_stem.end())
       fail(Exit::data, "E_MASK", cat("'", printable(path), "' has no mask in '", printable(masks), "'"),
-           cat("a mask bears the name of its image; that folder holds ", known, " images"));
+           cat("a mask has the name of its image; that folder holds ", known, " images"));
     out.begin_file(path);
     out.add_text(path);
     out.add_text(mask->second);
@@ -284,7 +284,7 @@ std::vector<std::string> image_paths(const Table& table, const std::string& colu
     out.push_back(listed ? std::string(text) : (base / fs::path(text)).string());
     if (listed || path_exists(out.back())) continue;
     fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(r), ": there is no file '", printable(out.back()), "'"),
-         "paths are looked for beside the table, or in `image_root` FOLDER");
+         "paths are relative to the table's folder, or to `image_root` FOLDER");
   }
   return out;
 }

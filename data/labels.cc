@@ -49,7 +49,7 @@ std::vector<std::string> find_classes(const Table& table, const std::string& col
   if (out.size() == 1) {
     fail(Exit::data, "E_DATA_LABEL",
          cat(table.name(), ":1: all ", table.rows(), " rows have the label '", printable(out[0]), "' in column '",
-             printable(column), "': there is nothing to tell apart"),
+             printable(column), "': there are no classes to distinguish"),
          "check `label_column`, or whether the file was cut or sorted by label");
   }
   return out;

@@ -55,7 +55,7 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, AnswersAre
       q.answers.push_back({a.at("text").get<std::string>(), a.at("answer_start").get<int64_t>()});
       const Answer& answer = q.answers.back();
       if (!stands_at(passage, starts, answer))
-        refuse(cat("has the answer '", printable(answer.text), "', which does not stand at character ", answer.begin,
+        refuse(cat("has the answer '", printable(answer.text), "', which is not at character ", answer.begin,
                    " of its context"));
     }
     if (answers == AnswersAre::given && q.answers.empty())
@@ -132,7 +132,7 @@ AnswerKey question_rows(const Table& table, const std::string& question, const s
       if (at == std::string::npos)
         fail(Exit::data, "E_DATA_LABEL",
              cat(table.where(r), ": the answer '", printable(std::string(text)), "' in column '", printable(answer),
-                 "' does not stand in column '", printable(passage), "'"),
+                 "' is not in column '", printable(passage), "'"),
              "an answer is a part of its text, character by character");
       row.answers.push_back(
           {std::string(text), count_code_points(std::string_view(key.passages.back()).substr(0, at))});

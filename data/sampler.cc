@@ -75,7 +75,7 @@ Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const Sample
   if (!buckets_.empty()) {
     const auto [low, high] = std::minmax_element(buckets_.begin(), buckets_.end());
     check(static_cast<int64_t>(buckets_.size()) == samples && *low >= 0, "Sampler: one bucket a sample");
-    check(lengths_.empty() && !options.in_tokens, "Sampler: lengths beside buckets");
+    check(lengths_.empty() && !options.in_tokens, "Sampler: buckets cannot be combined with lengths");
     counts_.assign(static_cast<size_t>(*high) + 1, 0);
     for (const int32_t b : buckets_) ++counts_[static_cast<size_t>(b)];
   }

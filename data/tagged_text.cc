@@ -113,7 +113,7 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
   if (tags.size() < 2) {
     fail(Exit::data, "E_DATA_LABEL",
          cat(name, ": every word has the tag '", tags.empty() ? "" : printable(tags[0]),
-             "': there is nothing to tell apart"),
+             "': there are no classes to distinguish"),
          "check `label_column`, or whether the file was cut");
   }
   return tags;
@@ -128,7 +128,7 @@ std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const
   const TokenTemplate& frame = tokenizer.single();
   const int64_t specials = count_special(frame), before = ids_before(frame, TemplatePart::What::first, 0);
   if (max_seq_len != 0 && max_seq_len < specials)
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", but the special tokens take ", specials),
          "raise `max_seq_len`");
   std::vector<LabeledText> out;
   for (const TaggedText& text : texts) {

@@ -32,7 +32,7 @@ void check_input(const std::string& file_name, const InputSpec& input, DType dty
        cat("'", printable(file_name), "': tensor '", printable(input.name), "' is ", name_of(dtype), " ",
            to_string(dims), ", the graph's input is ", name_of(input.dtype),
            input.dims ? " " + to_string(*input.dims) : ""),
-       "-1 stands for any size");
+       "-1 means any size");
 }
 
 class TensorDataset final : public Dataset {

@@ -270,7 +270,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (roles_[i] == TextRole::label && !b.labels) {
       fail(Exit::data, "E_DATA_COLUMN",
-           cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"),
+           cat("the model's input '", printable(inputs_[i].name), "' needs labels, the data has none"),
            "name their column with `label_column`");
     }
     const bool square = roles_[i] == TextRole::mask && inputs_[i].dims && inputs_[i].dims->size() > 2;

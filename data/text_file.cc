@@ -64,7 +64,7 @@ std::vector<std::string> files_named(const std::string& names) {
     const std::vector<std::string> found = matches(part);
     if (found.empty())
       fail(Exit::usage, "E_FILE_MISSING", cat("no file matches '", printable(part), "'"),
-           "quote the pattern, so that the shell leaves it as it is, and look at the folder");
+           "quote the pattern, so that the shell does not expand it, and check the folder");
     out.insert(out.end(), found.begin(), found.end());
   }
   return out;

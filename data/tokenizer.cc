@@ -61,7 +61,7 @@ namespace {
 int64_t room_in(const TokenTemplate& frame, int64_t max_seq_len) {
   const int64_t specials = count_special(frame);
   if (max_seq_len < specials) {
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", but the special tokens take ", specials),
          "raise `max_seq_len`");
   }
   return max_seq_len - specials;

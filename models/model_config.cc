@@ -57,7 +57,7 @@ int64_t ModelConfig::positive(std::string_view key) const {
   const nlohmann::json* v = find(key);
   if (!v) refuse(key, "is missing");
   if (!v->is_number_integer() || v->get<int64_t>() < 1 || v->get<int64_t>() > kMostSize)
-    refuse(key, cat("a whole number from 1 to ", kMostSize, " is wanted"));
+    refuse(key, cat("expected a whole number from 1 to ", kMostSize));
   return v->get<int64_t>();
 }
 int64_t ModelConfig::positive(std::string_view key, int64_t otherwise) const {
@@ -74,19 +74,19 @@ int64_t ModelConfig::layers(std::string_view key, int64_t otherwise) const {
 double ModelConfig::number(std::string_view key, double otherwise) const {
   const nlohmann::json* v = find(key);
   if (!v) return otherwise;
-  if (!v->is_number()) refuse(key, "a number is wanted");
+  if (!v->is_number()) refuse(key, "expected a number");
   return v->get<double>();
 }
 bool ModelConfig::flag(std::string_view key, bool otherwise) const {
   const nlohmann::json* v = find(key);
   if (!v) return otherwise;
-  if (!v->is_boolean()) refuse(key, "true or false is wanted");
+  if (!v->is_boolean()) refuse(key, "expected true or false");
   return v->get<bool>();
 }
 std::string ModelConfig::text(std::string_view key, const std::string& otherwise) const {
   const nlohmann::json* v = find(key);
   if (!v) return otherwise;
-  if (!v->is_string()) refuse(key, "a text is wanted");
+  if (!v->is_string()) refuse(key, "expected a text");
   return v->get<std::string>();
 }
 std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least,
@@ -94,10 +94,10 @@ std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vect
   const nlohmann::json* v = find(key);
   if (!v) return otherwise;
   std::vector<int64_t> out;
-  if (!v->is_array()) refuse(key, "a list of whole numbers is wanted");
+  if (!v->is_array()) refuse(key, "expected a list of whole numbers");
   for (const nlohmann::json& x : *v) {
     if (!x.is_number_integer() || x.get<int64_t>() < least || x.get<int64_t>() > most)
-      refuse(key, cat("a list of whole numbers from ", least, " to ", most, " is wanted"));
+      refuse(key, cat("expected a list of whole numbers from ", least, " to ", most));
     out.push_back(x.get<int64_t>());
   }
   return out;
@@ -110,9 +110,9 @@ std::vector<std::string> ModelConfig::texts(std::string_view key) const {
   const nlohmann::json* v = find(key);
   std::vector<std::string> out;
   if (!v) return out;
-  if (!v->is_array()) refuse(key, "a list of texts is wanted");
+  if (!v->is_array()) refuse(key, "expected a list of texts");
   for (const nlohmann::json& x : *v) {
-    if (!x.is_string()) refuse(key, "a list of texts is wanted");
+    if (!x.is_string()) refuse(key, "expected a list of texts");
     out.push_back(x.get<std::string>());
   }
   return out;

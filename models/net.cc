@@ -35,7 +35,7 @@ Net::Net(std::string name, WeightSource& weights)
     : graph_(empty_graph(std::move(name))), editor_(graph_), weights_(weights) {}
 
 NetValue Net::input(const std::string& name, DType type, std::vector<Dim> dims) {
-  check(graph_.inputs.size() == graph_.values.size(), "a net's inputs come before all else");
+  check(graph_.inputs.size() == graph_.values.size(), "inputs of a net are added before other values");
   SourceValue v;
   v.name = name;
   v.kind = SourceKind::input;

@@ -71,9 +71,9 @@ std::vector<std::string> parts_of(const std::string& folder) {
   if (!fs::exists(index)) {
     const bool pickled = fs::exists(dir / "pytorch_model.bin");
     fail(Exit::data, "E_CHECKPOINT", cat(folder, " has no model.safetensors"),
-         pickled ? "pytorch_model.bin is a pickle, which runs what it holds: save the model again, as save_pretrained "
-                   "does by default"
-                 : "name a folder as save_pretrained leaves it");
+         pickled ? "pytorch_model.bin is a pickle, which can execute code: save the model again as safetensors, the "
+                   "default of save_pretrained"
+                 : "name a folder that save_pretrained wrote");
   }
   std::set<std::string> names;
   const nlohmann::json map = parse_index(index.string());

@@ -56,7 +56,7 @@ static void apply_edits(OpList& list, const OpListDoc& doc) {
         fail(Exit::usage, "E_OP_LIST_OVERLAP",
              cat("'", printable(op), "' is in ", name_of(it->second), " and ",
                  it->second == c ? "there again" : std::string(name_of(c))),
-             "an operator stands in one class");
+             "an operator belongs to one class");
       }
     }
   }

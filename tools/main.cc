@@ -95,7 +95,8 @@ void check_printed(amp::cli::Verb verb) {
   if (verb == amp::cli::Verb::train) {
     std::cerr << "warning: " << fact << "; the run's folder is complete\n";
   } else {
-    amp::fail(amp::Exit::storage, "E_WRITE", fact, "files that the command names are complete; ask for them by --out");
+    amp::fail(amp::Exit::storage, "E_WRITE", fact,
+              "files that the command names are complete; --out FILE writes a file instead");
   }
 }
 

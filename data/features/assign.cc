@@ -77,9 +77,9 @@ class Assignment {
       if (f.label || !f.features.empty() || is_float(f.input.dtype) != floating) continue;
       if (out)
         fail(Exit::data, "E_FEATURE_INPUT",
-             cat("the model has several inputs of ", floating ? "floats" : "integers", " that bear no column's name: '",
+             cat("the model has several inputs of ", floating ? "floats" : "integers", " without a column's name: '",
                  printable(out->input.name), "', '", printable(f.input.name), "'; columns: ", columns()),
-             "rename the file's columns as the inputs are called, or give tensors");
+             "rename the file's columns to the names of the inputs, or give tensors");
       out = &f;
     }
     return out;

@@ -103,8 +103,8 @@ void read_decimal_marks(Table& table, DecimalMark mark, const std::vector<std::s
     if (first == looks.end()) return;
     fail(Exit::data, "E_DATA_NUMBER",
          cat(table.name(), ": column '", printable(first->first), "' has numbers as ", printable(first->second.example),
-             ", whose comma may be a decimal mark or stand between thousands"),
-         "say `decimal` comma or `decimal` point");
+             ", whose comma may be a decimal mark or a thousands separator"),
+         "give `decimal` comma or `decimal` point");
   }
   const bool by_comma = mark != DecimalMark::point;
   std::vector<std::string> changed;

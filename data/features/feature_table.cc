@@ -79,7 +79,7 @@ int64_t FeatureTable::join(const Join& join, Table other) {
     if (!fresh)
       fail(Exit::data, "E_JOIN",
            cat(other.where(r, there[0]), ": the key '", printable(other.text(r, there[0])),
-               "' of `join` stands in line ", other.line(at->second), " already"),
+               "' of `join` is also in line ", other.line(at->second)),
            "a joined file has one row for each key; name more columns with FILE:KEY,KEY");
   }
   Source source{std::move(other)};
@@ -136,7 +136,7 @@ FeatureColumn FeatureTable::column(const std::string& name) const {
       const std::optional<Date> date = parse_date(t);
       if (!date)
         fail(Exit::data, "E_DATA_DATE", cat(where(r, name), ": '", printable(t), "' is no date"),
-             "dates are written as 2015-07-31, with a time behind it if there is one");
+             "dates are written as 2015-07-31, optionally followed by a time");
       own->push_back(std::to_string(place.part->of(*date)));
       at->second = own->back();
     }

@@ -48,7 +48,7 @@ std::vector<int64_t> read_header(std::string_view bytes, const std::string& name
   if (dimensions != rank)
     refuse_idx(name,
                cat(", byte ", head, ": ", int{dimensions}, dimensions == 1 ? " dimension, " : " dimensions, ", what,
-                   " were wanted"),
+                   " were expected"),
                dimensions == 1 ? "it holds labels; name the file of images, they are found beside it"
                : rank == 1     ? "it holds images; name the file of labels"
                                : "give other arrays as tensors: .npy, .npz or .safetensors");

@@ -72,7 +72,7 @@ LabeledText LanguageReader::read(int64_t row) const {
                     : columns_.size() == 1 ? plain(table_.text(row, columns_[0]))
                                            : completion(table_.text(row, columns_[0]), table_.text(row, columns_[1]));
   if (options_.packing == TextPacking::stride && (chat || columns_.size() > 1))
-    fail(Exit::usage, "E_PACKING", "`packing` stride goes on with plain texts, these rows are prompts with answers",
+    fail(Exit::usage, "E_PACKING", "`packing` stride is for plain texts, these rows are prompts with answers",
          "give `packing` wrapped or `packing` bfd, or leave it out");
   out.line = table_.line(row);
   out.file = table_.file(row);
@@ -107,7 +107,7 @@ LabeledText LanguageReader::conversation(int64_t row) const {
   if (!chat_)
     fail(Exit::usage, "E_CHAT_TEMPLATE_MISSING",
          cat(table_.where(row), ": column '", printable(options_.columns[0]),
-             "' holds conversations, and no chat template lies beside the tokenizer"),
+             "' holds conversations, but the tokenizer's folder has no chat template"),
          "give it with `chat_template` FILE: a Jinja file, or a tokenizer_config.json");
   ordered_json messages = read_messages(table_.json(row, columns_[0]), table_.where(row, columns_[0]));
   size_t prompt = 0;

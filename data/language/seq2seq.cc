@@ -136,7 +136,8 @@ std::unique_ptr<Dataset> make_seq2seq_dataset(Seq2SeqTexts texts, const std::vec
     (i.name.starts_with(kDecoder) || text_role(i.name) == TextRole::label ? of_target : of_source).push_back(i);
   if (of_target.empty())
     fail(Exit::data, "E_DATA_INPUT", "no input of the graph reads a target (decoder_input_ids, or labels)",
-         "`task` seq2seq trains encoder-decoder models in one file; a decoder alone learns by `task` language");
+         "`task` seq2seq trains encoder-decoder models in one file; for a model with only a decoder give `task` "
+         "language");
   auto sources = side(std::move(texts.sources), names, tokenizer, of_source, pad_to_multiple, options.max_source, true);
   auto targets =
       side(std::move(texts.targets), names, tokenizer, of_target, pad_to_multiple, options.max_target, false);

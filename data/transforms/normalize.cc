@@ -38,7 +38,7 @@ class Normalize final : public Transform {
     } else {
       mean = a.numbers("mean");
       if (!a.has("std"))
-        fail(Exit::usage, "E_TRANSFORM", "transform normalize needs std beside mean", "normalize mean=0.5 std=0.5");
+        fail(Exit::usage, "E_TRANSFORM", "transform normalize needs mean and std", "normalize mean=0.5 std=0.5");
       deviation = a.numbers("std");
     }
     const bool zero = std::any_of(deviation.begin(), deviation.end(), [](double v) { return !(v > 0); });

@@ -104,7 +104,7 @@ NetValue features(ConvNext& m, NetValue image, int64_t channels, int64_t patch, 
 std::pair<std::vector<int64_t>, std::vector<int64_t>> stages(const ModelConfig& c, const char* widths) {
   std::vector<int64_t> w = c.integers(widths, {96, 192, 384, 768}),
                        d = c.integers("depths", {3, 3, 9, 3}, 1, ModelConfig::kMostLayers);
-  if (w.empty() || w.size() != d.size()) c.refuse("depths", cat("a number for each of ", widths, " is wanted"));
+  if (w.empty() || w.size() != d.size()) c.refuse("depths", cat("expected a number for each of ", widths));
   return {std::move(w), std::move(d)};
 }
 

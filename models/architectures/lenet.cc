@@ -17,12 +17,12 @@ void build_lenet(Net& net, const ModelConfig& c, Head) {
   const int64_t in = c.positive("in_chans"), size = c.positive("image_size"), classes = c.positive("num_classes");
   const std::vector<int64_t> channels = c.integers("channels", {6, 16}), hidden = c.integers("hidden", {120, 84});
   const std::string act = c.text("activation", "sigmoid");
-  if (channels.size() != 2) c.refuse("channels", "two numbers are wanted");
+  if (channels.size() != 2) c.refuse("channels", "expected two numbers");
   const std::vector<int64_t> kernels = c.integers("kernels", {5, 5}), padding = c.integers("padding", {2, 0}, 0);
-  if (kernels.size() != 2) c.refuse("kernels", "two numbers are wanted");
-  if (padding.size() != 2) c.refuse("padding", "two numbers are wanted");
+  if (kernels.size() != 2) c.refuse("kernels", "expected two numbers");
+  if (padding.size() != 2) c.refuse("padding", "expected two numbers");
   const std::string kind = c.text("pool", "average");
-  if (kind != "average" && kind != "max") c.refuse("pool", "average or max is wanted");
+  if (kind != "average" && kind != "max") c.refuse("pool", "expected average or max");
   const std::string type = kind == "max" ? "MaxPool" : "AveragePool";
   NetValue x = net.input("image", DType::f32, images_by(in, size, size));
   const auto layer = [&](const std::string& name, const ConvLayer& s) {
@@ -32,7 +32,7 @@ void build_lenet(Net& net, const ModelConfig& c, Head) {
   int64_t side = size, from = in;
   for (size_t i = 0; i < 2; ++i) {
     const int64_t convolved = side + 2 * padding[i] - kernels[i] + 1;
-    if (convolved < 2) c.refuse("image_size", cat("nothing is left of ", size, " x ", size, " behind conv", i + 1));
+    if (convolved < 2) c.refuse("image_size", cat(size, " x ", size, " is too small for conv", i + 1));
     layer(cat("conv", i + 1), {from, channels[i], kernels[i], 1, padding[i]});
     side = convolved / 2;
     from = channels[i];

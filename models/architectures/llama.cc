@@ -27,7 +27,7 @@ class Llama {
         tied_(c.flag("tie_word_embeddings", !net.weights().has("lm_head.weight"))) {
     const std::string type = c.text("model_type", "llama");
     if (heads_ % shared_ != 0) c.refuse("num_key_value_heads", "it does not divide num_attention_heads");
-    if (head_ % 2 != 0) c.refuse("head_dim", "an even number is wanted");
+    if (head_ % 2 != 0) c.refuse("head_dim", "expected an even number");
     query_bias_ = type == "qwen2" || c.flag("attention_bias", false);
     out_bias_ = type != "qwen2" && c.flag("attention_bias", false);
     mlp_bias_ = c.flag("mlp_bias", false);

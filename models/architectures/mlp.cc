@@ -14,7 +14,7 @@ namespace {
 // Adds torch.nn.Dropout, which is active only in training.
 NetValue dropout(Net& net, NetValue x, const ModelConfig& c, const char* key, const std::string& module) {
   const double ratio = c.number(key, 0);
-  if (ratio < 0 || ratio >= 1) c.refuse(key, "at least 0 and less than 1 is wanted");
+  if (ratio < 0 || ratio >= 1) c.refuse(key, "expected at least 0 and less than 1");
   return ratio > 0 ? net.op("Dropout", module, {x, net.number(module, ratio)}) : x;
 }
 
@@ -46,7 +46,7 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
       widths.push_back(std::min<int64_t>(600, std::llround(1.6 * std::pow(static_cast<double>(n), 0.56))));
   }
   if (sizes.empty() || widths.size() != sizes.size())
-    c.refuse("embedding", "one number for each of categories is wanted");
+    c.refuse("embedding", "expected one number for each of `categories`");
   const int64_t numbers = c.number("continuous", 0) == 0 ? 0 : c.positive("continuous");
   const NetValue ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
   std::optional<NetValue> x;  // a net's inputs must be added before its other values

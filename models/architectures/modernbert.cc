@@ -31,7 +31,7 @@ class ModernBert {
         head_bias_(c.flag("classifier_bias", false)) {
     if (width_ % heads_ != 0 || width_ / heads_ % 2 != 0)
       c.refuse("num_attention_heads", "it does not divide hidden_size into even parts");
-    if (!(cutoff_ >= 0.5)) c.refuse("initializer_cutoff_factor", "a number of at least 0.5 is wanted");
+    if (!(cutoff_ >= 0.5)) c.refuse("initializer_cutoff_factor", "expected a number of at least 0.5");
     kinds(c);
   }
 
@@ -86,7 +86,7 @@ class ModernBert {
     const std::vector<std::string> types = c.has("layer_types") ? c.texts("layer_types") : std::vector<std::string>();
     const int64_t every = c.positive("global_attn_every_n_layers", 3);
     if (!types.empty() && static_cast<int64_t>(types.size()) != layers_)
-      c.refuse("layer_types", "a text for each layer is wanted");
+      c.refuse("layer_types", "expected a text for each layer");
     for (int64_t i = 0; i < layers_; ++i)
       attends_to_all_.push_back(types.empty() ? i % every == 0 : types[static_cast<size_t>(i)] == "full_attention");
     const ModelConfig rope = c.part({"rope_parameters"});

@@ -41,7 +41,7 @@ void build_resnet(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), classes = c.positive("num_classes", 1000);
   const std::vector<int64_t> depths = c.integers("depths", {2, 2, 2, 2}, 1, ModelConfig::kMostLayers);
   const bool bottleneck = c.flag("bottleneck", false);
-  if (depths.size() != 4) c.refuse("depths", "four numbers are wanted");
+  if (depths.size() != 4) c.refuse("depths", "expected four numbers");
   const int64_t size = c.positive("image_size", 224);
   NetValue x = net.input("pixel_values", DType::f32, images_by(channels, size, size));
   x = net.op("Relu", "act1", {conv_norm(net, x, "", "conv1", "bn1", {channels, 64, 7, 2, 3})});

@@ -19,7 +19,7 @@ NetValue twice(Net& net, NetValue x, const std::string& at, int64_t in, int64_t 
 void build_unet(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans"), base = c.positive("width"), depth = c.positive("depth");
   const int64_t classes = c.positive("num_classes");
-  if (depth > 8) c.refuse("depth", "at most 8 is wanted");
+  if (depth > 8) c.refuse("depth", "expected at most 8");
   std::vector<Dim> dims = {{-1, "batch_size"}, {channels, ""}, {-1, "height"}, {-1, "width"}};
   NetValue x = net.input("image", DType::f32, dims);
   std::vector<NetValue> across;

@@ -205,7 +205,7 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
   const Guess guess =
       guess_features(table, target_column(spec.data), *spec.data.tables.date, joins_of(spec.data.tables));
   if (guess.categorical.empty() && guess.continuous.empty())
-    fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be told to be a feature"),
+    fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be recognized as a feature"),
          "name them with `categorical` and `continuous`");
   spec.data.tables.categorical.suggest(guess.categorical);
   spec.data.tables.continuous.suggest(guess.continuous);
@@ -217,7 +217,7 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
     for (const std::string& c : columns) shown.push_back(printable(c));
     return shown.empty() ? std::string() : cat(" ", setting_name(name), " ", join(shown, ","));
   };
-  log.info(cat("features, guessed by what the columns hold (name them to overrule it):",
+  log.info(cat("features, guessed from the contents of the columns (name them to overrule it):",
                flag("categorical", guess.categorical), flag("continuous", guess.continuous), flag("date", guess.dates),
                left.empty() ? "" : "; left out: ", join(left, ", ")));
   return spec;

@@ -49,10 +49,10 @@ void check_classes_left(const DataSpec& spec, const std::vector<std::string>& cl
             known ? printable(classes[static_cast<size_t>(strata[0])]) : std::to_string(strata[0]), "' of ",
             classes.size());
     const bool cut = training ? spec.limit_train > 0 : spec.limit_val > 0;
-    const std::string hint = !cut ? "look at `label_column`, or whether the file was cut or sorted by label"
+    const std::string hint = !cut ? "check `label_column`, or whether the file was cut or sorted by label"
                              : spec.limit_order == "first" ? "leave out `limit_order` first, or give a larger limit"
                                                            : "give a larger limit";
-    if (training) fail(Exit::data, "E_DATA_LABEL", cat(fact, ": there is nothing to tell apart"), hint);
+    if (training) fail(Exit::data, "E_DATA_LABEL", cat(fact, ": there are no classes to distinguish"), hint);
     log.warning(cat(fact, ": accuracy and the like mean little; ", hint));
   }
 }

@@ -221,7 +221,7 @@ void OutputFolder::refuse_inputs() const {
     for (const std::string name : kRunFiles) written |= lies_in(input, dir + "/" + name);
     if (!written) continue;
     fail(Exit::usage, "E_OUTPUT_INPUT",
-         cat(flag, " '", printable(path), "' lies where the run would write its own: in `output_dir` '",
+         cat(flag, " '", printable(path), "' would be overwritten by the run: it is in `output_dir` '",
              printable(request_.dir), "'"),
          "choose another `output_dir`");
   }
@@ -231,8 +231,9 @@ void OutputFolder::refuse_foreign() const {
   const std::vector<std::string> foreign = foreign_paths(request_.dir);
   if (foreign.empty()) return;
   fail(Exit::usage, "E_OUTPUT_FOREIGN",
-       cat("`output_dir` holds what a run would replace and no run is known to have written: ", join(foreign, "; ")),
-       "choose another `output_dir`, or move these files away; `overwrite` replaces a run and nothing else");
+       cat("`output_dir` holds files that a run would replace and that no run is known to have written: ",
+           join(foreign, "; ")),
+       "choose another `output_dir`, or move these files away; `overwrite` replaces only a run");
 }
 
 void OutputFolder::choose_run() {

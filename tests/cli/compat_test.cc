@@ -152,7 +152,7 @@ TEST_CASE("do_train, do_val and do_test say what is run", "[cli]") {
   CHECK(of(train_only, 0).str("val").empty());
   CHECK(of(train_only, 0).integer("eval_steps") == 0);
   CHECK(mentions(refused(documented(), {"--do_train", "false", "--do_val", "false", "--do_test", "false"}),
-                 {"nothing is to be done", "--do_train"}));
+                 {"the command line requests nothing", "--do_train"}));
 }
 
 TEST_CASE("in_tokens counts tokens; evaluation takes the rows that fit", "[cli]") {
@@ -254,7 +254,7 @@ TEST_CASE("what cannot be meant is named with a hint", "[cli]") {
     FAIL("taken");
   } catch (const Error& e) {
     CHECK(e.id() == "E_DATA_COLUMN");
-    CHECK(mentions(e.fact(), {"xnli.test.tsv:1", "column 7 is wanted"}));
+    CHECK(mentions(e.fact(), {"xnli.test.tsv:1", "column 7 is needed"}));
   }
   CHECK(mentions(train_refusal({"--config", test::test_data("cli/compat.json")}), {"--compat", "command line"}));
 }

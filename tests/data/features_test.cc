@@ -217,7 +217,7 @@ TEST_CASE("features go to inputs by name, kind and width", "[features]") {
   refused("E_FEATURE_WIDTH", "'x' takes 4 features, the columns give 2 (3 with an indicator",
           {kCodes, {"x", DType::f32, Dims{-1, 4}}});
   refused("E_FEATURE_INPUT", "no input of floats for: c, d", {kCodes});
-  refused("E_FEATURE_INPUT", "several inputs of integers that bear no column's name: 'i', 'j'",
+  refused("E_FEATURE_INPUT", "several inputs of integers without a column's name: 'i', 'j'",
           {{"i", DType::i64, Dims{-1, 1}}, {"j", DType::i64, Dims{-1, 1}}, {"x", DType::f32, Dims{-1, 2}}});
   refused("E_FEATURE_INPUT", "'image' has 4 dimensions", {{"image", DType::f32, Dims{-1, 3, 8, 8}}});
   refused("E_FEATURE_INPUT", "takes integers, the column is continuous",
@@ -291,7 +291,7 @@ TEST_CASE("tables that cannot be features are refused with their place", "[featu
   expect_error("E_DATA_NUMBER", "column 'c' has no number in the 2 training rows", [&] { fit(gaps, s); });
   FeatureTable left = parsed("k,v,y\n1,a,1\n2,b,2\n3,c,3\n");
   const auto other = [](const std::string& text) { return Table::parse(text, "o.csv", reader_named("csv")); };
-  expect_error("E_JOIN", "o.csv:3:1: the key '1' of `join` stands in line 2 already",
+  expect_error("E_JOIN", "o.csv:3:1: the key '1' of `join` is also in line 2",
                [&] { left.join(parse_join("o.csv:k"), other("k,w\n1,2\n1,3\n")); });
   expect_error("E_DATA_COLUMN", "no column 'key'", [&] { left.join(parse_join("o.csv:key"), other("k,w\n1,2\n")); });
   CHECK(left.join(parse_join("o.csv:k=id"), other("id,v\n1,ten\n3,5\n")) == 1);

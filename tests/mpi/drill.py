@@ -129,7 +129,7 @@ while trial < args.trials:
         length *= 0.9
         continue
     by_mpi = "MPI_Init_thread" in err  # MPI's own start ended them
-    absent = "did not come within" in err  # what ended before it met the others is seen as what hangs
+    absent = "did not connect within" in err  # what ended before it met the others is seen as what hangs
     in_start = absent or "had started" in err or by_mpi
     if took > HEARTBEAT * ("stop" in kind or absent) + args.patience:
         faults.append(f"took {took:.1f} s")

@@ -175,7 +175,7 @@ def stop_one(name, phase_reached, code, said, **more):
 
 
 # Amid training all stop after the same step, which is saved; where nothing is trained yet, all end.
-stop_one("stopped1", lambda processes: wait_for_steps("stopped1", processes), 75, "; all that was done lies in a checkpoint")
+stop_one("stopped1", lambda processes: wait_for_steps("stopped1", processes), 75, "; a checkpoint contains all completed work")
 (code, _, err), = ended([start("stopped1", {}, "--ranks", "2", "--batch_size", "4", "--max_steps", "100000", "--max_minutes", "0.001",
                                "--eval_steps", "1000000", "--resume", "auto")])
 assert code == 75 and "resum" in err, (code, err)

@@ -73,7 +73,7 @@ TEST_CASE("a flag of data that is given twice reads both files, and limits sampl
   words.insert(words.end(), {"--limit_train", "10", "--limit_order", "first"});
   const Said one = run(words);
   CHECK(one.id == "E_DATA_LABEL");
-  CHECK_THAT(one.fact, ContainsSubstring("nothing to tell apart"));
+  CHECK_THAT(one.fact, ContainsSubstring("no classes to distinguish"));
   CHECK_THAT(one.hint, ContainsSubstring("--limit_order first"));
 }
 

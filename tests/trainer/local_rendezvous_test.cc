@@ -117,7 +117,7 @@ TEST_CASE("strangers do not keep processes of one machine from each other", "[ra
 
 TEST_CASE("processes of one machine with different tokens end and say so", "[ranks][local_rendezvous]") {
   const std::vector<Joined> ranks = joined({"t", "u"}, 2);
-  CHECK_THAT(ranks[0].error, StartsWith("10 E_MPI: of 2 ranks on this machine did not come within 2 s: rank 1; "));
+  CHECK_THAT(ranks[0].error, StartsWith("10 E_MPI: of 2 ranks on this machine did not connect within 2 s: rank 1; "));
   CHECK_THAT(ranks[0].error, ContainsSubstring("1 without the run's token"));
   CHECK_THAT(ranks[1].error, StartsWith("10 E_RANKS: the tokens differ: "));
 }

@@ -89,7 +89,7 @@ TEST_CASE("what is wrong with a loss is said", "[losses]") {
   CHECK(mentions(refusal("cross_entrpy"), "did you mean 'cross_entropy'?"));
   CHECK(mentions(refusal("mse,delta=1"), "the loss mse has no parameter 'delta'"));
   CHECK(mentions(refusal("huber,dleta=1"), "did you mean 'delta'?"));
-  CHECK(mentions(refusal("weight=2"), "stands before any loss"));
+  CHECK(mentions(refusal("weight=2"), "precedes the first loss"));
   CHECK(mentions(refusal("mse,weight=1,weight=2"), "twice"));
   CHECK(mentions(refusal("mse,weight=-1"), "of at least 0"));
   CHECK(mentions(refusal("mse,weight=x"), "is not a number"));

@@ -122,7 +122,7 @@ TEST_CASE("fewer steps than are done are refused; as many are not", "[resume]") 
     const Error e = error_of([&] { resumed(s, 5, 4, how); });
     CHECK(e.exit() == Exit::checkpoint);
     CHECK(e.id() == "E_CKPT_STEPS");
-    CHECK(e.fact() == "the checkpoint has 5 steps already, 4 are asked for");
+    CHECK(e.fact() == "the checkpoint has 5 steps already, 4 are requested");
     CHECK_NOTHROW(resumed(s, 5, 5, how));
   }
 }

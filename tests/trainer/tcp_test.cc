@@ -151,7 +151,7 @@ TEST_CASE("a rank of another protocol is refused", "[ranks][tcp]") {
   });
   const std::vector<std::string> errors = on_places({place(0, 2, port)}, [](Communicator&) {});
   other.join();
-  const std::string why = "rank 1 (host h, process 7) speaks protocol 99, rank 0 protocol 2";
+  const std::string why = "rank 1 (host h, process 7) uses protocol 99, rank 0 protocol 2";
   CHECK(errors[0] == "10 E_RANKS: " + why);
   CHECK(answer.value("refused", "") == why);
 }

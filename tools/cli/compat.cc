@@ -44,7 +44,7 @@ constexpr std::array kPaddle{
     ForeignFlag{"random_seed", false, "seed", "0"},
     ForeignFlag{"shuffle", true, "shuffle"},
     ForeignFlag{"use_cuda", true, "device"},
-    ForeignFlag{"bert_config_path", false, {}, {}, "the model's file says its architecture"},
+    ForeignFlag{"bert_config_path", false, {}, {}, "the model's file contains its architecture"},
     ForeignFlag{"use_fast_executor", true, {}, {}, "there is one executor"},
     ForeignFlag{"num_iteration_per_drop_scope", false, {}, {}, "no memory is allocated while steps run"},
 };
@@ -129,7 +129,7 @@ Given read_words(std::span<const std::string> words) {
     } else if (g.model.empty()) {
       g.model = words[i];
     } else {
-      usage(cat("unexpected word '", printable(words[i]), "'"), "a flag's value stands behind it, once");
+      usage(cat("unexpected word '", printable(words[i]), "'"), "a flag is followed by one value");
     }
   }
   return g;
@@ -253,7 +253,7 @@ CompatCommand paddle(Given given) {
   Translation t{std::move(given), train, val, test};
   for (const ForeignFlag& f : kPaddle) {
     if (!f.no_meaning.empty() && t.given.has(f.name))
-      t.out.notes.push_back(cat(dashed(f.name), " means nothing here: ", f.no_meaning));
+      t.out.notes.push_back(cat(dashed(f.name), " has no effect here: ", f.no_meaning));
   }
   for (const char* name : {"task_name", "data_dir"}) {
     if (t.given.text(name).empty())
@@ -261,15 +261,15 @@ CompatCommand paddle(Given given) {
   }
   check_paddle_task(lower_case(t.given.text("task_name")));
   if (!train && !val && !test)
-    usage("nothing is to be done",
-          cat("one of ", dashed("do_train"), ", ", dashed("do_val"), " and ", dashed("do_test"), " is true"));
+    usage("the command line requests nothing",
+          cat("one of ", dashed("do_train"), ", ", dashed("do_val"), " and ", dashed("do_test"), " must be true"));
   const std::string model = t.start(), trained = t.output() + "/model.onnx";
   if (train) t.add_training(model);
   if (!train && val) t.add_evaluation("do_val", TaskPart::dev, model, {});
   if (test)
     t.add_evaluation("do_test", TaskPart::test, train ? trained : model,
                      train ? t.output() + "/test_metrics.json" : std::string());
-  if (t.out.stages.empty()) usage("nothing is left to be done", join(t.out.notes, "; "));
+  if (t.out.stages.empty()) usage("nothing can be done", join(t.out.notes, "; "));
   return std::move(t.out);
 }
 

@@ -101,8 +101,8 @@ TaskFiles with_columns(const PartLayout& l, const std::vector<std::string>& file
     const auto n = static_cast<int>(header.size());
     const int at = place == kLast ? n - 1 : place;
     if (at < n && at >= 0) return header[static_cast<size_t>(at)];
-    fail(Exit::data, "E_DATA_COLUMN", cat(files[0], ":1: column ", at + 1, " is wanted, there are ", n),
-         "its columns lie between tabs, as in the file that the task is published with");
+    fail(Exit::data, "E_DATA_COLUMN", cat(files[0], ":1: column ", at + 1, " is needed, there are ", n),
+         "its columns are separated by tabs, as in the task's published file");
   };
   TaskFiles out;
   out.path = join(files, ",");

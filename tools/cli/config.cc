@@ -58,7 +58,7 @@ Json parse_file(std::string_view text, const std::string& path) {
   } catch (const Json::exception& e) {
     refuse(path, cat("not valid JSON: ", printable(e.what())));
   }
-  if (!repeated.empty()) refuse(path, cat("key '", printable(repeated), "' stands there twice"));
+  if (!repeated.empty()) refuse(path, cat("key '", printable(repeated), "' is given twice"));
   if (!root.is_object()) refuse(path, "its outermost value is not an object", R"(write {"lr": 5e-5, ...})");
   return root;
 }
@@ -68,7 +68,7 @@ std::string scalar_text(const Json& v, const std::string& path, const std::strin
   if (v.is_boolean()) return v.get<bool>() ? "true" : "false";
   if (v.is_number_float()) return number_text(v.get<double>());
   if (v.is_number()) return v.dump();
-  refuse(path, cat("key '", printable(key), "': ", v.type_name(), " where a text, number or truth value belongs"));
+  refuse(path, cat("key '", printable(key), "': ", v.type_name(), ", expected a text, a number, true or false"));
 }
 
 std::vector<std::string> texts_of(const Json& v, const Found& found, const std::string& path, const std::string& key) {
@@ -185,7 +185,7 @@ std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std
       const std::string near = nearest_flag(key, verb);
       if (!near.empty()) {
         warnings.push_back(
-            cat("environment variable ", printable(name), " sets nothing; did you mean the flag '", near, "'?"));
+            cat("environment variable ", printable(name), " has no effect; did you mean the flag '", near, "'?"));
       }
       continue;
     }

@@ -40,7 +40,7 @@ static constexpr std::array kVerbs{
     VerbInfo{Verb::report, std::nullopt, "report", "RUN_FOLDER [RUN_FOLDER ...] --out page.html|metrics.csv",
              "write the curves, metrics and settings of runs as a page or CSV", 12},
     VerbInfo{Verb::explain, std::nullopt, "explain", "[E_ID]",
-             "say what an error means and what to do; without an id, list all errors", 1},
+             "explain an error and its remedy; without an id, list all errors", 1},
     VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "print this text, or the help of a verb", 1},
     VerbInfo{Verb::version, std::nullopt, "version", "", "print the version", 0},
 };
@@ -86,7 +86,7 @@ std::span<const Flag> flags() {
         if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});
       }
     }
-    if (out.size() != settings().size() + own.size()) bug("an own flag stands behind a setting that does not exist");
+    if (out.size() != settings().size() + own.size()) bug("an own flag names a setting that does not exist");
     return out;
   }();
   return table;

@@ -94,7 +94,7 @@ void training_rules(Options& o) {
   if (o.num("early_stopping_threshold") > 0 && o.integer("early_stopping_patience") == 0)
     o.warnings.emplace_back("--early_stopping_threshold has no effect without --early_stopping_patience N");
   if (o.has("val") && o.num("val_split") > 0)
-    contradict(o, "val", "val_split", "both say what to validate on", "give one of them");
+    contradict(o, "val", "val_split", "both select the validation data", "give one of them");
   if (o.has("val") || o.num("val_split") > 0) return;
   for (const std::string_view name : {"export_weights", "early_stopping_patience", "require", "eval_steps",
                                       "eval_group_by", "metric_for_best_model"}) {

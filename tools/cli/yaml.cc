@@ -46,7 +46,7 @@ Json convert(const YAML::Node& node, int depth, Budget& budget) {
     for (const auto& pair : node) {
       if (--budget.keys < 0) throw std::length_error(cat("more than ", kMostJsonKeys, " keys"));
       const std::string key = pair.first.as<std::string>();
-      if (out.contains(key)) throw std::invalid_argument(cat("key '", key, "' stands there twice"));
+      if (out.contains(key)) throw std::invalid_argument(cat("key '", key, "' is given twice"));
       out[key] = convert(pair.second, depth + 1, budget);
     }
     return out;

@@ -39,7 +39,7 @@ const char* word(const char* name) {
 }
 
 [[noreturn]] void lost(const std::string& fact) {
-  fail(Exit::distributed, "E_RANK_LOST", fact, "its own messages say why");
+  fail(Exit::distributed, "E_RANK_LOST", fact, "its own messages give the reason");
 }
 
 // An address in Linux's abstract socket namespace. It is not a file, so nothing has to be removed afterwards.
@@ -119,7 +119,7 @@ class LocalRendezvous {
  private:
   [[noreturn]] void missing(const std::string& who) const {
     fail(Exit::distributed, "E_MPI",
-         cat("of ", place_.size, " ranks on this machine did not come within ", connect_timeout_, " s: ", who),
+         cat("of ", place_.size, " ranks on this machine did not connect within ", connect_timeout_, " s: ", who),
          "another process failed at its start, or hangs; else a longer `heartbeat`");
   }
 

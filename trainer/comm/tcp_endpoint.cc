@@ -38,7 +38,7 @@ class Variables {
   [[noreturn]] static void refuse(const std::string& fact) {
     fail(Exit::usage, "E_FLAG_VALUE", fact,
          "a process that is one of several has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (docs/scaling.md); unset "
-         "WORLD_SIZE to train alone");
+         "WORLD_SIZE to train in one process");
   }
 
  private:

@@ -77,7 +77,8 @@ Contact contact_from(const json& j) {
 }
 
 [[noreturn]] void left(const std::string& who) {
-  fail(Exit::distributed, "E_RANK_LOST", cat(who, " left before all ranks were connected"), "its own messages say why");
+  fail(Exit::distributed, "E_RANK_LOST", cat(who, " left before all ranks were connected"),
+       "its own messages give the reason");
 }
 
 // Returns the loopback address that `host` denotes, or 0 if the host may be another machine.
@@ -182,7 +183,7 @@ class TcpRendezvous {
     try {
       const RankProcess process = process_from(a.hello);
       const int protocol = a.hello.at("protocol");
-      std::string why = cat(process.text(), " speaks protocol ", protocol, ", rank 0 protocol ", kProtocol);
+      std::string why = cat(process.text(), " uses protocol ", protocol, ", rank 0 protocol ", kProtocol);
       if (protocol == kProtocol) {
         if (const std::string job = a.hello.at("job"); job != place_.job) {
           refuse(a, cat("rank 0 at ", where(), " is of job '", printable(place_.job), "', ", process.text(), " of '",

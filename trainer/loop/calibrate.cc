@@ -73,7 +73,7 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
   const Outcome outcome = run_batches(session, loss, batches, 1, &look);
   if (!outcome.finite) {
     fail(Exit::numerical, "E_CALIBRATE", "the fp32 run over the calibration data is not finite",
-         "no plan can be better: look at the data and the model first");
+         "no plan can be better: check the data and the model first");
   }
   out.loss = outcome.loss;
   // On the CPU this is a view of the session's arena, so it is copied below.

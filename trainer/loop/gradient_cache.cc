@@ -115,7 +115,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
     if (loss_rule(s.kind).across_rows) {
       if (ranks.size() > 1 && !s.label_name().empty())
         fail(Exit::unsupported, "E_GRADIENT_CACHE",
-             cat("`gradient_cache` takes the loss ", s.kind, ", which has labels, on one rank alone so far"),
+             cat("`gradient_cache` takes the loss ", s.kind, ", which has labels, only on one rank"),
              "leave `gradient_cache` or `ranks` out");
       std::vector<size_t> reads;
       for (const std::string& v : s.values()) {

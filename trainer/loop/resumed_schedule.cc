@@ -51,9 +51,9 @@ ScheduleConfig unchanged(const Begun& b, const ScheduleConfig& asked) {
   fail(Exit::checkpoint, "E_CKPT_SCHEDULE",
        cat("the run was to have ", b.max_steps, " steps, now ", asked.total_steps,
            ", and the learning rates of `lr_scheduler` ", asked.kind, " depend on their number"),
-       cat("say what becomes of them: `resume_schedule` stretch (as if ", asked.total_steps,
-           " steps had been asked for from the beginning), `resume_schedule` restart (a new schedule over the steps "
-           "that are left) or `resume_schedule` hold (as before, then the last rate)"));
+       cat("choose the rates: `resume_schedule` stretch (as if ", asked.total_steps,
+           " steps had been requested from the beginning), `resume_schedule` restart (a new schedule over the "
+           "remaining steps) or `resume_schedule` hold (as before, then the last rate)"));
 }
 
 ScheduleConfig changed(const Begun& b, const ScheduleConfig& asked, int64_t done, ResumeSchedule how) {
@@ -91,8 +91,8 @@ ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& c
   const int64_t now = asked.total_steps;
   if (now < c.step) {
     fail(Exit::checkpoint, "E_CKPT_STEPS",
-         cat("the checkpoint has ", c.step, " steps already, ", now, " are asked for"),
-         "ask for more by `max_steps` or `epochs`, name an earlier checkpoint with `resume`, or write this one's model "
+         cat("the checkpoint has ", c.step, " steps already, ", now, " are requested"),
+         "request more by `max_steps` or `epochs`, name an earlier checkpoint with `resume`, or write this one's model "
          "with `export`");
   }
   if (now == b.max_steps || now == c.step) return b.schedule;  // if now == c.step, no step remains

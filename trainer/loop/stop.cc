@@ -105,9 +105,10 @@ int stopped_exit(int signal, bool durable) {
 }
 
 void log_stopped(int signal, bool durable) {
-  const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
-  const char* const hint = durable ? "continue with `resume` auto"
-                                   : "start again; what was written before, earlier checkpoints too, is untouched";
+  const char* const fact = durable ? "; a checkpoint contains all completed work" : " before its work was done";
+  const char* const hint = durable
+                               ? "continue with `resume` auto"
+                               : "start again; files that were written before, also earlier checkpoints, are unchanged";
   Line line;
   line.add("\nerror: stopped by ");
   add_signal(line, signal);

@@ -39,7 +39,7 @@ std::optional<Metrics> Trainer::evaluate() {
   std::optional<Metrics> m =
       evaluate_unless_stopped(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
   const std::string text = m && !warned_not_finite_ ? m->not_finite_text() : "";
-  if (!text.empty()) config_.log.warning(cat(text, " (evaluation at step ", step_, "; said once)"));
+  if (!text.empty()) config_.log.warning(cat(text, " (evaluation at step ", step_, "; reported once)"));
   warned_not_finite_ = warned_not_finite_ || !text.empty();
   return m;
 }
@@ -85,7 +85,7 @@ void Trainer::submit(LoadedWindow window) {
   if (loss.items() == 0 && !warned_empty_) {
     warned_empty_ = true;
     config_.log.warning(cat("W_NO_ITEMS: every label of step ", step_,
-                            " is ignored: its loss is 0 and it teaches nothing (said once)"));
+                            " is ignored: its loss and its gradients are 0 (reported once)"));
   }
   engine_.submit(w, loss);
   pending_.push_back(std::move(window));

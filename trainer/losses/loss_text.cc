@@ -172,7 +172,7 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
         continue;
       }
       if (losses.empty())
-        refuse(cat("`loss` ", printable(text), ": the parameter '", printable(key), "' stands before any loss"),
+        refuse(cat("`loss` ", printable(text), ": the parameter '", printable(key), "' precedes the first loss"),
                "write KIND,key=value");
       if (losses.back().contains(key))
         refuse(cat("`loss` ", printable(text), ": '", printable(key), "' is given twice"));

@@ -13,7 +13,7 @@ ValueId safe_sqrt(Builder& b, ValueId x) { return b.op("Sqrt", {b.op("Clip", {x}
 
 void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want) {
   fail(Exit::data, "E_DATA_SHAPE",
-       cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss wants ",
+       cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss needs ",
            want),
        "choose another output with `output` or another loss with `loss`; in training, a new head is made by `head`");
 }

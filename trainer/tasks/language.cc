@@ -122,8 +122,8 @@ class FilledMasks final : public Predictions {
 std::unique_ptr<Predictions> language_predictions(const LossSpec& loss, const PredictionContext& context) {
   if (loss_rule(loss.kind).next_token) return text_losses(context, 1);
   if (!loss_rule(loss.kind).hidden_tokens || !context.tokenizer)
-    fail(Exit::usage, "E_TASK", cat("texts are foretold by causal language models, the loss is ", loss.kind),
-         "`loss` masked_lm fills the masks of texts, `loss` causal_lm tells how likely texts are");
+    fail(Exit::usage, "E_TASK", cat("predicting texts needs a language model's loss, not ", loss.kind),
+         "`loss` masked_lm fills the masks of texts, `loss` causal_lm gives the likelihood of texts");
   return std::make_unique<FilledMasks>(context);
 }
 

@@ -33,7 +33,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   const Dims dims{own_.count};
   const int wide = config_.quantized() ? 0 : config_.moments();
   if (config_.quantized()) {
-    check((std::is_same_v<T, float>), "moments in 8 bits stand for those in fp32");
+    check((std::is_same_v<T, float>), "8-bit moments require fp32 weights");
     for (int i = 0; i < config_.moments(); ++i) quantized_.emplace_back(spans_, i == 0);
   }
   if (config_.tensor_wise()) tensors_.emplace(config_, spans_);
