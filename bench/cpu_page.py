@@ -1,4 +1,5 @@
-"""cpu.py's records as a picture and a table: how many times as fast as PyTorch's best configuration of the same precision.
+"""Draws the records of cpu.py as a picture and a table. Each value says how many times as fast the program is as PyTorch's
+best configuration in the same precision.
 
     cpu_page.py RECORD.json... --picture docs/cpu_speed.svg    # the table goes to standard output
 """

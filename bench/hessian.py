@@ -1,7 +1,7 @@
 """Hessian-vector products against PyTorch's double backward, over a model zoo: `grad --hvp` in fp64
 and fp32 against torch.autograd.grad applied twice to the same graph, node by node in float64
 (onnx_torch.py). An error is the largest difference over all parameters, relative to the largest
-element of H v. The same error of torch's own fp32 run is given for comparison.
+element of H v. The error of torch's own fp32 run is given for comparison.
 
 Limit: 1e-5 in fp32; fp64 shows that the remaining error is rounding. Exits with 1 if the limit is
 exceeded. Writes a Markdown table and JSON. --golden writes the data of tests/zoo: at most 512

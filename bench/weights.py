@@ -79,8 +79,8 @@ def verdicts_of(binary, path, flags):
 
 
 def judge(truth, row):
-    """(outcome, confidence): "right", "missed weight" or "trained constant", with " (unsure)"
-    behind it; or "right".
+    """(outcome, confidence). The outcome is "right", or "missed weight" or "trained constant",
+    which may be followed by " (unsure)".
     """
     trained = bool(row and row["trainable"])
     outcome = "right" if trained == (truth == "weight") else FAULTS[trained]

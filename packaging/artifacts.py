@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Packs an installed tree (cmake --install) as tarball, wheel and Debian package, with sums and a bill of materials.
+"""Packs an installed tree (cmake --install) as tarball, wheel and Debian package, with checksums and a bill of materials.
 
   packaging/artifacts.py --stage FOLDER --out FOLDER --archives FILE --static FOLDER --jinja FOLDER
 
 --archives: a list of the static libraries that are linked in; --static: the prefix of static_libraries.sh; --jinja: the
-folder of the Jinja engine's sources. The last two have licenses. Standard library only. The archives have no times, so that
-the same tree gives the same bytes."""
+folder of the Jinja engine's sources. Licenses are copied from the last two. Standard library only. The archives contain no
+times, so that the same tree gives the same bytes."""
 
 import argparse
 import base64

@@ -1,4 +1,4 @@
-"""Models, data and flags that tests/random_runs.py draws. Standard library only.
+"""Models, data and flags from which tests/random_runs.py chooses at random. Standard library only.
 
 A source is a model with a way to write data for it. make(rng, folder) returns a dict: "train", "val" and
 "rows" (files without labels, or with them), "base" (flags that every verb of the source needs)."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Adds up what ctest ran: summary.py BUILD... names failed and skipped tests, the skipped ones with their reasons, and
-ends with the line "N passed, N failed, N skipped". Exit status 1 when something failed or nothing ran.
+"""Summarizes ctest's results: summary.py BUILD... lists failed and skipped tests, the skipped ones with their reasons, and
+ends with the line "N passed, N failed, N skipped". Exits with 1 if a test failed or none ran.
 
 A Catch2 binary counts by its test cases (BUILD/results/NAME.xml), any other ctest entry as one."""
 

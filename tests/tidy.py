@@ -5,8 +5,9 @@
   tests/tidy.py FILE|FOLDER...     these
   tests/tidy.py --since REVISION   those that differ from it
 
-What was found clean is not checked again while neither the file, nor a header of ours that it includes, nor the checks have
-changed: a cache folder remembers, by default beside that of cmake/bootstrap.sh. Exit status 1 for a finding, 4 when clang-tidy 16 is not installed."""
+A file without findings is not checked again until the file, a header of this project that it includes, or the checks change.
+This is recorded in a cache folder, by default next to that of cmake/bootstrap.sh. Exits with 1 for a finding, and with 4 if
+clang-tidy 16 is not installed."""
 
 import argparse
 import concurrent.futures

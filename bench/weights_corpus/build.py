@@ -1,4 +1,4 @@
-"""Builds the corpus of exports that measures how weights are told from constants
+"""Builds the corpus of exports that measures how well weights are distinguished from constants
 (bench/weights.py).
 
     PYTHON bench/weights_corpus/build.py --root FOLDER torch          # with torch, onnx, onnxsim, onnxslim
@@ -8,11 +8,12 @@
     PYTHON bench/weights_corpus/build.py --root FOLDER hand sklearn   # with onnx, scikit-learn, skl2onnx
 
 Install each framework in a separate Python environment. FOLDER/{fit,test,heldout,unseen}/NAME gets model.onnx, truth.json
-(how: common.py), batch.npz and case.json. Cases that are there already are kept. Rules of evidence
-may be fitted to the fit half only; the test half shares exporters with it, but no family. The
-faults of the test half were mended as well: since then it counts as fitted, and the held-out half,
-whose architectures are in neither, measured until its faults were mended. The part called unseen was
-written before those mends, and scored once after them.
+(common.py explains how), batch.npz and case.json. Existing cases are kept.
+
+The corpus has four parts. The rules of evidence may be fitted to `fit` only. `test` has the same
+exporters but other families of models. `heldout` has architectures that are in neither. The errors
+that `test` and later `heldout` showed were corrected, so both count as fitted now. `unseen` was
+written before these corrections and was scored once after them.
 """
 
 import argparse

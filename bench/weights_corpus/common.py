@@ -1,11 +1,11 @@
-"""What all generators of the weights corpus share: which tensors a file has, and which of them are
-weights.
+"""Functions that all generators of the weights corpus share: they list the tensors of a file and
+determine which of them are weights.
 
-The truth needs no knowledge of exporters. A model is exported twice, the second time with other
-values in every trainable parameter of its framework and in nothing else. A tensor of the file that
-changed was a weight, or was computed from one; a tensor that stayed the same is a constant.
-Tensors that no output depends on are "any", and so are the few that a generator calls ambiguous,
-with its reason.
+This needs no knowledge of exporters. A model is exported twice. In the second export, every
+trainable parameter of the framework has other values, and everything else is equal. A tensor of
+the file that changed is a weight, or was computed from one; a tensor that did not change is a
+constant. Tensors that no output depends on are "any". So are a few that a generator declares
+ambiguous, with a reason.
 """
 
 import fnmatch
@@ -112,9 +112,9 @@ class Walk:
     """Pairs the tensors of two exports of one module: from the outputs back, through nodes of the
     same operators.
 
-    Names and the order of tensors play no part, so numbered names (tf2onnx) and tensors that an
-    exporter merged because their values were equal (fresh parameters) do no harm. Identity nodes
-    are passed over.
+    Names and the order of tensors are not used. So the pairs are right even if names are numbered
+    (tf2onnx), or if an exporter merged tensors with equal values (fresh parameters). Identity nodes
+    are skipped.
     """
 
     def __init__(self, first, second):

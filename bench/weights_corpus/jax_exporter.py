@@ -1,6 +1,6 @@
-"""Cases that JAX exports by jax2onnx: Flax (linen and nnx) and plain functions. Truth: the
-parameters of the pytree (nnx: of kind Param) are redrawn; statistics, tables and filters that the
-functions close over stay.
+"""Cases that JAX exports by jax2onnx: Flax (linen and nnx) and plain functions. The weights are the
+parameters of the pytree (nnx: those of kind Param), which have other values in the second export
+(common.py). Statistics, tables and filters in the functions' closures are constants.
 """
 
 import functools

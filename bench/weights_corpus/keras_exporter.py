@@ -1,6 +1,6 @@
-"""Cases that TensorFlow exports: Keras models by tf2onnx, "13-tflite" by way of TensorFlow Lite,
-whose converter folds and renames. "-fresh" keeps initial values. Truth: `trainable_variables` are
-redrawn, nothing else.
+"""Cases that TensorFlow exports: Keras models by tf2onnx; "13-tflite" by way of TensorFlow Lite,
+whose converter folds and renames. "-fresh" keeps initial values. The weights are exactly the
+`trainable_variables`, which have other values in the second export (common.py).
 """
 
 import math

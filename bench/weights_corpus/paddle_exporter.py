@@ -1,9 +1,9 @@
-"""Cases that PaddlePaddle exports by paddle2onnx. Truth: parameters whose stop_gradient is False
-are redrawn.
+"""Cases that PaddlePaddle exports by paddle2onnx. The weights are the parameters whose stop_gradient
+is False, which have other values in the second export (common.py).
 
-A way is an opset and what happens afterwards: "13" folds by Polygraphy, as paddle2onnx does by
-itself, "13-raw" does not, "13-constants" stores weights in Constant nodes as paddle2onnx 1.x did,
-"-fresh" keeps initial values.
+A way is an opset and a treatment of the file: "13" folds constants by Polygraphy, as paddle2onnx
+does by default; "13-raw" does not; "13-constants" stores weights in Constant nodes, as paddle2onnx
+1.x did; "-fresh" keeps initial values.
 """
 
 import math

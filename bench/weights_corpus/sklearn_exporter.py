@@ -1,8 +1,8 @@
-"""Cases that scikit-learn exports by skl2onnx: multilayer perceptrons behind the scalers of a
+"""Cases that scikit-learn exports by skl2onnx: multilayer perceptrons after the scalers of a
 pipeline.
 
-Truth: `coefs_` and `intercepts_` of the perceptron are redrawn; means, scales and components of
-the other steps stay.
+The weights are `coefs_` and `intercepts_` of the perceptron, which have other values in the second
+export (common.py). Means, scales and components of the other steps are constants.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
-"""How a PyTorch family becomes cases of the corpus: one export for each way.
+"""Makes the cases of the corpus from a family of PyTorch models: one export for each "way".
 
-A way is an exporter, an opset and options, as in "ts13", "ts17-nofold", "dynamo18",
-"dynamo20-plain", "ts14-sim", "ts14-slim", each with "-fresh" for parameters as PyTorch initializes
-them instead of values as training leaves them. "-palette", "-int4" and "-ternary" round matrices
-and kernels to few levels, "-fp16" stores the file in 16 bits.
+A way is an exporter, an opset and options, such as "ts13", "ts17-nofold", "dynamo18",
+"dynamo20-plain", "ts14-sim" and "ts14-slim". With "-fresh", parameters have PyTorch's initial
+values; otherwise they have values like those after training. "-palette", "-int4" and "-ternary"
+round matrices and kernels to few levels. "-fp16" stores the file in 16 bits.
 """
 
 import contextlib

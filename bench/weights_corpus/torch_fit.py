@@ -1,5 +1,5 @@
-"""Families of the fit half that PyTorch exports: modules with buffers in the places of weights,
-written from the architectures as people know them, small.
+"""Families of the part `fit` that PyTorch exports: small versions of known architectures, with
+buffers where other modules have weights.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Further families of the fit half that PyTorch exports, most of them on images. As in
-torch_fit.py, written from the architectures as people know them, small.
+"""Further families of the part `fit` that PyTorch exports, most of them on images: small versions
+of known architectures, as in torch_fit.py.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Families of the held-out half that PyTorch exports: language, sound and series. Written before
-the rules that they measure (see build.py); small, as people write them.
+"""Families of the part `heldout` that PyTorch exports: small models of language, sound and series.
+They were written before the rules that they measure (see build.py).
 """
 
 import math

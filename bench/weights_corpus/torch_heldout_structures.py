@@ -1,5 +1,5 @@
-"""Families of the held-out half that PyTorch exports: images, bodies, graphs and tables. As in
-torch_heldout_sequences.py.
+"""Families of the part `heldout` that PyTorch exports: small models of images, bodies, graphs and
+tables, as in torch_heldout_sequences.py.
 """
 
 import math

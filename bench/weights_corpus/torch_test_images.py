@@ -1,5 +1,5 @@
-"""Families of the test half that PyTorch exports: detection, colors, prototypes, generators,
-windows of images. As in torch_fit.py, written from the architectures as people know them, small.
+"""Families of the part `test` that PyTorch exports: detection, colors, prototypes, generators,
+windows of images. They are small versions of known architectures, as in torch_fit.py.
 """
 
 import math

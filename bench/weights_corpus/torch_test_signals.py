@@ -1,5 +1,5 @@
-"""Families of the test half that PyTorch exports: sound, series, fixed transforms, state spaces.
-As in torch_fit.py, written from the architectures as people know them, small.
+"""Families of the part `test` that PyTorch exports: sound, series, fixed transforms, state spaces.
+They are small versions of known architectures, as in torch_fit.py.
 """
 
 import math

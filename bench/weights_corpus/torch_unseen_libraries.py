@@ -1,5 +1,5 @@
-"""Families of the unseen part that libraries define: transformers, timm and torchvision, shrunk by
-their own settings. Written before the rules that they measure (see build.py).
+"""Families of the part `unseen` that libraries define: transformers, timm and torchvision, made
+small by their settings. They were written before the rules that they measure (see build.py).
 """
 
 import importlib

@@ -1,5 +1,5 @@
-"""Families of the unseen part that people write by hand: physics, signals, flows, tables, graphs,
-each with the fixed tensors that are usual there. As in torch_unseen_libraries.py.
+"""Families of the part `unseen` that are usually written by hand: physics, signals, flows, tables,
+graphs, each with its usual fixed tensors. Written before the rules that they measure (build.py).
 """
 
 import math

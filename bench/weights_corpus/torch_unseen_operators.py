@@ -1,5 +1,5 @@
-"""Families of the unseen part that people write by hand: observers, operators, fields, forecasts.
-As in torch_unseen_modules.py.
+"""Families of the part `unseen` that are usually written by hand: observers, operators, fields,
+forecasts. Written before the rules that they measure (build.py).
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Headless Chromium through its debugging pipe (--remote-debugging-pipe): JSON messages with a null byte behind each, so
-nothing but the standard library is needed."""
+"""Headless Chromium through its debugging pipe (--remote-debugging-pipe): JSON messages, each followed by
+a null byte, so only the standard library is needed."""
 import base64
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The report in headless Chromium: pages of real runs, of texts that try to break out of it and of masks, at 360 and 1400
-pixels, light and dark; two runs compared; a run watched live. Exit 4, a skip, where no Chromium is installed.
+"""Tests the report in headless Chromium: pages of real runs, pages with masks and pages whose texts try to inject HTML, at
+360 and 1400 pixels, light and dark; a comparison of two runs; a run in progress. Exits with 4 (skipped) without Chromium.
 
   tests/browser/test.py --binary build/onnx-amp-finetune [--screenshots FOLDER] [--page report.html ...]"""
 import argparse

@@ -1,8 +1,8 @@
-"""One system call of the program fails, or the process is killed there; each call in turn (strace -e inject).
+"""Lets one system call of the program fail, or kills the process at it, for each call in turn (strace -e inject).
 
-Phases: a run, a resumed run, a run that replaces another, and the verb export. Afterwards the exit code is documented,
-no checkpoint is half written, no temporary file is left, the model is the old or the new one, and a resumed run ends
-in the bytes of the uninterrupted one.
+This is done in a new run, a resumed run, a run that replaces another, and the verb export. Afterwards the exit code must
+be a documented one, no checkpoint may be half written, no temporary file may be left, the model must be the old or the
+new one, and a resumed run must end with the bytes of the uninterrupted one.
 """
 import json
 import shutil

@@ -1,8 +1,9 @@
-"""Many processes in one folder: one runs, the others end with exit code 11 or resume later, and the result is right.
-Readers never see a half-written checkpoint. The folder disappears under a run.
+"""Many processes in one folder: one runs, the others end with exit code 11 or resume later, and the result must be right.
+Readers must not find a half-written checkpoint. In some tries the folder disappears during the run.
 
-A try is one crowd, in turn: starts in a new folder, --resume auto of a stopped run, --overwrite of a finished run,
-`export` while checkpoints are written; the run's folder, or that of its checkpoints, removed or renamed.
+A try starts several processes. Their kinds take turns: new runs in a new folder; --resume auto of a stopped run;
+--overwrite of a finished run; `export` while checkpoints are written; a run whose folder, or folder of checkpoints, is
+removed or renamed.
 """
 import shutil
 import time

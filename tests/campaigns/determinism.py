@@ -1,4 +1,5 @@
-"""The same run with other threads, loading threads and caches: model.onnx, checkpoints and metrics have the same bytes.
+"""Repeats a run with other numbers of threads and loading threads, and other caches. model.onnx, checkpoints and metrics
+must have the same bytes.
 
 A try is one run of a model in a precision. Runs on another instruction set may differ (docs/training.md), so the set
 is that of this machine, or with ONNX_AMP_MAX_ISA a lower one for all runs of a group.

@@ -1,7 +1,7 @@
-"""A model of a file system after a power cut, by POSIX's letter.
+"""A model of a file system after a power cut, which assumes only what POSIX guarantees.
 
-Durable are a file's bytes as of its last fsync, and a folder's entries as of its last fsync. Of later changes any
-part may have reached the disk. States that a cut may leave:
+A file's bytes are durable as of its last fsync, and a folder's entries as of the folder's last fsync. Any part of the
+later changes may have reached the disk. The model has these states after a cut:
 
   lost      nothing that was not synced
   entries   all entries, no bytes that were not synced (files of length 0)

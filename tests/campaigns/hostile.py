@@ -1,8 +1,8 @@
-"""Hostile files: everything that a stranger may send ends with a documented exit code, within limits of processor time
-and memory, and writes no control character to a terminal.
+"""Hostile files: whatever a file contains, the program must end with a documented exit code, within limits of processor
+time and memory, and must write no control character to a terminal.
 
-Each of the BOMBS, files that are small and ask for much, and random edits of valid files of every kind, in turn. ONNX
-models edited by the fields of their protobuf are bench/mutate.py; libFuzzer's targets are in tests/fuzz.
+The tries take turns: each of the BOMBS (small files that request much memory or time), and random edits of valid files
+of every kind. bench/mutate.py edits ONNX models by the fields of their protobuf; tests/fuzz has libFuzzer's targets.
 """
 import json
 import os

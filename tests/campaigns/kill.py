@@ -1,6 +1,7 @@
-"""kill -9 at random moments. A run is resumed, and killed again, until it ends: then it must be the uninterrupted run.
+"""Kills runs at random moments (SIGKILL). A run is resumed and killed again until it ends. It must then have the same bytes
+as the uninterrupted run.
 
-Modes take turns, a chain of kills each:
+A chain of kills is in one mode. The modes take turns:
   train      a new run
   replace    --overwrite over an older run, whose model must stay until the new one replaces it
   exchange   a new run on a file system without RENAME_EXCHANGE that keeps one checkpoint. SIGTERM takes turns with

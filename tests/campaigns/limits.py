@@ -1,5 +1,5 @@
-"""Small disks, file sizes, memory, descriptors, processes and stacks: a run ends with a documented exit code and its
-JSON line, leaves nothing temporary, and is resumed to the bytes of the uninterrupted run once there is room.
+"""Limits of disk space, file size, memory, descriptors, processes and stack. A run must end with a documented exit code and
+its JSON line, and leave no temporary file. Without the limit it must resume to the bytes of the uninterrupted run.
 
 A try is one limit. Disks need the right to mount a tmpfs.
 """

@@ -1,5 +1,5 @@
-"""Odd places and surroundings: names of folders, links, masks of permissions, closed or full outputs, languages, time
-zones. The run must end in the same bytes, or refuse with a documented exit code, and write through no link.
+"""Unusual environments: names of folders, links, permission masks (umask), closed or full outputs, locales, time zones.
+The run must end with the same bytes or a documented exit code, and must not write through links.
 """
 import os
 import shutil

@@ -1,8 +1,8 @@
-"""Signals in every phase of a run, once or twice: how it ends, how soon, what it leaves, and whether a resumed run ends
-in the bytes of the uninterrupted one.
+"""Sends signals once or twice in every phase of a run. Checks how and how soon the run ends, which files it leaves, and
+that a resumed run ends with the bytes of the uninterrupted one.
 
 Signals that stop a run save a checkpoint (exit code 75) once training has begun, and end the program at once before.
-SIGPIPE is ignored. SIGSTOP halts the process for a moment; it goes on with SIGCONT. In each phase the signal is sent
+SIGPIPE is ignored. SIGSTOP halts the process for a moment, until SIGCONT. In each phase the signal is sent
 at a random moment after the phase has begun.
 """
 import os

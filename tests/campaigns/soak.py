@@ -1,7 +1,7 @@
-"""A long run that is killed, and whose disk is full, again and again: it ends in the bytes of an undisturbed run.
+"""A long run that is killed, and whose disk becomes full, many times. It must end with the bytes of an undisturbed run.
 
-The undisturbed run is watched meanwhile: memory, threads, descriptors, checkpoints. A try is a step. For each 500
-steps there is a kill, for each 2,000 a full disk (on a tmpfs, which needs the right to mount it).
+During the undisturbed run, memory, threads, descriptors and checkpoints are monitored. A try is a step. There is a kill
+per 500 steps and a full disk per 2,000 steps (on a tmpfs, which needs the right to mount it).
 """
 import contextlib
 import os

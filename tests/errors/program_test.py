@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Raises errors by command lines of the program: the exit code is that of base/errors.txt, and the last line of stderr is a
-JSON object with the id, the exit code and a message, which is the example of the table. Needs only Python's standard library.
+"""Raises errors by command lines of the program. The exit code must be that of base/errors.txt. The last line of stderr must
+be a JSON object with the id, the exit code and the message that the table has as example. Needs only Python's standard library.
 
 program_test.py --binary build/onnx-amp-finetune [ID ...]
 --write   writes the messages into base/errors.txt; then run UPDATE_DOCS=1 tests/errors/test.py"""

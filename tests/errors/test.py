@@ -5,7 +5,7 @@ standard library.
 1. Every id in the sources is in the table and is raised with the exit code of the table only. Every entry is raised.
 2. The example of an entry has words of a message in the sources. program_test.py compares those that it raises as a whole.
 3. A test names every id, except those that no input raises (`by`).
-4. docs/errors.md is what the table gives. UPDATE_DOCS=1 tests/errors/test.py writes it."""
+4. docs/errors.md equals the page that is generated from the table. UPDATE_DOCS=1 tests/errors/test.py writes it."""
 import os
 import re
 import sys

@@ -1,7 +1,7 @@
 // Chat templates: parsed and rendered for a conversation with tools, twice by ChatEngine::render() and as
-// render_conversation() does. The engine is not ours, limits neither depth nor steps, and has no place where it could
-// be stopped. So it runs as in the product, in a helper process with limits (base/limited_process.h), which gives its
-// coverage back (child_coverage.h). An input must be answered or refused within these limits; a memory error in the
+// render_conversation() does. The third-party engine limits neither depth nor steps and cannot be interrupted. So it
+// runs as in the product, in a helper process with limits (base/limited_process.h), which returns its coverage
+// (child_coverage.h). An input must be answered or refused within these limits; a memory error in the
 // helper is a finding. A helper handles many inputs, because a fork takes longer than an input.
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// A checkpoint with valid checksums and arbitrary contents, as somebody could make it: Trainer::resume(), then the
-// steps that remain. Section "manifest" is the manifest up to its checksum, section "state" is state.safetensors.
+// A checkpoint with valid checksums and arbitrary contents, which an attacker could write: runs Trainer::resume() and
+// the remaining steps. Section "manifest" is the manifest up to its checksum, section "state" is state.safetensors.
 // Tensors that the input lacks are those of a good checkpoint, so that a changed manifest reaches the trainer.
 #include "base/checksum.h"
 #include "base/safetensors.h"

@@ -1,10 +1,10 @@
-"""Writes the seeds of corpus/ that no other script writes: small inputs by which each fuzz target begins.
+"""Writes the seeds of corpus/ that no other script writes: small inputs with which each fuzz target starts.
 
     python make_corpora.py BACKEND_TEST_DATA
 
 BACKEND_TEST_DATA is the folder of that name of an ONNX package (cmake/bootstrap.sh installs one); its node tests are the
-models of corpus/onnx (Apache License 2.0). Inputs that once broke a target are in corpus/TARGET too, with names that
-begin with "crash-", "slow-" or "refused-"; this script leaves them."""
+models of corpus/onnx (Apache License 2.0). Inputs that once made a target fail are in corpus/TARGET too, with names
+that begin with "crash-", "slow-" or "refused-"; this script does not change them."""
 import json
 import pathlib
 import struct

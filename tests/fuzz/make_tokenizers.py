@@ -1,5 +1,5 @@
-"""Writes corpus/tokenizers/, where fuzzing of tokenizer files begins: those of tests/data/data/tokenizers with small vocabularies,
-so that a changed byte is seldom one of a token's name.
+"""Writes corpus/tokenizers/, the seeds for fuzzing tokenizer files. They are the tokenizers of tests/data/data/tokenizers with
+small vocabularies, so that few of the changed bytes are in the texts of tokens.
 
     python make_tokenizers.py"""
 import json

@@ -1,7 +1,7 @@
 // Runs fuzz targets without libFuzzer: run_inputs TARGET [--seconds N] [--seed N] PATH..., where PATH is an input or a
-// folder of inputs. Every input is executed once. Then, for N seconds, random changes of these inputs are, without
-// knowledge of what they cover. Fails, and leaves the input in "failed-TARGET", if an execution ends the process or is
-// over the budget of time or memory.
+// folder of inputs. Every input is executed once. Then, for N seconds, random changes of these inputs are executed,
+// without using coverage. If an execution ends the process or exceeds the limit of time or memory, fails and leaves the
+// input in "failed-TARGET".
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

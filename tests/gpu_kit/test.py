@@ -1,5 +1,5 @@
-"""tools/gpu_smoke.py and tools/gpu_check.py with planted faults: a library that is missing, a kernel that hangs or
-crashes, a loss that is wrong, a signal, time that is over. Each is named within its limit, and nothing is lost. The
+"""Tests tools/gpu_smoke.py and tools/gpu_check.py with planted faults: a missing library, a kernel that hangs or crashes, a
+wrong loss, a signal, the end of the time limit. Each fault must be reported in time, and no result may be lost. The
 program, the tests and NVIDIA's tools are replaced by scripts. Run by ctest; Python's standard library only."""
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program has the protections of cmake/hardening.cmake.
+"""Checks that binaries have the protections of cmake/hardening.cmake.
 
   tests/hardening/test.py BINARY...
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The generated samples of recipes are what models/*/make_sample.py writes: texts, and the pixels of some pictures, because
-compressed bytes depend on the version of zlib. Needs only Python's standard library."""
+"""Checks that the samples of recipes are those that models/*/make_sample.py writes. Texts are compared by bytes, and some
+pictures by pixels, because compressed bytes depend on the version of zlib. Needs only Python's standard library."""
 import gzip
 import subprocess
 import sys

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Ranks that fail at random moments of a run under mpirun: killed, stopped, ended, out of memory, cut off from their messages.
+"""Lets a rank fail at a random moment of a run under mpirun: it is killed, stopped or ended, or loses its memory or its
+connections.
 
-After each the others must have ended within the heartbeat and 5 s, by exit code 10, with a message that names the rank; and the run, resumed
-from what it left, must end as the one that nothing happened to. Exit 4: skipped, with the reason."""
+After each failure the other ranks must end with exit code 10 within the heartbeat and 5 s, and a message must name the rank.
+The resumed run must end with the same bytes as an undisturbed one. Exits with 4 if it is skipped, with the reason."""
 import argparse, json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 from launcher import ENVIRONMENT, MPIRUN, require

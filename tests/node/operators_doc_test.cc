@@ -120,7 +120,7 @@ using Table = std::map<std::string, Seen>;  // domain::name
 void look_at_node_tests(const fs::path& root, Table& table) {
   for (const auto& folder : fs::directory_iterator(root)) {
     if (folder.path().string().ends_with("_expanded")) continue;
-    // Inputs that become constants of the model: none, all but the first floating one, all. At last an integer example
+    // Inputs that become constants of the model: none, all but the first floating one, all. Finally an integer example
     // is tried with floating inputs.
     for (const int baked : {0, 1, 2, 3}) {
       try {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The program with --device cuda over the emulated device, which is a shared library of its own here. What it computes
-is compared with the CPU's: gradients of the zoo's models, losses of language models and a vision transformer, and every
-kind of step and verb that a device takes part in. Only a lookup that the program answers and a plugin cannot (a table of
-operators, of losses, of update rules) fails here and nowhere else.
+"""Runs the program with --device cuda on the emulated device, which is a separate shared library here. Its results are
+compared with the CPU's: gradients of the zoo's models, losses of language models and a vision transformer, and every kind
+of step and verb that uses a device. Only this test finds a lookup that fails in a plugin but not in the program (in a table
+of operators, losses or update rules).
 
   test.py --binary PROGRAM --plugin LIBRARY [--only WORD] [--must_fail WORDS]"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares tests/programs.txt, the programs that tests may call, with this machine and with cmake/bootstrap.sh:
-every essential or installed program is there, an essential one belongs to an essential Debian package, and
-cmake/bootstrap.sh --tests installs the package of every installed one. Needs only Python's standard library."""
+"""Compares tests/programs.txt, the programs that tests may call, with this machine and with cmake/bootstrap.sh. Every program
+marked essential or installed must exist; an essential one must belong to an essential Debian package; and
+cmake/bootstrap.sh --tests must install the package of every installed one. Needs only Python's standard library."""
 import os
 import re
 import subprocess

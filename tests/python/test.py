@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The Python package over the C library: the same bytes as the command line, arrays in and out, errors as exceptions.
+"""Tests the Python package over the C library: the same bytes as by the command line, arrays in and out, exceptions.
 
   tests/python/test.py --program PROGRAM --library LIBRARY
 
-Skipped (exit status 4) where no Python on this machine has NumPy, which the package needs."""
+Skipped (exit status 4) if no Python on this machine has NumPy, which the package needs."""
 
 import argparse
 import os

@@ -1,5 +1,5 @@
-"""The plugin's kernels against limits.json, as nvcc compiled them: length, registers, local memory, GELU's arithmetic of an element.
-Run by ctest with the plugin; exits with 4 (skipped) where there is no cuobjdump. Python's standard library alone."""
+"""Compares the plugin's kernels, as compiled by nvcc, with limits.json: length, registers, local memory, and GELU's
+instructions per element. Run by ctest with the plugin. Exits with 4 (skipped) without cuobjdump. Standard library only."""
 
 import argparse
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Two ranks in network namespaces of their own, joined by a slow link that drops packets: the model of two threads, byte by byte. Skipped (4)
-where namespaces and rates of links cannot be made."""
+"""Trains with two ranks in separate network namespaces, connected by a slow link that drops packets. The model must have the
+bytes of a run with two threads. Skipped (exit 4) if namespaces or links with a rate cannot be created."""
 import argparse, os, shutil, subprocess, sys, tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Connections of strangers while ranks meet: silent ones, other programs, processes without the token, recorded frames. The run must end with exit 0,
-the bytes of a run without them, and no later. Ranks whose tokens differ must end with a message that says so."""
+"""Opens foreign connections while ranks connect: silent ones, those of other programs and of processes without the token, and
+recorded frames. The run must end with exit 0 and the same bytes as without them, and must not take longer. Ranks whose tokens
+differ must end with a message that says so."""
 import argparse, os, shutil, signal, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))

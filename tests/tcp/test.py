@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks that torchrun's or srun's variables, or --gpus, make of processes: the run of as many threads of one process, byte by byte; and what becomes of
-the others when one is lost."""
+"""Runs ranks as processes, started with the variables of torchrun or srun or by --gpus. The results must have the bytes of a
+run with as many threads in one process. Also checks how the other ranks end if one is lost."""
 import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))

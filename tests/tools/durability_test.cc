@@ -1,5 +1,5 @@
-// What a power cut could undo: system calls of a save, an export and a replaced run are recorded, and every file and
-// folder must be synced before something else depends on it, and when the command has ended.
+// Durability after a power cut. System calls of a save, an export and a replaced run are recorded. Every file and
+// folder must be synced before something else depends on it, and before the command ends.
 #include <unistd.h>
 
 #include <algorithm>

@@ -54,7 +54,7 @@ TEST_CASE("a block takes the nearest code, and gives back what it was to a part 
   CHECK(map[codes[9]] == 0);
 }
 
-// An element between two codes could fall to either by the rounding of the moment itself (bitsandbytes forms m as
+// An element between two codes could get either code by the rounding of the moment itself (bitsandbytes computes m as
 // beta m + (1 - beta) g, torch.lerp not); none of these does: weights are below 1 and a step rounds each a few times.
 TEST_CASE("8-bit moments follow bitsandbytes") {
   const json g = golden();

@@ -1,5 +1,5 @@
-"""Writes training_args.json, as Hugging Face's TrainingArguments dump themselves, and args.yaml and sgd.yaml, as timm's
-train.py dumps its arguments. Needs transformers, accelerate, PyYAML, and timm's repository:
+"""Writes training_args.json as Hugging Face's TrainingArguments write themselves, and args.yaml and sgd.yaml as timm's
+train.py writes its arguments. Needs transformers, accelerate, PyYAML, and timm's repository:
 
     make_configs.py FOLDER_OF_TIMM
 """

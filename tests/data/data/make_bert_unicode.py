@@ -1,7 +1,7 @@
-"""Writes data/tokenizers/bert_unicode_tables.inc: what the reference BERT tokenizer does with every code point.
+"""Writes data/tokenizers/bert_unicode_tables.inc: how the reference BERT tokenizer treats every code point.
 
-Each table is found by asking the tokenizer itself (Python package `tokenizers`), so it holds whatever Unicode
-version each of its parts was built with. Run: python make_bert_unicode.py VOCAB > data/tokenizers/bert_unicode_tables.inc
+Each table is found by running the tokenizer (Python package `tokenizers`) on every code point. So it has the Unicode
+version with which that part of the tokenizer was built. Run: python make_bert_unicode.py VOCAB > data/tokenizers/bert_unicode_tables.inc
 """
 import sys
 import unicodedata

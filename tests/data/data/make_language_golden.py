@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Golden data for language_test.cc: what transformers, tokenizers and TRL make of texts and conversations.
+"""Makes golden data for language_test.cc: texts and conversations as transformers, tokenizers and TRL convert them.
 
   pip install transformers==5.23.0 jinja2==3.1.6 tokenizers==0.23.3 pyarrow; pip download --no-deps trl==1.16.0
   make_language_golden.py TRL_FOLDER OUT_FOLDER      # TRL_FOLDER: the unpacked wheel
 
-chat.json: the chat templates that TRL publishes (Apache-2.0; trl/chat_templates), each as its model has it and, where TRL
-has one, the variant with {% generation %} around answers; texts, ids and assistant masks by apply_chat_template. The mask of
-a variant is its original's too where both write the same text and the variant's block is all that follows the generation
-prompt (it is not for Qwen 2.5 and DeepSeek). "last": what TRL takes for the completion when the last message is one (the
-text behind the longest prefix that it shares with the prompt), a token counting by its characters.
-packing.json: run_clm's windows and TRL's packed datasets, by tokenizers' truncation and trl.data_utils' own code.
+chat.json has the chat templates that TRL publishes (Apache-2.0; trl/chat_templates): the original of each model and, if
+TRL has one, a variant with {% generation %} around answers. It also has texts, ids and assistant masks by
+apply_chat_template. The mask of a variant is also used for its original, if both write the same text and the variant's
+block contains everything after the generation prompt (this is not so for Qwen 2.5 and DeepSeek). "last" is the completion
+by TRL if the last message is the completion: the text after the longest prefix that it shares with the prompt. A token
+belongs to it by its characters.
+packing.json has run_clm's windows and TRL's packed datasets, by tokenizers' truncation and the code of trl.data_utils.
 """
 import ast
 import json

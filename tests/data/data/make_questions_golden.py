@@ -1,7 +1,7 @@
 """Features of questions as Hugging Face's run_qa makes them, and scores as SQuAD's evaluation script (1.1) computes them.
 
 Run in this folder: python make_questions_golden.py ../../../models/tweet_sentiment/vocab.txt
-The texts are written here; features come from transformers' fast tokenizer and run_qa's loop (prepare_train_features).
+The texts are in this script. Features are computed by transformers' fast tokenizer and run_qa's prepare_train_features.
 """
 import json
 import re

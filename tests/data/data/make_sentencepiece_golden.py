@@ -1,5 +1,5 @@
 """Writes tokenizers/spm_unigram.model and spm_bpe.model, small SentencePiece models of the tweets of models/tweet_sentiment,
-and tokenizers/spm_lines.jsonl, what SentencePiece makes of lines. Needs: sentencepiece 0.2."""
+and tokenizers/spm_lines.jsonl, lines tokenized by SentencePiece. Needs: sentencepiece 0.2."""
 import json
 import os
 

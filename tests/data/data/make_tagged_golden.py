@@ -2,8 +2,8 @@
 finds them.
 
 Run in this folder: python make_tagged_golden.py ../../../models/tweet_sentiment/vocab.txt emerging.dev.conll
-The second file is the development part of WNUT-17 (github.com/leondz/emerging_entities_17, CC BY 4.0): its first 40 texts are
-written to tagged.conll, unchanged, with three texts of odd words after them.
+The second file is the development part of WNUT-17 (github.com/leondz/emerging_entities_17, CC BY 4.0). Its first 40 texts
+are copied to tagged.conll, followed by three texts with unusual words.
 """
 import json
 import random

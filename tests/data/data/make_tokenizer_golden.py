@@ -1,10 +1,11 @@
-"""Writes tokenizers/*.json, small tokenizers of every kind, and tokenizers/lines.jsonl: what Hugging Face's tokenizers
-makes of hard lines with each of them.
+"""Writes tokenizers/*.json, small tokenizers of every kind, and tokenizers/lines.jsonl: difficult lines tokenized with each
+of them by Hugging Face's tokenizers.
 
     python make_tokenizer_golden.py T5_TOKENIZER_JSON
 
-The tokenizers are trained on the tweets of models/tweet_sentiment; T5_TOKENIZER_JSON (t5-small's, Apache 2.0) is asked for
-its precompiled_charsmap only, SentencePiece's nmt_nfkc. Needs: tokenizers 0.23."""
+The tokenizers are trained on the tweets of models/tweet_sentiment; only
+precompiled_charsmap (SentencePiece's nmt_nfkc) is read from T5_TOKENIZER_JSON (t5-small's, Apache 2.0). Needs: tokenizers
+0.23."""
 import json
 import os
 import random

@@ -1,5 +1,5 @@
-"""Writes data/tokenizers/regex_unicode_tables.inc and unicode_forms_tables.inc: where Hugging Face's tokenizers and the
-libraries that this project uses have other Unicode versions. Needs: tokenizers 0.23, libpcre2-8 10.42, libutf8proc 2.8.
+"""Writes data/tokenizers/regex_unicode_tables.inc and unicode_forms_tables.inc: the characters that Hugging Face's tokenizers
+and the libraries of this project treat differently, because their Unicode versions differ. Needs: tokenizers 0.23, libpcre2-8 10.42, libutf8proc 2.8.
 
     python make_unicode_differences.py DATA_TOKENIZERS_FOLDER"""
 import ctypes

@@ -1,4 +1,4 @@
-"""Models whose graph holds the batch size that they were exported with, and what PyTorch's SGD makes of them.
+"""Makes models whose graphs contain the batch size of their export, and their losses under PyTorch's SGD.
 
 Run with torch 2.11 and onnxscript: python make_fixed_rows.py. Writes NAME.onnx, data.npz and golden.json.
 golden.json: by name the batch size, the loss of every step of an epoch (rows in order, the last batch is short), and

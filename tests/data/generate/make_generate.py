@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A GPT-2 of two layers with random weights, its tokenizer, and what transformers' greedy generate() writes behind prompts (golden.json); the
-probabilities that transformers' temperature and top-k leave of a few logits."""
+"""Makes a GPT-2 of two layers with random weights, its tokenizer, and golden.json: the continuations of prompts by
+transformers' greedy generate(), and the probabilities of a few logits after transformers' temperature and top-k."""
 import json
 import os
 import torch

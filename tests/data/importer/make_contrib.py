@@ -1,8 +1,9 @@
-"""Small models of the com.microsoft operators that optimised files carry, with onnxruntime's outputs.
+"""Makes small models of the com.microsoft operators in optimized files, with onnxruntime's outputs.
 
-Each NAME.onnx stands beside NAME.safetensors: the inputs by name, the outputs as out/NAME. bert_extended is written by
-onnxruntime's own optimizer (level "extended") from the zoo's bert_cls_eager_ts14, bert_transformers by
-onnxruntime.transformers.optimizer (Attention, SkipLayerNormalization, EmbedLayerNormalization); all others are built here, node by node.
+Each NAME.onnx has a NAME.safetensors with the inputs by name and the outputs as out/NAME. bert_extended is the zoo's
+bert_cls_eager_ts14 after onnxruntime's own optimizer (level "extended"). bert_transformers is the same model after
+onnxruntime.transformers.optimizer (Attention, SkipLayerNormalization, EmbedLayerNormalization). All others are built here,
+node by node.
 Run with onnx, onnxruntime and safetensors installed: python3 make_contrib.py
 """
 import os

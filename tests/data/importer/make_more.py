@@ -1,7 +1,7 @@
 """More operators in small models, with onnxruntime's outputs (contrib_more/): sequences, regions, decoder attention, quantized weights.
 
-Layout as in make_contrib.py; NAME.safetensors also holds `parameters`, the number of weights that must train. In models called q_*
-something is rounded, so that finite differences say nothing about their gradients.
+The layout is that of make_contrib.py. NAME.safetensors also has `parameters`, the number of weights that must train. Models
+named q_* round values, so their gradients cannot be checked by finite differences.
 Run with onnx, onnxruntime and safetensors installed: python3 make_more.py
 """
 import os
@@ -23,8 +23,8 @@ def f(*dims):
 
 
 def model(name, nodes, feeds, weights, outputs, parameters, opset=21, reference=None):
-    """nodes: (op, inputs, outputs, attributes); domain com.microsoft when the name starts with ms:. reference: nodes that give the
-    same outputs where onnxruntime's CPU provider lacks the others."""
+    """nodes: (op, inputs, outputs, attributes); the domain is com.microsoft if op starts with ms:. reference: nodes with
+    the same outputs, for operators that onnxruntime's CPU provider does not have."""
     if reference:
         model(name, reference, feeds, weights, outputs, parameters, opset)
     made = []

@@ -1,5 +1,5 @@
-"""qdq_mlp.onnx: an MLP whose weights are int8 (a scale a column) and uint8 (per tensor), its bias int32, and a batch.
-Prints what PyTorch's fake quantisation makes of ten steps of SGD: the numbers of tests/tools/quantized_test.cc.
+"""Makes qdq_mlp.onnx, an MLP with int8 weights (one scale per column), uint8 weights (one scale) and an int32 bias, and a
+batch. Prints the losses of ten steps of SGD by PyTorch's fake quantization, the numbers of tests/tools/quantized_test.cc.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
-"""Quantizers spelled out (scale, Round, Clip) with the gradients of PyTorch's own fake quantization: quantizers/NAME.onnx and
-NAME.safetensors (inputs, out/y, grad/WEIGHT of sum_k sin(k + 1) y_k in float64).
+"""Makes models with unfused quantizers (scale, Round, Clip) and the gradients of PyTorch's own fake quantization:
+quantizers/NAME.onnx and NAME.safetensors (inputs, out/y, grad/WEIGHT of sum_k sin(k + 1) y_k in float64).
 
-int_domain is as Brevitas/DeepQuant export a linear map: weight and bias are divided by their scale, rounded, clipped, multiplied as
-integers, scaled once at the end. per_channel has a weight scale for every row, dorefa clips first and rounds x n / n.
+int_domain has the form in which Brevitas and DeepQuant export a linear layer: weight and bias are divided by their scale,
+rounded, clipped and multiplied as integers, and the result is scaled once. per_channel has one weight scale per row. dorefa
+clips first and then rounds x n / n.
 Run with torch, onnx and safetensors installed: python3 make_quantizers.py
 """
 import os

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checkpoints of small models as transformers and timm save them, and what they compute: tests/run/build_test.cc.
+"""Makes checkpoints of small models as transformers and timm save them, and the outputs of these models, for
+tests/run/build_test.cc.
 
-Each folder: config.json, model.safetensors, golden.safetensors (in/NAME, out/NAME). draw() replaces transformers' small
-weights, and configurations have epsilons, bases and activations that are not the defaults: else a wrong constant changes
-outputs by less than the rounding of fp32. With arguments, only those of these names are made. Models of timm and torchvision in their real sizes are kept as
-names and shapes (state_dicts.json) and what they compute (state_dicts.safetensors) with the weights of filled(), a formula.
+Each folder has config.json, model.safetensors and golden.safetensors (in/NAME, out/NAME). draw() replaces transformers'
+small weights, and configurations have other epsilons, bases and activations than the defaults. Otherwise a wrong constant
+could change outputs by less than the rounding of fp32. Arguments select models by name. Models of timm and torchvision in
+their real sizes are stored as names and shapes (state_dicts.json) and as their outputs (state_dicts.safetensors) for the
+weights of filled(), a formula.
 Made with torch 2.15.0, torchvision 0.29.2, transformers 5.23.0, timm 1.0.31."""
 
 import json

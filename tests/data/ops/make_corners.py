@@ -1,5 +1,5 @@
-"""Corner cases of gradients as PyTorch has them (float64), for tests/ops/corners_test.cc: powers at 0, products over zeros, layer
-normalisation of nothing, softmax rows that a mask hides entirely, norms and deviations of 0."""
+"""Makes corner cases of gradients with PyTorch (float64), for tests/ops/corners_test.cc: powers at 0, products over zeros,
+layer normalization of empty tensors, fully masked softmax rows, norms and deviations of 0."""
 import json
 from pathlib import Path
 

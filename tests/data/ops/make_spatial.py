@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes spatial.safetensors: convolutions, pools and norms by PyTorch in fp64, with gradients for a random dy.
 
-Every case is one ONNX node. That its attributes mean what the PyTorch call computes is checked here with onnxruntime
-(fp32) where it implements the case. Needs torch, numpy, safetensors, onnx, onnxruntime.
+Every case is one ONNX node. onnxruntime (fp32) checks here that the node computes the same as the PyTorch call, if it
+supports the case. Needs torch, numpy, safetensors, onnx, onnxruntime.
 """
 import json
 import pathlib

@@ -1,15 +1,16 @@
-"""The type every node of an exported model computes in under PyTorch's CUDA autocast, found without a GPU.
+"""Finds, without a GPU, the type in which every node of an exported model computes under PyTorch's CUDA autocast.
 
     make_pytorch_autocast.py ZOO_FOLDER
 
-Each zoo entry below is run node by node in torch on fake CUDA tensors (FakeTensorMode) with CUDA autocast on; nodes are
-called the way the PyTorch module they were exported from called them: Gemm and MatMul + bias are F.linear, a
-LayerNorm, GELU or scaled_dot_product_attention that the exporter spelled out is one call again. Which nodes one call
-became is read from the dynamo exporter's metadata (pkg.torch.onnx.fx_node), for TorchScript exports from the module
-scopes in the node names. What a call computes in is what a TorchDispatchMode sees below autocast, casts left out.
+Each zoo entry below runs node by node in torch on fake CUDA tensors (FakeTensorMode) with CUDA autocast on. Nodes are
+executed by the calls of the exported PyTorch module: Gemm and MatMul + bias are F.linear; the nodes of an unfused
+LayerNorm, GELU or scaled_dot_product_attention are one call. The dynamo exporter's metadata (pkg.torch.onnx.fx_node) state
+which nodes belong to one call; for TorchScript exports, the module scopes in the names of nodes do. The type of a call is
+that of the operations that a TorchDispatchMode receives below autocast, without casts.
 
-Writes pytorch_autocast.txt (entry, first output, operator, type, call; type "-": no floating call of PyTorch's corresponds) and
-pytorch_autocast.npz: the models, with every large weight replaced by one constant so that they deflate to little.
+Writes pytorch_autocast.txt (entry, first output, operator, type, call; type "-": no floating-point call of PyTorch
+corresponds to the node) and pytorch_autocast.npz: the models, with every large weight replaced by one constant, so that
+they compress well.
 """
 import sys
 from collections import defaultdict

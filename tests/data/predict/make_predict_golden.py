@@ -1,10 +1,11 @@
-"""What `predict` must say of rows of text: onnxruntime on the exported file, fed by Hugging Face's tokenizers, one row at a time.
+"""Makes the expected predictions of rows of text: by onnxruntime on the exported file, with inputs by Hugging Face's
+tokenizers, one row at a time.
 
     make_predict_golden.py onnx-amp-finetune        (packages torch, transformers, onnx, onnxruntime, numpy, seqeval)
 
-For each task a tiny BERT (or GPT-2) is made, exported by PyTorch and trained a few steps by the program, so that the model and
-what it records of its training are what users have: TASK/model.onnx. TASK/golden.json holds, for every row of TASK/input.*, what
-follows from onnxruntime's outputs: softmax, sigmoid, best span, entities by seqeval, mean loss of a text.
+TASK/model.onnx is a tiny BERT (or GPT-2) that PyTorch exported and the program trained for a few steps, so it has the
+metadata that users' models have. TASK/golden.json has the predictions for every row of TASK/input.*, computed from
+onnxruntime's outputs: softmax, sigmoid, best span, entities by seqeval, mean loss of a text.
 """
 import csv
 import io

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A small BERT as a sentence-transformers folder and as an ONNX file, and the embeddings that sentence-transformers
-computes from it with every pooling: run in this folder.
+"""Makes a small BERT as a sentence-transformers folder and as an ONNX file, and the embeddings that
+sentence-transformers computes from it with every pooling. Run it in this folder.
 
-Writes bert/ (config.json, model.safetensors, vocab.txt), hidden.onnx (last_hidden_state alone, as Optimum exports it),
+Writes bert/ (config.json, model.safetensors, vocab.txt), hidden.onnx (only last_hidden_state, as Optimum exports it),
 texts.csv and embeddings.npz. Made with torch 2.11, transformers 5.24, sentence-transformers 6.2.
 """
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A T5 small enough to commit, its tokenizer, rows of text, and what transformers makes of them: batches of its
-DataCollatorForSeq2Seq, the loss of each, the tokens that its generate() writes greedily.
+"""Makes a tiny T5, its tokenizer, rows of text, and transformers' results for them: batches of DataCollatorForSeq2Seq,
+the loss of each batch, and the tokens of greedy generate().
 
     python3 make_seq2seq.py        (torch, transformers, tokenizers, onnx)"""
 import json

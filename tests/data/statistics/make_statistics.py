@@ -1,9 +1,9 @@
-"""Running statistics of BatchNormalization as PyTorch moves them, for tests/zoo/statistics_test.cc.
+"""Makes running statistics of BatchNormalization as PyTorch updates them, for tests/zoo/statistics_test.cc.
 
-A net whose second BatchNormalization is one module applied twice, trained by SGD for four steps of two micro-batches; step 1 is
-skipped (parameters and statistics restored, as a GradScaler that protected the statistics would). PyTorch blends in the unbiased
-variance, the ONNX operator the biased one: the expected variances come from the ONNX reference implementation of the operator, fed
-with what entered each module; the means are PyTorch's, and both agree on them.
+The net's second and third BatchNormalization are one module that is applied twice. It is trained by SGD for four steps of
+two micro-batches. Step 1 is skipped: parameters and statistics are restored, as by a GradScaler that protects statistics.
+PyTorch averages unbiased variances, the ONNX operator biased ones. So the expected variances are those of the operator's
+ONNX reference implementation on the inputs of each module. The means are PyTorch's, which the operator's equal.
 """
 from pathlib import Path
 

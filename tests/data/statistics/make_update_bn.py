@@ -1,6 +1,6 @@
-"""update_bn.json: the first BatchNormalization's statistics of model.onnx after torch.optim.swa_utils.update_bn over the rows of
-batch.safetensors, four at a time. PyTorch averages unbiased variances, the ONNX operator biased ones: each is brought to that by
-(n - 1) / n of its batch."""
+"""Writes update_bn.json: the statistics of model.onnx's first BatchNormalization after torch.optim.swa_utils.update_bn over
+the rows of batch.safetensors, four at a time. PyTorch averages unbiased variances, the ONNX operator biased ones. So each
+batch's variance is multiplied by (n - 1) / n."""
 import json
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Writes layer_decay.json: the scales that timm's param_groups_layer_decay gives the parameters of a ViT, a ConvNeXt, a Swin and
-a ResNet, by their names in the exported files layers_*.onnx beside it. Needs torch, onnx and timm.
+"""Writes layer_decay.json: the scales that timm's param_groups_layer_decay assigns to the parameters of a ViT, a ConvNeXt, a
+Swin and a ResNet, by their names in the exported files layers_*.onnx in the same folder. Needs torch, onnx and timm.
 
-The exporters rename weights that they transpose or fold: a tensor of the file is the parameter that has its values.
+Exporters rename weights that they transpose or fold. Therefore a tensor of the file is matched by its values.
 """
 
 import json

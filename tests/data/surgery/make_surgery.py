@@ -1,10 +1,10 @@
-"""Small models of transformers' architectures as inference exports, and what PyTorch says of them:
+"""Makes inference exports of small models of transformers' architectures, and PyTorch's results for them:
 
-  dropout.json      where dropout stands in a training-mode export of the same module: the node whose output is dropped
-  lora.*            ten steps of SGD and AdamW with adapters on query and value, written out in torch
+  dropout.json      the nodes whose outputs have dropout in a training-mode export of the same module
+  lora.*            ten steps of SGD and AdamW with adapters on query and value, computed in torch
   heads.*           loss and gradients of every kind of head on bert's hidden states and on a feature map
 
-    make_surgery.py        (torch, transformers, onnx, safetensors; writes beside itself)
+    make_surgery.py        (torch, transformers, onnx, safetensors; writes into this folder)
 """
 import json
 import warnings

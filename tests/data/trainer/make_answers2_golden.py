@@ -1,4 +1,5 @@
-"""SQuAD 2.0: n-best lists and answers by run_qa's postprocess_qa_predictions, scores by transformers' squad_evaluate.
+"""Makes golden data of SQuAD 2.0: n-best lists and answers by run_qa's postprocess_qa_predictions, and scores by
+transformers' squad_evaluate.
 
 Usage: make_answers2_golden.py utils_qa.py squad_metrics.py (transformers 4: examples/pytorch/question-answering/ and
 src/transformers/data/metrics/). Run in this folder; writes answers2.json.

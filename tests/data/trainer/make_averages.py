@@ -1,6 +1,7 @@
-"""averages.json: averages of weights that SGD moves by given gradients, in float64: timm's ModelEmaV3 with use_warmup, torch's
-AveragedModel with an EMA of every third step and as stochastic weight averaging from a step on; and weights under torch's
-OneCycleLR with cycled momentum, with its rates and momenta over 1,000 steps. Made with torch 2.15 and timm 1.0.31."""
+"""Writes averages.json, in float64: averages of weights that SGD updates with given gradients. The averages are timm's
+ModelEmaV3 with use_warmup, torch's AveragedModel as an EMA of every third step, and AveragedModel as stochastic weight
+averaging. The file also has weights under torch's OneCycleLR with cycled momentum, and its rates and momenta over 1,000
+steps. Made with torch 2.15 and timm 1.0.31."""
 
 import json
 import os

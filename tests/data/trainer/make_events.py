@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes events/, what tests/run/event_file_test.cc compares with, by TensorBoard's own messages and record writer,
-and reads it back with its own reader. Needs the package tensorboard.
+"""Writes events/, the golden data of tests/run/event_file_test.cc, with TensorBoard's own messages and record writer, and
+reads it back with TensorBoard's reader. Needs the package tensorboard.
 
---read FOLDER: prints what TensorBoard's reader finds in a run's folder, a line a tag, and fails for a step that is there
+--read FOLDER: prints the events that TensorBoard's reader finds in a run's folder, one line per tag. Fails if a step occurs
 twice."""
 import argparse
 import os

@@ -1,5 +1,6 @@
-"""Writes local_sgd.json: local SGD (Stich 2019, arXiv:1805.09767) by torch in float64. Two ranks with a replica and an optimizer each take steps
-on their own rows; after every K-th step, and each epoch's last, the parameters become the mean of both, moments stay. Needs torch.
+"""Writes local_sgd.json: local SGD (Stich 2019, arXiv:1805.09767) by torch in float64. Each of two ranks has a replica and an
+optimizer, and takes steps on its own rows. After every K-th step and at the end of each epoch, the parameters of both ranks
+become their mean; moments do not change. Needs torch.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Writes lr_range.json: learning-rate range tests of a small net as fastai's LRFinder and suggestion functions see them. Needs
-torch and fastai (its plots and downloads are not used and need not be installed).
+"""Writes lr_range.json: learning-rate range tests of a small net by fastai's LRFinder and suggestion functions. Needs torch
+and fastai (its plots and downloads are not used and need not be installed).
 """
 
 import json

@@ -1,5 +1,5 @@
 """Writes metrics_scores.json: metrics of classes, of their probabilities and of numbers, by scikit-learn. Logits are multiples of 1/64,
-so that they are the same as fp32; some rows of two classes are equal, so that ranks have ties."""
+which are exact in fp32. Some rows of two classes are equal, so that ranks have ties."""
 import json
 import os
 import warnings

@@ -1,6 +1,7 @@
-"""Writes optimizer_8bit.json: bitsandbytes' AdamW8bit and Lion8bit on the CPU, 50 steps, and its maps. Gradients and first weights
-are formulas, so that tensors may be as large as 8-bit states need them (4096 elements). Codes are bitsandbytes' exact ones, the
-nearest, as on a GPU; its path for float32 on a CPU looks them up, and takes others below 1e-4 of the largest. Needs torch and bitsandbytes.
+"""Writes optimizer_8bit.json: bitsandbytes' AdamW8bit and Lion8bit on the CPU, 50 steps, and its maps. Gradients and initial
+weights are formulas, because 8-bit states need large tensors (4096 elements). Codes are the nearest ones, as bitsandbytes
+uses on a GPU. (For float32 on a CPU it looks codes up, and uses others below 1e-4 of the largest magnitude.) Needs torch and
+bitsandbytes.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Writes optimizer_second_order.json: trajectories of rules that are given more than a gradient, or that wrap another rule, in float32
-and float64: timm's Adahessian and pytorch_optimizer's SophiaH on given estimates of the Hessian's diagonal, sophia_opt's SophiaG on
-given gradients of drawn labels, pytorch_optimizer's Lookahead and SAM around torch.optim, schedulefree's AdamWScheduleFree, timm's
-adaptive_clip_grad and pytorch_optimizer's centralize_gradient before torch.optim. Needs torch, timm, pytorch_optimizer, sophia-opt,
-schedulefree.
+"""Writes optimizer_second_order.json: trajectories, in float32 and float64, of optimizers that need more than a gradient or
+that wrap another optimizer. These are timm's Adahessian and pytorch_optimizer's SophiaH on given estimates of the Hessian's
+diagonal, sophia_opt's SophiaG on given gradients for sampled labels, pytorch_optimizer's Lookahead and SAM around
+torch.optim, schedulefree's AdamWScheduleFree, and timm's adaptive_clip_grad and pytorch_optimizer's centralize_gradient
+before torch.optim. Needs torch, timm, pytorch_optimizer, sophia-opt and schedulefree.
 
-A gradient is given + 0.25 weight, so that a step depends on where it was taken. SAM's norm, which pytorch_optimizer rounds to
-float32, is taken in float64.
+The gradient is a given tensor + 0.25 weight, so that it depends on the weights. SAM's norm, which pytorch_optimizer rounds
+to float32, is computed in float64.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Writes optimizer_tensor.json: trajectories of rules that see whole tensors, by transformers' Adafactor, timm's AdamP and
-SGDP and torch.optim.Muon (AdamW for what is no matrix), and of tensors with a clipping norm or a first step of their own, in
-float32 and float64. Needs torch, timm and transformers.
+"""Writes optimizer_tensor.json: trajectories of tensor-wise optimizers in float32 and float64, by transformers' Adafactor,
+timm's AdamP and SGDP and torch.optim.Muon (AdamW for parameters that are not matrices). Some tensors have their own clipping
+norm or first step. Needs torch, timm and transformers.
 """
 
 import json

@@ -1,5 +1,5 @@
 """Writes ordinal.json: logits of K - 1 thresholds, labels and the metrics of the predicted classes by scikit-learn. Logits are multiples
-of 1/64, so that they are the same as fp32; some are not in falling order, as independent outputs may be."""
+of 1/64, which are exact in fp32. Some are not in descending order, because the outputs of a model are independent."""
 import json
 import os
 

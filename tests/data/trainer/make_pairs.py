@@ -1,7 +1,8 @@
-"""pairs.json: two sides of one encoder in PyTorch, for tests/tools/pairs_test.cc.
+"""Writes pairs.json: training of an encoder on pairs of texts in PyTorch, for tests/tools/pairs_test.cc.
 
-The encoder is tanh(E[ids] W) averaged over the tokens that are there. Four steps of SGD on batches of two pairs, in file
-order, in double precision; whole_windows: two steps on all four, as two accumulated batches are with --gradient_cache. Ids are those of [CLS] words [SEP] under the vocabulary below.
+The encoder is tanh(E[ids] W), averaged over the tokens that are not padding. It is trained in double precision by four
+steps of SGD on batches of two pairs, in the order of the file. whole_windows: two steps on all four pairs, as with
+--gradient_cache and two accumulated batches. Ids are those of [CLS] words [SEP] in the vocabulary below.
 """
 import json
 import torch

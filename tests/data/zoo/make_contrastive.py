@@ -1,7 +1,7 @@
-"""Writes minilm_embed_ts14/contrastive.safetensors: steps of SGD on multiple negatives ranking over 16 pairs at once, as
-sentence-transformers' MultipleNegativesRankingLoss has it (scale 20, cosine: cross entropy of 20 cos(a_i, b_j) with j = i as the
-class), by transformers' BertModel with the entry's weights. Pairs are random ids, their rows in turn, padded to one length.
-Metadata: losses in float64 and float32, largest differences of float32. Needs torch, transformers, onnx, onnxruntime.
+"""Writes minilm_embed_ts14/contrastive.safetensors: steps of SGD with sentence-transformers' MultipleNegativesRankingLoss on
+16 pairs at once (cross-entropy of 20 cos(a_i, b_j), where j = i is the class), by transformers' BertModel with the entry's
+weights. Pairs are random ids, padded to one length; their rows alternate. The metadata have the losses in float64 and float32
+and the largest differences of the float32 run. Needs torch, transformers, onnx, onnxruntime.
 """
 
 import json

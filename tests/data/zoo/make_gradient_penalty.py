@@ -1,7 +1,7 @@
-"""Writes gradient_penalty.safetensors into entries of this folder: the gradients of loss + 10 (norm of a row's gradient of the
-output's sum with respect to a value of the model - 1)^2, by torch.autograd.grad(create_graph=True) in float64 on the entry's
-graph (bench/onnx_torch.py). Of every tensor at most 128 elements; metadata: the value, both losses, the largest element, and what
-torch's own float32 run differs by, relative to it. Needs torch, onnxruntime.
+"""Writes gradient_penalty.safetensors into entries of this folder: the gradients of loss + 10 (n - 1)^2, where n is the norm
+of a row of d(sum of the output) / d(a value of the model). They are computed by torch.autograd.grad(create_graph=True) in
+float64 on the entry's graph (bench/onnx_torch.py). At most 128 elements of every tensor are stored. The metadata have the
+value, both losses, the largest element, and the relative difference of torch's own float32 run. Needs torch, onnxruntime.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Writes second_order.safetensors into entries of this folder: the weights after ten steps of timm's Adahessian and of
-pytorch_optimizer's SophiaH, which differentiate the entry's graph twice by torch (bench/onnx_torch.py) in float64, and of its
-authors' SophiaG, on labels drawn by torch.searchsorted. The random numbers are those of trainer/loop/curvature.h and ops/random.cc:
-Philox4x32-10, written down here again. Of every tensor at most 128 elements; metadata: the largest difference of torch's own
-float32 run, losses. Needs torch, timm, pytorch_optimizer, sophia-opt, onnxruntime.
+"""Writes second_order.safetensors into entries of this folder: weights after ten steps of second-order optimizers in float64.
+timm's Adahessian and pytorch_optimizer's SophiaH differentiate the entry's graph twice by torch (bench/onnx_torch.py). The
+SophiaG of its authors uses labels that torch.searchsorted samples. The random numbers are those of trainer/loop/curvature.h
+and ops/random.cc: Philox4x32-10, implemented again here. At most 128 elements of every tensor are stored. The metadata have
+losses and the largest difference of torch's own float32 run. Needs torch, timm, pytorch_optimizer, sophia-opt, onnxruntime.
 """
 
 import json

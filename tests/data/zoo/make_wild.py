@@ -1,8 +1,10 @@
-"""onnxruntime's outputs for the ONNX files found in public repositories (a folder outside the repository, see wild_test.cc).
+"""Makes onnxruntime's outputs for ONNX files from public repositories (a folder outside the repository, see wild_test.cc).
 
-Inputs are a formula, the same in wild_test.cc: element i of input k is sin(0.37 i + k) + 0.1 for floating types, i mod 2 for
-others; open dimensions are 2. Of each output every n-th element is kept, at most 200. Files that onnxruntime does not run are
-left out. python3 make_wild.py FOLDER
+    python3 make_wild.py FOLDER
+
+Inputs are given by a formula that wild_test.cc repeats: element i of input k is sin(0.37 i + k) + 0.1 for floating types and
+i mod 2 for others; open dimensions are 2. Every n-th element of each output is stored, at most 200. Files that onnxruntime
+does not run are left out.
 """
 import glob
 import os

@@ -1,5 +1,5 @@
-"""Copies entries of the model zoo here, trimmed to what tests/zoo compares: the model, the batch, loss, trajectories, and of every
-gradient at most 512 elements (every stride-th one).
+"""Copies entries of the model zoo into this folder, reduced to the data that tests/zoo compares: the model, the batch, loss,
+trajectories, and at most 512 elements of every gradient (every stride-th one).
 
     make_zoo.py ZOO_FOLDER ENTRY...
 """

@@ -1,8 +1,9 @@
-"""Small tables, and what pandas and scikit-learn make of them: golden.json (packages pandas, scikit-learn, numpy).
+"""Writes small tables and golden.json, the features that pandas and scikit-learn compute from them. Needs pandas,
+scikit-learn and numpy.
 
-sales.csv is the training data, new.csv has categories and gaps that it lacks, store.csv is joined to both by Store.
-Codes are OrdinalEncoder's + 1, with 0 for unknown and missing; numbers SimpleImputer's and StandardScaler's or
-QuantileTransformer's; parts of dates pandas' own, under fastai's names."""
+sales.csv is the training data. new.csv has categories and missing values that sales.csv does not have. store.csv is
+joined to both by Store. Codes are those of OrdinalEncoder plus 1, with 0 for unknown and missing. Numbers are those of
+SimpleImputer and StandardScaler or QuantileTransformer. Parts of dates are those of pandas, with fastai's names."""
 import json
 import os
 

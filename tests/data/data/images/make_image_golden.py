@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden data of image files and transforms, from Pillow and torchvision: run in this folder.
+"""Makes golden data of image files and transforms with Pillow and torchvision. Run it in this folder.
 
 Writes small image files of every kind, decoded.npz (their pixels by Pillow, EXIF orientation applied) and
 transformed.npz (torchvision's results on picture.png, grey.png and mask.png, by the text of the pipeline).

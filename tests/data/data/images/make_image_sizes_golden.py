@@ -1,6 +1,7 @@
-"""Golden data for tests/data/image_sizes_test.cc: parts of picture.png as torchvision brings each to the size nearest
-its aspect ratio: its own Resize (by the shorter or, max_size, the longer side), CenterCrop, ToTensor and Normalize.
-Run in this folder with torchvision and Pillow 11: 13 resizes some images by columns first, which rounds otherwise."""
+"""Makes golden data for tests/data/image_sizes_test.cc: parts of picture.png, each transformed by torchvision to the size
+with the nearest aspect ratio, by Resize (of the shorter side or, with max_size, the longer), CenterCrop, ToTensor and
+Normalize. Run it in this folder with torchvision and Pillow 11. Pillow 13 resizes some images by columns first, which
+rounds differently."""
 import math
 
 import numpy as np

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Golden data of GIF, BMP and TIFF files, from Pillow: run in this folder.
+"""Makes golden data of GIF, BMP and TIFF files with Pillow. Run it in this folder.
 
-Writes small files of many forms, those that Pillow does not write by hand, and decoded_kinds.npz: their pixels by Pillow
-(first frame, orientation applied; palettes, inks and alpha as RGB, 16 bits of grey by their upper half).
+Writes small files of many forms. Forms that Pillow cannot write are written byte by byte here. decoded_kinds.npz has
+their pixels as Pillow decodes them: the first frame, with the orientation applied; palettes, inks and alpha as RGB; the
+upper half of 16-bit gray.
 Made with Pillow 13.0.
 """
 import struct

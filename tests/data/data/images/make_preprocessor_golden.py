@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Golden data of image processing that files beside models describe, from transformers and timm: run in this folder.
+"""Makes golden data of the image processing that a model's configuration files describe, with transformers and timm. Run it
+in this folder.
 
-Writes preprocessors.json (the files as they are saved) and preprocessed.npz (what they make of picture.png).
+Writes preprocessors.json (the configuration files) and preprocessed.npz (picture.png processed by each of them).
 Made with transformers 5.23, timm 1.0.31 and Pillow 13.0.
 """
 import json

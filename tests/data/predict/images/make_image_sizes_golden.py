@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A small model of images of any size that was trained on three sizes, and what onnxruntime says of parts of
-picture.png after torchvision's preprocessing for the size nearest each one's aspect ratio. Run in this folder, with
+"""Makes a small model for images of any size that was trained on three sizes, and onnxruntime's outputs for parts of
+picture.png. torchvision preprocesses each part for the size with the nearest aspect ratio. Run it in this folder with
 Pillow 11 (../../data/images/make_image_sizes_golden.py). Writes sizes.onnx and image_sizes.json.
 """
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Two small models of images, and what onnxruntime says of the pictures in ../../data/images after torchvision's
-preprocessing: run in this folder. Writes classes.onnx, masks.onnx, golden.json and mask_*.png.
+"""Makes two small models of images, and onnxruntime's outputs for the pictures in ../../data/images after torchvision's
+preprocessing. Run it in this folder. Writes classes.onnx, masks.onnx, golden.json and mask_*.png.
 
 Made with onnx 1.23, onnxruntime 1.32, torchvision 0.29.
 """

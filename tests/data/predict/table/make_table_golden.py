@@ -1,10 +1,11 @@
-"""A model of tables with an embedding for each category, and what `predict` must say of rows that it never saw.
+"""Makes a model of tables with an embedding for each category, and its expected predictions for new rows.
 
     make_table_golden.py onnx-amp-finetune       (packages torch, onnx, onnxruntime, pandas, scikit-learn, numpy)
 
-start.onnx is PyTorch's export, model.onnx that trained a few steps by the program on ../../data/features/sales.csv.
-golden.json: for every row of new.csv what onnxruntime says on model.onnx for pandas' and scikit-learn's features, in the
-target's own units (the program trains on log(1 + y)). The export with --export_raw_rows is held to the same."""
+start.onnx is PyTorch's export. model.onnx is start.onnx after a few steps of training by the program on
+../../data/features/sales.csv. golden.json has, for every row of new.csv, onnxruntime's output of model.onnx for the features
+of pandas and scikit-learn, in the target's own units (the program trains on log(1 + y)). The export with --export_raw_rows
+must give the same outputs."""
 import json
 import os
 import subprocess
