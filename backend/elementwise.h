@@ -16,7 +16,7 @@
 #include "backend/functors.h"
 #include "backend/kernel.h"
 #include "backend/parallel.h"
-#include "base/simd_wide.h"
+#include "base/simd.h"
 
 namespace amp {
 

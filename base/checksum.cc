@@ -1,9 +1,8 @@
-// CRC-32C with the SSE4.2 instruction, or by table on CPUs without it. Both must give the same value, because a file
-// may be written on one machine and checked on another.
+// CRC-32C with the instruction of the CPU (base/isa), or by table on CPUs without it. Both must give the same value,
+// because a file may be written on one machine and checked on another.
 #include "base/checksum.h"
 
 #include <fcntl.h>
-#include <nmmintrin.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/io.h"
+#include "base/isa/isa.h"
 #include "base/text.h"
 
 namespace amp {
@@ -33,24 +33,11 @@ uint32_t by_table(uint32_t state, const uint8_t* p, int64_t size) {
   for (int64_t i = 0; i < size; ++i) state = (state >> 8) ^ kTable[(state ^ p[i]) & 0xff];
   return state;
 }
-
-[[gnu::target("sse4.2")]] uint32_t by_instruction(uint32_t state, const uint8_t* p, int64_t size) {
-  uint64_t x = state;
-  for (; size >= 8; size -= 8, p += 8) {
-    uint64_t word;
-    std::memcpy(&word, p, 8);
-    x = _mm_crc32_u64(x, word);
-  }
-  state = static_cast<uint32_t>(x);
-  for (; size > 0; --size, ++p) state = _mm_crc32_u8(state, *p);
-  return state;
-}
 }  // namespace
 
 void Crc32c::update(const void* bytes, int64_t size) {
-  static const bool fast = __builtin_cpu_supports("sse4.2");
   const auto* p = static_cast<const uint8_t*>(bytes);
-  state_ = fast ? by_instruction(state_, p, size) : by_table(state_, p, size);
+  state_ = isa::has_crc32c() ? isa::crc32c(state_, p, size) : by_table(state_, p, size);
 }
 
 std::string Crc32c::hex() const {

@@ -1,5 +1,5 @@
 // CRC-32C (Castagnoli; RFC 3720 appendix B.4): detects every burst of up to 32 wrong bits. It protects integrity, not
-// authenticity. Implemented here because x86-64 has an instruction for it and Debian has no library.
+// authenticity. Implemented here because CPUs have an instruction for it and Debian has no library.
 #pragma once
 
 #include <cstdint>

@@ -110,7 +110,7 @@ BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
   release_parameters(run->ready.model);
   out.step = profile_step(session, run->config.optimizer, run->config.scale, losses, window, steps);
   out.device = session.device().description();
-  out.isa = isa_name();
+  out.isa = isa_name(cpu_isa());
   out.batch = shapes_of(window.at(0));
   if (!session.device().traits().host_memory) return out;
   out.peak = cpu::fma_peak(out.step.threads);

@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/amx.h"
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/simd.h"
@@ -70,8 +69,7 @@ void write_text(const std::string& path, const std::string& text) {
 // Describes whether the CPU multiplies in the plan's 16-bit type, and which type is faster on it.
 std::string arithmetic(const PrecisionPlan& plan) {
   if (!plan.any_low()) return "";
-  if (plan.low == DType::bf16 && cpu_has_bf16())
-    return cpu_has_amx() ? "; products run in amx_bf16" : "; products run in avx512_bf16";
+  if (plan.low == DType::bf16 && cpu_has_bf16()) return cat("; products run in ", bf16_instruction());
   const std::string emulated =
       cat("; ", name_of(plan.low),
           " is emulated on this CPU (stored in 16 bits, computed in fp32): it saves memory, not time");
@@ -117,8 +115,6 @@ std::string not_finite_losses_text(const TrainResult& r) {
   if (r.losses_not_finite == 0) return "";
   return cat("W_NOT_FINITE: the training loss of ", r.losses_not_finite, " of ", r.steps, " steps is NaN or infinite");
 }
-
-std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
 
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost) {
   write_text(dir + "/precision_plan.json", plan_to_json(graph, plan, &cost));
@@ -225,7 +221,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   }
   j["export_max_difference"] =
       facts.export_difference ? finite_or_null(*facts.export_difference) : nlohmann::json(nullptr);
-  j["machine"] = {{"isa", isa_name()}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
+  j["machine"] = {{"isa", isa_name(cpu_isa())}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
   j["version"] = program_version();
   j["finished_at"] = utc_timestamp();
   write_text(dir + "/run.json", j.dump(2) + "\n");

@@ -47,7 +47,6 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                const TrainerConfig& config, const TrainResult& result, const RunFacts& facts, const DataFacts& data,
                bool finished);
 
-std::string isa_name();                        // the SIMD level in use: "x86-64-v4"
 double per_second(int64_t n, double seconds);  // 0 if seconds is 0
 
 }  // namespace amp

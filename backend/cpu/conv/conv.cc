@@ -14,7 +14,7 @@
 #include "backend/cpu/conv/conv_plain.h"
 #include "backend/cpu/conv/conv_pointwise.h"
 #include "backend/cpu/conv/conv_winograd.h"
-#include "base/amx.h"
+#include "backend/cpu/isa_kernels.h"
 
 namespace amp {
 
@@ -51,7 +51,7 @@ Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const 
 bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
   constexpr double kSaved = 3;
   return a.dtype == DType::bf16 && conv_channels_takes(a.dtype, b.dtype) && conv_channels_gain(s) &&
-         (cpu_has_amx() || winograd_tile(s, kSaved) == Winograd::none);
+         (cpu::isa_kernels().tiles || winograd_tile(s, kSaved) == Winograd::none);
 }
 // Like bf16_channels_gain(), for the gradient to the weight. Also returns true if there are many channels, because the
 // transformed sums of Winograd's algorithm grow with the product of input and output channels.

@@ -1,17 +1,16 @@
 // Convolution vectorized over output channels (conv_channels.h): forward and the gradient to x.
 // run_all() packs images channels last, a few at a time, then runs tasks of (pixels, block of 64 channels). A task
-// multiplies chunk by chunk with register tiles, avx512_bf16 pairs or AMX tiles.
+// multiplies chunk by chunk with register tiles, pairs of bf16 or a tile unit.
 
 #include "backend/cpu/conv/conv_channels.h"
 
 #include <memory>
 
-#include "backend/cpu/conv/amx_convolution.h"
 #include "backend/cpu/conv/conv_channels_pack.h"
 #include "backend/cpu/conv/conv_channels_weights.h"
-#include "backend/cpu/gemm/amx_tiles.h"
 #include "backend/cpu/gemm/bf16_pairs.h"
-#include "base/amx.h"
+#include "backend/cpu/gemm/tile_scope.h"
+#include "backend/cpu/isa_kernels.h"
 #include "base/simd.h"
 
 namespace amp {
@@ -78,8 +77,8 @@ struct ChannelCorrelation {
 
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t lanes() const { return round_up(rows, kLane); }
-  bool amx() const { return w.pairs() && cpu_has_amx(); }
-  int64_t tile_pixels(int64_t width) const { return amx() ? amx::kPixels : tile_rows(width); }
+  const cpu::TileUnit* tiles() const { return w.pairs() ? cpu::isa_kernels().tiles : nullptr; }
+  int64_t tile_pixels(int64_t width) const { return tiles() ? cpu::TileUnit::kPixels : tile_rows(width); }
   int64_t part_rows(size_t part) const { return static_cast<int64_t>(plan.parts[part].tap.size()) * plan.channels; }
 
   void make_parts();
@@ -115,7 +114,7 @@ void ChannelCorrelation::add_chunk(const ChannelPlan::Part& part, int64_t channe
                                    float* sums) const {
   const int64_t tile = tile_pixels(width);
   if (w.pairs()) {
-    const auto correlate = amx() ? amx::correlate : bf16_pairs::correlate;
+    const auto correlate = tiles() ? tiles()->correlate : bf16_pairs::correlate;
     for (int64_t i = 0; i < pixels; i += tile) {
       correlate(width, packed + channel, base + i, part.offset.data(), static_cast<int64_t>(part.offset.size()),
                 channels, weights, sums + i * width);
@@ -169,7 +168,7 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
   const auto n_taps = static_cast<int64_t>(part.tap.size());
   const float* weights = packed_w + of.at + (g * lanes() + block * kBlock) * part_rows(p);
   alignas(64) float chunk[kMostRows * kBlock];
-  const amx::TileScope scope(amx());
+  const cpu::TileScope scope(tiles() != nullptr);
   for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
     const float* here = weights + c * n_taps * width;
     if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;

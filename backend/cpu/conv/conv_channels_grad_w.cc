@@ -1,13 +1,11 @@
 // Gradient to the weight, vectorized over output channels. It is a matrix product over all pixels, whose result has a
 // row for each (tap, input channel) and blocks of 64 output channels as columns. Shards divide taps, input channels and
-// output channels. bf16 operands are packed as pairs of images; AMX computes the transposed product.
+// output channels. bf16 operands are packed as pairs of images; a tile unit (isa_kernels.h) computes the transposed product.
 #include <memory>
 
-#include "backend/cpu/conv/amx_convolution.h"
 #include "backend/cpu/conv/conv_channels.h"
 #include "backend/cpu/conv/conv_channels_pack.h"
-#include "backend/cpu/gemm/amx_tiles.h"
-#include "base/amx.h"
+#include "backend/cpu/gemm/tile_scope.h"
 
 namespace amp {
 
@@ -54,7 +52,7 @@ struct ChannelWeightGradient {
   float *dw, *packed, *grads;
 
   bool pairs() const { return dy.dtype == DType::bf16; }
-  bool amx() const { return pairs() && cpu_has_amx(); }
+  const cpu::TileUnit* tiles() const { return pairs() ? cpu::isa_kernels().tiles : nullptr; }
   int64_t blocks() const { return block_count(s.m); }
   // Returns the number of ranges of input channels. The last range has up to 64 channels, so that 64 channels are one
   // range.
@@ -69,7 +67,7 @@ struct ChannelWeightGradient {
     bool add;
   };
   void run_shard(const Shard& of, int64_t n_images) const;
-  void run_shard_amx(const Shard& of, int64_t n_images) const;
+  void run_shard_tiles(const Shard& of, int64_t n_images) const;
   template <int Lanes>
   AMP_INLINE inline void store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows, int64_t c, int64_t n,
                                int64_t first_tap, int64_t end_tap, float* to, bool add) const;
@@ -104,7 +102,7 @@ void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t 
   });
 }
 
-// AMX version of pack_grads(): packs groups of 16 pixels, counted over the images, each as [channel][16].
+// Tile unit version of pack_grads(): packs groups of 16 pixels, counted over the images, each as [channel][16].
 void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
   const int64_t size = s.out_size(), width = block_width(s.m, block), all = round_up(n_images * size, kLane);
   float* const to = grads + block * kBlock * all;
@@ -197,9 +195,9 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
   });
 }
 
-// AMX version of run_shard, transposed: rows are output channels and columns are input channels, so no operand must
+// Tile unit version of run_shard, transposed: rows are output channels and columns are input channels, so no operand must
 // be transposed.
-void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) const {
+void ChannelWeightGradient::run_shard_tiles(const Shard& of, int64_t n_images) const {
   const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
                 g = of.g;
   const bool add = of.add;
@@ -208,14 +206,14 @@ void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) con
   alignas(64) float sums[kTaps * kBlock * kBlock];
   std::fill_n(sums, (end_tap - first_tap) * tap_size, 0.0f);
   const float* from = grads + block * kBlock * round_up(pixels, kLane);
-  int64_t base[amx::kMostPixels];
-  const amx::TileScope scope(true);
-  for (int64_t p = 0; p < pixels; p += amx::kMostPixels) {
-    const int64_t count = std::min(amx::kMostPixels, pixels - p);
+  int64_t base[cpu::TileUnit::kMostPixels];
+  const cpu::TileScope scope(true);
+  for (int64_t p = 0; p < pixels; p += cpu::TileUnit::kMostPixels) {
+    const int64_t count = std::min(cpu::TileUnit::kMostPixels, pixels - p);
     place_pixels(plan, plan.parts[0], p, count, base);
     for (int64_t t = first_tap; t < end_tap; ++t) {
-      amx::add_products(width, columns, from + p * width, packed + plan.parts[0].offset[static_cast<size_t>(t)] + c,
-                        base, count, sums + (t - first_tap) * tap_size);
+      tiles()->add_products(width, columns, from + p * width, packed + plan.parts[0].offset[static_cast<size_t>(t)] + c,
+                            base, count, sums + (t - first_tap) * tap_size);
     }
   }
   at_level([&]<int Lanes>() AMP_INLINE {
@@ -238,7 +236,7 @@ void ChannelWeightGradient::run_all() const {
     const int64_t n = std::min(together, images - at), g = at % s.groups;
     pack_images(plan, x, s.n, at, n, packed);
     parallel_for(n * blocks(), [&](int64_t i) {
-      const auto pack = amx() ? &ChannelWeightGradient::pack_grad_rows : &ChannelWeightGradient::pack_grads;
+      const auto pack = tiles() ? &ChannelWeightGradient::pack_grad_rows : &ChannelWeightGradient::pack_grads;
       (this->*pack)(at, n, i / blocks(), i % blocks());
     });
     parallel_for(blocks() * ranges() * pieces, [&](int64_t i) {
@@ -252,8 +250,8 @@ void ChannelWeightGradient::run_all() const {
                         s.taps() * (piece + 1) / pieces,
                         g,
                         at >= s.groups};
-      if (amx())
-        run_shard_amx(shard, n);
+      if (tiles())
+        run_shard_tiles(shard, n);
       else
         run_shard(shard, n);
     });

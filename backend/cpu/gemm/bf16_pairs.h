@@ -1,11 +1,12 @@
-// Pairs of bf16 as 4-byte elements, and register tiles that multiply them with avx512_bf16 for convolutions.
-// Requires cpu_has_bf16() (base/simd.h).
+// Pairs of bf16 as 4-byte elements, and register tiles that multiply them for convolutions. Those
+// of isa_kernels.h require cpu_has_bf16() (base/simd.h).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "backend/cpu/isa_kernels.h"
 #include "backend/cpu/vectors.h"
 #include "base/dtype.h"
 
@@ -73,18 +74,25 @@ AMP_INLINE inline void store(const float* from, int64_t n, float* to) {
   std::copy_n(from, n, to);
 }
 
-// Rounds with avx512_bf16: to nearest, ties to even; subnormal numbers become zeros. n is a multiple of 16.
-void round(const float* x, int64_t n, BFloat16* to);
+// Rounds to nearest, ties to even; avx512_bf16 makes subnormal numbers zeros. n is a multiple of 16.
+inline void round(const float* x, int64_t n, BFloat16* to) { cpu::isa_kernels().pairs->round(x, n, to); }
 // Interleaves the rounded elements of two rows. high may be null: zeros.
-void round_pairs(const float* low, const float* high, int64_t n, float* to);
+inline void round_pairs(const float* low, const float* high, int64_t n, float* to) {
+  cpu::isa_kernels().pairs->round_pairs(low, high, n, to);
+}
 
 // The following functions process one register tile: tile_rows(width) rows (conv_channels_pack.h) of `width` floats, 16
 // to 64. `sums`, w and dy have rows of `width` floats.
 
 // sums[pixel] += sum over taps and `channels` of image[base[pixel] + offset[tap] + channel] * w[tap, channel]
-void correlate(int64_t width, const float* image, const int64_t* base, const int64_t* offset, int64_t taps,
-               int64_t channels, const float* w, float* sums);
+inline void correlate(int64_t width, const float* image, const int64_t* base, const int64_t* offset, int64_t taps,
+                      int64_t channels, const float* w, float* sums) {
+  cpu::isa_kernels().pairs->correlate(width, image, base, offset, taps, channels, w, sums);
+}
 // sums[row] += sum over pixels of x[base[pixel] + row] * dy[pixel]
-void add_products(int64_t width, const float* x, const int64_t* base, int64_t pixels, const float* dy, float* sums);
+inline void add_products(int64_t width, const float* x, const int64_t* base, int64_t pixels, const float* dy,
+                         float* sums) {
+  cpu::isa_kernels().pairs->add_products(width, x, base, pixels, dy, sums);
+}
 
 }  // namespace amp::bf16_pairs

@@ -2,7 +2,7 @@
 //
 //   C[rows, columns] (+)= A B     fp32:  A panel [k][rows], B panel [k][width]
 //                                 pairs: adjacent bf16 of two consecutive k, [k / 2][rows or width][2],
-//                                        which avx512_bf16 multiplies in one instruction
+//                                        which one instruction multiplies (avx512_bf16, BFDOT)
 //                                 tiles: pairs with k padded to groups of 32 and, within a group, A by rows:
 //                                        [k / 32][rows][32] (AMX)
 //
@@ -28,7 +28,7 @@ struct MicroKernel {
   const Block* row_table = nullptr;  // the kernels for unpacked A, by index(); null for AMX
   int group = 1;                     // the number of steps is padded to a multiple of this; above 1 for AMX tiles
 
-  // True if the kernel uses AMX tiles. Such a kernel must be called inside an amx::TileScope (amx_tiles.h).
+  // True if the kernel uses AMX tiles. Such a kernel must be called inside a TileScope (tile_scope.h).
   bool tiles() const { return group > 1; }
 
   // Multiplies a panel of A by a panel of B. columns: the number of needed columns; up to `width` may be written.
@@ -55,6 +55,5 @@ inline int64_t most_stored_rows(int64_t ld) {
 // the kernel multiplies bf16 without converting it to fp32.
 const MicroKernel& micro_kernel(bool bf16);  // only kernels that accept unpacked A
 const MicroKernel& panel_kernel(bool bf16);  // all kernels
-const MicroKernel& amx_kernel();             // the AMX kernel; requires cpu_has_amx() (base/amx.h)
 
 }  // namespace amp::cpu

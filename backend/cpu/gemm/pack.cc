@@ -4,13 +4,11 @@
 
 #include "backend/cpu/gemm/pack.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 
-#include "backend/cpu/gemm/amx_tiles.h"
 #include "backend/cpu/gemm/bf16_pairs.h"
 #include "backend/cpu/gemm/block_transpose.h"
+#include "backend/cpu/isa_kernels.h"
 #include "base/simd.h"
 
 namespace amp::cpu {
@@ -25,32 +23,11 @@ const float* as_float(const S* x, int64_t n, float* scratch) {
   return scratch;
 }
 
-// Transposes 4-byte elements: to[p * width + l] = from[l][p] for 8 lanes; n is a multiple of 8.
-[[gnu::target("avx2")]] void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width) {
-  for (int64_t p = 0; p < n; p += 8) {
-    __m256 r[8], s[8];
-    for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from[i] + p);
-    for (int i = 0; i < 8; i += 2) {
-      s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-      s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-      r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-      r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-      r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-      r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; ++i) {
-      _mm256_storeu_ps(to + (p + i) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-      _mm256_storeu_ps(to + (p + i + 4) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-    }
-  }
-}
-
 // Packs lanes into a panel. row(l) returns the n contiguous elements of lane l.
 template <class Row>
 void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& row) {
-  const int64_t whole = cpu_isa() >= Isa::v3 && lanes >= 8 ? n / 8 * 8 : 0;
+  const auto transpose_8 = isa_kernels().transpose_8;
+  const int64_t whole = transpose_8 && lanes >= 8 ? n / 8 * 8 : 0;
   for (int64_t l = 0; whole > 0 && l < lanes; l += 8) {
     const int64_t first = std::min(l, lanes - 8);  // the last group may repeat lanes
     const float* from[8];
@@ -91,12 +68,20 @@ void deal(const Rows& x, int64_t depth_at, int64_t depth, const PanelLayout& o, 
     case 16:
       deal_fixed<16>(x, to, panel);
       break;
+    case 12:
+      deal_fixed<12>(x, to, panel);
+      break;
+    case 8:
+      deal_fixed<8>(x, to, panel);
+      break;
     case 6:
       deal_fixed<6>(x, to, panel);
       break;
     default:
-      deal_fixed<8>(x, to, panel);
-      break;
+      for (int64_t q = 0; q < whole; ++q) {
+        for (int64_t r = 0; r < x.count; ++r)
+          std::copy_n(x.data + r * x.ld + q * o.width, o.width, to + q * panel + r * o.width);
+      }
   }
   if (rest == 0) return;
   const int64_t width = o.pad ? o.width : rest;
@@ -222,7 +207,7 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
 // Packs pairs in groups of 16 steps, lane after lane within a group.
 void pack_row_groups(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                      float* panels) {
-  constexpr int64_t kGroup = amx::kTile, kElements = 2 * kGroup;
+  constexpr int64_t kGroup = TileUnit::kTile, kElements = 2 * kGroup;
   const BFloat16* src = static_cast<const BFloat16*>(x.data);
   const int64_t steps = o.steps(depth), panel_size = steps * o.width;
   // Returns the address of lane l in a group.

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "backend/cpu/gemm/amx_tiles.h"
 #include "backend/cpu/gemm/gemm_cut.h"
+#include "backend/cpu/gemm/tile_scope.h"
 #include "backend/parallel.h"
 #include "base/simd.h"
 
@@ -124,7 +124,7 @@ class Task {
     tile_ = thread_panels((one_block() ? cut_.kernel.rows : padded) * stride_, 1);
     if (cut_.a == Panels::task) own_ = thread_panels(padded * cut_.depth, 0);
     if (cut_.b == Panels::task) own_ = thread_panels(cut_.columns * cut_.depth, 0);
-    const amx::TileScope scope(cut_.kernel.tiles());
+    const TileScope scope(cut_.kernel.tiles());
     if (cut_.a == Panels::stored) {  // this loop order keeps C in cache
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) {
         each_depth([&](int64_t p) { block(jb, p); });

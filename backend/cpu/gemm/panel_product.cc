@@ -1,19 +1,19 @@
 // Small products on the calling thread (panel_product.h): packs the right-hand side once and calls micro-kernels on
-// rows that are used in place; for AMX rows are copied into tile order first.
+// rows that are used in place; for a tile unit rows are copied into tile order first.
 
 #include "backend/cpu/gemm/panel_product.h"
 
 #include <algorithm>
 
-#include "backend/cpu/gemm/amx_tiles.h"
 #include "backend/cpu/gemm/block_transpose.h"
+#include "backend/cpu/gemm/tile_scope.h"
 #include "backend/rows.h"
 
 namespace amp::cpu {
 
 namespace {
 
-using amx::kTile;
+constexpr int64_t kTile = TileUnit::kTile;
 
 // Packs rows of an operand into a panel of tiles with `width` rows. Only rows of complete tiles are written.
 void pack_left(const PanelProduct::Left& a, int64_t first, int64_t rows, int64_t steps, const PanelLayout& layout,
@@ -93,7 +93,7 @@ void PanelProduct::run_packed(const Left& a, int64_t rows, const Right& b, const
                               bool add, LinePrefetch& ahead) const {
   const int64_t w = kernel_.width, most = kernel_.rows, steps = part.s1 - part.s0, padded = filled(steps);
   float* const scratch = a.packed ? nullptr : tile_scratch(most * padded);
-  const amx::TileScope scope(true);
+  const TileScope scope(true);
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t n = std::min(most, rows - i);
     if (!a.packed) pack_left(a, i, n, steps, rows_of_tiles(kernel_), scratch);

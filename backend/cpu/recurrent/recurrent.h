@@ -22,7 +22,7 @@
 #include "backend/cpu/operands.h"
 #include "backend/cpu/stored.h"
 #include "backend/elementwise.h"
-#include "base/simd_wide.h"
+#include "base/simd.h"
 
 namespace amp {
 

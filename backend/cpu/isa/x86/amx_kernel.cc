@@ -1,12 +1,14 @@
-// The AMX micro-kernel (amx_tiles.h).
+// The AMX micro-kernel (amx_tiles.h), and the row of the tile unit.
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "backend/cpu/gemm/amx_tiles.h"
 #include "backend/cpu/gemm/micro_kernel.h"
+#include "backend/cpu/isa/x86/amx_convolution.h"
+#include "backend/cpu/isa/x86/amx_tiles.h"
+#include "backend/cpu/isa/x86/kernels.h"
 
-namespace amp::cpu {
+namespace amp::cpu::x86 {
 namespace {
 
 using amx::kTile;
@@ -47,6 +49,6 @@ constexpr MicroKernel kAmx{.rows = kRows, .width = kWidth, .pairs = true, .table
 
 }  // namespace
 
-const MicroKernel& amx_kernel() { return kAmx; }
+const TileUnit kTiles{kAmx, amx::begin, amx::end, amx::correlate, amx::add_products};
 
-}  // namespace amp::cpu
+}  // namespace amp::cpu::x86

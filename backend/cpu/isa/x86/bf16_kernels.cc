@@ -2,13 +2,11 @@
 // sums.
 // A Tile keeps Rows x Columns vectors of sums in registers.
 
-#include "backend/cpu/gemm/bf16_pairs.h"
-
 #include <immintrin.h>
 
-#include "base/simd.h"
+#include "backend/cpu/isa/x86/kernels.h"
 
-namespace amp::bf16_pairs {
+namespace amp::cpu::x86 {
 
 namespace {
 
@@ -91,8 +89,6 @@ void with_tile(int64_t width, const Fn& fn) {
   }
 }
 
-}  // namespace
-
 [[gnu::target("avx512f,avx512bf16")]] void round(const float* x, int64_t n, BFloat16* to) {
   for (int64_t i = 0; i < n; i += 16) {
     const __m256bh y = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
@@ -120,4 +116,8 @@ void add_products(int64_t width, const float* x, const int64_t* base, int64_t pi
   with_tile(width, [&](auto tile) { tile.add_products(x, base, pixels, dy, sums); });
 }
 
-}  // namespace amp::bf16_pairs
+}  // namespace
+
+const PairKernels kPairs{round, round_pairs, correlate, add_products};
+
+}  // namespace amp::cpu::x86

@@ -1,16 +1,18 @@
 // Products of bf16 in AMX tiles. A tile has 16 rows of 64 bytes; an instruction multiplies two tiles (Intel 64 and
 // IA-32 Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows and a group of 16 pairs along
 // the depth; a tile of B has 16 pairs and 16 columns. The products of a group are summed in fp32 before they are added
-// to C, even and odd products separately. Subnormal numbers count as zeros. Requires cpu_has_amx() (base/amx.h).
+// to C, even and odd products separately. Subnormal numbers count as zeros. Requires cpu_has_amx() (base/isa/x86/amx.h).
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
+#include "backend/cpu/isa_kernels.h"
+
 namespace amp::amx {
 
-constexpr int64_t kTile = 16;  // rows of a tile, and 4-byte elements per row
+constexpr int64_t kTile = cpu::TileUnit::kTile;  // rows of a tile, and 4-byte elements per row
 
 // Operand of LDTILECFG: all eight tiles have 16 rows of 64 bytes.
 struct alignas(64) TileConfig {
@@ -20,23 +22,8 @@ struct alignas(64) TileConfig {
 };
 inline constexpr TileConfig kConfig;
 
-// Configures tiles for the calling thread within a scope, if wanted.
-class TileScope {
- public:
-  explicit TileScope(bool wanted) : wanted_(wanted) {
-    if (wanted) begin();
-  }
-  ~TileScope() {
-    if (wanted_) end();
-  }
-  TileScope(const TileScope&) = delete;
-  TileScope& operator=(const TileScope&) = delete;
-
- private:
-  [[gnu::target("amx-tile")]] static void begin() { _tile_loadconfig(&kConfig); }
-  [[gnu::target("amx-tile")]] static void end() { _tile_release(); }
-  bool wanted_;
-};
+[[gnu::target("amx-tile")]] inline void begin() { _tile_loadconfig(&kConfig); }
+[[gnu::target("amx-tile")]] inline void end() { _tile_release(); }
 
 // Regularly spaced tiles of an operand. Distances in bytes: `row` between rows, `group` between groups of the
 // depth, `next` between neighboring tiles across the depth.

@@ -1,7 +1,8 @@
-#include "base/simd.h"
-
+// The level of the running x86-64 CPU.
 #include <cstdlib>
-#include <string_view>
+
+#include "base/isa/x86/amx.h"
+#include "base/simd.h"
 
 namespace amp {
 
@@ -14,10 +15,7 @@ static Isa detect() {
     best = Isa::v4;
   }
   const char* cap = std::getenv("ONNX_AMP_MAX_ISA");
-  if (!cap) return best;
-  const std::string_view c = cap;
-  const Isa limit = c == "v2" ? Isa::v2 : c == "v3" ? Isa::v3 : Isa::v4;
-  return limit < best ? limit : best;
+  return cap && isa_from_name(cap) < best ? isa_from_name(cap) : best;
 }
 
 Isa cpu_isa() {
@@ -25,6 +23,10 @@ Isa cpu_isa() {
   return isa;
 }
 
-bool cpu_has_bf16() { return cpu_isa() == Isa::v4 && __builtin_cpu_supports("avx512bf16"); }
+Isa isa_from_name(std::string_view name) { return name == "v2" ? Isa::v2 : name == "v3" ? Isa::v3 : Isa::v4; }
+
+std::string_view isa_name(Isa isa) { return isa == Isa::v4 ? "x86-64-v4" : isa == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
+
+std::string_view bf16_instruction() { return cpu_has_amx() ? "amx_bf16" : cpu_has_avx512_bf16() ? "avx512_bf16" : ""; }
 
 }  // namespace amp

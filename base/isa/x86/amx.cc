@@ -1,4 +1,5 @@
-#include "base/amx.h"
+// Detects AVX512_BF16 and AMX.
+#include "base/isa/x86/amx.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -10,8 +11,10 @@
 
 namespace amp {
 
+bool cpu_has_avx512_bf16() { return cpu_isa() == Isa::v4 && __builtin_cpu_supports("avx512bf16"); }
+
 static bool detect() {
-  if (!cpu_has_bf16() || std::getenv("ONNX_AMP_MAX_ISA")) return false;
+  if (!cpu_has_avx512_bf16() || std::getenv("ONNX_AMP_MAX_ISA")) return false;
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kTiles = 1U << 24, kBf16 = 1U << 22;  // CPUID leaf 7, EDX
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTiles) == 0 || (d & kBf16) == 0) return false;

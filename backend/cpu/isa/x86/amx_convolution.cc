@@ -1,17 +1,19 @@
 // Convolution sums with AMX tiles (amx_convolution.h). The depth of a product (the dimension that is summed over) is
 // (tap, channel), in groups of 16 pairs of bf16. Groups that are not contiguous in memory are gathered into scratch.
 
-#include "backend/cpu/conv/amx_convolution.h"
+#include "backend/cpu/isa/x86/amx_convolution.h"
 
 #include <algorithm>
 
-#include "backend/cpu/gemm/amx_tiles.h"
+#include "backend/cpu/isa/x86/amx_tiles.h"
 
 namespace amp::amx {
 
 namespace {
 
 constexpr int64_t kRowBytes = 4 * kTile;
+constexpr int64_t kPixels = cpu::TileUnit::kPixels, kMostPixels = cpu::TileUnit::kMostPixels,
+                  kMostColumns = cpu::TileUnit::kMostColumns;
 constexpr int64_t kGroups = 16;  // groups of the depth at a time; 32 gathered rows stay in the first-level cache
 
 const char* bytes(const float* x) { return reinterpret_cast<const char*>(x); }

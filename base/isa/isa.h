@@ -1,0 +1,21 @@
+// What base/ needs from each architecture: one folder beside this file implements it (CMakeLists.txt chooses the folder).
+// Every function gives the bits of the scalar code in base/dtype.cc or base/checksum.cc.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace amp::isa {
+
+// Convert the first elements with instructions of the running CPU and return how many; the caller converts the rest.
+// The result is 0 if there are none that are faster than compiled loops.
+int64_t to_float(const Half* src, float* dst, int64_t n);
+int64_t from_float(const float* src, Half* dst, int64_t n);
+int64_t from_float(const float* src, BFloat16* dst, int64_t n);
+
+bool has_crc32c();
+// Returns the state after these bytes. Requires has_crc32c().
+uint32_t crc32c(uint32_t state, const uint8_t* bytes, int64_t size);
+
+}  // namespace amp::isa
