@@ -6,17 +6,19 @@
 #   ./test.sh --quick      without the CUDA plugin and the tests labeled slow
 #   ./test.sh --sanitize   most tests under AddressSanitizer and UndefinedBehaviorSanitizer, and a minute of each fuzz target
 #   ./test.sh --threads    the tests of what runs on threads, under ThreadSanitizer
+#   ./test.sh --aarch64    cross-compiles for 64-bit ARM and runs the tests of the modules and of the zoo with QEMU
 #   ./test.sh --ci         all but headers, the CUDA plugin compiled fast, and one shard of further checks (.ci/run)
 # ONNX_AMP_FUZZ_SECONDS: for each fuzz target, 60 where it says nothing
 # ONNX_AMP_CI_SHARD: the shard of --ci: static, sanitize, threads, or all of them
 set -euo pipefail
 cd "$(dirname "$0")"
-what=${1:-all} fast=
+what=${1:-all} fast= root=
 case "$what" in
   all|--quick) needs=--tests ;;
   --sanitize|--threads) needs=--sanitize ;;
+  --aarch64) needs=--aarch64 ;;
   --ci) needs=--ci fast=yes ;;
-  *) echo "usage: ./test.sh [--quick|--sanitize|--threads|--ci]" >&2; exit 2 ;;
+  *) echo "usage: ./test.sh [--quick|--sanitize|--threads|--aarch64|--ci]" >&2; exit 2 ;;
 esac
 prefix=$(./cmake/bootstrap.sh "$needs" | tail -1)
 
@@ -25,7 +27,7 @@ build() {
   local preset=$1 folder=$2
   shift 2
   cmake --preset "$preset" -DCMAKE_PREFIX_PATH="$prefix" -DONNX_AMP_FUZZ_SECONDS="${ONNX_AMP_FUZZ_SECONDS:-60}" \
-    ${fast:+-DONNX_AMP_CUDA_FAST_COMPILE=ON} \
+    ${fast:+-DONNX_AMP_CUDA_FAST_COMPILE=ON} ${root:+-DONNX_AMP_ROOT="$root"} \
     >configure.log 2>&1 || { cat configure.log; exit 1; }
   rm -f configure.log
   cmake --build "$folder" "$@"
@@ -58,6 +60,12 @@ case "$what" in
     build threads build-threads --target tests_threads
     check build-threads -L threads
     exec tests/summary.py build-threads
+    ;;
+  --aarch64)
+    root=$(packaging/foreign_root.sh arm64 | tail -1)
+    build aarch64 build-aarch64 --target onnx-amp-finetune tests_aarch64
+    check build-aarch64 -L aarch64
+    exec tests/summary.py build-aarch64
     ;;
   --ci)
     shards=(static sanitize threads)

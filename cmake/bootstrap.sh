@@ -4,9 +4,11 @@
 #   --tests            also what ./test.sh needs beyond the program: clang-format, git, OpenMPI, strace (tests/programs.txt)
 #   --sanitize         and clang with its sanitizers
 #   --ci               and clang-tidy; Chromium, 30 s and 350 MB, where there is one (tests/browser)
+#   --aarch64          for 64-bit ARM: the cross-compiler, QEMU, and the libraries for that architecture (cmake/aarch64.cmake)
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
 #   ONNX_AMP_SKIP_APT  1: install no packages  (they are there already)
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 
 ONNX_VERSION=1.22.0
 ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
@@ -25,6 +27,7 @@ case "${1:-}" in
   --tests) PACKAGES="$PACKAGES $TESTS" ;;
   --sanitize) PACKAGES="$PACKAGES $SANITIZE" ;;
   --ci) PACKAGES="$PACKAGES $SANITIZE clang-tidy-16" BROWSER="chromium fonts-dejavu-core" ;;
+  --aarch64) PACKAGES="$PACKAGES g++-aarch64-linux-gnu qemu-user" ;;
 esac
 
 say() { echo "bootstrap: $*" >&2; }
@@ -55,9 +58,11 @@ install_packages() {
     $PACKAGES $catch2 >/dev/null
 }
 
+# build_onnx COMPILER CMAKE_ARGUMENT...
 build_onnx() {
-  local key prefix
-  key=onnx-$ONNX_VERSION-$(c++ -dumpmachine)-gcc$(c++ -dumpversion)-pb$(protoc --version | awk '{print $2}')
+  local key prefix compiler=$1
+  shift
+  key=onnx-$ONNX_VERSION-$("$compiler" -dumpmachine)-gcc$("$compiler" -dumpversion)-pb$(protoc --version | awk '{print $2}')
   prefix=$CACHE/$key
   if [ ! -f "$prefix/.done" ]; then
     say "building onnx $ONNX_VERSION into $prefix (once, about two minutes)"
@@ -72,7 +77,7 @@ build_onnx() {
     sed -i 's/^cmake_minimum_required(VERSION 3\.26)/cmake_minimum_required(VERSION 3.25)/' "$src/CMakeLists.txt"
     CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1 cmake -S "$src" -B "$work/b" -G Ninja -Wno-dev -DCMAKE_BUILD_TYPE=Release \
       -DCMAKE_INSTALL_PREFIX="$work/out" -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DONNX_USE_PROTOBUF_SHARED_LIBS=ON \
-      -DONNX_USE_UNITY_BUILD=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >&2
+      -DONNX_USE_UNITY_BUILD=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@" >&2
     CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1 cmake --build "$work/b" >&2
     cmake --install "$work/b" >/dev/null
     mkdir -p "$work/out/include/onnx/inliner" "$work/out/share/onnx"
@@ -116,6 +121,11 @@ install_browser() {
 
 [ "${ONNX_AMP_SKIP_APT:-0}" = 1 ] || install_packages
 [ "${ONNX_AMP_SKIP_APT:-0}" = 1 ] || [ -z "${BROWSER:-}" ] || install_browser
-prefix=$(build_onnx)
+if [ "${1:-}" = --aarch64 ]; then
+  root=$("$here/../packaging/foreign_root.sh" arm64 | tail -1)
+  prefix=$(build_onnx aarch64-linux-gnu-g++ -DCMAKE_TOOLCHAIN_FILE="$here/aarch64.cmake" -DONNX_AMP_ROOT="$root")
+else
+  prefix=$(build_onnx c++)
+fi
 fetch_jinja "$prefix"
 echo "$prefix"

@@ -2,10 +2,12 @@
 """Packs an installed tree (cmake --install) as tarball, wheel and Debian package, with checksums and a bill of materials.
 
   packaging/artifacts.py --stage FOLDER --out FOLDER --archives FILE --static FOLDER --jinja FOLDER
+                         [--machine NAME --objdump PROGRAM --root FOLDER]
 
 --archives: a list of the static libraries that are linked in; --static: the prefix of static_libraries.sh; --jinja: the
-folder of the Jinja engine's sources. Licenses are copied from the last two. Standard library only. The archives contain no
-times, so that the same tree gives the same bytes."""
+folder of the Jinja engine's sources. Licenses are copied from the last two. The optional flags describe another architecture
+than this machine's: its name, an objdump that reads its files, the folder of foreign_root.sh. Standard library only. The
+archives contain no times, so that the same tree gives the same bytes."""
 
 import argparse
 import base64
@@ -39,11 +41,11 @@ def bundled_libraries():
     return [e for e in table["library"] if e.get("bundled") and e["for"] == "program"]
 
 
-def check_symbols(file):
+def check_symbols(file, objdump):
     """Refuses a file that needs a later glibc, or libraries that a small system lacks."""
-    symbols = subprocess.run(["objdump", "-T", file], check=True, capture_output=True, text=True).stdout
+    symbols = subprocess.run([objdump, "-T", file], check=True, capture_output=True, text=True).stdout
     newest = max(tuple(map(int, v.split("."))) for v in re.findall(r"\(GLIBC_([\d.]+)\)", symbols))
-    headers = subprocess.run(["objdump", "-p", file], check=True, capture_output=True, text=True).stdout
+    headers = subprocess.run([objdump, "-p", file], check=True, capture_output=True, text=True).stdout
     needed = set(re.findall(r"NEEDED\s+(\S+)", headers))
     system = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libgomp|libonnx_amp|ld-linux\S*)\.so(\.\d+)?$")
     foreign = sorted(n for n in needed if not system.match(n))
@@ -52,41 +54,58 @@ def check_symbols(file):
     return newest
 
 
-def package_of(file):
-    """The Debian package that installed a file, or None."""
-    found = subprocess.run(["dpkg-query", "-S", pathlib.Path(file).resolve()], capture_output=True, text=True)
-    return found.stdout.split(":")[0] if found.returncode == 0 else None
+class Packages:
+    """Debian's packages on this machine, and those in the folder of foreign_root.sh."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def query(self, *arguments, root=None):
+        database = [f"--admindir={root}/var/lib/dpkg"] if root else []
+        found = subprocess.run(["dpkg-query", *database, *arguments], capture_output=True, text=True)
+        return found.stdout if found.returncode == 0 else None
+
+    def owner(self, file):
+        """The package that installed a file, or None."""
+        path = pathlib.Path(file).resolve()
+        foreign = self.root and path.is_relative_to(self.root)
+        found = self.query("-S", pathlib.Path("/") / path.relative_to(self.root), root=self.root) if foreign else self.query("-S", path)
+        return found.split(":")[0] if found else None
+
+    def license(self, package):
+        places = [pathlib.Path("/usr/share/doc") / package / "copyright"]
+        if self.root:
+            places.insert(0, self.root / "usr/share/doc" / package / "copyright")
+        return next(p for p in places if p.exists())
+
+    def version(self, package):
+        return self.query("-W", "-f=${Version}", package, root=self.root) or "NOASSERTION"
 
 
-def package_version(package):
-    found = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True)
-    return found.stdout if found.returncode == 0 else "NOASSERTION"
-
-
-def write_notices(folder, archives, static, jinja):
+def write_notices(folder, archives, static, jinja, debian):
     """Copies the licenses of what is linked in: archives of Debian's packages, those of static_libraries.sh, and headers."""
     folder.mkdir(parents=True, exist_ok=True)
     own = {p.stem for p in (static / "licenses").iterdir()}
-    packages = {package_of(a) for a in archives} | {"nlohmann-json3-dev"}
+    packages = {debian.owner(a) for a in archives} | {"nlohmann-json3-dev"}
     for package in packages - {None}:
-        shutil.copyfile(pathlib.Path("/usr/share/doc") / package / "copyright", folder / f"{package}.txt")
+        shutil.copyfile(debian.license(package), folder / f"{package}.txt")
     for name in own:
         shutil.copyfile(static / "licenses" / f"{name}.txt", folder / f"{name}.txt")
     shutil.copyfile(jinja / "LICENSE", folder / "llama.cpp-jinja.txt")
     shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # the same license
-    unknown = [a for a in archives if package_of(a) is None and pathlib.Path(a).stem not in own | {"libonnx"}]
+    unknown = [a for a in archives if debian.owner(a) is None and pathlib.Path(a).stem not in own | {"libonnx"}]
     if unknown:
         raise SystemExit(f"no license is known for {unknown}")
 
 
-def bill_of_materials(libraries, files):
+def bill_of_materials(libraries, files, debian):
     """SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3)."""
     packages = [{"SPDXID": "SPDXRef-program", "name": NAME, "versionInfo": version(), "licenseConcluded": "Apache-2.0",
                  "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION",
                  "filesAnalyzed": False}]
     related = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-program"}]
     for e in libraries:
-        version_of = package_version(e["debian"][0]) if e.get("debian") else "NOASSERTION"
+        version_of = debian.version(e["debian"][0]) if e.get("debian") else "NOASSERTION"
         id = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", e["name"]).strip("-")
         packages.append({"SPDXID": id, "name": e["name"], "versionInfo": version_of, "licenseDeclared": e["license"],
                          "licenseConcluded": e["license"], "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION",
@@ -160,17 +179,20 @@ def main():
     parser = argparse.ArgumentParser()
     for flag in ("stage", "out", "archives", "static", "jinja"):
         parser.add_argument("--" + flag, type=pathlib.Path, required=True)
+    parser.add_argument("--machine", default=platform.machine())
+    parser.add_argument("--objdump", default="objdump")
+    parser.add_argument("--root", type=lambda p: pathlib.Path(p).resolve())
     a = parser.parse_args()
-    machine = platform.machine()
-    newest = max(check_symbols(p) for p in [a.stage / "bin/onnx-amp-finetune", *(a.stage / "lib").glob("*.so.1")])
-    write_notices(a.stage / f"share/doc/{NAME}/licenses", a.archives.read_text().split(), a.static, a.jinja)
+    machine, debian = a.machine, Packages(a.root)
+    newest = max(check_symbols(p, a.objdump) for p in [a.stage / "bin/onnx-amp-finetune", *(a.stage / "lib").glob("*.so.1")])
+    write_notices(a.stage / f"share/doc/{NAME}/licenses", a.archives.read_text().split(), a.static, a.jinja, debian)
     a.out.mkdir(parents=True, exist_ok=True)
     top = f"{NAME}-{version()}-linux-{machine}"
     write_tarball(a.stage, a.out / f"{top}.tar.gz", top)
     write_wheel(a.stage, a.out, machine)
     write_deb(a.stage, a.out, a.stage.parent, {"x86_64": "amd64", "aarch64": "arm64"}[machine])
     sums = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(a.out.iterdir())}
-    (a.out / f"{NAME}-{version()}.spdx.json").write_text(json.dumps(bill_of_materials(bundled_libraries(), sums), indent=1) + "\n")
+    (a.out / f"{top}.spdx.json").write_text(json.dumps(bill_of_materials(bundled_libraries(), sums, debian), indent=1) + "\n")
     (a.out / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
     print(f"glibc {'.'.join(map(str, newest))} or later")
     for p in sorted(a.out.iterdir()):

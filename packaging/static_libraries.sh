@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# static_libraries.sh: builds the libraries of which Debian has no static archive that a release can contain: libzip's is
+# static_libraries.sh [CMAKE_ARGUMENT...]: builds the libraries of which Debian has no static archive that a release can contain: libzip's is
 # missing, libmicrohttpd's needs GnuTLS (reports are served without TLS), libtiff's needs JBIG-KIT, which is under the GPL,
 # and those of Protocol Buffers, libpng and libjpeg-turbo cannot be linked into a shared library. The sources are Debian's,
 # with its security patches. Prints the prefix as its last line.
+# The arguments choose another architecture: a toolchain file and what it needs (release.sh).
 # ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's mirror.
 set -euo pipefail
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
+toolchain=("$@")
+compiler=cc host=
+case "$*" in *aarch64.cmake*) compiler=aarch64-linux-gnu-gcc host=aarch64-linux-gnu ;; esac
 sources=(libzip libmicrohttpd tiff protobuf libpng1.6 libjpeg-turbo)
 
 work=$(mktemp -d)
@@ -27,7 +31,7 @@ fetch "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/debian}/debian-se
   fetch "$mirror bookworm"
 }
 versions=$(cd "$work" && ls ./*.dsc | sort)
-prefix=$cache/static-$(c++ -dumpmachine)-$(printf '%s' "$versions" | sha256sum | cut -c1-12)
+prefix=$cache/static-$($compiler -dumpmachine)-$(printf '%s' "$versions" | sha256sum | cut -c1-12)
 
 # archive NAME SOURCE CMAKE_ARGUMENT...: builds with CMake and installs archive, headers and license.
 archive() {
@@ -35,7 +39,8 @@ archive() {
   source=$(find "$work" -maxdepth 1 -type d -name "$2-*")
   shift 2
   cmake -S "$source" -B "$work/build-$name" -G Ninja -Wno-dev -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
-    -DCMAKE_INSTALL_LIBDIR:STRING=lib -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" >&2
+    -DCMAKE_INSTALL_LIBDIR:STRING=lib -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+    -DCMAKE_PREFIX_PATH="$prefix" "${toolchain[@]}" "$@" >&2
   cmake --build "$work/build-$name" >&2
   cmake --install "$work/build-$name" >/dev/null
   cp "$source/debian/copyright" "$prefix/licenses/$name.txt"
@@ -53,7 +58,7 @@ if [ ! -f "$prefix/.done" ]; then
   archive libjpeg libjpeg-turbo -DENABLE_SHARED=OFF -DREQUIRE_SIMD=ON -DWITH_TURBOJPEG=OFF
   archive libtiff tiff -Djbig=OFF -Dlerc=OFF -Dcxx=OFF -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF
   source=$(find "$work" -maxdepth 1 -type d -name 'libmicrohttpd-*')
-  (cd "$source" && ./configure --prefix="$prefix" --disable-shared --with-pic --disable-https --disable-doc \
+  (cd "$source" && ./configure ${host:+--host="$host"} --prefix="$prefix" --disable-shared --with-pic --disable-https --disable-doc \
     --disable-examples --disable-curl --disable-dauth --disable-postprocessor >&2 && make -s -j"$(nproc)" >&2 && make -s install >&2)
   cp "$source/COPYING" "$prefix/licenses/libmicrohttpd.txt"
   rm -rf "$prefix/lib/cmake"  # their packages would be found instead of Debian's, with other headers

@@ -15,6 +15,11 @@ case $arch in
 e7f7b45d9c5cfcf37609f0b6efd3c645272c812144703af89dfd32218fcb0fd3 pool/main/g/glibc/libc6-dev_2.31-13+deb11u11_amd64.deb
 e478f2709d8474165bb664de42e16950c391f30eaa55bc9b3573281d83a29daf pool/main/g/gcc-10/libgcc-s1_10.2.1-6_amd64.deb
 4530c95aefa48e33fd8cf4acbe5c4b559dbe7bdf4c56469986c83a203982cef1 pool/main/g/gcc-10/libgomp1_10.2.1-6_amd64.deb" ;;
+  arm64) packages="
+baaa9aa184e2f21738c5819055e6740cc5b22f198e3f416e33f82b40ff6933d8 pool/main/g/glibc/libc6_2.31-13+deb11u11_arm64.deb
+28d478134722dcd4b0bd2045a199301d18713bf95947b9fce66634e7aeacab2e pool/main/g/glibc/libc6-dev_2.31-13+deb11u11_arm64.deb
+e2fcdb378d3c1ad1bcb64d4fb6b37aab44011152beca12a4944f435a2582df1f pool/main/g/gcc-10/libgcc-s1_10.2.1-6_arm64.deb
+813af2e0b8ba0a7cea18c988cd843412ef6d0415700fc860d62816750e741670 pool/main/g/gcc-10/libgomp1_10.2.1-6_arm64.deb" ;;
   *) echo "sysroot.sh: no packages are listed for $arch" >&2; exit 2 ;;
 esac
 
