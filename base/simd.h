@@ -22,8 +22,8 @@ namespace amp {
 
 // Each architecture declares:
 //   enum class Isa              its levels, in ascending order; Isa cpu_isa() returns the level in use
-//   simd(body)                  body: a lambda without parameters, marked AMP_INLINE so that its code is compiled for the
-//                               level
+//   simd(body)                  body: a lambda without parameters, marked AMP_INLINE so that its code is compiled for
+//                               the level
 //   simd_wide(body)             with the widest vectors (512 bits on AVX-512), for arithmetic-heavy loops that g++
 //                               vectorizes at this width
 //   cpu::at_level(fn)           calls fn.template operator()<Lanes>(), with the number of floats of a vector
