@@ -1,5 +1,5 @@
-// Runtime dispatch by instruction set: a loop is compiled for each level of the architecture, and the best one is chosen
-// at run time.
+// Runtime dispatch by instruction set: a loop is compiled for each level of the architecture, and the best one is
+// chosen at run time.
 //
 //   simd([&]() AMP_INLINE { for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]); });
 //

@@ -1,5 +1,8 @@
 #include "tests/support.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
@@ -17,7 +20,17 @@ std::string test_data(const std::string& name) {
 
 std::string onnx_test_data() { return TEST_ONNX_DATA; }
 std::string host_compiler() { return TEST_CXX; }
-bool sanitized() { return TEST_SANITIZED; }
+
+std::string no_memory_limits() {
+  if (TEST_SANITIZED) return "sanitizers reserve the address space";
+  rlimit before{}, seen{};
+  ::getrlimit(RLIMIT_AS, &before);
+  const rlimit probe{std::min(before.rlim_cur, rlim_t{1} << 46) - 4096, before.rlim_max};
+  ::setrlimit(RLIMIT_AS, &probe);
+  ::getrlimit(RLIMIT_AS, &seen);
+  ::setrlimit(RLIMIT_AS, &before);
+  return seen.rlim_cur == probe.rlim_cur ? "" : "QEMU ignores limits of the address space";
+}
 
 TempDir::TempDir() {
   std::string name = (fs::temp_directory_path() / "onnx-amp-test-XXXXXX").string();

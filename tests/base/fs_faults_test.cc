@@ -168,7 +168,7 @@ TEST_CASE("a lock's holder notices that its folder was removed, renamed or repla
 }
 
 TEST_CASE("a limit of memory shows in the number of threads that can be started") {
-  if (sanitized()) SKIP("sanitizers reserve the address space");
+  if (const std::string why = no_memory_limits(); !why.empty()) SKIP(why);
   CHECK(startable_threads(0) == 0);
   CHECK(startable_threads(5) == 5);
   const pid_t child = ::fork();

@@ -276,7 +276,7 @@ TEST_CASE("the memory limit of a control group, of both versions, is the smalles
 }
 
 TEST_CASE("a limited address space counts as memory") {
-  if (sanitized()) SKIP("sanitizers reserve the address space");
+  if (const std::string why = no_memory_limits(); !why.empty()) SKIP(why);
   CHECK(in_child([] {
           const rlimit l{int64_t{1} << 30, RLIM_INFINITY};
           ::setrlimit(RLIMIT_AS, &l);

@@ -63,9 +63,15 @@ TEST_CASE("a limited process ends for what exceeds its limits, and says why") {
   CHECK(outcome([](std::string_view) { return std::string(5 << 20, 'x'); }) == Outcome::reply);
   CHECK(outcome([](std::string_view) { return std::to_string(deeper(1 << 30)); }) == Outcome::crashed);
   CHECK(outcome([](std::string_view) -> std::string { std::abort(); }) == Outcome::crashed);
-  if (test::sanitized()) return;  // sanitizers reserve their address space beforehand, so RLIMIT_AS bounds no memory
+}
+
+TEST_CASE("a limited process ends for too much memory, and says why") {
+  if (const std::string why = test::no_memory_limits(); !why.empty()) SKIP(why);
+  ProcessLimits limits;
   limits.seconds = 5;
-  CHECK(outcome(fill_memory) == Outcome::memory);
+  LimitedProcess p(fill_memory, limits);
+  CHECK(p.ask("a").outcome == Outcome::memory);
+  CHECK(p.ask("a").outcome == Outcome::crashed);
 }
 
 TEST_CASE("the allowance of a limited process grows with its requests") {

@@ -26,7 +26,7 @@ TEST_CASE("a small training", "[.limited]") {
 }
 
 TEST_CASE("training runs in a limited address space") {
-  if (test::sanitized()) SKIP("sanitizers reserve the address space");
+  if (const std::string why = test::no_memory_limits(); !why.empty()) SKIP(why);
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit space{rlim_t{600} << 20, rlim_t{600} << 20};
