@@ -1,6 +1,6 @@
-// The kernels that are written for an instruction set, as a table with one row per instruction set. Each architecture has
-// a folder in backend/cpu/isa/ with its rows; the rest of backend/cpu/ is the same for all. A new architecture is a folder
-// there, one in base/isa/, and a row in cmake/architectures.cmake.
+// The kernels that are written for an instruction set, as a table with one row per instruction set. Each architecture
+// has a folder in backend/cpu/isa/ with its rows; the rest of backend/cpu/ is the same for all. A new architecture is a
+// folder there, one in base/isa/, and a row in cmake/architectures.cmake.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ struct IsaKernels {
   void (*transpose_8)(const float* const from[8], int64_t n, float* to, int64_t width) = nullptr;
   // DropoutLanes::write (dropout_lanes.h).
   void (*dropout)(const DropoutLanes& lanes, int64_t groups, float* factor) = nullptr;
-  // Independent chains of `rounds` multiply-adds over registers, and the number of operations (gemm/fma_peak.cc): of fp32
-  // (null: those of compiled loops), and of the fastest instruction for bf16. `out` keeps the result alive.
+  // Independent chains of `rounds` multiply-adds over registers, and the number of operations (gemm/fma_peak.cc): of
+  // fp32 (null: those of compiled loops), and of the fastest instruction for bf16. `out` keeps the result alive.
   void (*chains)(int64_t rounds, float factor, volatile float* out, double* flops) = nullptr;
   void (*bf16_chains)(int64_t rounds, float factor, volatile float* out, double* flops) = nullptr;
 };

@@ -1,5 +1,5 @@
-// What base/ needs from each architecture: one folder beside this file implements it (CMakeLists.txt chooses the folder).
-// Every function gives the bits of the scalar code in base/dtype.cc or base/checksum.cc.
+// What base/ needs from each architecture: one folder beside this file implements it (CMakeLists.txt chooses the
+// folder). Every function gives the bits of the scalar code in base/dtype.cc or base/checksum.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Gradient to the weight, vectorized over output channels. It is a matrix product over all pixels, whose result has a
 // row for each (tap, input channel) and blocks of 64 output channels as columns. Shards divide taps, input channels and
-// output channels. bf16 operands are packed as pairs of images; a tile unit (isa_kernels.h) computes the transposed product.
+// output channels. bf16 operands are packed as pairs of images; a tile unit (isa_kernels.h) computes the transposed
+// product.
 #include <memory>
 
 #include "backend/cpu/conv/conv_channels.h"
@@ -195,8 +196,8 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
   });
 }
 
-// Tile unit version of run_shard, transposed: rows are output channels and columns are input channels, so no operand must
-// be transposed.
+// Tile unit version of run_shard, transposed: rows are output channels and columns are input channels, so no operand
+// must be transposed.
 void ChannelWeightGradient::run_shard_tiles(const Shard& of, int64_t n_images) const {
   const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
                 g = of.g;

@@ -1,5 +1,5 @@
-// Conversions of fp16 with FCVTL and FCVTN, which every 64-bit ARM CPU has. They round to nearest even and make NaN quiet,
-// like F16C. Loops over bf16 compile to shifts and narrowing moves of NEON.
+// Conversions of fp16 with FCVTL and FCVTN, which every 64-bit ARM CPU has. They round to nearest even and make NaN
+// quiet, like F16C. Loops over bf16 compile to shifts and narrowing moves of NEON.
 #include <arm_neon.h>
 
 #include "base/isa/isa.h"

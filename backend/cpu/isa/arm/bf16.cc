@@ -32,8 +32,9 @@ struct Bfdot {
   }
 };
 
-// Adds products of pairs to Rows x 4 vectors of sums, which are added to memory at the end, so that rounding errors grow
-// only with the products of one call. at(r, i): the address of the pair of row r at step i. b: rows of `width` floats.
+// Adds products of pairs to Rows x 4 vectors of sums, which are added to memory at the end, so that rounding errors
+// grow only with the products of one call. at(r, i): the address of the pair of row r at step i. b: rows of `width`
+// floats.
 template <int Rows>
 struct Tile {
   static constexpr int kColumns = 4;
@@ -86,8 +87,8 @@ struct Tile {
   }
 };
 
-// Calls fn(tile, row, column) for the tiles of tile_rows(width) rows (conv_channels_pack.h): 6, or 8 if the width is 48,
-// or 12.
+// Calls fn(tile, row, column) for the tiles of tile_rows(width) rows (conv_channels_pack.h): 6, or 8 if the width is
+// 48, or 12.
 template <class Fn>
 void each_tile(int64_t width, const Fn& fn) {
   for (int64_t j = 0; j < width; j += 4 * kLanes) {

@@ -1,6 +1,6 @@
 // The micro-kernel of matrix products for 64-bit ARM, for fp32 and for pairs of bf16: a block of up to 12 rows and two
-// vectors of C is kept in 24 of the 32 registers. An element of A is used from the lane in which it was loaded, so that a
-// step of a full block is 5 loads and 24 multiply-adds.
+// vectors of C is kept in 24 of the 32 registers. An element of A is used from the lane in which it was loaded, so that
+// a step of a full block is 5 loads and 24 multiply-adds.
 #pragma once
 
 #include <arm_neon.h>

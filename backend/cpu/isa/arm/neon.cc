@@ -1,5 +1,5 @@
-// Kernels for the instructions that every 64-bit ARM CPU has: matrix products with FMLA, transposes for packing, dropout
-// masks, and chains of multiply-adds.
+// Kernels for the instructions that every 64-bit ARM CPU has: matrix products with FMLA, transposes for packing,
+// dropout masks, and chains of multiply-adds.
 #include "backend/cpu/dropout_lanes.h"
 #include "backend/cpu/isa/arm/kernels.h"
 #include "backend/cpu/isa/arm/micro_kernel.h"
@@ -49,8 +49,8 @@ void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width
   }
 }
 
-// Philox4x32-10 (base/philox.h) of eight groups at a time. A vector holds one word of four groups; the store interleaves
-// the words.
+// Philox4x32-10 (base/philox.h) of eight groups at a time. A vector holds one word of four groups; the store
+// interleaves the words.
 void dropout(const DropoutLanes& d, int64_t groups, float* factor) {
   const uint32x4_t m0 = vdupq_n_u32(0xD2511F53u), m2 = vdupq_n_u32(0xCD9E8D57u), threshold = vdupq_n_u32(d.threshold);
   const uint32x4_t keep = vreinterpretq_u32_f32(vdupq_n_f32(d.keep));

@@ -1,7 +1,8 @@
 // Products of bf16 in AMX tiles. A tile has 16 rows of 64 bytes; an instruction multiplies two tiles (Intel 64 and
 // IA-32 Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows and a group of 16 pairs along
 // the depth; a tile of B has 16 pairs and 16 columns. The products of a group are summed in fp32 before they are added
-// to C, even and odd products separately. Subnormal numbers count as zeros. Requires cpu_has_amx() (base/isa/x86/amx.h).
+// to C, even and odd products separately. Subnormal numbers count as zeros. Requires cpu_has_amx()
+// (base/isa/x86/amx.h).
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-// The kernels of x86-64 from which the rows in kernels.cc are made. A function is compiled for the instruction set that its
-// name ends or begins with.
+// The kernels of x86-64 from which the rows in kernels.cc are made. A function is compiled for the instruction set that
+// its name ends or begins with.
 #pragma once
 
 #include "backend/cpu/isa_kernels.h"
