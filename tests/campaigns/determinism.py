@@ -5,6 +5,7 @@ A try is one run of a model in a precision. Runs on another instruction set may 
 is that of this machine, or with ONNX_AMP_MAX_ISA a lower one for all runs of a group.
 """
 import json
+import platform
 import shutil
 
 from compare import contents, differences
@@ -12,7 +13,7 @@ from job import ROOT, job, write_materials
 
 MODELS = ["lenet_relu_dyn18", "convnext_ts17", "resnet_train_ts17", "rnn_lstm_ts14", "unet_convt_ce_dyn18"]
 PRECISIONS = [[], ["--use_fp16"], ["--use_bf16"]]
-LEVELS = [None, "v3", "v2"]
+LEVELS = [None, *{"x86_64": ["v3", "v2"], "aarch64": ["neon"]}[platform.machine()]]
 VARIANTS = [["--threads", "1"], ["--threads", "2"], ["--threads", "3"], ["--threads", "1", "--loading_threads", "1"],
             ["--threads", "2", "--loading_threads", "4"]]
 
