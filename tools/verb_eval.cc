@@ -7,12 +7,13 @@
 #include "run/evaluate/evaluate.h"
 #include "run/prepare/objective.h"
 #include "run/spec/spec.h"
+#include "tools/junit.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
 
-static int run_eval(const cli::Options& opts, const Console& console) {
+static int evaluate(const cli::Options& opts, const Console& console, Junit& junit) {
   RunSpec spec = spec_of(opts);
   if (spec.data.val.empty()) spec.data.val = opts.str("inputs");
   if (spec.data.val.empty())
@@ -30,8 +31,14 @@ static int run_eval(const cli::Options& opts, const Console& console) {
     file.commit();
   }
   for (const std::string& line : group_table(m.group_column, m.groups, m.brief)) console.log().info(line);
+  junit.gates(gate_results(spec.evaluation.require, &m));
   check_gates(spec.evaluation.require, &m);
   return 0;
+}
+
+static int run_eval(const cli::Options& opts, const Console& console) {
+  Junit junit(opts.str("junit"), "eval", console.log());
+  return junit.record([&] { return evaluate(opts, console, junit); });
 }
 
 static const RegisterVerb eval_verb(cli::Verb::eval, run_eval);

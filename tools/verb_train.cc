@@ -16,6 +16,7 @@
 #include "run/train/train.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/flag_text.h"
+#include "tools/junit.h"
 #include "tools/progress.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -98,9 +99,7 @@ int print_data_report(const RunSpec& spec, const Console& console) {
   return report.problems ? static_cast<int>(Exit::data) : 0;
 }
 
-}  // namespace
-
-int run_train(const cli::Options& opts, const Console& console) {
+int train_model(const cli::Options& opts, const Console& console, Junit& junit) {
   const RunSpec spec = spec_of(opts);
   if (opts.flag("check_data")) return print_data_report(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
@@ -111,6 +110,7 @@ int run_train(const cli::Options& opts, const Console& console) {
   if (!host.ranks->is_root()) {  // only the root rank prints
     host.log = {};
     host.progress = nullptr;
+    junit.leave_out();
   }
   const TrainReport report = processes.guard([&] {
     const std::unique_ptr<PreparedRun> run = prepare(spec, host);
@@ -122,17 +122,30 @@ int run_train(const cli::Options& opts, const Console& console) {
     if (report.saved)
       std::cerr << "stopped by " << cli::with_flags(report.signal_name) << " after step " << report.result.steps
                 << '\n';
+    const int code = stopped_exit(report.signal, report.saved);
+    if (code == static_cast<int>(Exit::stopped))
+      fail(Exit::stopped, "E_STOPPED",
+           cat("stopped by ", report.signal_name, "; all that was done lies in a checkpoint"),
+           "continue with `resume` auto");
     log_stopped(report.signal, report.saved);
-    return stopped_exit(report.signal, report.saved);
+    return code;
   }
   if (report.lr_range) {
     print_range(*report.lr_range, spec.output.output_dir);
     return 0;
   }
   print_summary(report, spec.data.val.empty() ? "the share held out" : spec.data.val);
-  check_gates(spec.evaluation.require, report.result.last ? &*report.result.last : nullptr,
-              "model.onnx was written all the same");
+  const Metrics* const last = report.result.last ? &*report.result.last : nullptr;
+  junit.gates(gate_results(spec.evaluation.require, last));
+  check_gates(spec.evaluation.require, last, "model.onnx was written all the same");
   return 0;
+}
+
+}  // namespace
+
+int run_train(const cli::Options& opts, const Console& console) {
+  Junit junit(opts.str("junit"), "train", console.log());
+  return junit.record([&] { return train_model(opts, console, junit); });
 }
 
 static const RegisterVerb train_verb(cli::Verb::train, run_train);

@@ -216,12 +216,22 @@ Gate gate_of(const std::string& text) {
   return *gate;
 }
 
-void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, const std::string& hint) {
+std::vector<GateResult> gate_results(const std::vector<std::string>& gates, const Metrics* metrics) {
+  std::vector<GateResult> out;
   for (const std::string& text : gates) {
     const Gate gate = gate_of(text);
     const double value = metrics ? metrics->value(gate.metric) : std::nan("");
-    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("`require` ", text, ": the final value is ", value), hint);
+    out.push_back({text, value, gate.met(value)});
   }
+  return out;
+}
+
+void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, const std::string& hint) {
+  std::string missed;
+  for (const GateResult& r : gate_results(gates, metrics)) {
+    if (!r.met) missed += cat(missed.empty() ? "" : "; ", "`require` ", r.text, ": the final value is ", r.value);
+  }
+  if (!missed.empty()) fail(Exit::gate, "E_GATE", missed, hint);
 }
 
 }  // namespace amp

@@ -46,7 +46,14 @@ void log_cosine_targets(const Losses& losses, const Dataset& data, const Log& lo
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 
 Gate gate_of(const std::string& text);  // throws Exit::usage if the text is not a gate
-// Throws E_GATE (Exit::gate) if the metrics do not meet a gate.
+// The outcome of a gate. value: the final value of its metric; NaN if there is none.
+struct GateResult {
+  std::string text;
+  double value = 0;
+  bool met = false;
+};
+std::vector<GateResult> gate_results(const std::vector<std::string>& gates, const Metrics* metrics);
+// Throws E_GATE (Exit::gate) if the metrics do not meet a gate. The error lists all that are not met.
 void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, const std::string& hint = {});
 
 }  // namespace amp

@@ -82,7 +82,6 @@ struct Line {
 
 // Adds a signal's name. sigabbrev_np() only indexes a table (glibc documents it as async-signal-safe).
 void add_signal(Line& line, int number) {
-  if (number == 0) return line.add("`max_minutes`");
   const char* const abbreviation = ::sigabbrev_np(number);
   line.add(abbreviation ? "SIG" : "a signal");
   if (abbreviation) line.add(abbreviation);

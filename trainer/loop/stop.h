@@ -61,8 +61,8 @@ class ImmediateStop {
 };
 
 std::string signal_name(int signal);  // "SIGTERM"; empty: there is no such signal
-// Prints the message of a stopped process: "error: stopped by SIGINT ...", then the JSON line. Signal 0 stands for
-// --max_minutes. Async-signal-safe.
+// Prints the message of a process that a signal ended: "error: stopped by SIGINT ...", then the JSON line.
+// Async-signal-safe.
 void log_stopped(int signal, bool durable);
 int stopped_exit(int signal, bool durable);
 
