@@ -122,7 +122,7 @@ def files_below(folder):
     return sorted(p for p in folder.rglob("*") if p.is_file() or p.is_symlink())
 
 
-def write_tarball(stage, out, top):
+def write_tarball(stage, out, top, compression=9):
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in files_below(stage):
@@ -131,7 +131,7 @@ def write_tarball(stage, out, top):
             info.uname = info.gname = "root"
             info.mode = 0o755 if info.mode & 0o100 else 0o644
             tar.addfile(info, path.open("rb") if info.isreg() else None)
-    with gzip.GzipFile(out, "wb", compresslevel=9, mtime=0) as f:
+    with gzip.GzipFile(out, "wb", compresslevel=compression, mtime=0) as f:
         f.write(raw.getvalue())
 
 
