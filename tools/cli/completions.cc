@@ -36,15 +36,31 @@ std::vector<std::string> values_of(const Flag& f) { return {f.choices.begin(), f
 
 bool takes_value(const Flag& f) { return f.type() != SettingType::boolean; }
 
-// Returns the text up to the end of its first sentence, without quotes and brackets, which shells interpret.
+// Returns the text up to the end of its first sentence.
 std::string brief(std::string_view help) {
   std::string text = with_flags(help);
   if (const size_t end = text.find(". "); end != std::string::npos) text.resize(end);
+  return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
+}
+
+// Escapes text within single quotes of zsh. Backslashes protect what _arguments and _describe interpret.
+std::string zsh_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (std::string_view("'\"`[]\\$:").find(c) == std::string_view::npos) out += c;
+    if (std::string_view("[]:\\").find(c) != std::string_view::npos) out += '\\';
+    out += c == '\'' ? "'\\''" : std::string(1, c);
   }
-  return out.ends_with('.') ? out.substr(0, out.size() - 1) : out;
+  return out;
+}
+
+// Escapes text within single quotes of fish.
+std::string fish_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
 }
 
 std::string bash_text() {
@@ -68,6 +84,12 @@ std::string bash_text() {
   for (const VerbInfo& v : verbs()) out += cat("    ", v.name, ") flags='", join(flags_of(v.verb), " "), "' ;;\n");
   out +=
       cat("  esac\n"
+          "  if [ \"${COMP_WORDS[1]}\" = help ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
+          "    COMPREPLY=($(compgen -W '",
+          join(verb_names(), " "),
+          "' -- \"$word\"))\n"
+          "    return\n"
+          "  fi\n"
           "  case $word in\n"
           "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")) ;;\n"
           "    *) COMPREPLY=($(compgen -f -- \"$word\"))\n"
@@ -85,27 +107,30 @@ std::string zsh_text() {
   std::string out = cat("#compdef ", kProgram, "\n# made by --print_completions zsh\n",
                         "local verb=train\n"
                         "local -a verbs flags\nverbs=(\n");
-  for (const VerbInfo& v : verbs()) out += cat("  '", v.name, ":", brief(v.what), "'\n");
+  for (const VerbInfo& v : verbs()) out += cat("  '", v.name, ":", zsh_escaped(brief(v.what)), "'\n");
   out += cat(")\ncase ${words[2]} in\n  ", join(verb_names(), "|"), ") verb=${words[2]} ;;\nesac\ncase $verb in\n");
   for (const VerbInfo& v : verbs()) {
     out += cat("  ", v.name, ") flags=(\n");
     for (const Flag& f : flags()) {
       if (!has(f.verbs, v.verb)) continue;
-      std::string spec = cat("    '*--", f.name, "[", brief(f.help), "]");
+      std::string spec = cat("    '*--", f.name, takes_value(f) ? "=" : "", "[", zsh_escaped(brief(f.help)), "]");
       if (takes_value(f))
         spec += f.choices.empty() ? cat(":", f.name, ":_files") : cat(":", f.name, ":(", join(values_of(f), " "), ")");
       out += spec + "'\n";
     }
     out += "  ) ;;\n";
   }
-  out += "esac\nif (( CURRENT == 2 )); then _describe verb verbs; fi\n_arguments $flags '*:file:_files'\n";
+  out +=
+      "esac\nif (( CURRENT == 2 )) || [[ $CURRENT == 3 && $verb == help ]]; then _describe verb verbs; fi\n"
+      "_arguments $flags '*:file:_files'\n";
   return out;
 }
 
 std::string fish_text() {
   std::string out = cat("# fish completion for ", kProgram, ", made by --print_completions fish\n");
   for (const VerbInfo& v : verbs())
-    out += cat("complete -c ", kProgram, " -n __fish_use_subcommand -a ", v.name, " -d '", brief(v.what), "'\n");
+    out += cat("complete -c ", kProgram, " -n '__fish_use_subcommand; or __fish_seen_subcommand_from help' -a ", v.name,
+               " -d '", fish_escaped(brief(v.what)), "'\n");
   std::vector<std::string> others;  // the verb train may be omitted
   for (const VerbInfo& v : verbs()) {
     if (v.verb != Verb::train) others.emplace_back(v.name);
@@ -120,7 +145,7 @@ std::string fish_text() {
     if (has(f.verbs, Verb::train)) conditions.push_back("not __fish_seen_subcommand_from " + join(others, " "));
     out += cat("complete -c ", kProgram, " -n '", join(conditions, "; or "), "' -l ", f.name);
     if (takes_value(f)) out += f.choices.empty() ? " -r" : cat(" -x -a '", join(values_of(f), " "), "'");
-    out += cat(" -d '", brief(f.help), "'\n");
+    out += cat(" -d '", fish_escaped(brief(f.help)), "'\n");
   }
   return out;
 }
