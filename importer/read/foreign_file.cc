@@ -1,7 +1,7 @@
 // Recognizes files of other frameworks by their signatures. Sources: PyTorch's serialization notes (zip archives with
 // data.pkl, code/ for TorchScript, the pickled magic number of files before 1.6), the flatbuffers identifiers of
 // TensorFlow Lite, ONNX Runtime and ExecuTorch, the specifications of GGUF and HDF5, TensorRT's plan header, and the
-// .proto files of Core ML, TensorFlow and PaddlePaddle, whose field numbers and strings distinguish them from ONNX.
+// magic numbers in the sources of MXNet, Darknet, Lua Torch and TensorFlow's tables. Protobuf: foreign_protobuf.h.
 #include "importer/read/foreign_file.h"
 
 #include <fcntl.h>
@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "base/cat.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "importer/read/foreign_protobuf.h"
 
 namespace amp {
 namespace {
@@ -93,10 +93,23 @@ std::optional<ForeignFile> of_text(std::string_view head) {
   if (holds("<pmml")) return ForeignFile{"a PMML file", "export the model that it was made from to ONNX", true};
   if (starts("<?xml") || starts("<!doctype")) return ForeignFile{"an XML file", kGiveOnnx};
   const std::string_view line = std::string_view(text).substr(0, 512);
-  if (!std::all_of(line.begin(), line.end(), [](unsigned char c) { return c >= 0x20 || std::strchr("\n\r\t", c); }))
+  if (!std::all_of(line.begin(), line.end(),
+                   [](unsigned char c) { return c >= 0x20 || (c != 0 && std::strchr("\n\r\t", c)); }))
     return std::nullopt;
   if (starts("tree\n") || starts("tree\r")) return trees("LightGBM");
   if (starts("{\"learner\"")) return trees("XGBoost");
+  if (starts("{") && holds("\"weight_map\""))
+    return ForeignFile{"the index of a checkpoint in several .safetensors files",
+                       "name its folder: `onnx-amp-finetune convert FOLDER --out model.onnx` makes a model of it",
+                       true};
+  if (starts("{") && (holds("\"modeltopology\"") || holds("\"weightsmanifest\"")))
+    return ForeignFile{"a TensorFlow.js model",
+                       "`python -m tf2onnx.convert --tfjs FILE --output model.onnx` converts it", true};
+  if (starts("{") && holds("\"arg_nodes\""))
+    return ForeignFile{"a graph of MXNet", "export it with its weights: mxnet.onnx.export_model()", true};
+  if (starts("{") && (holds("\"keras_version\"") || (holds("\"class_name\"") && holds("\"config\""))))
+    return ForeignFile{"the architecture of a Keras model, without weights",
+                       "load it with its weights in Python, then model.export('model.onnx', format='onnx')", true};
   if (starts("{\"base_code\"") || (starts("{") && holds("\"pir\"")))
     return ForeignFile{"a PaddlePaddle model",
                        "`paddle2onnx --model_dir FOLDER --model_filename inference.json --params_filename "
@@ -132,60 +145,6 @@ std::optional<ForeignFile> of_pickle(const std::string& path, std::string_view h
   return ForeignFile{"a Python pickle", "load it in Python and export the model to ONNX", true};
 }
 
-// Field numbers of a protobuf message, as far as the bytes go. Empty if the bytes are not a protobuf message.
-std::set<uint64_t> top_fields(std::string_view bytes) {
-  std::set<uint64_t> out;
-  const auto varint = [&](size_t& at, uint64_t& v) {
-    v = 0;
-    for (int shift = 0; shift < 64 && at < bytes.size(); shift += 7) {
-      const auto b = static_cast<uint8_t>(bytes[at++]);
-      v |= static_cast<uint64_t>(b & 0x7f) << shift;
-      if (!(b & 0x80)) return true;
-    }
-    return false;
-  };
-  for (size_t at = 0; at < bytes.size();) {
-    uint64_t key = 0, length = 0;
-    if (!varint(at, key) || key >> 3 == 0) return at >= bytes.size() ? out : std::set<uint64_t>();
-    const uint64_t wire = key & 7;
-    if (wire == 0 || wire == 2) {
-      if (!varint(at, length)) return out;
-    } else if (wire == 1 || wire == 5) {
-      length = wire == 1 ? 8 : 4;
-    } else {
-      return {};
-    }
-    out.insert(key >> 3);
-    if (wire == 0) continue;
-    if (length > bytes.size() - at) return out;
-    at += length;
-  }
-  return out;
-}
-
-// Recognizes protobuf messages of other frameworks. The ONNX parser accepts some of them.
-std::optional<ForeignFile> of_protobuf(std::string_view head) {
-  const std::set<uint64_t> fields = top_fields(head);
-  const auto holds = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
-  if (fields.empty() || fields.count(7))  // 7: the graph of an ONNX model
-    return std::nullopt;
-  // Core ML's Model: specificationVersion = 1, description = 2, the kind of model from 200 on.
-  const auto kind = fields.lower_bound(200);
-  if (fields.count(1) && fields.count(2) && kind != fields.end() && *kind < 4000)
-    return ForeignFile{"a Core ML model", "export the model that it was made from to ONNX", true};
-  if (holds("saved_model_main_op") || holds("serving_default") || holds("StatefulPartitionedCall"))
-    return ForeignFile{"TensorFlow's saved_model.pb",
-                       "name its folder: `python -m tf2onnx.convert --saved-model FOLDER --output model.onnx`", true};
-  if (holds("pd_op.") || (holds("feed") && holds("fetch") && holds("persistable")))
-    return ForeignFile{"a PaddlePaddle model", "convert it with paddle2onnx", true};
-  if (head[0] == '\x0a' && (holds("Placeholder") || holds("_output_shapes")))
-    return ForeignFile{"a TensorFlow graph",
-                       "`python -m tf2onnx.convert --graphdef FILE --inputs NAME:0 --outputs NAME:0 --output "
-                       "model.onnx` converts it",
-                       true};
-  return std::nullopt;
-}
-
 struct MagicBytes {
   size_t at;
   std::string_view bytes;
@@ -195,6 +154,7 @@ struct MagicBytes {
 };
 
 const char* const kMadeFrom = "export the model that it was made from to ONNX";
+const char* const kWithGraph = "export the model with its weights to ONNX";
 const char* const kUnpack = "unpack it";
 const char* const kTable = "tables belong to `train`, `val` or `inputs`";
 
@@ -219,6 +179,12 @@ const std::vector<MagicBytes>& signatures() {
        "convert "
        "FOLDER --out model.onnx`",
        true},
+      {0, "\x12\x01\0\0\0\0\0\0"sv, "weights of MXNet", "export them with their graph: mxnet.onnx.export_model()",
+       true},
+      {0, "\0\0\0\0\x01\0\0\0"sv, "weights of Darknet", kWithGraph, true},
+      {0, "\0\0\0\0\x02\0\0\0"sv, "weights of Darknet", kWithGraph, true},
+      {0, "\x04\0\0\0\x01\0\0\0\x03\0\0\0V 1"sv, "a model of Lua Torch", kMadeFrom, true},
+      {0, "RKNN"sv, "a model for Rockchip's NPUs", kMadeFrom, true},
       {0, "lmgg"sv, "a ggml file", kMadeFrom, true},
       {0, "tjgg"sv, "a ggml file", kMadeFrom, true},
       {4, "TFL3"sv, "a TensorFlow Lite model",
@@ -258,13 +224,19 @@ std::optional<ForeignFile> recognize(const std::string& path, std::string_view h
   if (starts("PK\x03\x04")) return of_zip(path, entries);
   if (starts("\x89HDF"))
     return ForeignFile{"an HDF5 file (Keras saves models so)",
-                       cat("`python -m tf2onnx.convert --keras ", word(path), " --output model.onnx` converts it"),
+                       cat("`python -m tf2onnx.convert --keras ", word(path),
+                           " --output model.onnx` converts a whole model; for weights alone, build the model in Keras, "
+                           "load them, and call model.export('model.onnx', format='onnx')"),
                        true};
   for (const MagicBytes& s : signatures()) {
     if (head.size() < s.at + s.bytes.size() || head.substr(s.at, s.bytes.size()) != s.bytes) continue;
     return ForeignFile{s.kind, s.advice, s.is_model};
   }
   if (auto found = of_pickle(path, head)) return found;
+  // A msgpack map whose first key is a short string.
+  if (head.size() > 2 && (head[0] & 0xf0) == 0x80 && (head[1] & 0xe0) == 0xa0 &&
+      (head.find("\xa6kernel") != std::string_view::npos || head.find("\xa6params") != std::string_view::npos))
+    return ForeignFile{"a Flax checkpoint (msgpack)", kMadeFrom, true};
   if (head.size() > 9 && head[8] == '{' && little(head, 0, 8) > 1 && little(head, 0, 8) < (uint64_t{1} << 32)) {
     return ForeignFile{
         "a safetensors file",
@@ -273,7 +245,7 @@ std::optional<ForeignFile> recognize(const std::string& path, std::string_view h
         true};
   }
   if (auto found = of_text(head)) return found;
-  return of_protobuf(head);
+  return recognize_protobuf(head);
 }
 
 std::vector<std::string> zip_entries(int fd, int64_t size) {
@@ -303,6 +275,12 @@ std::vector<std::string> zip_entries(int fd, int64_t size) {
 
 std::optional<ForeignFile> recognize_file(const std::string& path, int fd, int64_t size) {
   const std::string head = read_at(fd, 0, std::min(size, kHead));
+  constexpr std::string_view kTableEnd("\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);  // of LevelDB's table format
+  if (size > 8 && read_at(fd, size - 8, 8) == kTableEnd)
+    return ForeignFile{"the index of a TensorFlow checkpoint",
+                       "`python -m tf2onnx.convert --checkpoint NAME.meta --inputs NAME:0 --outputs NAME:0 --output "
+                       "model.onnx` converts the checkpoint",
+                       true};
   return recognize(path, head, head.substr(0, 2) == "PK" ? zip_entries(fd, size) : std::vector<std::string>());
 }
 

@@ -332,6 +332,29 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
   // Messages that protobuf reads as an ONNX model without a graph. Field 500: Core ML's neuralNetwork.
   kind("\x08\x04\x12\x03\x0a\x01y\xa2\x1f\x02\x08\x01"s, "Core ML", "made from");
   kind("\x08\x01\x12\x19\x0a\x17"s + "..serving_default......", "saved_model.pb", "--saved-model");
+  // The same where the fields that name the kind are beyond the bytes that are read: large weights come first.
+  const std::string weights(80'000, '\0'), long_weights = "\x80\xf1\x04" + weights;  // with their length
+  kind("\x08\x01\x12\x90\xf1\x04\x0a\x0f\x22\x05serve\x2a\x06" + "2.15.0\x12"s + long_weights, "saved_model.pb",
+       "--saved-model");
+  kind("\x08\x07\x12\x90\xf1\x04\x0a\x07\x0a\x01x\x1a\x02\x2a\x00\xa2\x06"s + long_weights, "Core ML", "made from");
+  kind("\x0a\x8e\xf1\x04\x0a\x01w\x12\x05" + "Const*"s + long_weights, "TensorFlow graph", "--graphdef");
+  kind("\x0a\x05" + "LeNet\xa2\x06"s + long_weights, "Caffe", "ONNX");
+  kind("\x0a\x90\xf1\x04\x08\0\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x1a"s + long_weights, "PaddlePaddle",
+       "paddle2onnx");
+  kind("\x12\x01\0\0\0\0\0\0\0\0\0\0"s, "MXNet", "export_model");
+  kind("{\"nodes\": [], \"arg_nodes\": [0]}", "MXNet", "export_model");
+  kind("\0\0\0\0\x02\0\0\0\x05\0\0\0"s + weights, "Darknet", "weights");
+  kind("\x04\0\0\0\x01\0\0\0\x03\0\0\0V 1\x0d"s, "Lua Torch", "made from");
+  kind("RKNN\0\0\0\0"s, "Rockchip", "made from");
+  kind(
+      "\x81\xa6params\x81\xa5"
+      "Dense\x81\xa6kernel\xc7\x10\x01"s +
+          weights,
+      "Flax", "made from");
+  kind(weights + "\x57\xfb\x80\x8b\x24\x75\x47\xdb"s, "TensorFlow checkpoint", "--checkpoint");
+  kind("{\"format\": \"layers-model\", \"modelTopology\": {}}", "TensorFlow.js", "--tfjs");
+  kind("{\"class_name\": \"Sequential\", \"config\": {}}", "Keras", "model.export");
+  kind("{\"metadata\": {}, \"weight_map\": {}}", "safetensors", "convert FOLDER");
   kind(std::string("\x10\0\0\0\0\0\0\0{\"a\":{}}        ", 24), "safetensors", "convert FOLDER");
 }
 
