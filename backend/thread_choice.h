@@ -16,7 +16,7 @@ class ThreadChoice {
   // Threads for the next run, at most `most`. 0: the caller's number; the run is not timed.
   int next(int most) {
     if (most != most_) start(most);
-    if (!deciding() && keep_ > 0 && --keep_ == 0) again();
+    if (!deciding() && keep_ > 0 && --keep_ == 0) restart_trials();
     return deciding() ? trials_[at_].threads : chosen_ == most ? 0 : chosen_;
   }
   bool deciding() const { return at_ < trials_.size(); }
@@ -55,7 +55,7 @@ class ThreadChoice {
     if (most > 1) trials_.push_back({most});
     for (int n = 1; n < most; n *= 2) trials_.push_back({n});
   }
-  void again() {
+  void restart_trials() {
     const double most = kFar * fastest().seconds;
     for (Trial& t : trials_) {
       t.left_out = &t != &trials_[0] && t.seconds > most;

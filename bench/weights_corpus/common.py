@@ -4,8 +4,8 @@ determine which of them are weights.
 This needs no knowledge of exporters. A model is exported twice. In the second export, every
 trainable parameter of the framework has other values, and everything else is equal. A tensor of
 the file that changed is a weight, or was computed from one; a tensor that did not change is a
-constant. Tensors that no output depends on are "any". So are a few that a generator declares
-ambiguous, with a reason.
+constant. Tensors that no output depends on are listed as "any": bench/weights.py does not count
+them. So are a few tensors that a generator declares ambiguous, with a reason.
 """
 
 import fnmatch

@@ -105,8 +105,8 @@ void Correlation::pack_weights() const {
   for (int64_t i = 0; i < groups * rows; ++i) packed_bias[i] = bias ? bias[i] : 0.0f;
 }
 
-// Copies positions [begin, end) of one depth of a part, n_rows channels, to the output, without the gaps between
-// rows.
+// Copies positions [begin, end) of a part at one depth to n_rows channels of the output. The gap at the end of each
+// line of pixels is not copied.
 void Correlation::scatter(const ShiftPlan::Part& part, int64_t begin, int64_t end, int64_t depth, int64_t n_rows,
                           const float* from, float* to) const {
   const int64_t pitch = plan.axis[2].length, step = part.step[2];
