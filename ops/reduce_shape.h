@@ -37,10 +37,10 @@ struct ReduceShape {
   }
 
   // On a GPU, one thread per result: few elements to combine, or enough results to fill the device.
-  bool alone() const { return n <= 8 || (inner >= 32 && outer * inner >= 1 << 18); }
+  bool one_thread_per_result() const { return n <= 8 || (inner >= 32 && outer * inner >= 1 << 18); }
   bool operator==(const ReduceShape&) const = default;
   // On a GPU, summed down columns (backend/cuda/columns.cuh).
-  bool by_columns() const { return inner > 1 && !alone(); }
+  bool by_columns() const { return inner > 1 && !one_thread_per_result(); }
 };
 
 }  // namespace amp

@@ -104,8 +104,8 @@ Kernel backward(const KernelArgs& a) {
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)})); }
 
 // Operands of the decomposed gradients. y is 0 where y is NaN and dy is 0 (`silent`).
-struct Arriving {
-  Arriving(Builder& b, const std::vector<ValueId>& in) : y(b, in[0]), dy(b, in[1]) {
+struct GradOperands {
+  GradOperands(Builder& b, const std::vector<ValueId>& in) : y(b, in[0]), dy(b, in[1]) {
     const Term silent = both(y.to("IsNaN"), dy == 0);
     y = where(silent, y.like(0), y);
     total = {static_cast<int64_t>(y.dims().size()) - 1};
@@ -114,11 +114,11 @@ struct Arriving {
   std::vector<int64_t> total;
 };
 std::vector<ValueId> decompose_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
-  const Arriving a(b, in);
+  const GradOperands a(b, in);
   return {a.y * (a.dy - (a.y * a.dy).sum(a.total))};
 }
 std::vector<ValueId> decompose_log_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
-  const Arriving a(b, in);
+  const GradOperands a(b, in);
   return {a.dy - a.y.to("Exp") * a.dy.sum(a.total)};
 }
 

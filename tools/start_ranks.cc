@@ -69,7 +69,7 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks() {
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-    for (const Rank& r : ranks_) ::close(r.said);
+    for (const Rank& r : ranks_) ::close(r.stderr_file);
   }
 
   int wait() {
@@ -87,15 +87,15 @@ class Ranks {
         }
       }
     }
-    if (ranks_[0].code == 0 || ranks_[0].code == kLost) tell();
+    if (ranks_[0].code == 0 || ranks_[0].code == kLost) print_failed_rank();
     return code_ != 0 ? code_ : lost_;
   }
 
  private:
   static constexpr int kLost = static_cast<int>(Exit::distributed);
   struct Rank {
-    pid_t process = 0;  // process id; 0: the process ended
-    int said = -1;      // its standard error as a file; -1: the first rank uses ours
+    pid_t process = 0;     // process id; 0: the process ended
+    int stderr_file = -1;  // its standard error as a file; -1: the first rank uses ours
     int code = 0;
   };
 
@@ -109,12 +109,12 @@ class Ranks {
   }
 
   // Prints the messages of the first rank that failed by itself, if rank 0 does not report that error.
-  void tell() const {
+  void print_failed_rank() const {
     const auto failed =
         std::find_if(ranks_.begin() + 1, ranks_.end(), [](const Rank& r) { return r.code != 0 && r.code != kLost; });
-    if (failed == ranks_.end() || ::lseek(failed->said, 0, SEEK_SET) != 0) return;
+    if (failed == ranks_.end() || ::lseek(failed->stderr_file, 0, SEEK_SET) != 0) return;
     char buffer[4096];
-    for (ssize_t n; (n = ::read(failed->said, buffer, sizeof buffer)) > 0;) std::cerr.write(buffer, n);
+    for (ssize_t n; (n = ::read(failed->stderr_file, buffer, sizeof buffer)) > 0;) std::cerr.write(buffer, n);
   }
 
   static double now() {
@@ -128,12 +128,13 @@ class Ranks {
     for (std::string& a : arguments_) arguments.push_back(a.data());
     arguments.push_back(nullptr);
     Rank rank;
-    if (!ranks_.empty() && (rank.said = ::memfd_create("said", MFD_CLOEXEC)) < 0) cannot("memory for messages");
+    if (!ranks_.empty() && (rank.stderr_file = ::memfd_create("stderr", MFD_CLOEXEC)) < 0)
+      cannot("memory for messages");
     rank.process = ::fork();
     if (rank.process < 0) cannot("fork");
     if (rank.process == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (rank.said >= 0) ::dup2(rank.said, STDERR_FILENO);
+      if (rank.stderr_file >= 0) ::dup2(rank.stderr_file, STDERR_FILENO);
       ::sigprocmask(SIG_SETMASK, &before_, nullptr);
       ::execv("/proc/self/exe", arguments.data());
       ::_exit(static_cast<int>(Exit::distributed));

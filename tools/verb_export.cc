@@ -14,7 +14,7 @@
 namespace amp {
 namespace {
 
-void tell(const ExportedRun& run, const std::string& which) {
+void print_export(const ExportedRun& run, const std::string& which) {
   std::cerr << "exported the " << which << " weights of step " << run.step;
   if (run.difference) std::cerr << "; outputs differ from the trained graph's by at most " << *run.difference;
   std::cerr << '\n';
@@ -34,7 +34,7 @@ int run_to_huggingface(const cli::Options& opts, const Console& console) {
          "leave --export_precision and --export_raw_rows out");
   }
   if (is_run_folder(model)) {
-    tell(export_checkpoint(model, which, out, console.log()), which);
+    print_export(export_checkpoint(model, which, out, console.log()), which);
   } else {
     refuse_choice(opts, which);
     write_checkpoint(model_file(model, console.log()), out, console.log());
@@ -52,7 +52,7 @@ static int run_export(const cli::Options& opts, const Console& console) {
   if (raw && opts.str("export_precision") != "fp32")
     fail(Exit::usage, "E_USAGE", "--export_raw_rows true is for --export_precision fp32", "leave one of them out");
   if (is_run_folder(model)) {
-    tell(export_run(model, which, spec_of(opts).output.export_types(), out, console.log()), which);
+    print_export(export_run(model, which, spec_of(opts).output.export_types(), out, console.log()), which);
     if (raw) {
       RunSpec written = spec_of(opts);
       written.model.model = out;

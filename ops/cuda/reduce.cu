@@ -108,7 +108,7 @@ Kernel typed(const KernelArgs& a, Carver& carver, T none) {
   constexpr bool floating = std::is_same_v<T, float>;
   constexpr int W = floating ? 4 : 1;
   const bool four = floating && (inner == 1 ? n : inner) % 4 == 0;
-  if (shape.alone()) {
+  if (shape.one_thread_per_result()) {
     if (carver.measuring()) return {};
     CudaDevice& d = device_of(a);
     const int64_t count = y.numel();

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kRank = 4;
 constexpr int64_t kAxis[kRank] = {0, 3, 1, 2};  // new position of each axis of (N, C, H, W)
 
-struct Asked {
+struct NodeContext {
   const Graph& g;
   const Node& n;
   bool fp32;
@@ -28,14 +28,14 @@ struct Asked {
 using Form = std::optional<ChannelsLastForm>;
 
 // Returns the form in which all inputs and outputs of rank 4 are NHWC.
-Form with(const Asked& a, Attrs attrs) {
+Form with(const NodeContext& a, Attrs attrs) {
   ChannelsLastForm f;
   for (const ValueId v : a.n.in) f.in.push_back(v && a.g.value(v).dims.size() == kRank);
   for (const ValueId v : a.n.out) f.out.push_back(v && a.g.value(v).dims.size() == kRank);
   f.attrs = std::move(attrs);
   return f;
 }
-Form marked(const Asked& a) {
+Form marked(const NodeContext& a) {
   Attrs attrs = a.n.attrs;
   attrs.set(kChannelsLast, int64_t{1});
   if (attrs.has("dims")) attrs.set("dims", channels_last(attrs.ints("dims")));
@@ -46,7 +46,7 @@ bool is_spatial(const Value& v) { return v.dims.size() == kRank && numel(v.dims)
 
 // Convolutions on tensor cores, whose operands have one type. Depthwise convolutions have no form, because they only
 // have NCHW kernels.
-Form convolution(const Asked& a) {
+Form convolution(const NodeContext& a) {
   const Value &x = a.in(0), &w = a.in(1), &y = a.out(0);
   const auto fits = [&](const Value& v) {
     return is_spatial(v) && (is_low(v.dtype) || (a.fp32 && v.dtype == DType::f32));
@@ -59,11 +59,11 @@ Form convolution(const Asked& a) {
   return f;
 }
 
-Form of_window(const Asked& a) { return is_spatial(a.in(0)) && is_spatial(a.out(0)) ? marked(a) : Form{}; }
-Form norm(const Asked& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
+Form of_window(const NodeContext& a) { return is_spatial(a.in(0)) && is_spatial(a.out(0)) ? marked(a) : Form{}; }
+Form norm(const NodeContext& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
 // Elementwise operators, with broadcasting.
-Form elementwise(const Asked& a) {
+Form elementwise(const NodeContext& a) {
   if (a.n.op->effect != Effect::pure || !is_spatial(a.out(0))) return {};
   // The cast cache computes casts of parameters (backend/param_cache.h).
   if (a.in(0).kind == ValueKind::param && a.n.op->name == "Cast") return {};
@@ -73,10 +73,10 @@ Form elementwise(const Asked& a) {
 }
 
 // In NHWC too, the random bits of an element are those of its NCHW position.
-Form dropout(const Asked& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
+Form dropout(const NodeContext& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
 // A transpose of the model between NCHW and NHWC. In this form the input and the output are the same tensor.
-Form transposition(const Asked& a) {
+Form transposition(const NodeContext& a) {
   if (!is_spatial(a.in(0))) return {};
   const std::vector<int64_t> perm = a.n.attrs.ints("perm");
   const bool to_last = perm == Dims{0, 2, 3, 1};
@@ -93,10 +93,10 @@ Attrs moved_axis(const Attrs& attrs) {
   out.set("axis", kAxis[static_cast<size_t>(attrs.i("axis", 0))]);
   return out;
 }
-Form along_axis(const Asked& a) { return is_spatial(a.in(0)) ? with(a, moved_axis(a.n.attrs)) : Form{}; }
+Form along_axis(const NodeContext& a) { return is_spatial(a.in(0)) ? with(a, moved_axis(a.n.attrs)) : Form{}; }
 
 // Slice, SliceGrad and Expand, whose attributes have a number per axis.
-Form of_region(const Asked& a) {
+Form of_region(const NodeContext& a) {
   if (!is_spatial(a.out(0)) || !is_spatial(a.in(0))) return {};
   Attrs attrs = a.n.attrs;
   for (const char* name : {"starts", "steps", "dims", "full"}) {
@@ -106,7 +106,7 @@ Form of_region(const Asked& a) {
 }
 
 // Reductions whose axes are adjacent in NHWC too, as ops/reduce.cc requires.
-Form reduction(const Asked& a) {
+Form reduction(const NodeContext& a) {
   if (!is_spatial(a.in(0))) return {};
   const Dims dims = channels_last(a.in(0).dims);
   std::vector<int64_t> axes;
@@ -128,8 +128,8 @@ Form reduction(const Asked& a) {
   return f;
 }
 
-const std::map<std::string_view, Form (*)(const Asked&)>& forms() {
-  static const std::map<std::string_view, Form (*)(const Asked&)> table = {
+const std::map<std::string_view, Form (*)(const NodeContext&)>& forms() {
+  static const std::map<std::string_view, Form (*)(const NodeContext&)> table = {
       {"Conv", convolution},      {"ConvGradX", convolution},
       {"ConvGradW", convolution}, {"BatchNorm", norm},
       {"BatchNormTrain", norm},   {"BatchNormGrad", norm},
@@ -147,7 +147,7 @@ const std::map<std::string_view, Form (*)(const Asked&)>& forms() {
 }  // namespace
 
 Form channels_last_form(const Graph& g, const Node& n, bool fp32) {
-  const Asked a{g, n, fp32};
+  const NodeContext a{g, n, fp32};
   const auto known = forms().find(n.op->name);
   if (known != forms().end()) return known->second(a);
   return is_elementwise(n) && n.op->name != "Reshape" ? elementwise(a) : Form{};

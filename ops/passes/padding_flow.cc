@@ -277,17 +277,17 @@ class Rule {
     for (size_t i = 0; i < in_.size(); ++i) {
       if (in_[i].kind == Reach::token && (!(in_[i].form == f_) || dims(i).size() != rank)) return kMixed;
     }
-    const auto gone = [&](size_t i, double x) {
+    const auto padded_is = [&](size_t i, double x) {
       return in_[i].kind == Reach::clean && known_.padded_is(n_.in[i], f_, rank, x);
     };
     const std::string& op = n_.op->name;
-    if ((op == "Mul" || op == "And") && ((gone(0, 0) && finite_[1]) || (gone(1, 0) && finite_[0]))) return {};
-    if (op == "Or" && (gone(0, 1) || gone(1, 1))) return {};
+    if ((op == "Mul" || op == "And") && ((padded_is(0, 0) && finite_[1]) || (padded_is(1, 0) && finite_[0]))) return {};
+    if (op == "Or" && (padded_is(0, 1) || padded_is(1, 1))) return {};
     // Where hides values at padded positions. They must be finite, so that their gradient, which is multiplied by 0,
     // is 0.
     if (op == "Where" && (in_[1].kind == Reach::clean || finite_[1]) && (in_[2].kind == Reach::clean || finite_[2]) &&
         in_[0].kind == Reach::clean &&
-        ((gone(0, 0) && in_[2].kind == Reach::clean) || (gone(0, 1) && in_[1].kind == Reach::clean)))
+        ((padded_is(0, 0) && in_[2].kind == Reach::clean) || (padded_is(0, 1) && in_[1].kind == Reach::clean)))
       return {};
     return {Reach::token, f_};
   }

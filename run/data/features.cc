@@ -102,7 +102,7 @@ std::string create_command(const Features& features, size_t classes) {
              ", \"outputs\": ", std::max<size_t>(classes, 1), "}' --out new.onnx`");
 }
 
-void tell(const Features& features, const std::vector<FeatureInput>& inputs, const Log& log) {
+void note_inputs(const Features& features, const std::vector<FeatureInput>& inputs, const Log& log) {
   int64_t filled = 0;
   for (const NumberMap& n : features.numbers) filled += n.missing;
   std::string target;
@@ -280,7 +280,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   try {
     const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
     check_codes(out, graph, inputs);
-    tell(out, inputs, log);
+    note_inputs(out, inputs, log);
   } catch (const Error& e) {
     fail(e.exit(), e.id(), e.fact(),
          cat(e.hint(), "; a new model for these columns: ", create_command(out, needs.classes.size())));

@@ -292,7 +292,7 @@ std::string embedding_output(const RunSpec& spec, Imported& model, const Log& lo
              : std::string();
 }
 
-void tell_notes(const TextRows& rows, const Log& log) {
+void print_notes(const TextRows& rows, const Log& log) {
   if (!rows.table) return;
   for (const std::string& note : rows.table->notes()) log.note(note);
 }
@@ -357,7 +357,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (kind == DataKind::features) needs.features = features_of(spec.data, record, log);
   TextRows rows;
   if (!needs.features) rows = read_rows(spec, inputs, needs.task);
-  tell_notes(rows, log);
+  print_notes(rows, log);
   if (images) spec = with_transforms(spec, g, needs, *rows.table, log);
   const auto data = needs.features ? open_features(spec, inputs, rows, g, needs, log)
                     : images       ? open_image_dataset(spec, *rows.table, g, needs)

@@ -42,7 +42,7 @@ bool computes(Job job) {
 }
 
 // Logs what is doubtful about a model that trains: few trainable parameters, tensors whose role is uncertain.
-void tell_doubts(const Imported& m, const Log& log) {
+void note_doubts(const Imported& m, const Log& log) {
   if (const std::string little = warn_if_mostly_frozen(m.graph, m.verdicts); !little.empty())
     log.warning(printable(little));
   size_t left = 0;
@@ -85,7 +85,7 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   }
   Imported m = import_model(model_file(spec.model.model, log), o);
   for (const std::string& note : m.notes) log.note(note);
-  if (job == Job::train) tell_doubts(m, log);
+  if (job == Job::train) note_doubts(m, log);
   return m;
 }
 

@@ -241,7 +241,7 @@ std::map<int, LayerRow> layer_rows(const ParamGroups& groups, const FlatLayout& 
   return rows;
 }
 
-void tell_layers(const ParamGroups& groups, const FlatLayout& layout, const Log& log) {
+void note_layers(const ParamGroups& groups, const FlatLayout& layout, const Log& log) {
   const std::map<int, LayerRow> rows = layer_rows(groups, layout);
   const auto& layers = groups.layers.layers;
   const auto place = [](const LayerRow& r) {
@@ -309,7 +309,7 @@ void apply_groups(const ParamGroups& groups, FlatLayout& layout) {
 
 void log_groups(const ParamGroups& groups, const OptimizationSpec& optimization, const FlatLayout& layout,
                 const Log& log) {
-  if (groups.layer_decay != 1) tell_layers(groups, layout, log);
+  if (groups.layer_decay != 1) note_layers(groups, layout, log);
   if (groups.unfreezing > 0) {
     int64_t last = 0;
     for (const auto& [name, own] : groups.own) last = std::max(last, own.unfreeze_step);

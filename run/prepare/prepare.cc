@@ -252,7 +252,7 @@ static void hint_at_rate(const PreparedRun& run) {
                         " is for fine-tuning: from nothing 1e-3 and more is usual; `lr_range_test` finds a rate"));
 }
 
-static void tell_scaled_rate(const PreparedRun& run) {
+static void note_scaled_rate(const PreparedRun& run) {
   if (run.mode != Mode::train || run.spec.optimization.lr_base_scale == "none") return;
   run.host.log.note(cat("`lr_base_scale` ", run.spec.optimization.lr_base_scale, ": the peak rate is ",
                         number_text(run.config.schedule.lr), ", ", number_text(run.spec.optimization.lr), " at ",
@@ -312,7 +312,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
     host.log.note("the last batch of an epoch is left out where it is short: its padding would count");
   }
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
-  tell_scaled_rate(*run);
+  note_scaled_rate(*run);
   run->config.groups = [groups = run->ready.groups](FlatLayout& layout) { apply_groups(groups, layout); };
   if (host.ranks->size() > 1) {
     run->config.ranks = host.ranks;

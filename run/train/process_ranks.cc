@@ -31,10 +31,10 @@ namespace {
 constexpr double kAnswerSeconds = 5;
 constexpr int64_t kMostTokenBytes = 4096;
 
-using Tell = std::function<void(const Error&)>;
+using Report = std::function<void(const Error&)>;
 
 // Ends the process. Computing threads may wait for a message that never comes, so nothing else stops them.
-void leave(const Error& e) {
+void end_process(const Error& e) {
   remove_temporaries();
   ::_exit(static_cast<int>(e.exit()));
 }
@@ -43,15 +43,15 @@ void leave(const Error& e) {
 // the launcher does not end the others.
 class StartLimit {
  public:
-  StartLimit(double seconds, const char* id, const Tell& tell)
-      : thread_([this, seconds, id, &tell] {
+  StartLimit(double seconds, const char* id, const Report& report)
+      : thread_([this, seconds, id, &report] {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
           const Error e(
               Exit::distributed, id, cat("the ranks did not find each other within ", seconds, " s"),
               "another process failed at its start, or they do not reach each other; else a longer `heartbeat`");
-          tell(e);
-          leave(e);
+          report(e);
+          end_process(e);
         }) {}
   StartLimit(const StartLimit&) = delete;
   StartLimit& operator=(const StartLimit&) = delete;
@@ -95,13 +95,13 @@ std::string rank_token(const std::string& file) {
 
 std::string random_rank_token() { return shared_secret(); }
 
-Processes::Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> tell) {
+Processes::Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> report) {
   const double heartbeat = spec.heartbeat;
   const double connect_timeout = 20 * heartbeat, heartbeat_timeout = heartbeat + kAnswerSeconds;
   const bool mpi = started_by_mpi() && !started_by_torchrun();
   const RankAccess access{launched() ? rank_token(spec.rank_token_file) : "", std::move(log)};
   const auto watched = [&](bool leads) {
-    return FailureDetector::OnLost{tell, leave, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
+    return FailureDetector::OnLost{report, end_process, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
   };
   if (!mpi) {
     const std::optional<TcpEndpoint> place = tcp_endpoint();
@@ -115,19 +115,19 @@ Processes::Processes(const DistributionSpec& spec, Log log, std::function<void(c
     ImmediateStop::launched();
   }
   if (mpi) {
-    const StartLimit limit(connect_timeout, "E_MPI", tell);
+    const StartLimit limit(connect_timeout, "E_MPI", report);
     ranks_ = &start_mpi();
   }
   if (ranks_->size() == 1) return;
   if (!failure_detector_) {
-    const StartLimit limit(2 * heartbeat_timeout, "E_RANKS", tell);
+    const StartLimit limit(2 * heartbeat_timeout, "E_RANKS", report);
     failure_detector_.emplace(*ranks_, access, heartbeat, watched(ranks_->is_root()));
     ImmediateStop::launched();
   }
-  ranks_->when_lost([this, tell](const Error& e) {
+  ranks_->when_lost([this, report](const Error& e) {
     failed(e);
-    tell(e);
-    leave(e);
+    report(e);
+    end_process(e);
   });
 }
 

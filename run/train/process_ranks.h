@@ -30,9 +30,9 @@ std::string random_rank_token();  // "" if the system has no random numbers
 class Processes {
  public:
   // After spec.heartbeat seconds without a message, a process counts as lost. Then one of the remaining processes
-  // passes the error to tell(), and all remaining processes exit with its code. log receives notes about connections of
-  // processes that are no ranks.
-  Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> tell);
+  // passes the error to report(), and all remaining processes exit with its code. log receives notes about connections
+  // of processes that are no ranks.
+  Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> report);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
   ~Processes();

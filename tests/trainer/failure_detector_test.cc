@@ -35,11 +35,11 @@ struct Processes {
     for (int r = 0; r < size; ++r) {
       threads.emplace_back([this, r, heartbeat_timeout] {
         Told& mine = told[static_cast<size_t>(r)];
-        const auto tell = [this, &mine](const Error&) {
+        const auto report = [this, &mine](const Error&) {
           const std::lock_guard lock(mutex);
           mine.speaks = true;
         };
-        const auto leave = [this, &mine](const Error& e) {
+        const auto end_process = [this, &mine](const Error& e) {
           const std::lock_guard lock(mutex);
           CHECK(e.exit() == Exit::distributed);
           CHECK(e.id() == "E_RANK_LOST");
@@ -47,7 +47,7 @@ struct Processes {
           mine.after = seconds() - began;
         };
         channels[static_cast<size_t>(r)] = std::make_unique<FailureDetector>(
-            group.rank(r), RankAccess{}, heartbeat_timeout, FailureDetector::OnLost{tell, leave});
+            group.rank(r), RankAccess{}, heartbeat_timeout, FailureDetector::OnLost{report, end_process});
       });
     }
     for (std::thread& t : threads) t.join();

@@ -66,7 +66,6 @@ class Reader {
       read_.erase(key);
     }
   }
-  void leave(const std::string& key) { read_.erase(key); }
 
   OtherTrainer done(std::string name) && {
     OtherTrainer o{std::move(name), std::move(out_)};

@@ -76,7 +76,7 @@ class Communicator {
   void broadcast(std::string& bytes, int root);  // bytes may have any length
   void barrier();
   // Returns a description of a lost rank; "" if there is none, or if the call would have to wait to detect one.
-  virtual std::string gone() const { return {}; }
+  virtual std::string lost_rank() const { return {}; }
   // Reports a lost rank that another transport (NCCL) found. Called on that transport's thread.
   void lost(const Error& e) const {
     if (when_lost_) when_lost_(e);

@@ -37,7 +37,7 @@ constexpr double kRefusedSeconds = 2;       // time for which a listener must re
 }
 
 void look_for_gone(const Communicator& ranks) {
-  if (const std::string who = ranks.gone(); !who.empty())
+  if (const std::string who = ranks.lost_rank(); !who.empty())
     fail(Exit::distributed, "E_RANK_LOST", cat(who, " left before all ranks were connected"),
          "its own messages give the reason");
 }

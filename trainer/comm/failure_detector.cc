@@ -149,7 +149,7 @@ class FailureDetector::Channel {
   // Checks all peers. Returns true if a rank is lost; all processes have then been notified.
   bool check_peers(double now) {
     if (!reported_.empty()) {
-      on_lost_.leave(lost(reported_));
+      on_lost_.end_process(lost(reported_));
       return true;
     }
     for (const Peer& p : peers_) {
@@ -159,10 +159,10 @@ class FailureDetector::Channel {
                                    p.error.empty() ? std::string() : cat("; its last error: ", p.error)));
       // A launcher may kill all processes when one exits. Therefore the message is printed before the other processes
       // exit.
-      if (is_root_ || rank_ == 1) on_lost_.tell(error);
+      if (is_root_ || rank_ == 1) on_lost_.report(error);
       if (is_root_) spread(error.fact());
       std::this_thread::sleep_for(std::chrono::milliseconds(is_root_ ? 100 : 300));
-      on_lost_.leave(error);
+      on_lost_.end_process(error);
       return true;
     }
     return false;

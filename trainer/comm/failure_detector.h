@@ -20,11 +20,11 @@ namespace amp {
 
 class FailureDetector {
  public:
-  // Callbacks on the detector's thread. After a loss, `tell` is called with E_RANK_LOST (exit 10) in one process, and
-  // then `leave` in each. `stop` is called if another process received that signal while no step was running
+  // Callbacks on the detector's thread. After a loss, `report` is called with E_RANK_LOST (exit 10) in one process, and
+  // then `end_process` in each. `stop` is called if another process received that signal while no step was running
   // (ImmediateStop), so that all processes end.
   struct OnLost {
-    std::function<void(const Error&)> tell, leave;
+    std::function<void(const Error&)> report, end_process;
     std::function<void(int signal)> stop = {};
   };
 

@@ -37,7 +37,7 @@ class TcpRank final : public MessageCommunicator {
     finish();
   }
 
-  std::string gone() const override {
+  std::string lost_rank() const override {
     for (const TcpPeer& p : peers_) {
       if (p.socket.open() && wait_for(p.socket.descriptor(), POLLRDHUP, 0) > 0) return p.process.text();
     }
