@@ -1,6 +1,6 @@
-"""The metric of each recipe's run by onnxruntime on the exported file. Inputs are made by Hugging
-Face's tokenizers, Pillow, numpy and the csv module, scores by scikit-learn and SciPy or as
-published by their authors.
+"""Computes each recipe's metric from the outputs that onnxruntime computes for the exported file.
+Hugging Face's tokenizers, Pillow, numpy and the csv module make the inputs. scikit-learn and SciPy
+compute the scores, or formulas published by the scores' authors.
 
 metrics_of(recipe, folder of the run, models/) -> rows with metric, onnxruntime, tolerance. For
 counts, one item may differ (two scores equal up to rounding); numbers agree to 1e-5 of their size.

@@ -228,8 +228,8 @@ TEST_CASE("binary cross-entropy on probabilities moves to the logits under every
   const std::string level = GENERATE("O1", "O2", "O3", "pytorch", "tensorflow", "paddle", "apex");
   const std::string type = GENERATE("fp16", "bf16");
   INFO(level << ' ' << type);
-  // The plan of the run: the Sigmoid computes and stores nothing, the products are 16-bit and need no cast between
-  // them.
+  // The run moves the loss to the logits. So in its plan the Sigmoid is not computed, and the products are 16-bit
+  // without a cast between them.
   run({f / "model.onnx", "--train", data, type == "fp16" ? "--use_fp16" : "--use_bf16", "--amp_level", level,
        "--batch_size", "8", "--epochs", "1", "--output_dir", f / "run", "--overwrite", "--quiet"});
   const json plan = json::parse(bytes_of(f / "run/precision_plan.json"));
