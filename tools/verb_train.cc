@@ -125,7 +125,7 @@ int train_model(const cli::Options& opts, const Console& console, Junit& junit) 
     const int code = stopped_exit(report.signal, report.saved);
     if (code == static_cast<int>(Exit::stopped))
       fail(Exit::stopped, "E_STOPPED",
-           cat("stopped by ", report.signal_name, "; all that was done lies in a checkpoint"),
+           cat("stopped by ", report.signal_name, "; a checkpoint contains all completed work"),
            "continue with `resume` auto");
     log_stopped(report.signal, report.saved);
     return code;

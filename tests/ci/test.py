@@ -263,7 +263,7 @@ class CiTest(unittest.TestCase):
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGTERM)
         said = process.communicate(timeout=120)[0]
-        self.assertIn("stopped by SIGTERM; all that was done lies in a checkpoint", said)
+        self.assertIn("stopped by SIGTERM; a checkpoint contains all completed work", said)
         case, = ElementTree.parse(project / "junit.xml").getroot().iter("testcase")
         self.assertIn("SIGTERM", case.find("skipped").get("message"))
         (project / "finetune.yaml").write_text(self.settings.replace("epochs: 8", "epochs: 4000\nmax_steps: 1"))
