@@ -15,6 +15,7 @@
 #include "graph/lower.h"
 #include "graph/node_fault.h"
 #include "graph/signature.h"
+#include "graph/symbols.h"
 
 namespace amp {
 
@@ -113,6 +114,13 @@ ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
   return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
 }
 
+// Binds a constant without elements whose first dimension is open (a cache without positions) for the rows of the batch.
+ValueId bind_empty(const SourceGraph& g, const SourceValue& v, const BindOptions& o, Builder& b) {
+  Dims dims = v.data.dims();
+  if (v.dims[0].value < 0) dims[0] *= fed_rows(g, o.input_dims, v.dims[0]);
+  return b.constant(HostTensor::zeros(working_type(v.data.dtype(), o.float_type), dims));
+}
+
 // Binds an input whose value is known (SourceValue::data) as a constant. A smaller value is repeated until it fills the
 // input's shape.
 ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b) {
@@ -181,6 +189,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       return b.transpose(p, perm);
     }
     case SourceKind::constant:
+      if (v.data && v.data.numel() == 0 && v.rank_known && !v.dims.empty()) return bind_empty(g, v, o, b);
       return bind_constant(v, o, b);
     case SourceKind::temp:
       break;

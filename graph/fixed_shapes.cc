@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "graph/fixed_rows.h"
+#include "graph/symbols.h"
 
 namespace amp {
 
@@ -69,12 +70,16 @@ class Prober {
 
   Dims dims_of(const SourceValue& x, int64_t rows, int64_t length) const {
     Dims d;
+    const SymbolSizes symbols = probed_symbols(g_, rows, length);
     for (size_t i = 0; i < x.dims.size(); ++i) {
       const int64_t is = x.dims[i].value;
+      const std::optional<int64_t> named = symbols.of(x.dims[i].symbol);
       if (i == 0)
         d.push_back(is == 1 && varies_ ? 1 : rows);  // an extent of 1 is not a batch if other inputs have other extents
       else if (is >= 0)
         d.push_back(is);
+      else if (named)
+        d.push_back(*named);
       else
         d.push_back(x.dims.size() == 4 && i == 1 && is_float(x.dtype) && x.dims[3].value != 1 && x.dims[3].value != 3
                         ? 3  // channels

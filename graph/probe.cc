@@ -3,6 +3,7 @@
 #include "graph/probe.h"
 
 #include "graph/autodiff.h"
+#include "graph/symbols.h"
 
 namespace amp {
 
@@ -80,11 +81,14 @@ Probe probe(const SourceGraph& g, const ParamTable& params, const BindOptions& o
 std::map<std::string, Dims> probe_dims(const SourceGraph& g, const std::vector<int>& outputs, int64_t batch,
                                        int64_t length) {
   std::map<std::string, Dims> out;
+  const SymbolSizes symbols = probed_symbols(g, batch, length);
   for (const int v : needed_inputs(g, outputs)) {
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     Dims& d = out[x.name];
     for (size_t i = 0; i < x.dims.size(); ++i)
-      d.push_back(x.dims[i].value >= 0 ? x.dims[i].value : i == 0 ? batch : i == 1 ? length : 1);
+      d.push_back(x.dims[i].value >= 0 ? x.dims[i].value
+                  : i == 0             ? batch
+                                       : symbols.of(x.dims[i].symbol).value_or(i == 1 ? length : 1));
   }
   return out;
 }

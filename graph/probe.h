@@ -24,8 +24,8 @@ struct Probe {
 Probe probe(const SourceGraph&, const ParamTable&, const BindOptions& o, const std::vector<bool>& trainable,
             const Evaluator&);
 
-// Returns input shapes for probe(). A dynamic dimension becomes `batch` if it is the first, `length` if it is the
-// second, else 1.
+// Returns input shapes for probe(). A dynamic dimension becomes `batch` if it is the first; else the size of its symbol
+// (graph/symbols.h), if that is known; else `length` if it is the second, else 1.
 std::map<std::string, Dims> probe_dims(const SourceGraph&, const std::vector<int>& outputs, int64_t batch,
                                        int64_t length);
 

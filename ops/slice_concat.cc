@@ -60,8 +60,15 @@ void infer_concat(InferCtx& c) {
   }
   c.out(c.in(0).dtype, out);
 }
-ValueId simplify_concat(Builder&, const std::vector<ValueId>& in, const Attrs&) {
-  return in.size() == 1 ? in[0] : ValueId{};
+// Leaves out operands without elements along the axis, such as the empty cache before the keys of attention.
+ValueId simplify_concat(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  if (in.size() == 1) return in[0];
+  std::vector<ValueId> kept;
+  for (const ValueId x : in) {
+    if (b.dims(x)[static_cast<size_t>(a.i("axis", 0))] != 0) kept.push_back(x);
+  }
+  if (kept.size() == in.size()) return {};
+  return kept.empty() ? in[0] : b.op("Concat", kept, a);
 }
 
 Kernel in_order(const std::vector<Kernel>& copies) {

@@ -17,6 +17,13 @@ namespace amp {
 
 struct ModelDoc;  // the parsed file (importer/read/doc.h), which export_model() patches
 
+// Inputs of a decoder that only inference with a key/value cache needs (importer/surgery/pasts.h).
+struct PastOptions {
+  bool empty = true;               // the caches have 0 positions; false: the data feed them
+  int64_t head_size = -1;          // elements of a head, for caches whose last dimension is open; -1: unknown
+  std::vector<std::string> names;  // names of the caches in the folder's configuration, with %d for the layer
+};
+
 struct ImportOptions {
   bool tie_weights_auto = true;  // matrices of equal values, or of transposed equal values, are one weight
   // a constant-valued tensor that several modules read becomes one weight per module (importer/discover/merged.h)
@@ -33,6 +40,7 @@ struct ImportOptions {
   // number of frozen layers (importer/discover/layers.h); -1: none, 0: only what precedes the first layer
   int64_t freeze_layers = -1;
   bool find_layers = false;  // importer/discover/layer_depths.h
+  PastOptions past;
 };
 
 struct Imported {

@@ -11,6 +11,7 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/bind.h"
+#include "graph/symbols.h"
 #include "run/data/data.h"
 #include "trainer/losses/loss.h"
 
@@ -34,10 +35,13 @@ HostTensor whole_numbers(const Dims& dims, int64_t end, Random& random) {
   return HostTensor::of<int64_t>(dims, x);
 }
 
-Dims dims_of(const SourceValue& v, const SyntheticShape& shape) {
+Dims dims_of(const SourceGraph& g, const SourceValue& v, const SyntheticShape& shape) {
   Dims d;
+  const SymbolSizes symbols = probed_symbols(g, shape.rows, shape.length);
   for (size_t i = 0; i < v.dims.size(); ++i) {
-    const int64_t open = i == 0 ? shape.rows : v.dims.size() > 3 && i > 1 ? SyntheticShape::kPixels : shape.length;
+    const int64_t open = i == 0 ? shape.rows
+                                : symbols.of(v.dims[i].symbol)
+                                      .value_or(v.dims.size() > 3 && i > 1 ? SyntheticShape::kPixels : shape.length);
     d.push_back(v.dims[i].value > 0 ? v.dims[i].value : open);
   }
   return d;
@@ -46,7 +50,7 @@ Dims dims_of(const SourceValue& v, const SyntheticShape& shape) {
 BindOptions bind_options(const SourceGraph& g, const std::vector<int>& outputs, const SyntheticShape& shape) {
   BindOptions o;
   o.outputs = outputs;
-  for (const int v : needed_inputs(g, outputs)) o.input_dims[g.value(v).name] = dims_of(g.value(v), shape);
+  for (const int v : needed_inputs(g, outputs)) o.input_dims[g.value(v).name] = dims_of(g, g.value(v), shape);
   return o;
 }
 
@@ -72,7 +76,7 @@ int64_t rows_looked_up(const SourceGraph& g, int input) {
 
 HostTensor input_of(const SourceGraph& g, int v, const SyntheticShape& shape, Random& random) {
   const SourceValue& x = g.value(v);
-  const Dims dims = dims_of(x, shape);
+  const Dims dims = dims_of(g, x, shape);
   if (is_float(x.dtype)) return normal_numbers(dims, random).cast(x.dtype);
   const int64_t rows = rows_looked_up(g, v);
   return rows > 0

@@ -1,5 +1,6 @@
-// Finds the model in folders that a user may name: of a run, of Optimum (model.onnx, or encoder_model.onnx and
-// decoder_model.onnx), a repository of the Hugging Face hub (config.json and weights, ONNX files in onnx/), its cache.
+// Finds the model in folders that a user may name: of a run, of onnxruntime-genai (genai_config.json), of Optimum
+// (model.onnx, or encoder_model.onnx and decoder_model.onnx), a repository of the Hugging Face hub (config.json and
+// weights, ONNX files in onnx/), its cache.
 // Folders of other frameworks cannot be opened: the error names the command that converts them.
 
 #include "run/model/model_file.h"
@@ -16,6 +17,7 @@
 #include "importer/read/foreign_file.h"
 #include "models/architecture.h"
 #include "run/folder/run_files.h"
+#include "run/model/decoder_folder.h"
 #include "run/spec/spec.h"
 
 namespace amp {
@@ -133,8 +135,20 @@ std::string model_file(const std::string& path, const Log& log) {
     log.info(cat("model: ", printable(file)));
     return file;
   };
+  if (const std::string decoder = decoder_folder(folder).file; !decoder.empty()) {
+    if (is_file(in(folder, decoder))) return took(in(folder, decoder));
+    fail(Exit::usage, "E_RUN",
+         cat("'", printable(folder), "/genai_config.json' names the model '", printable(decoder),
+             "', and there is no such file"),
+         "copy the file into the folder, or name the model's .onnx file");
+  }
   for (const char* name : {"model.onnx", "onnx/model.onnx"}) {
     if (is_file(in(folder, name))) return took(in(folder, name));
+  }
+  // Optimum writes the decoder without a cache beside others. An encoder beside it makes it a part of a model.
+  for (const char* name : {"decoder_model.onnx", "onnx/decoder_model.onnx"}) {
+    const std::string encoder = in(folder, name[0] == 'o' ? "onnx/encoder_model.onnx" : "encoder_model.onnx");
+    if (is_file(in(folder, name)) && !is_file(encoder)) return took(in(folder, name));
   }
   std::vector<std::string> found = files_ending(folder, ".onnx");
   if (found.empty()) found = files_ending(in(folder, "onnx"), ".onnx");

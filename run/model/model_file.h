@@ -11,7 +11,8 @@ namespace amp {
 struct RunSpec;
 
 // Returns the model file that `path` names, and logs it. A path that is not a folder is returned unchanged. In a folder
-// the file is model.onnx, else onnx/model.onnx (Optimum, Hugging Face), else the only .onnx file of these two folders.
+// the file is the decoder that genai_config.json names, else model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
+// else decoder_model.onnx without an encoder beside it, else the only .onnx file of these two folders.
 // In a folder of the Hugging Face cache (models--ORG--NAME) its snapshot is searched. Throws E_RUN (Exit::usage) if
 // there is no such file, or several; the hint names the next step.
 std::string model_file(const std::string& path, const Log& log);

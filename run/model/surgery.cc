@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "graph/symbols.h"
 #include "importer/surgery/classifier.h"
 #include "importer/surgery/cut.h"
 #include "importer/surgery/head.h"
@@ -121,13 +122,18 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
 }  // namespace
 
 BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {
+  constexpr int64_t kRows = 2;
   BindOptions o;
   o.outputs = outputs;
+  const SymbolSizes symbols = probed_symbols(g, kRows, length);
   for (const int v : needed_inputs(g, outputs)) {
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     Dims d;
     for (size_t i = 0; i < x.dims.size(); ++i)
-      d.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? 2 : i == 1 || x.dims.size() > 3 ? length : 1);
+      d.push_back(x.dims[i].value > 0 ? x.dims[i].value
+                  : i == 0            ? kRows
+                                      : symbols.of(x.dims[i].symbol)
+                                 .value_or(i == 1 || x.dims.size() > 3 ? length : 1));
     o.input_dims[x.name] = d;
   }
   return o;

@@ -16,6 +16,7 @@
 #include "importer/discover/describe.h"
 #include "importer/surgery/edit.h"
 #include "models/architecture.h"
+#include "run/model/decoder_folder.h"
 #include "run/model/model_file.h"
 #include "run/prepare/device.h"
 #include "run/settings/settings.h"
@@ -83,7 +84,9 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
     o.find_layers =
         job == Job::train && (spec.optimization.layer_decay != 1 || spec.optimization.gradual_unfreezing > 0);
   }
-  Imported m = import_model(model_file(spec.model.model, log), o);
+  const std::string file = model_file(spec.model.model, log);
+  o.past = past_options(spec.model, file);
+  Imported m = import_model(file, o);
   for (const std::string& note : m.notes) log.note(note);
   if (job == Job::train) note_doubts(m, log);
   return m;

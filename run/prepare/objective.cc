@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "importer/discover/output_activation.h"
 #include "run/data/data.h"
+#include "run/model/decoder_folder.h"
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_file.h"
 #include "run/model/operator_advice.h"
@@ -185,7 +186,10 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
 std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses, const Log& log) {
   if (!losses.wants_teacher()) return nullptr;
   auto t = std::make_unique<OpenTeacher>();
-  t->model = import_model(model_file(spec.objective.teacher, log));
+  const std::string file = model_file(spec.objective.teacher, log);
+  ImportOptions options;
+  options.past = past_options(spec.model, file);
+  t->model = import_model(file, options);
   SourceGraph& g = t->model.graph;
   require_known_operators(g, g.outputs);
   fix_shapes(g, g.outputs);

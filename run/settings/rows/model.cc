@@ -157,6 +157,11 @@ std::vector<Setting> model_settings() {
               "Straight-through estimator: x + (f(x) - x), where f rounds or chooses, has the gradient of x. false: it "
               "has the gradient of f, which is 0.")
           .read_by(kGraph),
+      setting("past", &ModelSpec::past,
+              "Key/value caches among the inputs of a decoder (past_key_values). empty: they have 0 positions, because "
+              "whole sequences are computed; the caches that the model returns are left out. data: the data feed them.")
+          .one_of({"empty", "data"})
+          .read_by(kRun | kExport),
       setting("batchnorm", &ModelSpec::batchnorm,
               "Statistics of BatchNorm in training. freeze: uses the running statistics; train: uses those of the "
               "batch and updates the running ones.")

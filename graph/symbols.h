@@ -1,0 +1,34 @@
+// Sizes of the symbolic dimensions of a model's inputs. Exporters name a dimension by a symbol ("sequence_length") or
+// by an expression of symbols ("past_sequence_length + sequence_length").
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "graph/source.h"
+
+namespace amp {
+
+class SymbolSizes {
+ public:
+  // Sets the size of a symbol that has none yet. Expressions are ignored.
+  void set(const std::string& symbol, int64_t size);
+  // Returns the size of a symbol, or of a sum, difference or product of symbols and numbers, evaluated from left to
+  // right with products first. nullopt if a part is unknown or the result is negative.
+  std::optional<int64_t> of(const std::string& expression) const;
+
+ private:
+  std::map<std::string, int64_t> sizes_;
+};
+
+// Returns the sizes in a dry run: `rows` for the first dimension of each input, `length` for the second one of integer
+// inputs of rank 2 (token ids, masks), 0 for the positions of empty caches (importer/surgery/pasts.h).
+SymbolSizes probed_symbols(const SourceGraph& graph, int64_t rows, int64_t length);
+
+// Returns the rows of the input that has `rows` as its first dimension; if there is none, those of the first input. 1 if
+// no input has rows. input_dims: shapes of the inputs that are fed, by name.
+int64_t fed_rows(const SourceGraph& graph, const std::map<std::string, Dims>& input_dims, const Dim& rows);
+
+}  // namespace amp

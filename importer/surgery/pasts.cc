@@ -1,0 +1,240 @@
+// empty_pasts(): decides by structure, not by names, which inputs are caches. Exporters name them differently, but a
+// cache is always read by attention as its past, or stands in front of the new keys in a Concat whose result the graph
+// returns. The names of the folder's configuration only add a note if a cache was not recognized.
+#include "importer/surgery/pasts.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+
+// Returns the dimension of positions of input i if it is an attention operator's past; -1 if it is not.
+int past_axis(const SourceNode& n, size_t i) {
+  if (n.domain.empty()) return n.op == "Attention" && (i == 4 || i == 5) ? 2 : -1;
+  if (n.domain != "com.microsoft") return -1;
+  if (one_of(n.op, {"GroupQueryAttention", "SparseAttention"})) return i == 3 || i == 4 ? 2 : -1;
+  if (n.op == "MultiHeadAttention") return i == 6 || i == 7 ? 2 : -1;
+  return n.op == "Attention" && i == 4 ? 3 : -1;
+}
+
+bool is_rearrangement(const SourceNode& n, size_t input) {
+  return n.domain.empty() && input == 0 &&
+         one_of(n.op, {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze"});
+}
+
+// True if the node reads only the length of the whole sequence and of its parts, which causal attention without a past
+// does not need.
+bool ignores(const SourceNode& n, size_t input) {
+  return n.domain == "com.microsoft" && n.op == "GroupQueryAttention" && (input == 5 || input == 6) &&
+         n.attrs.i("causal", 1) != 0;
+}
+
+// Returns the value that an integer or boolean input with this name has in whole sequences.
+std::optional<double> fixed_number(std::string name) {
+  if (name.ends_with(":0")) name.resize(name.size() - 2);
+  if (one_of(name, {"past_sequence_length", "past_seq_len", "past_length", "past_key_values_length",
+                    "num_logits_to_keep", "logits_to_keep", "use_cache_branch"}))
+    return 0;
+  return std::nullopt;
+}
+
+// The names as `A, B, ... (N)`.
+std::string some(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 2;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) shown.push_back(cat("'", printable(names[i]), "'"));
+  return cat(join(shown, ", "), names.size() > kShown ? ", ..." : "");
+}
+
+class EmptyPasts {
+ public:
+  EmptyPasts(Built& built, const PastOptions& options)
+      : g_(built.graph), options_(options), consumers_(g_.consumers()), notes_(built.notes) {}
+
+  void run() {
+    const std::vector<int> inputs = g_.inputs;
+    for (const int v : inputs) {
+      if (is_float(g_.value(v).dtype))
+        empty(v);
+      else
+        fix(v);
+    }
+    std::erase_if(g_.inputs, [&](int v) { return gone_.count(v) > 0; });
+    leave_out_presents();
+    report();
+  }
+
+ private:
+  // How the graph uses an input: nodes that read it as a past, and the dimension of positions.
+  struct Past {
+    int axis = -1;
+    bool only_attention = true;  // no Concat reads it
+    std::vector<int> presents;   // values that contain the past and the new positions
+  };
+
+  SourceValue& value(int v) { return g_.values[static_cast<size_t>(v)]; }
+  const std::vector<int>& users(int v) const { return consumers_[static_cast<size_t>(v)]; }
+  bool is_output(int v) const { return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end(); }
+
+  // True if v or a rearrangement of it is a graph output.
+  bool is_returned(int v) const {
+    if (is_output(v)) return true;
+    for (const int user : users(v)) {
+      const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
+      if (n.inputs[0] == v && is_rearrangement(n, 0) && is_returned(n.outputs[0])) return true;
+    }
+    return false;
+  }
+
+  // Adds the use of `v`, which is the input itself. Returns false if it is not a use of a past.
+  bool add_use(int v, const SourceNode& n, Past& p) const {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] != v) continue;
+      int axis = past_axis(n, i);
+      if (axis >= 0) {
+        for (size_t o = 1; o < n.outputs.size(); ++o) p.presents.push_back(n.outputs[o]);
+      } else if (n.domain.empty() && n.op == "Concat" && i == 0 && n.inputs.size() == 2) {
+        axis = static_cast<int>(n.attrs.i("axis", 0));
+        if (axis < 0) axis += static_cast<int>(g_.value(v).dims.size());
+        p.only_attention = false;
+        if (!is_returned(n.outputs[0])) return false;
+        p.presents.push_back(n.outputs[0]);
+      } else {
+        return n.domain.empty() && n.op == "Shape";
+      }
+      if (p.axis >= 0 && p.axis != axis) return false;
+      p.axis = axis;
+    }
+    return true;
+  }
+
+  std::optional<Past> past_of(int v) const {
+    const SourceValue& x = g_.value(v);
+    Past p;
+    if (!x.rank_known || is_output(v) || x.data) return std::nullopt;
+    for (const int user : users(v)) {
+      if (!add_use(v, g_.nodes[static_cast<size_t>(user)], p)) return std::nullopt;
+    }
+    if (p.axis < 0 || static_cast<size_t>(p.axis) >= x.dims.size()) return std::nullopt;
+    if (!p.only_attention && x.dims[static_cast<size_t>(p.axis)].value > 0) return std::nullopt;  // a fixed length
+    return p;
+  }
+
+  // Returns the dims of the constant: 0 positions, 1 for an open first dimension. Empty if another size is unknown.
+  std::optional<Dims> dims_of(const SourceValue& x, const Past& p) const {
+    Dims out;
+    for (size_t i = 0; i < x.dims.size(); ++i) {
+      int64_t size = x.dims[i].value;
+      if (static_cast<int>(i) == p.axis) size = 0;
+      if (size < 0 && i + 1 == x.dims.size()) size = options_.head_size;
+      // Attention does not read a past without positions, so the size of its heads does not matter.
+      if (size < 0 && (i == 0 || p.only_attention)) size = 1;
+      if (size < 0) return std::nullopt;
+      out.push_back(size);
+    }
+    return out;
+  }
+
+  void empty(int v) {
+    const std::optional<Past> p = past_of(v);
+    if (!p) return;
+    const std::optional<Dims> dims = dims_of(g_.value(v), *p);
+    if (!dims) return;
+    SourceValue& x = value(v);
+    x.kind = SourceKind::constant;
+    x.data = HostTensor::zeros(x.dtype, *dims);
+    x.reason = "a cache without positions";
+    gone_.insert(v);
+    pasts_.push_back(x.name);
+    presents_.insert(p->presents.begin(), p->presents.end());
+  }
+
+  // Replaces an integer input that whole sequences do not need.
+  void fix(int v) {
+    SourceValue& x = value(v);
+    if (users(v).empty() || is_output(v) || x.data || !x.rank_known) return;
+    const bool unread = std::all_of(users(v).begin(), users(v).end(), [&](int user) {
+      const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
+      for (size_t i = 0; i < n.inputs.size(); ++i) {
+        if (n.inputs[i] == v && !ignores(n, i)) return false;
+      }
+      return true;
+    });
+    const bool number = x.dims.empty() || (x.dims.size() == 1 && x.dims[0].value == 1);
+    if (!unread && !(number && fixed_number(x.name))) return;
+    x.kind = SourceKind::constant;
+    x.data = HostTensor::zeros(x.dtype, Dims(x.dims.size(), 1));
+    gone_.insert(v);
+    (unread ? unread_ : numbers_).push_back(x.name);
+  }
+
+  // Removes the caches, also rearranged ones, from the outputs.
+  void leave_out_presents() {
+    std::vector<int> open(presents_.begin(), presents_.end());
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (v < 0) continue;
+      presents_.insert(v);
+      for (const int user : users(v)) {
+        const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
+        if (n.inputs[0] == v && is_rearrangement(n, 0)) open.push_back(n.outputs[0]);
+      }
+    }
+    std::vector<int> kept;
+    for (const int v : g_.outputs) {
+      if (!presents_.count(v)) kept.push_back(v);
+    }
+    if (kept.empty()) return;
+    left_out_ = g_.outputs.size() - kept.size();
+    g_.outputs = kept;
+  }
+
+  // True if an input has a name of the folder's configuration, as "past_key_values.%d.key".
+  bool has_configured_name(const std::string& name) const {
+    return std::any_of(options_.names.begin(), options_.names.end(), [&](const std::string& pattern) {
+      const size_t at = pattern.find("%d");
+      if (at == std::string::npos) return name == pattern;
+      const std::string before = pattern.substr(0, at), after = pattern.substr(at + 2);
+      return name.size() > before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
+    });
+  }
+
+  void report() {
+    if (!pasts_.empty())
+      notes_.push_back(cat("the caches of a past (", pasts_.size(), " inputs: ", some(pasts_),
+                           ") are empty, as in training on whole sequences; ", left_out_,
+                           " caches that the model returns are left out (`past` data: the data feed them)"));
+    if (!unread_.empty())
+      notes_.push_back(cat("causal attention without a past does not read ", some(unread_), ": not fed"));
+    if (!numbers_.empty()) notes_.push_back(cat(some(numbers_), numbers_.size() > 1 ? " are 0" : " is 0"));
+    std::vector<std::string> missed;
+    for (const int v : g_.inputs) {
+      if (has_configured_name(g_.value(v).name)) missed.push_back(g_.value(v).name);
+    }
+    if (!missed.empty())
+      notes_.push_back(cat("the folder's configuration names ", missed.size(), " inputs as caches (", some(missed),
+                           "), but the graph does not use them as the past of attention: they must be fed"));
+  }
+
+  SourceGraph& g_;
+  const PastOptions& options_;
+  const std::vector<std::vector<int>> consumers_;
+  std::vector<std::string>& notes_;
+  std::set<int> gone_, presents_;
+  std::vector<std::string> pasts_, unread_, numbers_;
+  size_t left_out_ = 0;
+};
+
+}  // namespace
+
+void empty_pasts(Built& built, const PastOptions& options) {
+  if (options.empty) EmptyPasts(built, options).run();
+}
+
+}  // namespace amp

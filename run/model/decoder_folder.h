@@ -1,0 +1,27 @@
+// Configuration of a language model's folder: genai_config.json (onnxruntime-genai) and config.json (Hugging Face).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "importer/read/import.h"
+
+namespace amp {
+
+struct ModelSpec;
+
+struct DecoderFolder {
+  std::string file;                     // name of the decoder's ONNX file; empty: not configured
+  int64_t head_size = -1;               // -1: unknown
+  std::vector<std::string> past_names;  // patterns of the names of caches, as "past_key_values.%d.key"
+};
+
+// Reads the files in `folder`; a folder without them gives an empty DecoderFolder. Throws E_RUN (Exit::usage) if
+// genai_config.json cannot be parsed, or if its decoder consists of several files or reads the output of another file.
+DecoderFolder decoder_folder(const std::string& folder);
+
+// Returns the options for importing the model file `path`: `past` and what its folder says.
+PastOptions past_options(const ModelSpec& model, const std::string& path);
+
+}  // namespace amp
