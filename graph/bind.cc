@@ -114,7 +114,7 @@ ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
   return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
 }
 
-// Binds a constant without elements whose first dimension is open (a cache without positions) for the rows of the batch.
+// Binds a constant without elements (a cache without positions). An open first dimension gets the rows of the batch.
 ValueId bind_empty(const SourceGraph& g, const SourceValue& v, const BindOptions& o, Builder& b) {
   Dims dims = v.data.dims();
   if (v.dims[0].value < 0) dims[0] *= fed_rows(g, o.input_dims, v.dims[0]);

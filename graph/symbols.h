@@ -27,8 +27,8 @@ class SymbolSizes {
 // inputs of rank 2 (token ids, masks), 0 for the positions of empty caches (importer/surgery/pasts.h).
 SymbolSizes probed_symbols(const SourceGraph& graph, int64_t rows, int64_t length);
 
-// Returns the rows of the input that has `rows` as its first dimension; if there is none, those of the first input. 1 if
-// no input has rows. input_dims: shapes of the inputs that are fed, by name.
+// Returns the rows of the input that has `rows` as its first dimension; if there is none, those of the first input; 1
+// if no input has rows. input_dims: shapes of the inputs that are fed, by name.
 int64_t fed_rows(const SourceGraph& graph, const std::map<std::string, Dims>& input_dims, const Dim& rows);
 
 }  // namespace amp

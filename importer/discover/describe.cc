@@ -171,7 +171,7 @@ std::string warn_if_mostly_frozen(const SourceGraph& g, const std::vector<Verdic
     const SourceValue& v = g.values[i];
     // Statistics, quantizers and tensors that no output needs are not candidates. Tensors frozen by a flag are
     // intended.
-    if (!floating(v) || by_flag(v) || v.data.numel() < kLarge || verdict_of(verdicts, i).log_odds() <= -12) continue;
+    if (!floating(v) || by_flag(v) || v.data.numel() < kLarge || verdict_of(verdicts, i).excluded()) continue;
     if (v.kind == SourceKind::constant && verdict_of(verdicts, i).evidence.empty()) continue;
     all += v.data.numel();
     if (v.kind == SourceKind::parameter) {

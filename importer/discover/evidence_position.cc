@@ -58,23 +58,6 @@ bool normalized(const SourceGraph& g, const SourceNode* n) {
   });
 }
 
-// True if this input of the node is a scale or zero point of quantized values.
-bool quantizer_input(const SourceNode& n, int input) {
-  const std::string& op = n.op;
-  if (op == "DequantizeLinear" || op == "QuantizeLinear") return input >= 1;
-  if (n.domain != "com.microsoft" && op.rfind("QLinear", 0) != 0) return false;
-  if (op.rfind("QLinear", 0) == 0) return input > 0;
-  if (op == "MatMulNBits" || op == "GatherBlockQuantized") return input == 2 || input == 3;
-  if (op == "MatMulBnb4" || op == "MatMulFpQ4") return input == 2;
-  if (op == "DynamicQuantizeMatMul") return input == 2 || input == 3;
-  if (op == "MatMulIntegerToFloat") return input >= 2 && input <= 5;
-  if (op == "QAttention") return input == 3 || input == 4 || input == 6 || input == 7;
-  if (op == "QMoE") return one_of(cat(input), {"3", "6", "9", "11", "12", "13"});
-  return op == "DynamicQuantizeLSTM"        ? input >= 8
-         : op == "QEmbedLayerNormalization" ? input >= 8
-                                            : op == "QGemm" && input != 6;
-}
-
 // True for a scale or zero point of quantized values, also for the scales that a Mul of dynamic quantization reads.
 bool quantizer_parameter(const Use& u) {
   if (quantizer_input(u.at(), u.site_input)) return true;
@@ -173,6 +156,8 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
   if (all([](const Use& u) { return u.at().attrs.has(kQuantizerData) || quantizer_parameter(u); }))
     return {{"scale or zero point of a quantizer", -12}};
+  if (all([](const Use& u) { return rotary_table(u.at(), u.site_input); }))
+    return {{"cosines or sines of rotary positions", -12}};
   out.push_back(position(main, naming));
   // Unstructured values may be a learned width or temperature, so a position without a weight's role counts half.
   if (!weight_role(main.at(), main.site_input) && unstructured(data, 6)) out.back().weight /= 2;

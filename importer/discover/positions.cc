@@ -245,6 +245,29 @@ std::vector<Use> uses_through_views(const SourceGraph& g, const std::vector<std:
   return WeightPath(g, consumers, live).from(value);
 }
 
+bool quantizer_input(const SourceNode& n, int input) {
+  const std::string& op = n.op;
+  if (op == "DequantizeLinear" || op == "QuantizeLinear") return input >= 1;
+  if (n.domain != "com.microsoft" && op.rfind("QLinear", 0) != 0) return false;
+  if (op.rfind("QLinear", 0) == 0) return input > 0;
+  if (op == "MatMulNBits" || op == "GatherBlockQuantized") return input == 2 || input == 3;
+  if (op == "MatMulBnb4" || op == "MatMulFpQ4") return input == 2;
+  if (op == "DynamicQuantizeMatMul") return input == 2 || input == 3;
+  if (op == "MatMulIntegerToFloat") return input >= 2 && input <= 5;
+  if (op == "QAttention") return input == 3 || input == 4 || input == 6 || input == 7;
+  if (op == "QMoE") return one_of(cat(input), {"3", "6", "9", "11", "12", "13"});
+  return op == "DynamicQuantizeLSTM"        ? input >= 8
+         : op == "QEmbedLayerNormalization" ? input >= 8
+                                            : op == "QGemm" && input != 6;
+}
+
+bool rotary_table(const SourceNode& n, int input) {
+  if (n.op == "RotaryEmbedding") return n.domain.empty() ? input == 1 || input == 2 : input == 2 || input == 3;
+  if (n.domain != "com.microsoft") return false;
+  return n.op == "GroupQueryAttention" ? input == 7 || input == 8
+                                       : n.op == "SparseAttention" && (input == 9 || input == 10);
+}
+
 bool blocks_gradient(const SourceNode& n, int input) {
   if (!n.domain.empty() || n.attrs.has(kCaptures)) return false;
   const std::string& op = n.op;

@@ -37,6 +37,9 @@ bool is_view(const SourceNode& n, int input);  // the node passes this input on,
 // LSTM/GRU/RNN 1/2/3 (LSTM 7), Einsum, and the corresponding inputs of com.microsoft's fused operators.
 const char* weight_role(const SourceNode& n, int input);
 
+bool quantizer_input(const SourceNode& n, int input);  // a scale or zero point of quantized values
+bool rotary_table(const SourceNode& n, int input);     // cosines or sines of rotary positions
+
 // True if no gradient flows from the node's outputs to this input: shapes, indices, conditions, statistics.
 bool blocks_gradient(const SourceNode& n, int input);
 

@@ -15,6 +15,11 @@ double Verdict::log_odds() const {
   return sum;
 }
 
+bool Verdict::excluded() const {
+  constexpr double kExcludes = -12;
+  return std::any_of(evidence.begin(), evidence.end(), [](const Evidence& e) { return e.weight <= kExcludes; });
+}
+
 double Verdict::confidence() const { return 1 / (1 + std::exp(-std::fabs(log_odds()))); }
 
 bool Verdict::unsure() const { return !evidence.empty() && confidence() < 0.9; }

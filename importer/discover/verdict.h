@@ -15,6 +15,7 @@ struct Verdict {
   std::vector<Evidence> evidence;  // empty if the tensor was not considered: it has another type, or no output needs it
 
   double log_odds() const;
+  bool excluded() const;  // the tensor's position excludes a weight, whatever its name and values are
   bool weight() const { return log_odds() > 0; }
   double confidence() const;  // 0.5 .. 1: the probability of the verdict given its evidence
   bool unsure() const;        // confidence() is below 90 %

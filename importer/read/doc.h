@@ -43,8 +43,9 @@ struct ModelDoc {
     std::vector<Reader> readers;
   };
   std::map<int, Separated> separated;
-  std::vector<std::string> names;  // SourceValue -> its name in the file; surgery may rename the value
-  int values = 0;                  // number of values of the SourceGraph as imported; later ones were added by surgery
+  std::vector<std::string> names;   // SourceValue -> its name in the file; surgery may rename the value
+  std::vector<std::string> caches;  // outputs of the file that the SourceGraph does not have (importer/surgery/pasts.h)
+  int values = 0;                   // number of values of the SourceGraph as imported; later ones were added by surgery
 };
 
 }  // namespace amp

@@ -169,7 +169,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     // Find the weights, then apply names, flags and ties, which all refer to parameters.
     const ExporterRecord record = read_exporter_record(built, doc);
     out.verdicts = discover_parameters(g, record);
-    empty_pasts(built, options.past);
+    doc.caches = empty_pasts(built, options.past);
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable);
     if (options.tie_weights_auto) {

@@ -56,7 +56,8 @@ class EmptyPasts {
   EmptyPasts(Built& built, const PastOptions& options)
       : g_(built.graph), options_(options), consumers_(g_.consumers()), notes_(built.notes) {}
 
-  void run() {
+  // Returns the names of the outputs that were removed.
+  std::vector<std::string> run() {
     const std::vector<int> inputs = g_.inputs;
     for (const int v : inputs) {
       if (is_float(g_.value(v).dtype))
@@ -67,6 +68,7 @@ class EmptyPasts {
     std::erase_if(g_.inputs, [&](int v) { return gone_.count(v) > 0; });
     leave_out_presents();
     report();
+    return caches_;
   }
 
  private:
@@ -187,11 +189,15 @@ class EmptyPasts {
       }
     }
     std::vector<int> kept;
+    std::vector<std::string> caches;
     for (const int v : g_.outputs) {
-      if (!presents_.count(v)) kept.push_back(v);
+      if (presents_.count(v))
+        caches.push_back(g_.value(v).name);
+      else
+        kept.push_back(v);
     }
     if (kept.empty()) return;
-    left_out_ = g_.outputs.size() - kept.size();
+    caches_ = std::move(caches);
     g_.outputs = kept;
   }
 
@@ -208,7 +214,7 @@ class EmptyPasts {
   void report() {
     if (!pasts_.empty())
       notes_.push_back(cat("the caches of a past (", pasts_.size(), " inputs: ", some(pasts_),
-                           ") are empty, as in training on whole sequences; ", left_out_,
+                           ") are empty, as in training on whole sequences; ", caches_.size(),
                            " caches that the model returns are left out (`past` data: the data feed them)"));
     if (!unread_.empty())
       notes_.push_back(cat("causal attention without a past does not read ", some(unread_), ": not fed"));
@@ -227,14 +233,13 @@ class EmptyPasts {
   const std::vector<std::vector<int>> consumers_;
   std::vector<std::string>& notes_;
   std::set<int> gone_, presents_;
-  std::vector<std::string> pasts_, unread_, numbers_;
-  size_t left_out_ = 0;
+  std::vector<std::string> pasts_, unread_, numbers_, caches_;
 };
 
 }  // namespace
 
-void empty_pasts(Built& built, const PastOptions& options) {
-  if (options.empty) EmptyPasts(built, options).run();
+std::vector<std::string> empty_pasts(Built& built, const PastOptions& options) {
+  return options.empty ? EmptyPasts(built, options).run() : std::vector<std::string>();
 }
 
 }  // namespace amp

@@ -2,6 +2,9 @@
 // cache is empty: it has 0 positions.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "importer/read/build.h"
 #include "importer/read/import.h"
 
@@ -15,7 +18,8 @@ namespace amp {
 //   GroupQueryAttention).
 // * numbers with a fixed value in whole sequences: the length of the past (0), the number of logits to keep (0: all),
 //   use_cache_branch (false). These are recognized by the name and one integer or boolean element.
-// Removes the caches that the graph returns from graph.outputs. Adds notes that say what was fed.
-void empty_pasts(Built& built, const PastOptions& options);
+// Removes the caches that the graph returns from graph.outputs, and returns their names. Adds notes that say what was
+// fed.
+std::vector<std::string> empty_pasts(Built& built, const PastOptions& options);
 
 }  // namespace amp

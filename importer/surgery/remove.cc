@@ -89,9 +89,13 @@ void prune(Patched& patched, const Names& wanted) {
 void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph) {
   onnx::GraphProto& proto = *patched.proto.mutable_graph();
   const Names outputs = names_of(graph, doc, graph.outputs);
-  const bool cut =
-      filter(*proto.mutable_output(), [&](const onnx::ValueInfoProto& o) { return outputs.count(o.name()) != 0; });
-  if (cut) {
+  const Names caches(doc.caches.begin(), doc.caches.end());
+  const auto remains = [&](const onnx::ValueInfoProto& o) { return outputs.count(o.name()) != 0; };
+  // Caches, which the SourceGraph does not have, remain as long as all other outputs do.
+  const bool whole = std::all_of(proto.output().begin(), proto.output().end(),
+                                 [&](const onnx::ValueInfoProto& o) { return remains(o) || caches.count(o.name()); });
+  if (!whole) {
+    filter(*proto.mutable_output(), remains);
     // Everything that neither outputs nor added nodes read is removed.
     std::vector<int> read = graph.outputs;
     for (const SourceNode& n : graph.nodes) {

@@ -15,8 +15,10 @@ namespace {
 
 const HostTensor& stored(const Lowering& l, size_t i) {
   const HostTensor* t = l.b.constant_of(l.in(i));
-  if (!t) l.unsupported(cat("input ", i, " (of the quantized weight) is computed; it must be stored in the file"));
-  return *t;
+  if (t) return *t;
+  if (l.b.value(l.in(i)).kind == ValueKind::param)
+    l.unsupported(cat("input ", i, " (of the quantized weight) trains (`trainable`); it must be constant"));
+  l.unsupported(cat("input ", i, " (of the quantized weight) is computed; it must be stored in the file"));
 }
 const uint8_t* bytes_of(const Lowering& l, size_t i, int64_t least) {
   const HostTensor& t = stored(l, i);
@@ -39,12 +41,13 @@ ValueId as_working(const Lowering& l, Dims dims, const std::vector<float>& v) {
 struct Blocks {
   const uint8_t* data;
   std::vector<double> scales, zeros;  // zeros: empty, or one per block
+  std::vector<int64_t> block_of;      // of each column (g_idx); empty: columns are in order
   const uint8_t* packed_zeros = nullptr;
   int64_t bits, block, blocks, row_bytes, zero_bytes;
 
   void row(int64_t r, int64_t columns, float* out) const {
     for (int64_t c = 0; c < columns; ++c) {
-      const int64_t k = c / block;
+      const int64_t k = block_of.empty() ? c / block : block_of[static_cast<size_t>(c)];
       double zero = static_cast<double>(int64_t{1} << (bits - 1));
       if (packed_zeros)
         zero = static_cast<double>(unpacked(packed_zeros + r * zero_bytes, k, bits));
@@ -56,8 +59,18 @@ struct Blocks {
   }
 };
 
+// Returns the scales or zero points in input i. Fails if one is not finite, because the whole output would not be.
+std::vector<double> finite(const Lowering& l, size_t i) {
+  std::vector<double> v = stored(l, i).to_doubles();
+  const auto bad = std::find_if(v.begin(), v.end(), [](double x) { return !std::isfinite(x); });
+  if (bad != v.end())
+    fail(Exit::model, "E_SCALE_NONFINITE",
+         cat(l.node.op, ": input ", i, " (of the quantized weight) holds ", *bad, " at ", bad - v.begin()),
+         "quantize the model again: the file is damaged");
+  return v;
+}
 void read_scales(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
-  b.scales = stored(l, i).to_doubles();
+  b.scales = finite(l, i);
   if (static_cast<int64_t>(b.scales.size()) != rows * b.blocks)
     fail(Exit::model, "E_SHAPE",
          cat(l.node.op, ": ", b.scales.size(), " scales for ", rows, " rows of ", b.blocks, " blocks"));
@@ -65,7 +78,7 @@ void read_scales(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
 void read_zeros(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
   if (!l.has(i)) return;
   if (is_float(stored(l, i).dtype())) {
-    b.zeros = stored(l, i).to_doubles();
+    b.zeros = finite(l, i);
     if (b.zeros.size() != b.scales.size())
       fail(Exit::model, "E_SHAPE", cat(l.node.op, ": ", b.zeros.size(), " zero points"));
     return;
@@ -78,12 +91,23 @@ void check_bits(const Lowering& l, const Blocks& b) {
   if (b.block < 1 || b.block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", b.block));
 }
 
+// Reads g_idx (K), the block of each column. Packed zero points beside it are refused, because onnxruntime ignores them
+// on a CPU: which of the two readings the exporter meant is not known.
+void read_columns(const Lowering& l, int64_t k, Blocks& b) {
+  if (!l.has(4)) return;
+  if (b.packed_zeros) l.unsupported("g_idx beside packed zero points");
+  b.block_of = stored(l, 4).to_ints();
+  const auto outside = [&](int64_t block) { return block < 0 || block >= b.blocks; };
+  if (static_cast<int64_t>(b.block_of.size()) < k || std::any_of(b.block_of.begin(), b.block_of.end(), outside))
+    fail(Exit::model, "E_SHAPE",
+         cat(l.node.op, ": g_idx has ", b.block_of.size(), " elements for ", k, " columns of ", b.blocks, " blocks"));
+}
+
 // MatMulNBits. Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
 void lower_n_bits(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0);
   if (n < 1 || k < 1 || l.dims(0).empty() || l.dims(0).back() != k)
     fail(Exit::model, "E_SHAPE", cat("MatMulNBits of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n));
-  if (l.has(4)) l.unsupported("g_idx (columns that are not in order)");
   if (l.attrs.i("weight_prepacked", 0) != 0) l.unsupported("a weight in a GPU's own layout (weight_prepacked)");
   Blocks b{};
   b.bits = l.attrs.i("bits", 4);
@@ -94,6 +118,7 @@ void lower_n_bits(Lowering& l) {
   b.data = bytes_of(l, 1, checked_mul(n, b.row_bytes));
   read_scales(l, 2, n, b);
   read_zeros(l, 3, n, b);
+  read_columns(l, k, b);
   std::vector<float> w(static_cast<size_t>(n * k));
   for (int64_t r = 0; r < n; ++r) b.row(r, k, w.data() + r * k);
   ValueId y = l.b.op("MatMul", {l.in(0), as_working(l, {n, k}, w)},
@@ -131,7 +156,7 @@ void lower_bnb4(Lowering& l) {
     fail(Exit::model, "E_SHAPE",
          cat("MatMulBnb4 of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n, ", blocks of ", block));
   const uint8_t* const data = bytes_of(l, 1, (checked_mul(n, k) + 1) / 2);
-  const std::vector<double> most = stored(l, 2).to_doubles();
+  const std::vector<double> most = finite(l, 2);
   if (static_cast<int64_t>(most.size()) < (n * k + block - 1) / block)
     fail(Exit::model, "E_SHAPE", cat("MatMulBnb4: ", most.size(), " scales"));
   const auto& table = l.attrs.i("quant_type", 1) == 0 ? kFp4 : kNf4;
@@ -156,7 +181,7 @@ bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t b
 // Dequantizes an unpacked table: subtracts zero points (0 by default) and multiplies by scales.
 std::vector<float> dequantized_table(const Lowering& l, const HostTensor& data, int64_t block) {
   const int64_t rows = data.dims()[0], columns = data.dims()[1], blocks = (columns + block - 1) / block;
-  const std::vector<double> q = data.to_doubles(), scales = stored(l, 2).to_doubles();
+  const std::vector<double> q = data.to_doubles(), scales = finite(l, 2);
   const std::vector<double> zeros = l.has(3) ? stored(l, 3).to_doubles() : std::vector<double>(scales.size(), 0);
   if (static_cast<int64_t>(scales.size()) != rows * blocks || zeros.size() != scales.size())
     fail(Exit::model, "E_SHAPE",

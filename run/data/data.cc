@@ -17,6 +17,7 @@
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "importer/surgery/edit.h"
+#include "run/data/derived_inputs.h"
 #include "run/data/features.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
@@ -294,6 +295,9 @@ std::unique_ptr<Dataset> open_tensors(std::vector<NamedTensor> tensors, const st
     const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
     if (l != t.label && !fed) t.more_labels.push_back(l);
   }
+  std::map<std::string, HostTensor> fed;
+  for (const NamedTensor& n : tensors) fed[n.name] = n.tensor;
+  for (auto& [input, made] : derived_inputs(graph, fed, needs.log)) tensors.push_back({input, std::move(made)});
   std::unique_ptr<Dataset> data = make_tensor_dataset(std::move(tensors), name, specs, t);
   check_tokens(*data, graph, needs);
   return data;

@@ -69,7 +69,7 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
   Imported model = open_model(spec, Job::gradients, log);
   bind_fixed_inputs(model.graph, {inputs}, true, log);
   SourceGraph& g = model.graph;
-  const Tensors batch = read_batch(inputs);
+  const Tensors batch = read_batch(inputs, g, log);
   Losses losses = choose_losses(spec.model, spec.objective, g);
   log_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));

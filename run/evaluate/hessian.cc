@@ -130,7 +130,7 @@ HessianReport write_hessian_product(const RunSpec& spec, const std::string& inpu
   requested_losses(spec.objective);
   Imported model = open_model(spec, Job::gradients, log);
   SourceGraph& g = model.graph;
-  const Tensors batch = read_batch(inputs);
+  const Tensors batch = read_batch(inputs, model.graph, log);
   Losses losses = choose_losses(spec.model, spec.objective, g);
   log_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));

@@ -104,7 +104,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   const PrecisionPlan plan = choose_plan(spec.precision, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
-  const Tensors batch = read_batch(inputs);
+  const Tensors batch = read_batch(inputs, model.graph, log);
   InputRanges ranges;
   for (const int v : g.inputs) {
     const auto it = batch.find(g.value(v).name);

@@ -1,3 +1,5 @@
+// Advice for operators that cannot train, and the refusal of graphs that need one. The advice names what the user can
+// do with the exporter; operators without advice get a general hint.
 #include "run/model/operator_advice.h"
 
 #include <algorithm>
@@ -10,6 +12,23 @@
 #include "importer/surgery/edit.h"
 
 namespace amp {
+
+namespace {
+// Returns why an operator of decoders has no gradient here; empty for other operators.
+std::string inference_only(const std::string& op) {
+  if (one_of(op, {"QMoE", "MoE"}))
+    return "a mixture of experts: neither its choice of experts nor its packed weights can be differentiated here; "
+           "train a dense model of the family";
+  if (op == "PagedAttention")
+    return "it reads a paged cache that a server manages: build the folder with GroupQueryAttention";
+  if (one_of(op, {"LinearAttention", "CausalConvWithState", "GatedDeltaNet", "SelectiveScan"}))
+    return "it carries a recurrent state from token to token, whose gradient over a sequence is not implemented; train "
+           "a model of the family with attention in all layers";
+  if (one_of(op, {"DecoderMaskedMultiHeadAttention", "DecoderMaskedSelfAttention"}))
+    return "it computes one new token beside a cache: build the folder with MultiHeadAttention or GroupQueryAttention";
+  return {};
+}
+}  // namespace
 
 std::string operator_advice(const SourceGraph& g, const SourceNode& n) {
   if (n.domain == "ai.onnx.ml") {
@@ -24,7 +43,10 @@ std::string operator_advice(const SourceGraph& g, const SourceNode& n) {
       return "a linear model or SVM of scikit-learn is one operator without weights to train: `create tabular` makes a "
              "network for tables";
   }
-  if (n.domain == "com.microsoft") return "save the model without onnxruntime's fusions (optimization level basic)";
+  if (n.domain == "com.microsoft") {
+    const std::string why = inference_only(n.op);
+    return why.empty() ? "save the model without onnxruntime's fusions (optimization level basic)" : why;
+  }
   if (n.domain == "org.pytorch.aten") return "export it again without ATen fallback (operator_export_type)";
   if (n.domain.empty() && n.op == "NonMaxSuppression")
     return "it chooses among a detector's boxes and has no gradient: name an output before it with `output`";

@@ -132,8 +132,7 @@ BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs,
     for (size_t i = 0; i < x.dims.size(); ++i)
       d.push_back(x.dims[i].value > 0 ? x.dims[i].value
                   : i == 0            ? kRows
-                                      : symbols.of(x.dims[i].symbol)
-                                 .value_or(i == 1 || x.dims.size() > 3 ? length : 1));
+                           : symbols.of(x.dims[i].symbol).value_or(i == 1 || x.dims.size() > 3 ? length : 1));
     o.input_dims[x.name] = d;
   }
   return o;

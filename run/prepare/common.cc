@@ -16,6 +16,7 @@
 #include "importer/discover/describe.h"
 #include "importer/surgery/edit.h"
 #include "models/architecture.h"
+#include "run/data/derived_inputs.h"
 #include "run/model/decoder_folder.h"
 #include "run/model/model_file.h"
 #include "run/prepare/device.h"
@@ -92,9 +93,10 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   return m;
 }
 
-Tensors read_batch(const std::string& path) {
+Tensors read_batch(const std::string& path, const SourceGraph& g, const Log& log) {
   Tensors b;
   for (NamedTensor& t : read_tensor_file(path)) b[t.name] = std::move(t.tensor);
+  b.merge(derived_inputs(g, b, log));
   return b;
 }
 

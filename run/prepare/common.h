@@ -21,7 +21,8 @@ struct PrecisionSpec;
 struct RunSpec;
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log);
-Tensors read_batch(const std::string& path);  // reads .safetensors and .npz files
+// Reads a .safetensors or .npz file, and adds the inputs of the graph that follow from it (run/data/derived_inputs.h).
+Tensors read_batch(const std::string& path, const SourceGraph& graph, const Log& log);
 
 // Returns the plan that the settings request (`use_fp16`, `use_bf16`, `amp_level`, `precision_plan`, `dtype`). If they
 // request none, every node computes in fp32.

@@ -1,0 +1,50 @@
+// Only tensor files need this: data/text_dataset.h makes these inputs of a text.
+#include "run/data/derived_inputs.h"
+
+#include <optional>
+
+#include "base/text.h"
+#include "data/text_dataset.h"
+
+namespace amp {
+
+namespace {
+
+// Returns the positions of the tokens that a mask (batch, length) does not hide.
+HostTensor positions_of(const HostTensor& mask) {
+  HostTensor out = HostTensor::zeros(DType::i64, mask.dims());
+  const std::vector<double> visible = mask.to_doubles();
+  const int64_t length = mask.dims()[1];
+  for (int64_t at = 0, next = 0; at < mask.numel(); ++at) {
+    if (at % length == 0) next = 0;
+    out.as_mutable<int64_t>()[at] = visible[static_cast<size_t>(at)] != 0 ? next++ : 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::map<std::string, HostTensor> derived_inputs(const SourceGraph& g, const std::map<std::string, HostTensor>& fed,
+                                                 const Log& log) {
+  HostTensor ids, mask;
+  for (const auto& [name, t] : fed) {
+    if (t.rank() != 2 || g.find(name) < 0) continue;
+    if (text_role(name) == TextRole::ids) ids = t;
+    if (text_role(name) == TextRole::mask) mask = t;
+  }
+  std::map<std::string, HostTensor> out;
+  if (!ids && !mask) return out;
+  if (!mask) mask = HostTensor::of<int64_t>(ids.dims(), std::vector<int64_t>(static_cast<size_t>(ids.numel()), 1));
+  for (const int v : g.inputs) {
+    const SourceValue& x = g.value(v);
+    const std::optional<TextRole> role = text_role(x.name);
+    if (fed.count(x.name) || x.data || (x.rank_known && x.dims.size() != 2) || is_float(x.dtype)) continue;
+    if (role != TextRole::mask && role != TextRole::positions) continue;
+    out[x.name] = (role == TextRole::mask ? mask : positions_of(mask)).cast(x.dtype);
+    log.note(cat("input '", printable(x.name), "' is not in the file: it is made of ",
+                 role == TextRole::mask ? "the shape of the token ids (no padding)" : "the attention mask"));
+  }
+  return out;
+}
+
+}  // namespace amp
