@@ -76,7 +76,9 @@ class EmptyPasts {
   struct Past {
     int axis = -1;
     bool only_attention = true;  // no Concat reads it
+    bool buffered = true;        // only GroupQueryAttention reads it, whose past may be a buffer of a fixed length
     std::vector<int> presents;   // values that contain the past and the new positions
+    std::vector<int> alike;      // values that differ from it only in the positions
   };
 
   SourceValue& value(int v) { return g_.values[static_cast<size_t>(v)]; }
@@ -98,6 +100,7 @@ class EmptyPasts {
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       if (n.inputs[i] != v) continue;
       int axis = past_axis(n, i);
+      p.buffered &= n.op == "GroupQueryAttention";
       if (axis >= 0) {
         for (size_t o = 1; o < n.outputs.size(); ++o) p.presents.push_back(n.outputs[o]);
       } else if (n.domain.empty() && n.op == "Concat" && i == 0 && n.inputs.size() == 2) {
@@ -106,6 +109,7 @@ class EmptyPasts {
         p.only_attention = false;
         if (!is_returned(n.outputs[0])) return false;
         p.presents.push_back(n.outputs[0]);
+        p.alike.insert(p.alike.end(), {n.inputs[1], n.outputs[0]});
       } else {
         return n.domain.empty() && n.op == "Shape";
       }
@@ -123,8 +127,18 @@ class EmptyPasts {
       if (!add_use(v, g_.nodes[static_cast<size_t>(user)], p)) return std::nullopt;
     }
     if (p.axis < 0 || static_cast<size_t>(p.axis) >= x.dims.size()) return std::nullopt;
-    if (!p.only_attention && x.dims[static_cast<size_t>(p.axis)].value > 0) return std::nullopt;  // a fixed length
+    const int64_t length = x.dims[static_cast<size_t>(p.axis)].value;
+    if (length == 0 || (length > 0 && !p.buffered)) return std::nullopt;  // the file fixes it
     return p;
+  }
+
+  // Returns the declared size of this dimension in values that are alike; -1 if none declares it.
+  int64_t size_in(const std::vector<int>& alike, size_t dim) const {
+    for (const int v : alike) {
+      if (v < 0 || !g_.value(v).rank_known || dim >= g_.value(v).dims.size()) continue;
+      if (const int64_t size = g_.value(v).dims[dim].value; size >= 0) return size;
+    }
+    return -1;
   }
 
   // Returns the dims of the constant: 0 positions, 1 for an open first dimension. Empty if another size is unknown.
@@ -133,6 +147,7 @@ class EmptyPasts {
     for (size_t i = 0; i < x.dims.size(); ++i) {
       int64_t size = x.dims[i].value;
       if (static_cast<int>(i) == p.axis) size = 0;
+      if (size < 0 && i > 0) size = size_in(p.alike, i);
       if (size < 0 && i + 1 == x.dims.size()) size = options_.head_size;
       // Attention does not read a past without positions, so the size of its heads does not matter.
       if (size < 0 && (i == 0 || p.only_attention)) size = 1;

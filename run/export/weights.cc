@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/loader.h"
 #include "precision/safety.h"
+#include "run/model/decoder_folder.h"
 #include "run/model/fixed_inputs.h"
 #include "run/model/fixed_shapes.h"
 #include "run/prepare/engine_notes.h"
@@ -137,7 +138,9 @@ ExportReference export_reference(Session& session, const Losses& losses, const T
 
 double compare_export(const ExportReference& reference, const std::string& path, const Losses& losses,
                       const std::string& precision) {
-  Imported exported = import_model(path);
+  std::vector<std::string> fed;
+  for (const auto& [name, tensor] : reference.batch) fed.push_back(name);
+  Imported exported = import_fed(path, fed);
   set_fixed_inputs(exported.graph, reference.fixed);
   std::vector<int> theirs;
   for (const std::string& name : losses.outputs()) {

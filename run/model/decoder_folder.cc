@@ -2,6 +2,7 @@
 // providers) are about inference.
 #include "run/model/decoder_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -96,6 +97,16 @@ DecoderFolder decoder_folder(const std::string& folder) {
   read_genai(folder, out);
   if (out.head_size < 0) out.head_size = head_size_of(folder);
   return out;
+}
+
+Imported import_fed(const std::string& path, const std::vector<std::string>& fed) {
+  ImportOptions options;
+  Imported m = import_model(path, options);
+  options.past.empty = std::none_of(fed.begin(), fed.end(), [&](const std::string& name) {
+    const int v = m.graph.find(name);
+    return v >= 0 && m.graph.value(v).kind == SourceKind::constant;
+  });
+  return options.past.empty ? std::move(m) : import_model(path, options);
 }
 
 PastOptions past_options(const ModelSpec& model, const std::string& path) {

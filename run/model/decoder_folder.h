@@ -21,6 +21,10 @@ struct DecoderFolder {
 // genai_config.json cannot be parsed, or if its decoder consists of several files or reads the output of another file.
 DecoderFolder decoder_folder(const std::string& folder);
 
+// Imports an exported file for comparison on data that feed the inputs `fed`. Caches of a decoder are empty, unless the
+// data feed them.
+Imported import_fed(const std::string& path, const std::vector<std::string>& fed);
+
 // Returns the options for importing the model file `path`: `past` and what its folder says.
 PastOptions past_options(const ModelSpec& model, const std::string& path);
 

@@ -50,8 +50,9 @@ def load_quantized(model, graph, tensors):
         assert at == weight.shape[0]
 
 
-def name_in_graph(name, layers):
-    return f"model.layers.{layers}.final_norm_layernorm.weight" if name == "model.norm.weight" else name
+def name_in_graph(name, layers, tensors):
+    """The builder of onnxruntime-genai counts the last norm as a layer."""
+    return name if name in tensors else name.replace("model.norm.", f"model.layers.{layers}.final_norm_layernorm.")
 
 
 def main(checkpoint, folder):
@@ -75,7 +76,7 @@ def main(checkpoint, folder):
     if any(i.name == "position_ids" for i in proto.graph.input):
         out["position_ids"] = np.tile(np.arange(24), (2, 1))
     for name, p in model.named_parameters():
-        graph_name = name_in_graph(name, model.config.num_hidden_layers)
+        graph_name = name_in_graph(name, model.config.num_hidden_layers, tensors)
         if p.grad is None or graph_name not in tensors or tensors[graph_name].dtype != np.float32:
             continue
         grad = p.grad.numpy()
