@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/quantizer.h"
 #include "importer/read/order.h"
 #include "importer/read/tensor.h"
 #include "importer/write/patch.h"
@@ -229,7 +230,9 @@ class Appender {
     node.set_domain(n.domain);
     for (const int v : n.inputs) node.add_input(v < 0 ? std::string() : name_of_value(v));
     for (const int v : n.outputs) node.add_output(v < 0 ? std::string() : names_.at(v));
-    for (const auto& [name, value] : n.attrs.items()) set_attribute(node, name, value);
+    for (const auto& [name, value] : n.attrs.items()) {
+      if (name != kDetached) set_attribute(node, name, value);  // only for training
+    }
   }
 
   void add_output(int v) {

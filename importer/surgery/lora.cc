@@ -1,268 +1,278 @@
-// Implements LoRA on a SourceGraph. LoraFinder lists weights that only linear maps of one orientation and type read.
-// Adapters are nodes of Place::training if they are merged on export, else of Place::added. merge_lora() sums in
-// double.
+// Chooses the maps that get adapters, plans one adapter per map or part, and describes the result for the user. The
+// nodes are built in lora_nodes.cc.
 #include "importer/surgery/lora.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdio>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/surgery/edit.h"
+#include "importer/surgery/lora_nodes.h"
 
 namespace amp {
 namespace {
 
-bool matches(const std::string& glob, const SourceValue& v) {
-  return glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
+// A map, or one part of it, that can have an adapter.
+struct Candidate {
+  const LinearMap* map = nullptr;
+  const LinearMap::Part* part = nullptr;  // null: the whole map
+  std::string name;
+  const std::string& role() const { return part ? part->role : map->role; }
+};
+
+// "layers.0.attn.qkv_proj.weight" -> "layers.0.attn.q_proj.weight"; other names get the part's role appended.
+std::string part_name(const std::string& map, const std::string& role) {
+  for (const std::string_view packed : {std::string_view("qkv_proj"), std::string_view("gate_up_proj")}) {
+    if (const size_t at = map.find(packed); at != std::string::npos)
+      return map.substr(0, at) + role + "_proj" + map.substr(at + packed.size());
+  }
+  return map + "." + role;
 }
 
-// One use of a weight by a linear map.
-struct Linear {
-  int node = -1;
-  int weight = -1;
-  bool transposed = false;  // the weight is stored [out, in]
-  double factor = 1;        // Gemm's alpha
-  DType type = DType::f32;  // of the map's arithmetic: the weight's type, or the type that it is cast to
-};
-
-class LoraFinder {
- public:
-  explicit LoraFinder(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
-
-  // Returns the weights that only linear maps read, with these maps.
-  std::map<int, std::vector<Linear>> find() const {
-    std::map<int, std::vector<Linear>> found;
-    for (size_t v = 0; v < g_.values.size(); ++v) {
-      const SourceValue& x = g_.values[v];
-      if (x.kind != SourceKind::parameter || x.data.rank() != 2) continue;
-      std::vector<Linear> uses;
-      const bool only = follow(static_cast<int>(v), false, x.data.dtype(), uses) && !uses.empty();
-      const auto flipped = [&](const Linear& l) {
-        return l.transposed != uses.front().transposed || l.type != uses.front().type;
-      };
-      if (only && std::none_of(uses.begin(), uses.end(), flipped)) {
-        for (Linear& l : uses) l.weight = static_cast<int>(v);
-        found[static_cast<int>(v)] = std::move(uses);
-      }
+std::vector<Candidate> candidates(const std::vector<LinearMap>& maps, bool fused) {
+  std::vector<Candidate> out;
+  for (const LinearMap& m : maps) {
+    if (fused || m.parts.empty()) out.push_back({&m, nullptr, m.name});
+    for (const LinearMap::Part& p : m.parts) {
+      if (!fused) out.push_back({&m, &p, part_name(m.name, p.role)});
     }
-    return found;
   }
+  return out;
+}
 
- private:
-  // Appends the linear maps that read v, directly or through Transpose, Identity and Cast, to `uses`. Returns false if
-  // another node or a graph output reads v.
-  bool follow(int v, bool transposed, DType type, std::vector<Linear>& uses) const {
-    for (const int c : consumers_[static_cast<size_t>(v)]) {
-      const SourceNode& n = g_.nodes[static_cast<size_t>(c)];
-      // FusedGemm is excluded, because it ends in an activation.
-      const bool fused = n.domain == "com.microsoft" && n.op == "FusedMatMul";
-      const bool linear = fused || (n.domain.empty() && (n.op == "MatMul" || n.op == "Gemm"));
-      if ((!n.domain.empty() && !fused) || n.inputs.size() < (linear ? 2u : 1u)) return false;
-      if (linear) {
-        const bool plain =
-            n.attrs.i("transA", 0) == 0 && n.attrs.i("transBatchA", 0) == 0 && n.attrs.i("transBatchB", 0) == 0;
-        if (n.inputs[1] != v || n.inputs[0] == v || !plain || n.outputs.size() != 1) return false;
-        uses.push_back({c, -1, transposed != (n.attrs.i("transB", 0) != 0),
-                        n.op == "MatMul" ? 1.0 : static_cast<double>(n.attrs.f("alpha", 1)), type});
-      } else if (n.op == "Transpose" && n.attrs.ints("perm", {1, 0}) == std::vector<int64_t>{1, 0}) {
-        if (!follow(n.outputs.at(0), !transposed, type, uses)) return false;
-      } else if (n.op == "Identity" || n.op == "Cast") {
-        const int64_t to =
-            n.op == "Cast" ? n.attrs.i("to", 1) : 0;  // TensorProto: 1 float, 10 float16, 11 double, 16 bfloat16
-        const DType cast = to == 10 ? DType::f16 : to == 16 ? DType::bf16 : to == 11 ? DType::f64 : DType::f32;
-        if (!follow(n.outputs.at(0), transposed, to ? cast : type, uses)) return false;
-      } else {
-        return false;
-      }
-    }
-    return std::none_of(g_.outputs.begin(), g_.outputs.end(), [&](int o) { return o == v; });
+bool is_new(const SourceGraph& g, int v) {
+  const std::string& why = g.value(v).reason;
+  return why == "new head" || why == "new classifier";
+}
+
+// Maps that are adapted without being named: products whose weight is quantized or can be merged.
+bool is_usual(const LinearMap& m) { return m.is_product() && (m.kind != MapKind::product || m.mergeable); }
+
+// True if `word` is a component of the name, as "q_proj" of "layers.0.attn.q_proj.weight".
+bool has_component(std::string name, const std::string& word) {
+  std::replace(name.begin(), name.end(), '/', '.');
+  const std::vector<std::string> parts = split(name, '.');
+  return std::find(parts.begin(), parts.end(), word) != parts.end();
+}
+
+bool names_candidate(const SourceGraph& g, const std::string& target, const Candidate& c) {
+  if (is_role(target)) return role_in(c.role(), target);
+  std::vector<std::string> names = {c.name, c.map->name, g.value(c.map->weight).name, g.shown(c.map->weight)};
+  for (const LinearMap::Use& u : c.map->uses) names.push_back(g.nodes[static_cast<size_t>(u.node)].name);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return glob_match(target, name) || has_component(name, target); });
+}
+
+// Returns what a target selects: by role all maps of the role; by name only usual maps if there are some.
+std::vector<const Candidate*> selected_by(const SourceGraph& g, const std::string& target,
+                                          const std::vector<Candidate>& all) {
+  std::vector<const Candidate*> out;
+  for (const Candidate& c : all) {
+    if (names_candidate(g, target, c)) out.push_back(&c);
   }
+  const auto usual = [](const Candidate* c) { return is_usual(*c->map); };
+  if ((!is_role(target) || role_in("other", target)) && std::any_of(out.begin(), out.end(), usual))
+    std::erase_if(out, [&](const Candidate* c) { return !usual(c); });
+  return out;
+}
 
-  const SourceGraph& g_;
-  const std::vector<std::vector<int>> consumers_;
-};
-
-[[noreturn]] void no_target(const SourceGraph& g, const std::map<int, std::vector<Linear>>& linear,
-                            const std::string& glob) {
+[[noreturn]] void no_target(const std::vector<Candidate>& all, const std::string& target) {
   std::vector<std::string> names;
-  for (const auto& [v, uses] : linear) names.push_back(g.shown(v));
-  const std::string near = nearest(glob, names);
+  for (const Candidate& c : all) {
+    if (target.empty() ? is_usual(*c.map) : true) names.push_back(c.name);
+  }
+  const std::string near = nearest(target, names);
   if (names.size() > 6) names.resize(6);
   fail(Exit::usage, "E_LORA",
-       glob.empty() ? "`lora`: the model has no MatMul or Gemm with a weight of its own"
-                    : cat("`lora`: targets=", printable(glob), " matches no weight of a MatMul or Gemm"),
-       names.empty()   ? "leave `lora` out"
+       target.empty() ? "`lora`: the model has no linear map with a weight of its own"
+                      : cat("`lora`: targets=", printable(target), " matches no linear map"),
+       names.empty()   ? "leave `lora` out, or name a convolution or a table in targets"
        : !near.empty() ? cat("did you mean '", printable(near), "'?")
                        : cat("there are ", printable(join(names, ", ")), ", ..."));
 }
 
-bool is_new(const SourceGraph& g, int v) {
-  const std::string& why = g.values[static_cast<size_t>(v)].reason;
-  return why == "new head" || why == "new classifier";
+// True for a language model's output over its vocabulary: as many outputs as the largest table has rows.
+bool is_vocabulary_head(const LinearMap& m, const std::vector<LinearMap>& maps) {
+  int64_t rows = 0;
+  for (const LinearMap& t : maps) {
+    if (t.kind == MapKind::table) rows = std::max(rows, t.in);
+  }
+  return m.role == "head" && m.out == rows;
 }
 
-LoraAdapter adapt(SourceGraph& g, int weight, const std::vector<Linear>& uses, const LoraOptions& o) {
-  const SourceValue w = g.values[static_cast<size_t>(weight)];
-  const std::string stem = g.shown(weight);
-  const DType t = uses.front().type;
-  LoraAdapter a;
-  a.weight = weight;
-  a.transposed = uses.front().transposed;
-  a.scale = o.alpha / static_cast<double>(o.r);
-  const int64_t in = w.data.dims()[a.transposed ? 1 : 0], out = w.data.dims()[a.transposed ? 0 : 1];
-  GraphEditor e(g, o.keep ? Place::added : Place::training), training(g, Place::training);
-  const HostTensor first = uniform_tensor({in, o.r}, 1 / std::sqrt(static_cast<double>(in)), o.seed, name_hash(stem));
-  a.a = e.parameter(stem + ".lora_A", first.cast(t), "LoRA");
-  a.b = e.parameter(stem + ".lora_B", HostTensor::zeros(t, {o.r, out}), "LoRA");
-  for (const Linear& l : uses) {
-    int x = g.nodes[static_cast<size_t>(l.node)].inputs[0];
-    const int y = g.nodes[static_cast<size_t>(l.node)].outputs[0];
-    const std::string name = g.values[static_cast<size_t>(y)].name + "/lora";
-    if (o.dropout > 0) {
-      x = training.node("Dropout", name + "/dropout", {x},
-                        {{"ratio", o.dropout}, {"site", static_cast<int64_t>(name_hash(name))}}, t);
+std::vector<const Candidate*> choose(const SourceGraph& g, const LoraOptions& o, const std::vector<LinearMap>& maps,
+                                     const std::vector<Candidate>& all, std::vector<std::string>& lines) {
+  std::set<const Candidate*> chosen;
+  for (const std::string& target : o.targets) {
+    const std::vector<const Candidate*> some = selected_by(g, target, all);
+    if (some.empty()) no_target(all, target);
+    chosen.insert(some.begin(), some.end());
+  }
+  std::vector<const Candidate*> out;
+  for (const Candidate& c : all) {
+    if (is_new(g, c.map->weight)) continue;
+    bool take = o.targets.empty() ? is_usual(*c.map) : chosen.count(&c) > 0;
+    if (take && o.targets.empty() && is_vocabulary_head(*c.map, maps)) {
+      take = false;
+      lines.push_back(
+          cat("lora: no adapter on the head over the vocabulary, ", printable(c.name), "; targets=head adds one"));
     }
-    const int low = e.node("MatMul", name + "/A", {x, a.a}, {}, t);
-    const int up = e.node("MatMul", name + "/B", {low, a.b}, {}, t);
-    const int scale = e.constant(name + "/scale", HostTensor::scalar<double>(a.scale * l.factor).cast(t));
-    const int scaled = e.node("Mul", name + "/scaled", {up, scale}, {}, t);
-    const int sum = e.node("Add", name, {y, scaled}, {}, t);
-    e.replace(y, sum, g.values[static_cast<size_t>(sum)].producer);
+    if (take) out.push_back(&c);
   }
-  return a;
-}
-
-HostTensor transposed(const HostTensor& t) {
-  const int64_t rows = t.dims()[0], columns = t.dims()[1];
-  HostTensor out = HostTensor::empty(DType::f32, {columns, rows});
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) out.as_mutable<float>()[j * rows + i] = t.as<float>()[i * columns + j];
-  }
+  if (out.empty()) no_target(all, "");
   return out;
 }
 
-// Returns w + scale * a b, summed in double. w is [in, out], or [out, in] if flipped.
-HostTensor sum(const HostTensor& w, const HostTensor& a, const HostTensor& b, double scale, bool flipped) {
-  const int64_t in = a.dims()[0], r = a.dims()[1], n = b.dims()[1];
-  HostTensor out = HostTensor::empty(DType::f32, w.dims());
-  const float *pa = a.as<float>(), *pb = b.as<float>(), *pw = w.as<float>();
-  float* p = out.as_mutable<float>();
-  for (int64_t i = 0; i < in; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      double delta = 0;
-      for (int64_t k = 0; k < r; ++k) delta += static_cast<double>(pa[i * r + k]) * pb[k * n + j];
-      const int64_t to = flipped ? j * in + i : i * n + j;
-      p[to] = static_cast<float>(pw[to] + scale * delta);
+AdapterPlan plan_of(const SourceGraph& g, const LoraOptions& o, const Candidate& c) {
+  AdapterPlan p;
+  p.name = c.name;
+  p.part = c.part ? c.part->role : "";
+  p.first = c.part ? c.part->first : 0;
+  p.out = c.part ? c.part->size : c.map->out;
+  const auto value = [&](const auto& patterns, auto fallback) {
+    for (const auto& [glob, x] : patterns) {
+      if (names_candidate(g, glob, c)) return x;
     }
-  }
-  return out;
-}
-
-}  // namespace
-
-LoraOptions parse_lora(const std::string& text) {
-  LoraOptions o;
-  const auto refuse = [&](const std::string& part) {
-    fail(Exit::usage, "E_LORA", cat("`lora` ", printable(text), ": '", printable(part), "' is not understood"),
-         "write r=8,alpha=16,targets=GLOB[,targets=GLOB][,dropout=P]");
+    return fallback;
   };
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    at = end + 1;
-    const size_t eq = part.find('=');
-    const std::string key = part.substr(0, eq), value = eq == std::string::npos ? "" : part.substr(eq + 1);
-    char* rest = nullptr;
-    const double x = std::strtod(value.c_str(), &rest);
-    const bool number = !value.empty() && *rest == '\0' && std::isfinite(x);
-    if (key == "r" && number && x >= 1 && x == std::floor(x) && x <= 65536) {
-      o.r = static_cast<int64_t>(x);
-    } else if (key == "alpha" && number && x > 0) {
-      o.alpha = x;
-    } else if (key == "dropout" && number && x >= 0 && x < 1) {
-      o.dropout = x;
-    } else if (key == "targets" && !value.empty()) {
-      o.targets.push_back(value);
-    } else {
-      refuse(part);
-    }
-  }
-  return o;
+  p.rank = value(o.ranks, o.r);
+  p.alpha = value(o.alphas, o.alpha);
+  return p;
 }
 
-std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& o, std::vector<std::string>& lines) {
-  std::map<int, std::vector<Linear>> linear = LoraFinder(g).find();
-  for (const std::string& glob : o.targets) {
-    if (std::none_of(linear.begin(), linear.end(),
-                     [&](const auto& l) { return matches(glob, g.values[static_cast<size_t>(l.first)]); }))
-      no_target(g, linear, glob);
-  }
-  std::erase_if(linear, [&](const auto& l) {
-    const SourceValue& v = g.values[static_cast<size_t>(l.first)];
-    if (is_new(g, l.first)) return true;
-    return !o.targets.empty() &&
-           std::none_of(o.targets.begin(), o.targets.end(), [&](const std::string& glob) { return matches(glob, v); });
-  });
-  if (linear.empty()) no_target(g, linear, "");
-
+void freeze_rest(SourceGraph& g, const LoraOptions& o) {
   for (size_t i = 0; i < g.values.size(); ++i) {
     SourceValue& v = g.values[i];
     if (v.kind != SourceKind::parameter || !v.trainable || is_new(g, static_cast<int>(i))) continue;
-    if (std::any_of(o.trainable.begin(), o.trainable.end(), [&](const std::string& glob) { return matches(glob, v); }))
+    if (std::any_of(o.trainable.begin(), o.trainable.end(), [&](const std::string& glob) {
+          return glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
+        }))
       continue;
     v.trainable = false;
     v.reason = cat("frozen by `lora` (", v.reason, ")");
   }
-  std::vector<LoraAdapter> adapters;
-  std::vector<std::string> names;
-  int64_t elements = 0;
-  for (const auto& [weight, uses] : linear) {
-    adapters.push_back(adapt(g, weight, uses, o));
-    names.push_back(printable(g.shown(weight)));
-    elements += g.values[static_cast<size_t>(adapters.back().a)].data.numel() +
-                g.values[static_cast<size_t>(adapters.back().b)].data.numel();
-  }
-  sort_nodes(g);
-  lines.push_back(cat("lora r=", o.r, " alpha=", o.alpha, o.dropout > 0 ? cat(" dropout=", o.dropout) : "", " on ",
-                      names.size(), " weights, ", with_thousands(elements), " new values: ", join(names, ", ")));
-  return adapters;
 }
 
-std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<LoraAdapter>& adapters,
-                                      std::vector<TrainedTensor> trained) {
-  std::map<int, HostTensor> base;  // parameter -> its fp32 tensor before merging
-  std::map<int, size_t> at;
-  for (size_t i = 0; i < trained.size(); ++i) {
-    at[trained[i].source_value] = i;
-    base[trained[i].source_value] = trained[i].value;
+// Returns the number of elements of all weights before adapters were added.
+int64_t model_size(const SourceGraph& g, const std::vector<LinearMap>& maps) {
+  int64_t n = 0;
+  for (const SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter && v.tied_to < 0) n += v.data.numel();
   }
-  const auto set = [&](int v, HostTensor t) {
-    const auto it = at.find(v);
-    if (it != at.end()) {
-      trained[it->second].value = std::move(t);
-    } else {
-      at[v] = trained.size();
-      trained.push_back({v, std::move(t)});
+  std::set<int> counted;
+  for (const LinearMap& m : maps) {
+    if (g.value(m.weight).kind != SourceKind::parameter && counted.insert(m.weight).second) n += m.in * m.out;
+  }
+  return n;
+}
+
+const char* form_of(MapKind kind) {
+  switch (kind) {
+    case MapKind::product:
+      return "floating-point weight";
+    case MapKind::packed:
+      return "packed weight";
+    case MapKind::dequantized:
+      return "quantized weight";
+    case MapKind::convolution:
+      return "convolution";
+    case MapKind::table:
+      return "table";
+  }
+  return "";
+}
+
+// "attention (q 2, k 2), mlp (down 2)"
+std::string roles_text(const std::vector<LoraAdapter>& adapters) {
+  std::map<std::string, int> counts;
+  for (const LoraAdapter& a : adapters) ++counts[a.part.empty() ? a.role : a.part];
+  std::vector<std::string> out;
+  for (const char* group : {"attention", "mlp", ""}) {
+    std::vector<std::string> some;
+    for (const char* role :
+         {"q", "k", "v", "qkv", "o", "gate", "up", "gate_up", "down", "head", "embedding", "conv", "other"}) {
+      const bool mine = *group ? role_in(role, group) : !role_in(role, "attention") && !role_in(role, "mlp");
+      if (mine && counts.count(role)) some.push_back(cat(role, " ", counts.at(role)));
     }
-  };
-  const auto unmerged = [&](int v) {  // returns the value before merging, in the value's own layout
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    const HostTensor master = base.at(x.tied_to < 0 ? v : x.tied_to);
-    return x.tied_to >= 0 && x.tied_transposed ? transposed(master) : master;
-  };
-  std::map<int, HostTensor> merged;
-  for (const LoraAdapter& l : adapters) {
-    merged[l.weight] = sum(unmerged(l.weight), base.at(l.a), base.at(l.b), l.scale, l.transposed);
-    // The merged weight differs from the tensors that were tied to it during training, so they are written separately.
-    for (size_t v = 0; v < g.values.size(); ++v) {
-      if (g.values[v].kind == SourceKind::parameter && g.values[v].tied_to == l.weight)
-        set(static_cast<int>(v), unmerged(static_cast<int>(v)));
+    if (!some.empty()) out.push_back(*group ? cat(group, " (", join(some, ", "), ")") : join(some, ", "));
+  }
+  return join(out, ", ");
+}
+
+std::string settings_text(const LoraOptions& o) {
+  static const std::map<LoraInit, const char*> inits = {
+      {LoraInit::gaussian, " init=gaussian"}, {LoraInit::zero, " init=zero"}, {LoraInit::pissa, " init=pissa"}};
+  std::string text = cat("r=", o.r, " alpha=", o.alpha, o.dropout > 0 ? cat(" dropout=", o.dropout) : "");
+  if (o.rslora) text += " rslora";
+  if (o.dora) text += " dora";
+  if (const auto it = inits.find(o.init); it != inits.end()) text += it->second;
+  for (const auto& [glob, r] : o.ranks) text += cat(" ", printable(glob), ":r=", r);
+  for (const auto& [glob, x] : o.alphas) text += cat(" ", printable(glob), ":alpha=", x);
+  return text;
+}
+
+// Says what was decided without being asked: parts, names as evidence, adapters that stay nodes.
+void tell_decisions(const LoraOptions& o, const std::vector<const Candidate*>& chosen, LoraResult& out) {
+  std::set<const LinearMap*> divided, guessed;
+  for (const Candidate* c : chosen) {
+    if (!c->map->parts.empty()) divided.insert(c->map);
+    if (c->map->by_name) guessed.insert(c->map);
+  }
+  if (!divided.empty()) {
+    std::vector<std::string> roles;
+    for (const LinearMap::Part& p : (*divided.begin())->parts) roles.push_back(p.role);
+    out.lines.push_back(
+        cat("lora: ", divided.size(), divided.size() == 1 ? " map holds " : " maps hold ",
+            divided.size() == 1 ? join(roles, "|") : "several weights side by side, such as " + join(roles, "|"),
+            o.fused ? ": one adapter for all parts (fused=false: one each)"
+                    : ": one adapter for each part (fused=true: one for all)"));
+  }
+  if (!guessed.empty())
+    out.lines.push_back(cat("lora: the roles of ", guessed.size(), " maps are guesses from their names"));
+  const auto nodes = std::count_if(out.adapters.begin(), out.adapters.end(), [](const auto& a) { return !a.merged; });
+  if (!o.keep && nodes > 0)
+    out.lines.push_back(cat("lora: ", nodes, " of ", out.adapters.size(), " adapters cannot be merged into their ",
+                            "weights (quantized, or read by other nodes); the export keeps them as nodes"));
+  if (o.init == LoraInit::pissa)
+    out.lines.push_back(o.keep ? "lora: init=pissa: the exported weights are the rest that A and B do not hold"
+                               : "lora: init=pissa: the export adds A and B to the rest of each weight");
+}
+
+}  // namespace
+
+LoraResult add_lora(SourceGraph& g, const LoraOptions& o) {
+  const std::vector<LinearMap> maps = find_linear_maps(g);
+  const std::vector<Candidate> all = candidates(maps, o.fused);
+  LoraResult out;
+  const std::vector<const Candidate*> chosen = choose(g, o, maps, all, out.lines);
+  const int64_t size = model_size(g, maps);
+  freeze_rest(g, o);
+
+  int64_t elements = 0;
+  for (size_t i = 0; i < chosen.size();) {  // candidates of a map are consecutive
+    const LinearMap& m = *chosen[i]->map;
+    std::vector<AdapterPlan> plans;
+    for (; i < chosen.size() && chosen[i]->map == &m; ++i) plans.push_back(plan_of(g, o, *chosen[i]));
+    for (LoraAdapter& a : adapt_map(g, m, plans, o, g.value(m.weight).trainable)) {
+      for (const int v : {a.a, a.b, a.magnitude}) elements += v < 0 ? 0 : g.value(v).data.numel();
+      out.details.push_back(cat("lora: ", printable(a.name), " [", a.in, ", ", a.out, "], ", form_of(a.kind), ", role ",
+                                a.part.empty() ? a.role : a.part, m.by_name ? " (by name)" : "", ", r ", a.rank,
+                                ", scale ", a.scale, a.merged ? "" : ", kept as nodes"));
+      out.adapters.push_back(std::move(a));
     }
   }
-  for (auto& [v, t] : merged) set(v, std::move(t));
-  return trained;
+  sort_nodes(g);
+  char share[32];
+  std::snprintf(share, sizeof share, "%.3g", 100.0 * static_cast<double>(elements) / static_cast<double>(size));
+  const auto count = out.adapters.size();
+  out.lines.insert(out.lines.begin(), cat("lora ", settings_text(o), " on ", count, count == 1 ? " map: " : " maps: ",
+                                          roles_text(out.adapters), "; ", with_thousands(elements), " new values, ",
+                                          share, " % of the model's ", with_thousands(size)));
+  tell_decisions(o, chosen, out);
+  return out;
 }
 
 }  // namespace amp

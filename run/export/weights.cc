@@ -109,7 +109,7 @@ void export_weights(const OutputSpec& output, const PreparedModel& ready, const 
   e.inference_form = true;
   const SourceGraph& g = ready.model.graph;
   for (const std::string& note : engine_notes(g, e)) log.note(note);
-  if (!ready.trainable.keep_lora) tensors = merge_lora(g, ready.trainable.lora, std::move(tensors));
+  tensors = merge_lora(g, ready.trainable.lora, std::move(tensors));
   for (const std::string& note : export_model(*ready.model.doc, g, tensors, e, path).notes) log.note(note);
 }
 

@@ -328,10 +328,15 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
   }
   if (!spec.model.lora.empty()) {
     LoraOptions l = parse_lora(spec.model.lora);
-    t.keep_lora = l.keep = spec.output.lora_export == "keep";
+    l.keep = spec.output.lora_export == "keep";
     l.seed = static_cast<uint64_t>(spec.device.seed);
     l.trainable = spec.model.trainable;
-    t.lora = add_lora(g, l, lines);
+    l.evaluate = cpu_evaluator();
+    LoraResult result = add_lora(g, l);
+    lines.insert(lines.end(), result.lines.begin(), result.lines.end());
+    for (const std::string& line : result.details) log.detail(line);
+    t.lora = std::move(result.adapters);
+    t.lora_lr_ratio = l.lr_ratio;
   }
   for (const std::string& line : lines) log.info(line);
   return t;

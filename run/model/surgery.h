@@ -51,7 +51,7 @@ int64_t kept_outputs(const ModelSpec& model, const SourceGraph& graph, Task task
 struct Trainable {
   std::vector<DropoutSpot> dropout;
   std::vector<LoraAdapter> lora;
-  bool keep_lora = false;  // `lora_export` keep
+  double lora_lr_ratio = 1;  // learning rate of B divided by that of A
 };
 Trainable make_trainable(const RunSpec& spec, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
 

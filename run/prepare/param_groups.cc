@@ -102,10 +102,15 @@ size_t master(const Values& values, size_t i) {
 // parameter (tie_rows()), have the depth of their weight; every other parameter that surgery added belongs to the head
 // (0).
 int depth_of(const LayerDepths& layers, const SourceValue& v) {
-  for (const std::string& end : {std::string(), std::string(".lora_A"), std::string(".lora_B"), std::string(".row")}) {
+  for (const char* const suffix : {"", ".lora_A", ".lora_B", ".lora_magnitude", ".row"}) {
+    const std::string end = suffix;
     if (!v.name.ends_with(end)) continue;
     const auto it = layers.depth.find(v.name.substr(0, v.name.size() - end.size()));
     if (it != layers.depth.end()) return it->second;
+  }
+  // The weight of an adapter may be quantized, which is no parameter, or a part of a packed one.
+  for (const LayerDepths::Layer& l : layers.layers) {
+    if (v.reason == "LoRA" && v.name.starts_with(l.name + ".")) return l.depth;
   }
   return 0;
 }
@@ -262,7 +267,8 @@ std::vector<ParamGroup> requested_groups(const OptimizationSpec& optimization) {
   return rows;
 }
 
-ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& g) {
+ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& g,
+                             const std::map<std::string, double>& lr_factors) {
   ParamGroups groups;
   groups.rows = requested_groups(optimization);
   groups.layer_decay = optimization.layer_decay;
@@ -272,6 +278,9 @@ ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDe
   if (by_layer && layers.layers.empty()) no_layers(optimization, g);
   if (by_layer) scale_layers(groups, g.values);
   if (optimization.gradual_unfreezing > 0) refuse_rule_of_all_steps(optimization, "`gradual_unfreezing`");
+  for (const auto& [name, factor] : lr_factors) {
+    if (factor != 1) groups.own[name].lr_factor *= factor;
+  }
   std::map<size_t, std::string> frozen;  // master -> glob of the row that froze it
   for (const ParamGroup& row : groups.rows) {
     std::set<size_t> masters;

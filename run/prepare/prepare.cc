@@ -239,7 +239,11 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   log_fixed_shapes(shapes.found(), log);
   tie_rows(spec.model, g, out.outputs, log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
-  if (job == Job::train) out.groups = group_parameters(spec.optimization, out.model.layers, g);
+  if (job == Job::train) {
+    std::map<std::string, double> rates;  // LoRA+
+    for (const LoraAdapter& a : out.trainable.lora) rates[g.value(a.b).name] = out.trainable.lora_lr_ratio;
+    out.groups = group_parameters(spec.optimization, out.model.layers, g, rates);
+  }
   return out;
 }
 

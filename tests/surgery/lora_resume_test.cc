@@ -21,7 +21,7 @@ struct Run {
     d.ratio = 0.1;
     d.outputs = {model.graph.find("logits")};
     REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // dropout makes the run depend on random bits
-    adapters = add_lora(model.graph, parse_lora("r=4,targets=*query.weight,targets=*value.weight"), lines);
+    adapters = add_lora(model.graph, parse_lora("r=4,targets=*query.weight,targets=*value.weight")).adapters;
     std::vector<NamedTensor> columns;
     for (const auto& [name, t] : pick(tensors_of(kData + "lora.safetensors"), {"input_ids", "attention_mask", "label"}))
       columns.push_back({name, t});

@@ -135,9 +135,12 @@ std::vector<Setting> model_settings() {
           .at_least(-1)
           .read_by(kGraph)
           .also({"freeze_n_layers"}),
-      setting("lora", &ModelSpec::lora,
-              "Train low-rank adapters on the MatMul and Gemm weights that match targets=GLOB (without it: on all) and "
-              "freeze all other parameters; also dropout=P. Default: no adapters.")
+      setting(
+          "lora", &ModelSpec::lora,
+          "Train low-rank adapters on the linear maps that targets selects, by role (attention, mlp, all-linear, q, "
+          "...) or GLOB (without it: on all products), and freeze all other parameters. Also dropout=P, rslora=true, "
+          "dora=true, fused=true, lr_ratio=X, init=kaiming|gaussian|zero|pissa, rank_pattern=GLOB:R, "
+          "alpha_pattern=GLOB:X. Default: no adapters.")
           .shown_as("r=8,alpha=16,targets=GLOB")
           .read_by(kTrain)
           .in_short_help(),

@@ -102,8 +102,10 @@ std::vector<Setting> export_settings() {
       setting("export_raw_rows", &OutputSpec::export_raw_rows,
               "For a model of tables: add nodes that compute the features from the cells of a table's rows.")
           .read_by(jobs(Job::write)),
-      setting("lora_export", &OutputSpec::lora_export,
-              "Form of low-rank adapters in model.onnx. merge: merged into the weights; keep: as nodes of their own.")
+      setting(
+          "lora_export", &OutputSpec::lora_export,
+          "Form of low-rank adapters in model.onnx. merge: merged into the weights, or as nodes of their own where a "
+          "weight is quantized; keep: all as nodes.")
           .one_of({"merge", "keep"})
           .read_by(kTrain)
           .may_change(),

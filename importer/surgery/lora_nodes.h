@@ -1,0 +1,28 @@
+// The nodes and parameters of adapters: called by add_lora() (lora.h) for each map that it chose.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "importer/surgery/lora.h"
+
+namespace amp {
+
+// What add_lora() decided about one adapter of a map.
+struct AdapterPlan {
+  std::string name, part;
+  int64_t first = 0, out = 0, rank = 0;
+  double alpha = 0;
+};
+
+// Adds the adapters of one map to the graph. plans: one per part, or one for the whole map. The caller sorts the nodes
+// afterwards. Throws E_LORA (Exit::usage) for dora on convolutions and tables, on weights that train themselves
+// (`base_trains`), and on weights that the graph computes.
+std::vector<LoraAdapter> adapt_map(SourceGraph& g, const LinearMap& map, const std::vector<AdapterPlan>& plans,
+                                   const LoraOptions& options, bool base_trains);
+
+// Returns W [in, out] of a product in fp32: a stored weight, or what the node dequantizes. An empty tensor if the graph
+// computes it from something else. evaluate: folds constants while the weight is bound.
+HostTensor dense_weight(const SourceGraph& g, const LinearMap& map, const Evaluator& evaluate);
+
+}  // namespace amp
