@@ -208,6 +208,7 @@ std::string settings_text(const LoraOptions& o) {
   std::string text = cat("r=", o.r, " alpha=", o.alpha, o.dropout > 0 ? cat(" dropout=", o.dropout) : "");
   if (o.rslora) text += " rslora";
   if (o.dora) text += " dora";
+  if (o.lr_ratio != 1) text += cat(" lr_ratio=", o.lr_ratio, " (learning rate of B)");
   if (const auto it = inits.find(o.init); it != inits.end()) text += it->second;
   for (const auto& [glob, r] : o.ranks) text += cat(" ", printable(glob), ":r=", r);
   for (const auto& [glob, x] : o.alphas) text += cat(" ", printable(glob), ":alpha=", x);

@@ -41,7 +41,7 @@ struct LoraOptions {
   Evaluator evaluate;                  // computes dense weights from quantized ones; needed by dora
 };
 
-// Parses "r=8,alpha=16,targets=GLOB[,...]"; docs/model_files.md lists the keys. Throws E_LORA (Exit::usage) for other
+// Parses "r=8,alpha=16,targets=GLOB[,...]"; docs/lora.md lists the keys. Throws E_LORA (Exit::usage) for other
 // texts.
 LoraOptions parse_lora(const std::string& text);
 

@@ -1,5 +1,5 @@
 // Decides what each linear map is for, by what it feeds and what feeds it. Reach walks from a map's output to the next
-// maps and notes on the way: inputs of attention, as an operator or spelled out as MatMul, Softmax, MatMul; activation
+// maps and notes on the way: inputs of attention, as an operator or unfused as MatMul, Softmax, MatMul; activation
 // functions; products with another branch (gates); residual sums, where it stops; graph outputs. Names decide only
 // where this shows nothing.
 #include <algorithm>
@@ -32,6 +32,8 @@ bool is_activation(const std::string& op) {
                  "Silu", "Swish",     "Elu",         "Selu",           "Celu",     "LeakyRelu", "PRelu",   "Softplus",
                  "Mish", "HardSwish", "HardSigmoid", "ThresholdedRelu"});
 }
+
+bool reads_shape(const std::string& op) { return op == "Shape" || op == "Size"; }
 
 bool is_norm(const std::string& op) {
   return one_of(op, {"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"});
@@ -103,6 +105,7 @@ class Roles {
   void forward(int node) {
     const SourceNode& n = g_.nodes[static_cast<size_t>(node)];
     const bool map = map_of_[static_cast<size_t>(node)] >= 0;
+    if (reads_shape(n.op)) return;
     if (map || any(active_, n) || n.op == "EmbedLayerNormalization") mark(active_, n);
     if (n.op == "Softmax" || ((is_light(n.op) || n.op == "Where") && any(from_softmax_, n))) mark(from_softmax_, n);
     const bool contextual = is_attention(n) || (n.domain == "com.microsoft" && n.op == "Attention") ||
@@ -148,6 +151,7 @@ bool Roles::visit(int node, const std::set<int>& reached, Reach& r) const {
     r.v |= weighted && in(1);
     return false;
   }
+  if (reads_shape(n.op)) return false;
   bool other = false;  // another branch takes part
   for (size_t i = 0; i < n.inputs.size(); ++i) other |= !in(i) && marked(active_, n, i);
   if ((one_of(n.op, {"Add", "Sub", "Sum"}) && other) || n.op.starts_with("Skip")) {

@@ -205,6 +205,13 @@ int64_t longest_of(const TextSpec& text, const Dataset& data) {
   return *text.max_seq_len > 0 ? std::min(padded, std::max(n, *text.max_seq_len)) : padded;
 }
 
+// Returns the factors of the learning rate of each B (LoRA+).
+static std::map<std::string, double> lora_rates(const SourceGraph& g, const Trainable& trainable) {
+  std::map<std::string, double> rates;
+  for (const LoraAdapter& a : trainable.lora) rates[g.value(a.b).name] = trainable.lora_lr_ratio;
+  return rates;
+}
+
 PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
   PreparedModel out;
   out.model = std::move(model);
@@ -239,11 +246,8 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   log_fixed_shapes(shapes.found(), log);
   tie_rows(spec.model, g, out.outputs, log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
-  if (job == Job::train) {
-    std::map<std::string, double> rates;  // LoRA+
-    for (const LoraAdapter& a : out.trainable.lora) rates[g.value(a.b).name] = out.trainable.lora_lr_ratio;
-    out.groups = group_parameters(spec.optimization, out.model.layers, g, rates);
-  }
+  const auto rates = lora_rates(g, out.trainable);
+  if (job == Job::train) out.groups = group_parameters(spec.optimization, out.model.layers, g, rates);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // forms of the export.
 #include <onnx/defs/parser.h>
 
+#include "base/text.h"
 #include "graph/autodiff.h"
 #include "importer/surgery/lora.h"
 #include "surgery.h"
