@@ -11,7 +11,7 @@
 namespace amp {
 namespace {
 
-constexpr int kIterations = 8, kMore = 8;
+constexpr int kIterations = 4, kMore = 8;
 
 // A matrix in double, stored by rows.
 struct Matrix {

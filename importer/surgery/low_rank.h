@@ -11,7 +11,7 @@ struct LowRank {
   HostTensor left, right;  // fp32 [in, r] and [r, out]
 };
 // Returns the best approximation of W of rank r, up to the error of a randomized subspace iteration (Halko et al., 2011,
-// algorithm 4.4; 8 iterations, 8 additional columns). Both factors are scaled by the roots of the singular values.
+// algorithm 4.4; 4 iterations, 8 additional columns). Both factors are scaled by the roots of the singular values.
 // seed: of the first subspace. r may exceed the rank of W; the rest is then 0.
 LowRank principal(const HostTensor& w, int64_t r, uint64_t seed);
 

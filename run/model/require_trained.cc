@@ -46,9 +46,10 @@ void require_trained(const Session& session) {
   if (!integers.empty()) {
     hint = integers.count("DequantizeLinear")
                ? "`train_quantized` true trains floating masters of the DequantizeLinear weights, quantized in every "
-                 "forward pass, and writes integers back"
-               : "train the floating-point model and quantize it afterwards; of this file only what is floating-point "
-                 "can train: `trainable` GLOB, or a new part by `head` or `num_labels`";
+                 "forward pass, and writes integers back; `lora` r=8 trains adapters beside them"
+               : "`lora` r=8 trains adapters beside weights of MatMulNBits and MatMulBnb4; else train the "
+                 "floating-point model and quantize it afterwards. Of this file only what is floating-point can train: "
+                 "`trainable` GLOB, or a new part by `head` or `num_labels`";
   }
   fail(Exit::usage, "E_NOTHING_TRAINS", cat("no parameter would train: ", join(why, "; ")), hint);
 }
