@@ -46,7 +46,7 @@ FLAGS = {
         "batch_size 1|2|3|5|64", "batch_size 1|2|3 gradient_accumulation_steps 2|3", "max_grad_norm 0|0.1", "clip_mode norm|inf|value|agc",
         "ema_decay 0.9|0.9,0.99 ema_every 1|2 ema_warmup true|false export_weights ema|last", "swa_start 1|0.5 swa_lr 1e-4|-1",
         "lookahead 2", "sam_rho 0.05", "gradient_centralization true", "gradient_noise 0.01", "optim_bits 8", "freeze *bias*|*1*|*0*",
-        "trainable *", "lora r=2|r=4,alpha=8,dropout=0.1 lora_export keep|merge", "dropout 0|0.3", "batchnorm train|freeze",
+        "trainable *", "lora r=2|r=4,alpha=8,dropout=0.1|r=2,dora=true|r=2,init=pissa,lr_ratio=4 lora_export keep|merge", "dropout 0|0.3", "batchnorm train|freeze",
         "tie_weights auto|none|file", "weight_decay 0.1", "param_group *bias*:lr_scale=2|*:weight_decay=0.1",
         "save_strategy auto|epoch|steps|no save_steps 0|1|2 save_total_limit 0|1|2", "eval_batch_size 1|3|64", "export_precision fp32|fp16|mixed",
         "export_precision fp32|fp16|mixed", "verify_export true|false", "remove_padding true|false", "fusion false",

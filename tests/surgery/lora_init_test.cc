@@ -130,7 +130,7 @@ TEST_CASE("init=pissa divides the parts of a packed weight separately") {
 
 TEST_CASE("variants are refused where they cannot be computed") {
   const auto refused = [](const std::string& file, const std::string& text, const std::string& trainable = "") {
-    Imported m = import_model(kData + file);
+    Imported m = import_model(test_data(file));
     LoraOptions o = parse_lora(text);
     o.evaluate = cpu_evaluator();
     if (!trainable.empty()) o.trainable = {trainable};
@@ -139,11 +139,12 @@ TEST_CASE("variants are refused where they cannot be computed") {
     CHECK(e.id() == "E_LORA");
     return e.fact();
   };
-  CHECK(refused("bert.onnx", "dora=true,targets=embedding").find("tables") != std::string::npos);
-  CHECK(refused("conv.onnx", "dora=true,targets=conv").find("convolutions") != std::string::npos);
-  CHECK(refused("bert.onnx", "dora=true,targets=q", "*query*").find("trains this weight") != std::string::npos);
-  CHECK(refused("llm/llama_int4.onnx", "init=pissa").find("floating-point") != std::string::npos);
-  CHECK(refused("bert.onnx", "init=pissa,targets=embedding").find("floating-point matrix") != std::string::npos);
-  CHECK(refused("bert.onnx", "targets=nothing_*").find("matches no linear map") != std::string::npos);
+  CHECK(refused("surgery/bert.onnx", "dora=true,targets=embedding").find("tables") != std::string::npos);
+  CHECK(refused("surgery/conv.onnx", "dora=true,targets=conv").find("convolutions") != std::string::npos);
+  CHECK(refused("surgery/bert.onnx", "dora=true,targets=q", "*query*").find("trains this weight") != std::string::npos);
+  CHECK(refused("llm/llama-int4/model.onnx", "init=pissa").find("floating-point") != std::string::npos);
+  CHECK(refused("surgery/bert.onnx", "init=pissa,targets=embedding").find("floating-point matrix") !=
+        std::string::npos);
+  CHECK(refused("surgery/bert.onnx", "targets=nothing_*").find("matches no linear map") != std::string::npos);
   CHECK(error_of([&] { parse_lora("dora=true,init=pissa"); }).id() == "E_LORA");
 }

@@ -12,6 +12,12 @@ namespace {
 
 const std::string kLlm = kData + "llm/";
 
+Imported import_llama() {
+  ImportOptions o;
+  o.past.head_size = 16;
+  return import_model(test_data("llm/llama-int4/model.onnx"), o);
+}
+
 LoraResult adapt_text(SourceGraph& g, const std::string& text) {
   LoraOptions o = parse_lora(text);
   o.evaluate = cpu_evaluator();
@@ -22,8 +28,7 @@ LoraResult adapt_text(SourceGraph& g, const std::string& text) {
 std::string module_of(const std::string& adapter) { return adapter.substr(0, adapter.find(".MatMul")); }
 
 // Compares loss and all gradients of one batch. Returns the largest difference, relative to the largest element.
-double worst_gradient(const std::string& model, const Tensors& golden, const std::string& text, bool keep = false) {
-  Imported m = import_model(model);
+double worst_gradient(Imported m, const Tensors& golden, const std::string& text, bool keep = false) {
   SourceGraph& g = m.graph;
   LoraOptions o = parse_lora(text);
   o.evaluate = cpu_evaluator();
@@ -66,32 +71,31 @@ double worst_gradient(const std::string& model, const Tensors& golden, const std
 }  // namespace
 
 TEST_CASE("LoRA and DoRA on MatMulNBits have the gradients of PEFT") {
-  const std::string model = kLlm + "llama_int4.onnx";
   // Gradients are float32; the model's sums have at most 128 terms.
   SECTION("q, k and v apart") {
-    CHECK(worst_gradient(model, tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=8") < 1e-5);
+    CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=8") < 1e-5);
   }
   SECTION("exported as nodes") {
-    CHECK(worst_gradient(model, tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=8", true) < 1e-5);
+    CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=8", true) < 1e-5);
   }
   SECTION("rsLoRA with alpha / sqrt(r) = 2") {
-    CHECK(worst_gradient(model, tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=4,rslora=true") < 1e-5);
+    CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=4,rslora=true") < 1e-5);
   }
   SECTION("patterns that give every map r 4 and alpha 8") {
-    CHECK(worst_gradient(model, tensors_of(kLlm + "lora.safetensors"),
+    CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "lora.safetensors"),
                          "r=2,alpha=1,rank_pattern=mlp:4,rank_pattern=*layers*:4,alpha_pattern=*:8") < 1e-5);
   }
   SECTION("DoRA") {
-    CHECK(worst_gradient(model, tensors_of(kLlm + "dora.safetensors"), "r=4,alpha=8,dora=true") < 1e-5);
+    CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "dora.safetensors"), "r=4,alpha=8,dora=true") < 1e-5);
   }
   SECTION("one adapter for q|k|v") {
-    CHECK(worst_gradient(model, tensors_of(kLlm + "fused.safetensors"), "r=4,alpha=8,fused=true") < 1e-5);
+    CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "fused.safetensors"), "r=4,alpha=8,fused=true") < 1e-5);
   }
 }
 
 TEST_CASE("targets select maps and parts by role, by glob and by a part of the name") {
   const auto selected = [](const std::string& targets) {
-    Imported m = import_model(kLlm + "llama_int4.onnx");
+    Imported m = import_llama();
     std::vector<std::string> names;
     for (const LoraAdapter& a : adapt_text(m.graph, "r=2" + targets).adapters) {
       const std::string name = module_of(a.name);
@@ -115,7 +119,7 @@ TEST_CASE("targets select maps and parts by role, by glob and by a part of the n
 }
 
 TEST_CASE("an adapter describes its map, its part and the parameters of the graph") {
-  Imported m = import_model(kLlm + "llama_int4.onnx");
+  Imported m = import_llama();
   const LoraResult r = adapt_text(m.graph, "r=4,alpha=8,dora=true");
   const LoraAdapter& v = r.adapters.at(2);
   CHECK(v.name == "model.layers.0.attn.v_proj.MatMul.weight");
@@ -140,7 +144,7 @@ TEST_CASE("an adapter describes its map, its part and the parameters of the grap
 }
 
 TEST_CASE("the lines say how many maps, which roles, which share, and what the export does") {
-  Imported m = import_model(kLlm + "llama_int4.onnx");
+  Imported m = import_llama();
   const LoraResult r = adapt_text(m.graph, "r=4,alpha=8,rslora=true");
   // A and B have 4 (in + out) values. The model has two layers of 36,864 weights, a head of 320 x 64 that is also the
   // table, and five norms of 64.

@@ -45,6 +45,35 @@ TEST_CASE("roles follow from the graph") {
   }
 }
 
+TEST_CASE("roles and parts of decoders with a key/value cache") {
+  // One map for q, k and v: attention divides it (llama), or a Split with norms of each head behind it (qwen3).
+  for (const char* folder : {"llama-int4", "llama-int4-qdq", "qwen3-fp32"}) {
+    INFO(folder);
+    ImportOptions o;
+    o.past.head_size = 16;
+    int packed = 0;
+    const std::vector<LinearMap> maps =
+        find_linear_maps(import_model(test_data(cat("llm/", folder, "/model.onnx")), o).graph);
+    CHECK(text_of(roles_of(maps)) == "down 2, embedding 1, gate 2, head 1, o 2, qkv 2, up 2");
+    for (const LinearMap& m : maps) {
+      if (m.role != "qkv") continue;
+      REQUIRE(m.parts.size() == 3);
+      CHECK(m.parts[0].size == 64);
+      CHECK(m.parts[1].first == 64);
+      CHECK(m.parts[1].size == 32);
+      CHECK(m.parts[2].first == 96);
+      CHECK(m.parts[2].size == 32);
+      ++packed;
+    }
+    CHECK(packed == 2);
+  }
+  // Operators of ONNX only: each head's keys and values are repeated, and positions are rotated by Mul and Add.
+  ImportOptions o;
+  o.past.head_size = 16;
+  CHECK(text_of(roles_of(find_linear_maps(import_model(test_data("llm/optimum-llama/model.onnx"), o).graph))) ==
+        "down 2, embedding 1, gate 2, head 1, k 2, o 2, q 2, up 2, v 2");
+}
+
 TEST_CASE("a product that a Split divides into q, k and v has parts in the order of the graph") {
   for (const LinearMap& m : find_linear_maps(import_model(kData + "gpt2.onnx").graph)) {
     CHECK(m.parts.size() == (m.role == "qkv" ? 3 : 0));

@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 std::vector<std::string> training(const std::string& out, const std::vector<std::string>& more) {
-  std::vector<std::string> words = {test_data("surgery/llm/llama_int4.onnx"),
+  std::vector<std::string> words = {test_data("llm/llama-int4"),
                                     "--train",
                                     test_data("surgery/llm/lora.safetensors"),
                                     "--loss",
