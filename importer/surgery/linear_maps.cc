@@ -197,6 +197,8 @@ class MapFinder {
   void add_node(int node, LinearMap m) {
     for (LinearMap& have : maps_) {
       if (have.kind != m.kind || have.weight != m.weight || have.in != m.in || have.out != m.out) continue;
+      const SourceNode& first = g_.nodes[static_cast<size_t>(have.uses.front().node)];
+      if (first.inputs[2] != g_.nodes[static_cast<size_t>(node)].inputs[2]) continue;  // other scales
       have.uses.push_back({node, 1});
       return;
     }

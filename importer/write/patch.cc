@@ -126,7 +126,7 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
   }
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const SourceValue& v = graph.values[i];
-    if (v.replaced) values.emplace(static_cast<int>(i), v.data.cast(DType::f32));
+    if (v.replaced && v.data) values.emplace(static_cast<int>(i), v.data.cast(DType::f32));
     if (v.kind != SourceKind::parameter || v.tied_to < 0) continue;
     const auto master = values.find(v.tied_to);
     if (master != values.end()) values.emplace(static_cast<int>(i), copy_of_master(v, master->second));

@@ -311,3 +311,44 @@ TEST_CASE("DoRA computes m (W + S) / |W + S| with a constant norm, on weights wi
     CHECK(difference(exactly(again.graph, m.inputs, {}).y, now.y) < 2e-6);
   }
 }
+
+TEST_CASE("some parts of a packed product take adapters, and the others stay as they are") {
+  const std::string text = R"(<ir_version: 8, opset_import: ["" : 21]> g (float[N,4] x) => (float[N,4] y)
+    <float[4,6] W = {0.3,-0.2,0.5,0.7,-0.4,0.1,0.9,-0.8,0.25,0.6,-0.35,0.45,-0.1,0.2,0.15,-0.6,0.8,-0.7,0.4,0.55,-0.9,
+     0.05,0.65,-0.3}, float[3,4] D = {0.7,-0.5,0.3,0.2,0.6,-0.8,0.45,0.9,-0.25,0.35,0.15,-0.4}>
+    { h = MatMul (x, W)  a, b = Split <axis = -1, num_outputs = 2> (h)  s = Sigmoid (a)  c = Mul (s, a)  d = Mul (c, b)
+      e = MatMul (d, D)  y = Add (e, x) })";
+  for (const char* options : {"r=2,alpha=3,targets=up", "r=2,alpha=3,targets=gate,targets=up",
+                              "r=2,alpha=3,targets=gate_up,fused=true", "r=2,alpha=3,targets=W.gate,dora=true"}) {
+    for (const bool keep : {false, true}) {
+      INFO(options << (keep ? " kept" : ""));
+      const TempDir f;
+      Model m{import_text(f, text), {}, {}};
+      m.inputs = inputs_of(m.graph());
+      const HostTensor plain = exactly(m.graph(), m.inputs, {}).y;
+      {
+        Imported first = import_text(f, text);
+        add_lora(first.graph, options_of(options));
+        CHECK(difference(exactly(first.graph, m.inputs, {}).y, plain) < 1e-6);
+      }
+      adapt_as_trained(m, options, keep);
+      const LoraAdapter& a = m.lora.adapters.at(0);
+      const bool fused = std::string(options).find("fused") != std::string::npos;
+      CHECK(a.part == (fused ? "" : std::string(options).find("gate") != std::string::npos ? "gate" : "up"));
+      CHECK(a.first == (a.part == "up" ? 3 : 0));
+      CHECK(a.out == (fused ? 6 : 3));
+      CHECK(a.name == (fused ? "W" : "W." + a.part));
+      const Exact now = exactly(m.graph(), m.inputs, {});
+      CHECK(difference(now.y, plain) > 0.01);
+      const bool dora = a.magnitude >= 0;
+      for (const auto& [v, t] : now.grads) {
+        if (!dora || v == a.magnitude) check_differences(m.graph(), m.inputs, now, v);
+      }
+      Session s(m.graph(), {});
+      export_model(*m.imported.doc, m.graph(), merge_lora(m.graph(), m.lora.adapters, all_parameters(s)), {},
+                   f / "out.onnx");
+      const Imported again = import_model(f / "out.onnx");
+      CHECK(difference(exactly(again.graph, m.inputs, {}).y, now.y) < 2e-6);
+    }
+  }
+}
