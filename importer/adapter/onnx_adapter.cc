@@ -30,9 +30,9 @@ constexpr TypeCode kTypes[] = {{DType::f32, 1}, {DType::f16, 10}, {DType::f64, 1
 }
 
 // Reads numbers at checked places of a file.
-class Reader {
+class FlatReader {
  public:
-  explicit Reader(const FileBytes& file) : file_(file) {}
+  explicit FlatReader(const FileBytes& file) : file_(file) {}
 
   template <class T>
   T at(int64_t place) const {
@@ -71,7 +71,7 @@ class Reader {
 
 class Table {
  public:
-  Table(const Reader& reader, int64_t place) : reader_(reader), place_(place) {
+  Table(const FlatReader& reader, int64_t place) : reader_(reader), place_(place) {
     vtable_ = place - reader.at<int32_t>(place);
     vtable_bytes_ = reader.at<uint16_t>(vtable_);
     table_bytes_ = reader.at<uint16_t>(vtable_ + 2);
@@ -102,11 +102,11 @@ class Table {
   }
 
  private:
-  const Reader& reader_;
+  const FlatReader& reader_;
   int64_t place_, vtable_ = 0, vtable_bytes_ = 0, table_bytes_ = 0;
 };
 
-Dims read_dims(const Reader& reader, int64_t reference) {
+Dims read_dims(const FlatReader& reader, int64_t reference) {
   int64_t rank = 0;
   const int64_t first = reader.vector(reference, 8, rank);
   if (rank > kMostRank) malformed(cat("a parameter with ", rank, " dimensions"));
@@ -127,8 +127,8 @@ DType read_type(int32_t code) {
 
 // Returns the payload as a view of the file, or as a copy if the file does not align it.
 template <class Take>
-HostTensor read_payload(const Reader& reader, int64_t reference, DType type, const Dims& dims, const FileBytes& file,
-                        const Take& take) {
+HostTensor read_payload(const FlatReader& reader, int64_t reference, DType type, const Dims& dims,
+                        const FileBytes& file, const Take& take) {
   int64_t count = 0, expected = size_of(type);
   const int64_t first = reader.vector(reference, 1, count);
   for (const int64_t d : dims) {
@@ -147,7 +147,7 @@ HostTensor read_payload(const Reader& reader, int64_t reference, DType type, con
 
 // Appends to a buffer. Payloads are not copied: their places are reserved, so that a large adapter is written from its
 // tensors.
-class Writer {
+class FlatWriter {
  public:
   template <class T>
   int64_t put(T value) {
@@ -197,7 +197,7 @@ constexpr int64_t kPayloadAlignment = 64;
 // Lays out all tables first, then the payloads.
 Laid lay_out(const OnnxAdapter& adapter) {
   constexpr uint16_t kFourFields[] = {12, 20, 4, 8, 12, 16};  // vtable size, table size, places of four 32-bit fields
-  Writer w;
+  FlatWriter w;
   const auto put_vtable = [&] {
     const int64_t place = w.size();
     for (const uint16_t x : kFourFields) w.put(x);
@@ -244,7 +244,7 @@ Laid lay_out(const OnnxAdapter& adapter) {
 }  // namespace
 
 OnnxAdapter parse_onnx_adapter(const FileBytes& file) {
-  const Reader reader(file);
+  const FlatReader reader(file);
   if (file.size < 8 || file.text().substr(4, 4) != kIdentifier) malformed("bytes 4 to 7 are not TORT");
   const Table root(reader, reader.follow(0));
   if (const int32_t version = root.number(0); version != kFormatVersion)

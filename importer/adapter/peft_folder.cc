@@ -25,7 +25,7 @@ constexpr const char* kOwn[] = {
     "peft_type",      "r",          "lora_alpha", "rank_pattern",   "alpha_pattern",
     "target_modules", "use_rslora", "use_dora",   "fan_in_fan_out", "base_model_name_or_path"};
 
-[[noreturn]] void refuse(const std::string& fact, const std::string& hint = {}) {
+[[noreturn]] void refuse_peft(const std::string& fact, const std::string& hint = {}) {
   fail(Exit::data, "E_PEFT", fact, hint);
 }
 
@@ -43,13 +43,13 @@ const json& at(const json& config, const char* key) {
 
 bool flag(const json& config, const char* key) {
   const json& v = at(config, key);
-  if (!v.is_null() && !v.is_boolean()) refuse(cat("'", key, "' is not true or false"));
+  if (!v.is_null() && !v.is_boolean()) refuse_peft(cat("'", key, "' is not true or false"));
   return v.is_boolean() && v.get<bool>();
 }
 
 double positive(const json& v, const char* key) {
   if (!v.is_number() || !(v.get<double>() > 0) || !std::isfinite(v.get<double>()))
-    refuse(cat("'", key, "' is not a positive number"));
+    refuse_peft(cat("'", key, "' is not a positive number"));
   return v.get<double>();
 }
 
@@ -57,22 +57,23 @@ double positive(const json& v, const char* key) {
 void require_plain_lora(const json& config) {
   const json& type = at(config, "peft_type");
   if (!type.is_string() || type.get<std::string>() != "LORA")
-    refuse(cat("peft_type is ", printable(type.dump()), ", not LORA"), "adapters of LoRA and DoRA are read");
+    refuse_peft(cat("peft_type is ", printable(type.dump()), ", not LORA"), "adapters of LoRA and DoRA are read");
   const json& bias = at(config, "bias");
   if (!bias.is_null() && bias != "none")
-    refuse(cat("bias is ", printable(bias.dump()), ": the adapter changes biases of the base"),
-           "train it with bias=\"none\"");
+    refuse_peft(cat("bias is ", printable(bias.dump()), ": the adapter changes biases of the base"),
+                "train it with bias=\"none\"");
   for (const char* key : {"modules_to_save", "layer_replication", "lora_bias", "trainable_token_indices",
                           "target_parameters", "alora_invocation_tokens", "use_qalora", "use_bdlora", "arrow_config",
                           "kasa_config", "monteclora_config", "velora_config"}) {
-    if (!is_off(at(config, key))) refuse(cat("'", key, "' is set, which is not read"), "train the adapter without it");
+    if (!is_off(at(config, key)))
+      refuse_peft(cat("'", key, "' is set, which is not read"), "train the adapter without it");
   }
   const json& start = at(config, "init_lora_weights");
   if (!start.is_string()) return;
   const auto name = start.get<std::string>();
   for (const char* changing : {"pissa", "olora", "corda", "loftq", "lora_ga"}) {
     if (name.starts_with(changing))
-      refuse(
+      refuse_peft(
           cat("init_lora_weights '", printable(name), "' changes the weights of the base"),
           "save it with save_pretrained(..., path_initial_model_for_weight_conversion=...), which makes it plain LoRA");
   }
@@ -82,7 +83,7 @@ void require_plain_lora(const json& config) {
 const json* pattern_entry(const json& config, const char* key, const std::string& module) {
   const json& patterns = at(config, key);
   if (patterns.is_null()) return nullptr;
-  if (!patterns.is_object()) refuse(cat("'", key, "' is not an object"));
+  if (!patterns.is_object()) refuse_peft(cat("'", key, "' is not an object"));
   for (const auto& [pattern, value] : patterns.items()) {
     if (peft_pattern_matches(pattern, module)) return &value;
   }
@@ -120,11 +121,13 @@ void collect_tensors(const SafeTensors& file, std::map<std::string, PeftModule>&
   for (const NamedTensor& t : file.tensors) {
     const Part part = part_of(t.name);
     if (!part.member)
-      refuse(cat("tensor '", printable(t.name), "' is not lora_A, lora_B or lora_magnitude_vector of a linear map"),
-             "whole weights, biases and embeddings in adapters are not read");
-    if (!is_float(t.tensor.dtype())) refuse(cat("tensor '", printable(t.name), "' holds ", name_of(t.tensor.dtype())));
+      refuse_peft(
+          cat("tensor '", printable(t.name), "' is not lora_A, lora_B or lora_magnitude_vector of a linear map"),
+          "whole weights, biases and embeddings in adapters are not read");
+    if (!is_float(t.tensor.dtype()))
+      refuse_peft(cat("tensor '", printable(t.name), "' holds ", name_of(t.tensor.dtype())));
     PeftModule& module = modules[part.module];
-    if (module.*part.member) refuse(cat("tensor '", printable(t.name), "' occurs twice"));
+    if (module.*part.member) refuse_peft(cat("tensor '", printable(t.name), "' occurs twice"));
     module.*part.member = t.tensor;
     module.name = part.module;
   }
@@ -132,19 +135,19 @@ void collect_tensors(const SafeTensors& file, std::map<std::string, PeftModule>&
 
 void check_module(const PeftModule& m, bool dora) {
   const std::string module = cat("module '", printable(m.name), "'");
-  if (!m.a || !m.b) refuse(cat(module, " has no ", m.a ? "lora_B" : "lora_A"));
+  if (!m.a || !m.b) refuse_peft(cat(module, " has no ", m.a ? "lora_B" : "lora_A"));
   if (m.a.rank() != 2 || m.b.rank() != 2)
-    refuse(cat(module, ": lora_A ", to_string(m.a.dims()), " and lora_B ", to_string(m.b.dims()),
-               " are not those of a linear map"));
+    refuse_peft(cat(module, ": lora_A ", to_string(m.a.dims()), " and lora_B ", to_string(m.b.dims()),
+                    " are not those of a linear map"));
   if (m.a.dims()[0] != m.b.dims()[1] || m.a.dims()[0] == 0)
-    refuse(cat(module, ": lora_A ", to_string(m.a.dims()), " has rank ", m.a.dims()[0], ", lora_B ",
-               to_string(m.b.dims()), " has rank ", m.b.dims()[1]));
+    refuse_peft(cat(module, ": lora_A ", to_string(m.a.dims()), " has rank ", m.a.dims()[0], ", lora_B ",
+                    to_string(m.b.dims()), " has rank ", m.b.dims()[1]));
   if (dora != static_cast<bool>(m.magnitude))
-    refuse(cat(module, dora ? " has no lora_magnitude_vector, although use_dora is true"
-                            : " has a lora_magnitude_vector, although use_dora is not true"));
+    refuse_peft(cat(module, dora ? " has no lora_magnitude_vector, although use_dora is true"
+                                 : " has a lora_magnitude_vector, although use_dora is not true"));
   if (dora && m.magnitude.numel() != m.b.dims()[0])
-    refuse(cat(module, ": lora_magnitude_vector ", to_string(m.magnitude.dims()), " beside lora_B ",
-               to_string(m.b.dims())));
+    refuse_peft(cat(module, ": lora_magnitude_vector ", to_string(m.magnitude.dims()), " beside lora_B ",
+                    to_string(m.b.dims())));
 }
 
 PeftAdapter read_config(const json& config) {
@@ -166,23 +169,23 @@ PeftAdapter read_config(const json& config) {
 
 void read_modules(const std::string& folder, const json& config, PeftAdapter& out) {
   if (!path_exists(folder + kTensors))
-    refuse("there is no adapter_model.safetensors",
-           path_exists(folder + "/adapter_model.bin")
-               ? "save it with save_pretrained(..., safe_serialization=True): adapter_model.bin is a pickle"
-               : "");
+    refuse_peft("there is no adapter_model.safetensors",
+                path_exists(folder + "/adapter_model.bin")
+                    ? "save it with save_pretrained(..., safe_serialization=True): adapter_model.bin is a pickle"
+                    : "");
   const json& r = at(config, "r");
-  if (!r.is_number_integer() || r.get<int64_t>() < 1) refuse("'r' is not a positive integer");
+  if (!r.is_number_integer() || r.get<int64_t>() < 1) refuse_peft("'r' is not a positive integer");
   const double alpha = positive(at(config, "lora_alpha"), "lora_alpha");
   std::map<std::string, PeftModule> modules;
   collect_tensors(read_safetensors(folder + kTensors), modules);
-  if (modules.empty()) refuse("the adapter has no tensors");
+  if (modules.empty()) refuse_peft("the adapter has no tensors");
   for (auto& [name, m] : modules) {
     check_module(m, out.dora);
     const json* const rank = pattern_entry(config, "rank_pattern", name);
     const json& wanted = rank ? *rank : r;
     if (!wanted.is_number_integer() || wanted.get<int64_t>() != m.rank())
-      refuse(cat("module '", printable(name), "' has rank ", m.rank(), ", adapter_config.json says ",
-                 printable(wanted.dump())));
+      refuse_peft(cat("module '", printable(name), "' has rank ", m.rank(), ", adapter_config.json says ",
+                      printable(wanted.dump())));
     const json* const own = pattern_entry(config, "alpha_pattern", name);
     m.alpha = own ? positive(*own, "alpha_pattern") : alpha;
     out.modules.push_back(std::move(m));
@@ -248,7 +251,7 @@ bool is_peft_folder(const std::string& path) { return is_dir(path) && path_exist
 PeftAdapter read_peft_folder(const std::string& folder) {
   try {
     const json config = parse_json<json>(read_file(folder + kConfig, Exit::data).text());
-    if (!config.is_object()) refuse("adapter_config.json is not a JSON object");
+    if (!config.is_object()) refuse_peft("adapter_config.json is not a JSON object");
     PeftAdapter out = read_config(config);
     read_modules(folder, config, out);
     return out;

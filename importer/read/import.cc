@@ -200,11 +200,11 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     for (const SourceValue& v : g.values) doc.names.push_back(v.name);
     for (SourceNode& n : g.nodes) n.place = n.place == Place::training ? Place::training : Place::file;
     doc.values = static_cast<int>(g.values.size());
+    out.slots = take_slots(g);
     take_large(doc, g);
     out.graph = std::move(g);
   } catch (Error& e) {
-    e.at(cat("in model '", path, "'"));
-    throw;
+    throw e.at(cat("in model '", path, "'"));
   }
   return out;
 }

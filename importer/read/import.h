@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/source.h"
+#include "importer/adapter/slots.h"
 #include "importer/discover/layer_depths.h"
 #include "importer/discover/verdict.h"
 
@@ -49,6 +50,7 @@ struct Imported {
   std::vector<std::string> notes;  // messages for the user, one line each
   std::vector<Verdict> verdicts;   // per value as imported: why it is a weight or not
   LayerDepths layers;              // empty unless asked for
+  std::vector<FoundSlot> slots;    // LoRA slots of the file, which the graph does not have
 };
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});

@@ -23,15 +23,6 @@ struct Candidate {
   const std::string& role() const { return part ? part->role : map->role; }
 };
 
-// "layers.0.attn.qkv_proj.weight" -> "layers.0.attn.q_proj.weight"; other names get the part's role appended.
-std::string part_name(const std::string& map, const std::string& role) {
-  for (const std::string_view packed : {std::string_view("qkv_proj"), std::string_view("gate_up_proj")}) {
-    if (const size_t at = map.find(packed); at != std::string::npos)
-      return map.substr(0, at) + role + "_proj" + map.substr(at + packed.size());
-  }
-  return map + "." + role;
-}
-
 std::vector<Candidate> candidates(const std::vector<LinearMap>& maps, bool fused) {
   std::vector<Candidate> out;
   for (const LinearMap& m : maps) {
@@ -243,6 +234,14 @@ void tell_decisions(const LoraOptions& o, const std::vector<const Candidate*>& c
 }
 
 }  // namespace
+
+std::string part_name(const std::string& map, const std::string& role) {
+  for (const std::string_view packed : {std::string_view("qkv_proj"), std::string_view("gate_up_proj")}) {
+    if (const size_t at = map.find(packed); at != std::string::npos)
+      return map.substr(0, at) + role + "_proj" + map.substr(at + packed.size());
+  }
+  return map + "." + role;
+}
 
 LoraResult add_lora(SourceGraph& g, const LoraOptions& o) {
   const std::vector<LinearMap> maps = find_linear_maps(g);

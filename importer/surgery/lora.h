@@ -35,7 +35,8 @@ struct LoraOptions {
   bool fused = false;   // one adapter for a map with parts (q|k|v), instead of one per part
   double lr_ratio = 1;  // LoRA+ (Hayou et al., 2024): the learning rate of B divided by that of A
   LoraInit init = LoraInit::kaiming;
-  bool keep = false;  // export A and B as separate initializers; otherwise merge them into W where that is possible
+  bool separate = false;  // the exported model has no adapters: they are written to files of their own
+  bool keep = false;      // export A and B as separate initializers; otherwise merge them into W where that is possible
   uint64_t seed = 42;
   std::vector<std::string> trainable;  // globs of base weights that are trained in addition
   Evaluator evaluate;                  // computes dense weights from quantized ones; needed by dora
@@ -71,6 +72,10 @@ struct LoraResult {
   std::vector<std::string> lines;    // for the user
   std::vector<std::string> details;  // one per map: role, shape, form
 };
+
+// Returns the name of the adapter of a part: "layers.0.attn.qkv_proj.weight" -> "layers.0.attn.q_proj.weight"; other
+// names get the part's role appended.
+std::string part_name(const std::string& map, const std::string& role);
 
 // Adds an adapter to every map that `targets` selects. Freezes all parameters except adapters, new heads and
 // `trainable`. A weight that several nodes use in the same way has one adapter. Maps that cannot be merged although

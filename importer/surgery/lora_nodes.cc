@@ -27,8 +27,8 @@ class MapAdapter {
         map_(map),
         plans_(plans),
         o_(o),
-        merged_(map.mergeable && !o.keep),
-        e_(g, merged_ ? Place::training : Place::added),
+        merged_(map.mergeable && !o.keep && !o.separate),
+        e_(g, merged_ || o.separate ? Place::training : Place::added),
         training_(g, Place::training) {}
 
   std::vector<LoraAdapter> run();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/cat.h"
 #include "base/text.h"
 
 namespace amp {

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "importer/quantized/quantized_weights.h"
 #include "importer/read/tensor.h"
+#include "importer/write/add_slots.h"
 #include "importer/write/half.h"
 #include "importer/write/inference_form.h"
 #include "importer/write/patch.h"
@@ -315,6 +316,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   } else if (low) {
     store_in_16_bits(patched, half_options(doc, graph, options), report.notes);
   }
+  if (!options.slots.empty()) add_slots(proto, doc, options.slots);
   const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
   const bool too_large = size > options.inline_limit;
   ExternalTensors external = external_tensors(patched, too_large || (outside && (low || float32)));

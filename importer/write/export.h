@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "importer/adapter/slots.h"
 #include "importer/read/import.h"
 #include "importer/surgery/raw_rows.h"
 
@@ -30,6 +31,7 @@ struct ExportOptions {
   bool keep_refused = false;                    // write a file that the ONNX checker rejects, with a note
   bool inference_form = false;                  // convert nodes in training form (importer/write/inference_form.h)
   std::optional<RawRows> raw_rows = {};         // preprocessing added before the model's inputs; for fp32
+  std::vector<AdapterSite> slots = {};          // maps that get LoRA slots; for the file's types
   int64_t inline_limit = INT32_MAX;             // a larger file stores its tensors in "<path>.data"
 };
 

@@ -5,6 +5,7 @@
 #include "importer/read/import.h"
 #include "precision/float_types.h"
 #include "run/data/data.h"
+#include "run/model/adapters.h"
 #include "run/model/decoder_folder.h"
 #include "run/model/fixed_shapes.h"
 #include "run/prepare/losses.h"
@@ -29,12 +30,13 @@ std::vector<DType> written_types(const SourceGraph& g, DType& low) {
 }
 }  // namespace
 
-Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
-                        const SessionOptions& options) {
+Metrics evaluate_export(const std::string& path, const std::string& adapter, Objective objective, const Dataset& data,
+                        int64_t batch_size, const SessionOptions& options) {
   std::vector<std::string> fed;
   const int64_t first = 0;
   for (const auto& [name, tensor] : data.batch({&first, 1}).inputs) fed.push_back(name);
   Imported model = import_fed(path, fed);
+  apply_adapter(adapter, model.graph, Log());
   // `reads` names values of the training graph, which the exported file may not have.
   for (LossSpec& s : objective.losses.parts) s.reads.clear();
   bypass_output_activations(model.graph, objective.losses);

@@ -79,9 +79,12 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
         "running statistics, if the model has any, are those of training: a run's own `export_weights` ema "
         "computes them anew for averaged weights");
   const bool trained = checkpoint.step > 0;
-  export_weights(spec.output, ready, plan, trained_tensors(session),
-                 trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
-                 out, log);
+  const std::vector<TrainedTensor> tensors = trained_tensors(session);
+  if (writes_model(spec.output, ready.trainable))
+    export_weights(spec.output, ready, plan, tensors,
+                   trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
+                   out, log);
+  const WrittenModel written = export_adapters(spec.output, ready, tensors, spec.model.model, out);
   ExportedRun done;
   done.step = checkpoint.step;
   done.model = spec.model.model;
@@ -89,7 +92,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   const ExportReference reference = export_reference(session, ready.objective.losses, record.batch);
   held.reset();  // frees memory for the exported file's session
   try {
-    done.difference = compare_export(reference, out, ready.objective.losses, spec.output.export_types());
+    done.difference = compare_export(reference, written, ready.objective.losses, spec.output.export_types());
   } catch (const Error& e) {
     // Only a warning, because the difference is caused by rounding to the requested 16-bit types.
     if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.output.export_types(), {"fp16", "mixed"})) throw;

@@ -31,19 +31,24 @@ class TrialFolder {
       : path_(cat(folder, "/model.onnx.tmp-trial-", ::getpid())),
         registered_(path_),
         registered_file_(file()),
-        registered_data_(file() + ".data") {
+        registered_data_(file() + ".data"),
+        registered_adapter_(path_ + "/model.onnx_adapter"),
+        registered_slots_(path_ + "/slots.json"),
+        registered_config_(path_ + "/adapter_config.json"),
+        registered_tensors_(path_ + "/adapter_model.safetensors") {
     remove_tree(path_);
     ensure_dir(path_);
   }
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
   ~TrialFolder() { remove_quietly(path_.c_str()); }  // so that only the original failure is reported
-  // The file, and that with ".data" appended, are the only ones that the trial writes.
+  // The trial writes this file, that with ".data" appended, and the files of export_adapters().
   std::string file() const { return path_ + "/model.onnx"; }
 
  private:
   std::string path_;
   TemporaryPath registered_, registered_file_, registered_data_;  // a folder is removed only if it is empty by then
+  TemporaryPath registered_adapter_, registered_slots_, registered_config_, registered_tensors_;
 };
 
 int64_t weight_bytes(const Session& session) { return session.layout().size() * size_of(session.float_type()); }
@@ -80,11 +85,14 @@ bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   if (trial_bytes(spec.output, spec.schedule, run.config.max_steps, weights) == 0) return false;
   try {
     const TrialFolder trial(folder);
-    export_weights(spec.output, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());
+    const std::vector<TrainedTensor> tensors = trained_tensors(session);
+    if (writes_model(spec.output, run.ready.trainable))
+      export_weights(spec.output, run.ready, run.plan, tensors, model_record(run), trial.file(), Log());
+    const WrittenModel written = export_adapters(spec.output, run.ready, tensors, spec.model.model, trial.file());
     if (!spec.output.verify_export || !small) return false;
     const Losses& losses = run.config.objective.losses;
     const ExportReference reference = export_reference(session, losses, export_batch(run));
-    compare_export(reference, trial.file(), losses, spec.output.export_types());
+    compare_export(reference, written, losses, spec.output.export_types());
     return true;
   } catch (const Error& e) {
     if (e.exit() != Exit::memory) fail_before_training(e, spec.output);
@@ -117,12 +125,12 @@ void require_disk(const PreparedRun& run, int64_t checkpoint, const std::string&
        "free some space, choose another `output_dir`, or keep fewer checkpoints with `save_total_limit`");
 }
 
-ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,
+ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const WrittenModel& written,
                          bool agreed_before) {
   ExportCheck out;
   const auto compare = [&] {
     try {
-      out.difference = compare_export(reference, path, run.config.objective.losses, run.spec.output.export_types());
+      out.difference = compare_export(reference, written, run.config.objective.losses, run.spec.output.export_types());
     } catch (const Error& e) {
       if (e.id() != "E_EXPORT_CHECK" || agreed_before) throw;
       out.error = e;

@@ -39,7 +39,7 @@ struct ExportCheck {
 // Compares the outputs of the file with the reference outputs; the session that computed them is not needed any more. A
 // difference is returned as `error`, or logged as a warning if the untrained model agreed. A check that is impossible
 // (out of memory) is logged as a warning.
-ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,
+ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const WrittenModel& written,
                          bool agreed_before);
 
 // Calls f(). Logs a failure as the warning "W_EXPORT_CHECK: WHAT: ..." and returns false.

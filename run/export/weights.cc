@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/loader.h"
 #include "precision/safety.h"
+#include "run/model/adapters.h"
 #include "run/model/decoder_folder.h"
 #include "run/model/fixed_inputs.h"
 #include "run/model/fixed_shapes.h"
@@ -110,6 +111,7 @@ void export_weights(const OutputSpec& output, const PreparedModel& ready, const 
   const SourceGraph& g = ready.model.graph;
   for (const std::string& note : engine_notes(g, e)) log.note(note);
   tensors = merge_lora(g, ready.trainable.lora, std::move(tensors));
+  e.slots = slots_to_add(output, ready.trainable);
   for (const std::string& note : export_model(*ready.model.doc, g, tensors, e, path).notes) log.note(note);
 }
 
@@ -136,11 +138,12 @@ ExportReference export_reference(Session& session, const Losses& losses, const T
   return out;
 }
 
-double compare_export(const ExportReference& reference, const std::string& path, const Losses& losses,
+double compare_export(const ExportReference& reference, const WrittenModel& written, const Losses& losses,
                       const std::string& precision) {
   std::vector<std::string> fed;
   for (const auto& [name, tensor] : reference.batch) fed.push_back(name);
-  Imported exported = import_fed(path, fed);
+  Imported exported = import_fed(written.model, fed);
+  apply_adapter(written.adapter, exported.graph, Log());
   set_fixed_inputs(exported.graph, reference.fixed);
   std::vector<int> theirs;
   for (const std::string& name : losses.outputs()) {

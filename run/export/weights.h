@@ -7,6 +7,7 @@
 
 #include "importer/write/export.h"
 #include "precision/decide.h"
+#include "run/export/adapters.h"
 #include "run/prepare/prepared_model.h"
 #include "trainer/compile/session.h"
 #include "trainer/loop/checkpoint.h"
@@ -43,7 +44,7 @@ ExportReference export_reference(Session& session, const Losses& losses, const T
 // Runs the exported file on the reference's batch in fp32 and compares the outputs that the losses read. Returns the
 // largest difference. Throws E_EXPORT_CHECK (Exit::internal) if it exceeds 1e-4 (1e-2 for 16-bit files) of the largest
 // output.
-double compare_export(const ExportReference& reference, const std::string& path, const Losses& losses,
+double compare_export(const ExportReference& reference, const WrittenModel& written, const Losses& losses,
                       const std::string& precision);
 // Returns the first 8 rows of the validation data, else of the training data; fewer if a micro-batch has fewer rows.
 Tensors export_batch(const PreparedRun& run);

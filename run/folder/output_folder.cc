@@ -310,7 +310,8 @@ std::string OutputFolder::finish_path() {
   finish_begun_ = true;
   remove_aside(path);
   finishing_.push_back(std::make_unique<TemporaryPath>(path));
-  for (const char* name : {"model.onnx", "model.onnx.data", "run.json", kRecordFile})
+  for (const char* name : kModelFiles) finishing_.push_back(std::make_unique<TemporaryPath>(path + "/" + name));
+  for (const char* name : {"run.json", kRecordFile})
     finishing_.push_back(std::make_unique<TemporaryPath>(path + "/" + name));
   ensure_dir(path);
   return path;

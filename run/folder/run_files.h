@@ -16,7 +16,7 @@
 namespace amp {
 
 struct RunRecord {
-  std::map<std::string, FileSum> files;  // checksums of model.onnx and model.onnx.data as the run wrote them
+  std::map<std::string, FileSum> files;  // checksums of kModelFiles as the run wrote them
 };
 
 // Returns the record; nullopt if it is missing or damaged. Returns an empty record for a folder without one that holds
@@ -30,10 +30,13 @@ inline constexpr const char* kExportRecord = "export.safetensors";  // run/prepa
 inline constexpr const char* kSamplesFile = "samples.json";         // run/evaluate/samples.h
 inline constexpr const char* kLrRangeFile = "lr_range.json";        // run/prepare/lr_range.h
 inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
-inline constexpr std::array kRunFiles = {"metrics.jsonl", "eval.jsonl", "precision_plan.json", "run.json",
-                                         kExportRecord,   "model.onnx", "model.onnx.data",     "checkpoints",
-                                         "report.html",   kLrRangeFile, "test_metrics.json",   kSamplesFile};
-inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
+inline constexpr std::array kRunFiles = {
+    "metrics.jsonl",      "eval.jsonl", "precision_plan.json", "run.json",
+    kExportRecord,        "model.onnx", "model.onnx.data",     "checkpoints",
+    "report.html",        kLrRangeFile, "test_metrics.json",   kSamplesFile,
+    "model.onnx_adapter", "slots.json", "adapter_config.json", "adapter_model.safetensors"};
+inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data",     "model.onnx_adapter",
+                                           "slots.json", "adapter_config.json", "adapter_model.safetensors"};
 std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles and the existing event files
 inline constexpr const char* kRecordFile = ".run-files.json";
 inline constexpr const char* kMoveFile = ".move.json";  // a recorded move (run/folder/output_folder.h)

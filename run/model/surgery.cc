@@ -18,6 +18,7 @@
 #include "importer/surgery/classifier.h"
 #include "importer/surgery/cut.h"
 #include "importer/surgery/head.h"
+#include "run/model/adapters.h"
 #include "run/model/operator_advice.h"
 #include "run/model/sentence_modules.h"
 #include "run/model/unknown_task.h"
@@ -309,7 +310,8 @@ SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64
   return out;
 }
 
-Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
+Trainable make_trainable(const RunSpec& spec, Imported& model, const std::vector<int>& outputs, const Log& log) {
+  SourceGraph& g = model.graph;
   Trainable t;
   std::vector<std::string> lines;
   if (*spec.model.dropout > 0) {
@@ -326,18 +328,7 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
     if (!words.empty()) lines.push_back(cat("dropout: ", join(words, ", ")));
     for (const std::string& line : describe_dropout(t.dropout)) log.detail(line);
   }
-  if (!spec.model.lora.empty()) {
-    LoraOptions l = parse_lora(spec.model.lora);
-    l.keep = spec.output.lora_export == "keep";
-    l.seed = static_cast<uint64_t>(spec.device.seed);
-    l.trainable = spec.model.trainable;
-    l.evaluate = cpu_evaluator();
-    LoraResult result = add_lora(g, l);
-    lines.insert(lines.end(), result.lines.begin(), result.lines.end());
-    for (const std::string& line : result.details) log.detail(line);
-    t.lora = std::move(result.adapters);
-    t.lora_lr_ratio = l.lr_ratio;
-  }
+  add_adapters(spec, model, t, lines, log);
   for (const std::string& line : lines) log.info(line);
   return t;
 }

@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "graph/bind.h"
+#include "importer/adapter/peft_folder.h"
 #include "importer/read/import.h"
 #include "importer/surgery/dropout.h"
 #include "importer/surgery/lora.h"
@@ -51,9 +53,11 @@ int64_t kept_outputs(const ModelSpec& model, const SourceGraph& graph, Task task
 struct Trainable {
   std::vector<DropoutSpot> dropout;
   std::vector<LoraAdapter> lora;
-  double lora_lr_ratio = 1;  // learning rate of B divided by that of A
+  std::vector<AdapterSite> sites;            // the maps that may have slots; empty without adapters
+  std::shared_ptr<const PeftAdapter> start;  // the PEFT folder that `adapter` names; null: none
+  double lora_lr_ratio = 1;                  // learning rate of B divided by that of A
 };
-Trainable make_trainable(const RunSpec& spec, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
+Trainable make_trainable(const RunSpec& spec, Imported& model, const std::vector<int>& outputs, const Log& log);
 
 // For `check`: describes the changes that a run with these settings would make. Errors of the model become lines of the
 // result.

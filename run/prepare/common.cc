@@ -17,6 +17,7 @@
 #include "importer/surgery/edit.h"
 #include "models/architecture.h"
 #include "run/data/derived_inputs.h"
+#include "run/model/adapters.h"
 #include "run/model/decoder_folder.h"
 #include "run/model/model_file.h"
 #include "run/prepare/device.h"
@@ -90,6 +91,8 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   Imported m = import_model(file, o);
   for (const std::string& note : m.notes) log.note(note);
   if (job == Job::train) note_doubts(m, log);
+  if (job == Job::evaluate || job == Job::predict || job == Job::generate)
+    apply_adapter(spec.model.adapter, m.graph, log);
   return m;
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "data/text_file.h"
 #include "data/tokenizer.h"
+#include "importer/adapter/adapter_file.h"
 #include "importer/read/import.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
@@ -22,6 +23,10 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
     const std::string path = value_text(value_of(spec, s));
     if (path.empty()) continue;
     const bool data = s.name == "train" || s.name == "val" || s.name.ends_with("_labels") || s.name.ends_with("_masks");
+    if (s.name == "adapter") {
+      for (const std::string& file : adapter_files(path)) out.emplace_back(s.name, file);
+      continue;
+    }
     const bool folder = s.name == "tokenizer" && std::filesystem::is_directory(path);
     for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);

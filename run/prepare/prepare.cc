@@ -245,7 +245,7 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
   log_fixed_shapes(shapes.found(), log);
   tie_rows(spec.model, g, out.outputs, log);
-  out.trainable = make_trainable(spec, g, out.outputs, log);
+  out.trainable = make_trainable(spec, out.model, out.outputs, log);
   const auto rates = lora_rates(g, out.trainable);
   if (job == Job::train) out.groups = group_parameters(spec.optimization, out.model.layers, g, rates);
   return out;

@@ -18,6 +18,7 @@ struct ModelSpec {
   std::vector<std::string> freeze, trainable;  // globs of parameter names
   int64_t freeze_layers = -1;                  // -1: none
   std::string lora;                            // "r=8,alpha=16,..."; empty: none
+  std::string adapter;                         // .onnx_adapter file or PEFT folder to start from; empty: none
   std::string tie_weights = "auto", batchnorm = "freeze", past = "empty";
   bool train_quantized = false, straight_through = true;
 };

@@ -22,6 +22,13 @@ struct OutputSpec {
   bool export_raw_rows = false;  // adds nodes that preprocess a table's raw rows
   bool verify_export = true;
 
+  // Returns whether `lora_export` names a form: merge, keep, slots, adapter or peft.
+  bool exports_lora(const std::string& form) const {
+    return ("," + lora_export + ",").find("," + form + ",") != std::string::npos;
+  }
+  // False if a run with adapters writes only these.
+  bool lora_exports_model() const { return exports_lora("merge") || exports_lora("keep") || exports_lora("slots"); }
+
   // Value of ExportOptions::precision. "file" keeps the types of the imported file; fp32 converts only if it was
   // requested.
   std::string export_types() const { return export_precision.asked() ? *export_precision : "file"; }

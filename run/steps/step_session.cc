@@ -225,10 +225,13 @@ void StepSession::export_model(const std::string& path) {
   const EvaluatedWeights weights(*session_, exported_weights());
   std::map<std::string, std::string> metadata;  // a model that was not trained keeps its own
   if (trainer_->steps() > 0) metadata = model_record(run);
-  export_weights(run.spec.output, run.ready, run.plan, trained_tensors(*session_), metadata, path, run.host.log);
+  const std::vector<TrainedTensor> tensors = trained_tensors(*session_);
+  if (writes_model(run.spec.output, run.ready.trainable))
+    export_weights(run.spec.output, run.ready, run.plan, tensors, metadata, path, run.host.log);
+  const WrittenModel written = export_adapters(run.spec.output, run.ready, tensors, run.spec.model.model, path);
   if (!run.spec.output.verify_export) return;
   const ExportReference reference = export_reference(*session_, run.config.objective.losses, export_batch(run));
-  const ExportCheck checked = check_export(run, reference, path, false);
+  const ExportCheck checked = check_export(run, reference, written, false);
   if (checked.error) throw Error(*checked.error).at(cat("in ", printable(path), ", which is written nevertheless"));
 }
 

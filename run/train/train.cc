@@ -212,12 +212,15 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
   }
 }
 
-// Calls write_model(). If there is no memory for the file, the error explains how to export from the checkpoint.
-void write_or_explain(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
+// Writes the model and the files of adapters that were asked for. If there is no memory for the file, the error
+// explains how to export from the checkpoint.
+WrittenModel write_or_explain(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output.output_dir,
                                " --out model.onnx` writes the model where there is more memory");
   try {
-    write_model(t, weights, path);
+    const RunSpec& spec = t.run.spec;
+    if (writes_model(spec.output, t.run.ready.trainable)) write_model(t, weights, path);
+    return export_adapters(spec.output, t.run.ready, weights, spec.model.model, path);
   } catch (const Error& e) {
     if (e.exit() != Exit::memory) throw;
     fail(e.exit(), e.id(), cat("the model could not be written: ", e.fact()), hint);
@@ -238,24 +241,25 @@ void finish(Training& t) {
       run.spec.output.verify_export && warn_of_failure(run.host.log, "the written model will not be compared", [&] {
         reference = export_reference(*t.session, run.config.objective.losses, export_batch(run));
       });
+  WrittenModel written;
   {
     const std::vector<TrainedTensor> weights = trained_tensors(*t.session);
     t.session.reset();  // frees gradients and activations; the export needs their memory
-    write_or_explain(t, weights, path);
+    written = write_or_explain(t, weights, path);
   }
   ExportCheck checked;
-  if (comparable) checked = check_export(run, reference, path, t.export_agreed);
+  if (comparable) checked = check_export(run, reference, written, t.export_agreed);
   report.facts.export_difference = checked.difference;
   const bool same_arithmetic =
       !run.plan.any_low() && *run.spec.output.export_precision == "fp32" && !run.spec.device.tf32 && report.result.last;
   if (run.data.val && !same_arithmetic) {
     report.facts.as_trained = report.result.last;
     t.session.reset();  // frees memory for the written file's session
-    warn_of_failure(
-        run.host.log, "metrics are those of the trained weights, the written file's were not computed", [&] {
-          report.result.last =
-              evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
-        });
+    warn_of_failure(run.host.log, "metrics are those of the trained weights, the written file's were not computed",
+                    [&] {
+                      report.result.last = evaluate_export(written.model, written.adapter, run.config.objective,
+                                                           *run.data.val, run.config.eval_batch_size, t.options);
+                    });
     t.watch->evaluated(report.result.steps);
   }
   for (const std::string& text : {not_finite_losses_text(report.result),
@@ -263,7 +267,11 @@ void finish(Training& t) {
     if (!text.empty()) run.host.log.warning(text);
   }
   write_report(t, staged, true);
-  report.model = run.spec.output.output_dir + "/model.onnx";
+  const bool whole = writes_model(run.spec.output, run.ready.trainable);
+  report.model =
+      run.spec.output.output_dir + (whole                                     ? "/model.onnx"
+                                    : run.spec.output.exports_lora("adapter") ? "/model.onnx_adapter"
+                                                                              : "/adapter_model.safetensors");
   if (checked.error && run.folder->replaces())  // the old run is better than a file that differs
     throw checked.error->at(cat("in ", path, ", which did not take the old run's place"));
   run.folder->publish();

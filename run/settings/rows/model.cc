@@ -144,6 +144,12 @@ std::vector<Setting> model_settings() {
           .shown_as("r=8,alpha=16,targets=GLOB")
           .read_by(kTrain)
           .in_short_help(),
+      setting("adapter", &ModelSpec::adapter,
+              "Low-rank adapter to apply: an .onnx_adapter file, a PEFT folder, or a run's folder with one of them. "
+              "Training continues from it; `lora` may then give dropout and lr_ratio only. Default: none.")
+          .shown_as("PATH")
+          .read_by(kTrain | jobs(Job::evaluate, Job::predict, Job::generate))
+          .same_content(),
       setting("tie_weights", &ModelSpec::tie_weights,
               "Tensors of the file that share one weight. auto: matrices with equal values (also transposed), and rows "
               "that the exporter repeated for a fixed batch; tensors that the exporter merged because all their values "

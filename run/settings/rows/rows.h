@@ -104,9 +104,10 @@ std::optional<std::string> normal_bytes(std::string_view text);       // "2GiB",
 std::optional<std::string> normal_delimiter(std::string_view text);   // "auto", or one byte; "tab", "\t", "comma" ...
 std::optional<std::string> normal_steps(std::string_view text);
 std::optional<std::string> normal_gate(std::string_view text);
-std::optional<std::string> normal_decay(std::string_view text);       // [0, 1)
-std::optional<std::string> normal_weights(std::string_view text);     // last, best, ema, ema:DECAY
-std::optional<std::string> normal_gpus(std::string_view text);        // numbers, each once: 0,2
+std::optional<std::string> normal_decay(std::string_view text);    // [0, 1)
+std::optional<std::string> normal_weights(std::string_view text);  // last, best, ema, ema:DECAY
+std::optional<std::string> normal_gpus(std::string_view text);     // numbers, each once: 0,2
+std::optional<std::string> normal_lora_export(std::string_view text);
 std::optional<std::string> normal_port(std::string_view text);        // off, or 0 to 65535
 std::optional<std::string> normal_max_length(std::string_view text);  // 0 (no limit), or 2 and more
 std::optional<std::string> normal_image_size(std::string_view text);  // HEIGHTxWIDTH

@@ -104,9 +104,13 @@ std::vector<Setting> export_settings() {
           .read_by(jobs(Job::write)),
       setting(
           "lora_export", &OutputSpec::lora_export,
-          "Form of low-rank adapters in model.onnx. merge: merged into the weights, or as nodes of their own where a "
-          "weight is quantized; keep: all as nodes.")
-          .one_of({"merge", "keep"})
+          "Forms of low-rank adapters to write, separated by commas. In model.onnx one of merge: merged into the "
+          "weights, or as nodes of their own where a weight is quantized; keep: all as nodes; slots: the base with "
+          "empty "
+          "inputs for adapters, with slots.json and model.onnx_adapter. Besides or instead adapter: model.onnx_adapter "
+          "for such a base; peft: the files of a PEFT folder.")
+          .shown_as("merge|keep|slots|adapter|peft")
+          .checked(normal_lora_export, "one of merge, keep and slots, and adapter or peft")
           .read_by(kTrain)
           .may_change(),
       setting("verify_export", &OutputSpec::verify_export,

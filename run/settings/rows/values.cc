@@ -98,6 +98,21 @@ std::optional<std::string> normal_weights(std::string_view text) {
   return decay ? std::optional("ema:" + *decay) : std::nullopt;
 }
 
+std::optional<std::string> normal_lora_export(std::string_view text) {
+  std::vector<std::string> out;
+  int models = 0;
+  for (const std::string& part : split(lower_case(text), ',')) {
+    const std::string form(trimmed(part));
+    const bool model = one_of(form, {"merge", "keep", "slots"});
+    if ((!model && !one_of(form, {"adapter", "peft"})) || std::find(out.begin(), out.end(), form) != out.end())
+      return std::nullopt;
+    models += model;
+    out.push_back(form);
+  }
+  if (out.empty() || models > 1) return std::nullopt;
+  return join(out, ",");
+}
+
 std::optional<std::string> normal_gpus(std::string_view text) {
   std::vector<std::string> out;
   for (const std::string& word : split(text, ',')) {

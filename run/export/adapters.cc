@@ -1,0 +1,94 @@
+// A model with slots and the files of adapters. Names of PEFT modules depend on the architecture, which the folder of
+// the base states in genai_config.json or config.json.
+#include "run/export/adapters.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/json_nesting.h"
+#include "importer/adapter/trained.h"
+#include "run/spec/output.h"
+
+namespace amp {
+
+namespace {
+namespace fs = std::filesystem;
+
+std::string text_of(const nlohmann::json& j, const char* key) {
+  const auto it = j.is_object() ? j.find(key) : j.end();
+  return it != j.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+std::string type_in(const fs::path& folder) {
+  const std::string genai = (folder / "genai_config.json").string(), hub = (folder / "config.json").string();
+  if (path_exists(genai)) {
+    const nlohmann::json j = parse_json(read_file(genai).text());
+    if (const auto it = j.is_object() ? j.find("model") : j.end(); it != j.end()) return text_of(*it, "type");
+  }
+  return path_exists(hub) ? text_of(parse_json(read_file(hub).text()), "model_type") : std::string();
+}
+
+std::set<int> adapted_weights(const Trainable& t) {
+  std::set<int> out;
+  for (const LoraAdapter& a : t.lora) out.insert(a.weight);
+  return out;
+}
+
+std::vector<AdapterSite> slots_of(const Trainable& t) {
+  const std::set<int> adapted = adapted_weights(t);
+  std::vector<AdapterSite> out;
+  for (const AdapterSite& s : t.sites) {
+    if (s.in_file || (s.one_factor && (s.role != "head" || adapted.count(s.weight)))) out.push_back(s);
+  }
+  return out;
+}
+
+TrainedValues values_by_index(const std::vector<TrainedTensor>& tensors) {
+  TrainedValues out;
+  for (const TrainedTensor& t : tensors) out[t.source_value] = t.value;
+  return out;
+}
+
+}  // namespace
+
+bool writes_model(const OutputSpec& output, const Trainable& trainable) {
+  return trainable.lora.empty() || output.lora_exports_model();
+}
+
+std::vector<AdapterSite> slots_to_add(const OutputSpec& output, const Trainable& trainable) {
+  return output.exports_lora("slots") && !trainable.lora.empty() ? slots_of(trainable) : std::vector<AdapterSite>();
+}
+
+WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& ready,
+                             const std::vector<TrainedTensor>& tensors, const std::string& base,
+                             const std::string& path) {
+  const Trainable& t = ready.trainable;
+  WrittenModel out{writes_model(output, t) ? path : base, ""};
+  if (t.lora.empty()) return out;
+  const TrainedValues values = values_by_index(tensors);
+  const fs::path folder = fs::path(path).parent_path();
+  const bool slots = output.exports_lora("slots");
+  if (output.exports_lora("peft")) {
+    PeftNames names;
+    names.start = t.start.get();
+    names.model_type = type_in(fs::path(base).parent_path());
+    out.adapter = folder.empty() ? std::string(".") : folder.string();
+    write_peft_folder(out.adapter, peft_values(t.lora, t.sites, values, names));
+  }
+  if (slots || output.exports_lora("adapter")) {
+    out.adapter = fs::path(path).replace_extension(".onnx_adapter").string();
+    write_onnx_adapter(out.adapter, slot_values(t.lora, t.sites, values));
+  }
+  if (slots) {
+    FileWriter file((folder / "slots.json").string());
+    file.write(slots_json(slots_of(t)));
+    file.commit();
+  }
+  if (output.exports_lora("merge") || output.exports_lora("keep")) out.adapter.clear();
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,34 @@
+// Files of adapters beside an exported model, by the setting `lora_export`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "importer/write/export.h"
+#include "run/prepare/prepared_model.h"
+
+namespace amp {
+
+struct OutputSpec;
+
+// Returns the maps that get slots in the exported model: all products except heads without an adapter. Empty if
+// `lora_export` does not name slots.
+std::vector<AdapterSite> slots_to_add(const OutputSpec& output, const Trainable& trainable);
+
+// What an export wrote.
+struct WrittenModel {
+  std::string model;    // the exported file; the base if only files of adapters were written
+  std::string adapter;  // value of `adapter` that makes `model` the trained one; empty: it is
+};
+
+// Writes what `lora_export` names besides the model at `path`, which need not exist: "<path without
+// .onnx>.onnx_adapter", and in its folder slots.json, adapter_config.json and adapter_model.safetensors. tensors: all
+// parameters of the session. base: the file that was imported.
+WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& ready,
+                             const std::vector<TrainedTensor>& tensors, const std::string& base,
+                             const std::string& path);
+
+// False if `lora_export` names only files of adapters and the run has adapters.
+bool writes_model(const OutputSpec& output, const Trainable& trainable);
+
+}  // namespace amp
