@@ -49,7 +49,7 @@ FLAGS = {
         "trainable *", "lora r=2|r=4,alpha=8,dropout=0.1|r=2,dora=true|r=2,init=pissa,lr_ratio=4 lora_export keep|merge", "dropout 0|0.3", "batchnorm train|freeze",
         "tie_weights auto|none|file", "weight_decay 0.1", "param_group *bias*:lr_scale=2|*:weight_decay=0.1",
         "save_strategy auto|epoch|steps|no save_steps 0|1|2 save_total_limit 0|1|2", "eval_batch_size 1|3|64", "export_precision fp32|fp16|mixed",
-        "export_precision fp32|fp16|mixed", "verify_export true|false", "remove_padding true|false", "fusion false",
+        "export_precision fp32|fp16|mixed", "verify_export true|false", "remove_padding true|false", "skip_unlabeled true|false", "fusion false",
         "ranks 2|3 shard_optimizer true|false overlap_grad_reduce true|false grad_reduce_dtype fp32|fp16|bf16", "ranks 2 sync_every 2",
         "gradient_checkpointing true", "memory_budget 64MB|8MB", "tensorboard true", "loss_scale 1|1024", "init_loss_scale 16|16777216",
         "profile true", "weighted_sampling true", "shuffle false", "limit_train 1|5", "lr_range_test 3", "train_quantized true",

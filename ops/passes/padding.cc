@@ -20,7 +20,7 @@ class Packer {
       : g_(g),
         mask_(mask),
         tokens_(tokens),
-        known_(g, evaluator, mask.places, held(mask, ignored)),
+        known_(g, evaluator, mask.places, held(g, mask, ignored)),
         plain_(static_cast<size_t>(g.n_values())),
         packed_(plain_.size()),
         form_(plain_.size()),
@@ -64,11 +64,11 @@ class Packer {
   int64_t length() const { return mask_.places.length; }
   bool has_form(const Dims& d, TokenForm f) const { return mask_.places.has_form(d, f); }
 
-  static std::map<std::string, PlaceValues::Known> held(const PaddingMask& mask,
-                                                        const std::map<std::string, int64_t>& ignored) {
-    std::map<std::string, PlaceValues::Known> m;
-    for (const auto& [label, value] : ignored) m[label] = {false, {}, {}, static_cast<double>(value)};
-    m[mask.input] = {false, {}, 1.0, 0.0};
+  static std::map<int32_t, PlaceValues::Known> held(const Graph& g, const PaddingMask& mask,
+                                                    const std::map<std::string, int64_t>& ignored) {
+    std::map<int32_t, PlaceValues::Known> m;
+    for (const auto& [label, value] : ignored) m[g.input(label).index] = {false, {}, {}, static_cast<double>(value)};
+    m[g.input(mask.input).index] = {false, {}, 1.0, 0.0};
     return m;
   }
   // Returns how v depends on padding in the new graph. A packed v becomes 0 at padded positions.

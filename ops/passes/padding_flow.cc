@@ -90,7 +90,7 @@ std::optional<TokenForm> output_form(const Graph& g, const Node& n, TokenPlaces 
 // ---- values at padded positions
 
 PlaceValues::PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p,
-                         const std::map<std::string, Known>& inputs)
+                         const std::map<int32_t, Known>& given)
     : g_(g), evaluate_(evaluator), places_(p), known_(static_cast<size_t>(g.n_values())), bounds_(known_.size()) {
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
@@ -100,16 +100,15 @@ PlaceValues::PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces
       b = bounds_of_constant(v.constant);
     }
     if (v.kind == ValueKind::param || v.kind == ValueKind::input) b = finite_between(-Bounds::kInf, Bounds::kInf);
-    if (v.kind != ValueKind::input) continue;
-    const auto given = inputs.find(v.name);
-    if (given == inputs.end() || !p.has_form(v.dims, given->second.form)) continue;
-    const Known& k = given->second;
+    const auto found = given.find(i);
+    if (found == given.end() || !p.has_form(v.dims, found->second.form)) continue;
+    const Known& k = found->second;
     known_[static_cast<size_t>(i)] = k;
     if (k.real && k.padded) b = finite_between(std::min(*k.real, *k.padded), std::max(*k.real, *k.padded));
   }
   for (int32_t i = 0; i < g.n_nodes(); ++i) {
     const Node& n = g.node(NodeId{i});
-    if (n.op->effect == Effect::pure && n.out.size() == 1 && !n.in.empty())
+    if (n.op->effect == Effect::pure && n.out.size() == 1 && !n.in.empty() && !at(n.out[0]))
       known_[static_cast<size_t>(n.out[0].index)] = behind(n);
     const Bounds b = bounds_after(n);
     for (const ValueId v : n.out) bounds_[static_cast<size_t>(v.index)] = b;

@@ -42,8 +42,8 @@ class PlaceValues {
     TokenForm form;                      // if not uniform
     std::optional<double> real, padded;  // the value at all tokens, and at all padded positions, if known
   };
-  // inputs: graph inputs (batch, length) and their values.
-  PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<std::string, Known>& inputs);
+  // given: values (inputs, or results of nodes) by index, and their elements. Those without the form are left out.
+  PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<int32_t, Known>& given);
   const Known* at(ValueId v) const;
   // True if v, extended to `rank` dims, is x at padded positions of form f.
   bool padded_is(ValueId v, TokenForm f, size_t rank, double x) const;

@@ -156,7 +156,7 @@ std::optional<PaddingMask> find_padding_mask(const Graph& g, const Evaluator& ev
   for (const Mask& first : masks) {
     const Value& input = g.value(first.source);
     PaddingMask found{input.name, {input.dims[0], input.dims[1]}, {}, {}};
-    const PlaceValues known(g, evaluator, found.places, {{input.name, {false, {}, 1.0, 0.0}}});
+    const PlaceValues known(g, evaluator, found.places, {{first.source.index, {false, {}, 1.0, 0.0}}});
     const std::vector<int64_t> lengths = example_lengths(input.dims[0], input.dims[1]);
     Evaluation evaluation(g, evaluator, first.source, content_of(input, lengths));
     for (const Mask& m : masks) {

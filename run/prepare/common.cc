@@ -155,9 +155,10 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   o.sync_batchnorm = job == Job::train && synchronizes(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;
-  // The decision to remove padding depends on one rank's batches, so it is not made if batch statistics are
+  // The decisions to remove padding and rows depend on one rank's batches, so they are not made if batch statistics are
   // synchronized over the ranks.
   o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;
+  o.skip_unlabeled = spec.device.skip_unlabeled && !o.sync_batchnorm;
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {
     o.decay_exclude = spec.optimization.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;

@@ -8,7 +8,7 @@ namespace amp {
 
 struct DeviceSpec {
   std::string device = "auto";
-  bool remove_padding = true, tf32 = false, fusion = true;
+  bool remove_padding = true, skip_unlabeled = true, tf32 = false, fusion = true;
   int64_t threads = 0;        // 0: all cores
   std::string memory_budget;  // bytes for a training run; empty: no limit
   bool gradient_checkpointing = false;

@@ -75,7 +75,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   if (c.needs_hessian_diagonal()) b.copies -= layout.trained_size() * wide;  // counted as moments
   b.moments = c.state_bytes(update_spans(layout), layout.trained_size());
   b.batch = shapes_of(batch);
-  const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);
+  const std::shared_ptr<const Graph> graph = session.labeled_graph(losses, batch);
   if (libraries) b.libraries = libraries(*graph);
   b.largest = largest_tensors(*graph, 3);
   return b;

@@ -15,8 +15,12 @@
 namespace amp {
 
 struct Packing {
-  int64_t tokens = 0;  // number of tokens that the graph computes: the real ones, rounded up with padded positions
-  Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts
+  // Number of tokens that the graph computes: the real ones, rounded up with padded positions. 0: padding is computed.
+  int64_t tokens = 0;
+  // Number of rows that are computed after the last attention (trainer/compile/label_rows.h). 0: all.
+  int64_t rows = 0;
+  // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts; labeled.rows
+  Tensors inputs;
 };
 
 // Returns how a batch with this mask is packed. mask (batch, length): 1 for a token, 0 for padding. Empty if the mask

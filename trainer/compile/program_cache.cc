@@ -80,7 +80,8 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
 BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
                                  const std::function<std::shared_ptr<Graph>()>& composed) {
   const Packing* packing = kind.packing;
-  auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0}];
+  auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0,
+                             packing ? packing->rows : 0}];
   if (slot) return *slot;
   const auto started = std::chrono::steady_clock::now();
   std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
@@ -106,10 +107,12 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   });
   refuse_large(made->program(), compiler_.source(), r.batch);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
-  log_.detail(cat(
-      "compiled: ", name_of(r.form), " of ", shapes_of(r.batch), packing ? cat(" as ", packing->tokens, " tokens") : "",
-      ", ", graph->n_nodes(), " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
-      trains && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ", std::llround(took.count()), " ms"));
+  log_.detail(cat("compiled: ", name_of(r.form), " of ", shapes_of(r.batch),
+                  packing && packing->tokens ? cat(" as ", packing->tokens, " tokens") : "",
+                  packing && packing->rows ? cat(", ", packing->rows, " rows of the loss") : "", ", ", graph->n_nodes(),
+                  " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
+                  trains && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ",
+                  std::llround(took.count()), " ms"));
   slot = std::move(made);
   return *slot;
 }

@@ -44,7 +44,7 @@ class ProgramCache {
   struct Kind {
     bool accumulate = false;           // add gradients to the arena instead of overwriting it
     bool fused = true;                 // false: skip fusion, whatever the options are
-    const Packing* packing = nullptr;  // not null: composed() returns a graph without padding
+    const Packing* packing = nullptr;  // not null: composed() returns a graph without padding, or of fewer rows
   };
   // Returns the cached Program, or compiles it from the graph that composed() returns (GraphCompiler::compose).
   BucketProgram& get(const GraphRequest& r, const Kind& kind, const std::function<std::shared_ptr<Graph>()>& composed);
@@ -62,7 +62,7 @@ class ProgramCache {
   struct Key {
     GraphKey graph;
     bool accumulate, fused;
-    int64_t tokens;  // number of tokens that a graph without padding computes; 0: the graph computes padding
+    int64_t tokens, rows;  // as in Packing
     auto operator<=>(const Key&) const = default;
   };
 

@@ -13,12 +13,14 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
       arena_(source, table_, *options.device, options.float_type, options.decay_exclude, options.batchnorm_train),
       compiler_(source, table_, options, options.device->traits()),
       programs_(compiler_, arena_, state_, options.log),
-      padding_(compiler_, programs_, state_, options.remove_padding, options.log) {
+      padding_(compiler_, programs_, state_, options.remove_padding, options.log),
+      label_rows_([this](const GraphRequest& r, const Packing* packing) { return padding_.compose(r, packing); },
+                  options.skip_unlabeled, options.log) {
   state_.seed = options.seed;
 }
 
 BucketProgram& Session::ready(const GraphRequest& r, bool accumulate, const Packing* packing, bool fused) {
-  BucketProgram& p = programs_.get(r, {accumulate, fused, packing}, [&] { return padding_.compose(r, packing); });
+  BucketProgram& p = programs_.get(r, {accumulate, fused, packing}, [&] { return label_rows_.compose(r, packing); });
   p.feed(r.batch, packing);
   return p;
 }
@@ -27,7 +29,7 @@ void Session::launch_micro_batch(const Losses& losses, const Tensors& batch, Los
                                  const Instrumentation* look) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   const bool fused = !look || look->fused;
-  const std::optional<Packing> packing = padding_.packing(r, fused);
+  const std::optional<Packing> packing = label_rows_.choose(r, padding_.packing(r, fused));
   ready(r, accumulate, packing ? &*packing : nullptr, fused).launch(terms, look);
 }
 
@@ -84,6 +86,7 @@ std::vector<double> Session::eval_micro_batch(const Losses& losses, const Tensor
   };
   std::optional<Packing> packing = padding_.packing(r, false);
   if (packing && !padding_.agrees(r, run)) packing.reset();
+  packing = label_rows_.choose(r, std::move(packing));
   LossesAndOutputs result = run(r, packing ? &*packing : nullptr);
   // If the packed result is not finite, the padded graph gives the result, because padding can affect which values are
   // NaN or infinite.
@@ -110,7 +113,9 @@ Tensors Session::read_outputs(const BucketProgram& p, const std::vector<int>& va
 
 void Session::prepare(const Losses& losses, const Tensors& batch) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
-  programs_.get(r, {}, [&] { return compiler_.compose(r); });
+  const std::optional<Packing> rows = label_rows_.choose(r, std::nullopt);
+  programs_.get(r, {.packing = rows ? &*rows : nullptr},
+                [&] { return label_rows_.compose(r, rows ? &*rows : nullptr); });
   if (arena_.all_reached()) return;
   programs_.clear();  // Programs hold addresses that change; get() compiles them again
   arena_.freeze_unreached();
@@ -121,12 +126,24 @@ bool Session::packs(const Losses& losses, const Tensors& batch) {
   return padding_.packing({GraphForm::train, &losses, {}, batch}, false).has_value();
 }
 
+int64_t Session::label_rows(const Losses& losses, const Tensors& batch) {
+  const GraphRequest r{GraphForm::train, &losses, {}, batch};
+  const std::optional<Packing> packing = label_rows_.choose(r, padding_.packing(r, false));
+  return packing ? packing->rows : 0;
+}
+
 std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outputs, const Tensors& batch) const {
   return compiler_.compile({GraphForm::eval, nullptr, outputs, batch});
 }
 
 std::shared_ptr<const Graph> Session::train_graph(const Losses& losses, const Tensors& batch) const {
   return compiler_.compile({GraphForm::train, &losses, {}, batch});
+}
+
+std::shared_ptr<const Graph> Session::labeled_graph(const Losses& losses, const Tensors& batch) {
+  const GraphRequest r{GraphForm::train, &losses, {}, batch};
+  const std::optional<Packing> rows = label_rows_.choose(r, std::nullopt);
+  return compiler_.finish(label_rows_.compose(r, rows ? &*rows : nullptr), r);
 }
 
 static std::string mebibytes(int64_t bytes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/compile/graph_compiler.h"
+#include "trainer/compile/label_rows.h"
 #include "trainer/compile/padding_removal.h"
 #include "trainer/compile/parameter_arena.h"
 #include "trainer/compile/program_cache.h"
@@ -18,6 +19,7 @@ struct SessionOptions : GraphOptions {
   Device* device = &cpu_device();  // outlives the session
   // Compute only real tokens, without padding (ops/passes/padding.h), for losses and gradients.
   bool remove_padding = true;
+  bool skip_unlabeled = true;  // after the last attention, compute only rows with a label (ops/passes/label_rows.h)
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
   Log log;  // receives the reason if padding is kept, and every compiled Program
@@ -108,10 +110,14 @@ class Session {
 
   // Returns whether a training micro-batch with this batch is computed without padding.
   bool packs(const Losses& losses, const Tensors& batch);
+  // Returns the number of rows that a training micro-batch with this batch computes after the last attention; 0: all.
+  int64_t label_rows(const Losses& losses, const Tensors& batch);
   // Return the graphs of forward() and of a training micro-batch, both with padding and before fusion, for plans, cost
   // estimates and tests.
   std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch) const;
   std::shared_ptr<const Graph> train_graph(const Losses& losses, const Tensors& batch) const;
+  // As train_graph(), but with only the rows that this batch's labels need.
+  std::shared_ptr<const Graph> labeled_graph(const Losses& losses, const Tensors& batch);
 
  private:
   // Returns the Program of a request with the batch written to its inputs.
@@ -128,6 +134,7 @@ class Session {
   const GraphCompiler compiler_;
   ProgramCache programs_;
   PaddingRemoval padding_;
+  LabelRows label_rows_;
 };
 
 }  // namespace amp

@@ -144,6 +144,10 @@ std::vector<Setting> run_settings() {
           "Compute only the real tokens of a batch (varlen), where attention masks the padding and no loss reads it.")
           .read_by(jobs(Job::train, Job::evaluate, Job::gradients))
           .also({"padding_free", "unpad"}),
+      setting("skip_unlabeled", &DeviceSpec::skip_unlabeled,
+              "After the last attention, compute only the tokens whose label a loss reads: the head of a language "
+              "model skips prompts.")
+          .read_by(jobs(Job::train, Job::evaluate, Job::gradients)),
       setting("tf32", &DeviceSpec::tf32,
               "Allow fp32 matrix products on a GPU to round their operands to TF32 (10 bits).")
           .read_by(kRun)

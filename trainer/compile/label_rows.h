@@ -1,0 +1,50 @@
+// LabelRows: decides for each micro-batch of a session which rows (tokens) are computed after the last attention: those
+// with a label (ops/passes/label_rows.h). The decision depends only on the bucket's graph and the batch's labels, so a
+// resumed run computes the same rows as an uninterrupted one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "ops/passes/label_rows.h"
+#include "trainer/compile/packing.h"
+#include "trainer/compile/program_cache.h"
+
+namespace amp {
+
+class LabelRows {
+ public:
+  // Composes the graph of a request, without padding if packing is not null (PaddingRemoval::compose).
+  using Compose = std::function<std::shared_ptr<Graph>(const GraphRequest&, const Packing*)>;
+  LabelRows(Compose compose, bool enabled, Log log)
+      : compose_(std::move(compose)), enabled_(enabled), log_(std::move(log)) {}
+
+  // Adds the rows to compute to the batch's packing. Unchanged if all rows are computed: if the graph permits no
+  // selection, or if less than 5 % of the rows would be saved.
+  std::optional<Packing> choose(const GraphRequest& r, std::optional<Packing> packing);
+  // As Compose, but selects rows if packing says so.
+  std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing) const;
+
+ private:
+  struct Plan {
+    RowSelection rows;
+    Graph labels;  // label_graph(); without outputs: no rows are selected
+  };
+  const Plan& plan(const GraphRequest& r, const Packing* packing);
+
+  const Compose compose_;
+  const bool enabled_;
+  const Log log_;
+  std::map<std::pair<GraphKey, int64_t>, Plan> plans_;  // by request and number of tokens without padding
+  bool told_ = false;                                   // whether the log already has the share of rows
+};
+
+// Returns the number of rows that a graph computes if `needed` of `count` rows are needed. There are at most two sizes
+// per factor of two and steps of count / 8, so that few Programs are compiled.
+int64_t rounded_rows(int64_t needed, int64_t count);
+
+}  // namespace amp
