@@ -5,6 +5,7 @@
 #include "ops/passes/label_rows.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -20,12 +21,12 @@ namespace {
 constexpr TokenForm kFlat{1, true};
 
 // The part of a value that its readers need.
-struct Demand {
+struct RowDemand {
   enum Kind : uint8_t { none, rows, all } kind = none;
   TokenForm form;  // of rows
-  void join(const Demand& other) {
+  void join(const RowDemand& other) {
     if (other.kind == none || (kind == other.kind && form == other.form)) return;
-    *this = kind == none ? other : Demand{all, {}};
+    *this = kind == none ? other : RowDemand{all, {}};
   }
 };
 
@@ -42,16 +43,31 @@ class RowSelector {
         inputs_(static_cast<size_t>(g.n_nodes())),
         b_(out_, evaluator),
         mapped_(g, out_, &b_) {
-    for (const auto& o : g_.outputs) want(o.value, {Demand::all, {}});
+    for (const auto& o : g_.outputs) want(o.value, {RowDemand::all, {}});
     for (int32_t n = g_.n_nodes(); n-- > 0;) visit(NodeId{n});
   }
 
   double saved() const { return saved_; }  // operations per row that is not computed
+  int64_t widest() const { return widest_; }
+  ValueId weight() const { return weight_; }
 
-  Graph write(int64_t rows) {
-    rows_ = rows;
-    index_ = out_.add_input(kRowInput, DType::i64, {rows});
-    for (int32_t n = 0; n < g_.n_nodes(); ++n) emit(NodeId{n});
+  Graph write(int64_t rows, int64_t chunk) {
+    const ValueId all = out_.add_input(kRowInput, DType::i64, {rows});
+    const std::vector<bool> late = after_sums();
+    if (late.empty()) chunk = rows;
+    const auto emit_all = [&](bool selected, bool after) {
+      for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+        const auto i = static_cast<size_t>(n);
+        if (late.empty() || (inputs_[i].empty() != selected && late[i] == after)) emit(NodeId{n});
+      }
+    };
+    if (!late.empty()) emit_all(false, false);
+    for (int64_t start = 0; start < rows; start += chunk) {
+      rows_ = std::min(chunk, rows - start);
+      index_ = rows_ == rows ? all : slice(b_, all, 0, start, rows_);
+      emit_all(true, false);
+    }
+    if (!late.empty()) emit_all(false, true);
     mapped_.finish();
     return prune(out_);
   }
@@ -67,25 +83,47 @@ class RowSelector {
   }
   static size_t at(ValueId v) { return static_cast<size_t>(v.index); }
   const Dims& dims(ValueId v) const { return g_.value(v).dims; }
-  const Demand& demand(ValueId v) const { return demands_[at(v)]; }
-  bool narrow(ValueId v) const { return demand(v).kind == Demand::rows && narrow_.contains(v.index); }
-  void want(ValueId v, const Demand& d) {
+  const RowDemand& demand(ValueId v) const { return demands_[at(v)]; }
+  bool narrow(ValueId v) const { return demand(v).kind == RowDemand::rows && narrow_.contains(v.index); }
+  void want(ValueId v, const RowDemand& d) {
     if (v) demands_[at(v)].join(d);
+  }
+
+  // Returns by node whether it reads a sum of rows, directly or not, and does not compute rows itself. Empty if nodes
+  // of rows read such sums too, as a mean does that divides by the number of labels: then chunks are not possible.
+  std::vector<bool> after_sums() const {
+    std::vector<bool> late(inputs_.size(), false), value(demands_.size(), false);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Node& n = g_.node(NodeId{static_cast<int32_t>(i)});
+      const bool reads = std::any_of(n.in.begin(), n.in.end(), [&](ValueId v) { return v && value[at(v)]; });
+      if (reads && !inputs_[i].empty()) return {};
+      late[i] = reads;
+      const bool sum = !inputs_[i].empty() && !narrow(n.out[0]);
+      for (const ValueId v : n.out) value[at(v)] = reads || sum;
+    }
+    return late;
   }
 
   void visit(NodeId id) {
     const Node& n = g_.node(id);
-    if (std::all_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind == Demand::none; })) return;
+    if (std::all_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind == RowDemand::none; })) return;
     RowInputs in = sum_of_rows(n);
     if (in.empty()) {
       in = row_inputs(n);
       for (size_t i = 0; i < n.out.size() && !in.empty(); ++i) narrow_.insert(n.out[i].index);
-      if (!in.empty() && n.op->name == "MatMul")
-        saved_ += 2.0 * static_cast<double>(dims(n.out[0]).back()) * static_cast<double>(dims(n.in[0]).back());
+      if (!in.empty() && n.op->name == "MatMul") count_product(n);
     }
     for (size_t i = 0; i < n.in.size(); ++i)
-      want(n.in[i], !in.empty() && in[i] ? Demand{Demand::rows, *in[i]} : Demand{Demand::all, {}});
+      want(n.in[i], !in.empty() && in[i] ? RowDemand{RowDemand::rows, *in[i]} : RowDemand{RowDemand::all, {}});
     inputs_[static_cast<size_t>(id.index)] = std::move(in);
+  }
+
+  void count_product(const Node& n) {
+    const int64_t per_row = numel(dims(n.out[0])) / places_.count();
+    saved_ += 2.0 * static_cast<double>(per_row) * static_cast<double>(dims(n.in[0]).back());
+    if (per_row <= widest_) return;
+    widest_ = per_row;
+    weight_ = n.in[1];
   }
 
   // ---- which rows a node reads
@@ -116,11 +154,11 @@ class RowSelector {
   // nothing.
   RowInputs row_inputs(const Node& n) const {
     const std::string& op = n.op->name;
-    const Demand& d = demand(n.out[0]);
-    if (d.kind != Demand::rows || n.in.empty()) return {};
+    const RowDemand& d = demand(n.out[0]);
+    if (d.kind != RowDemand::rows || n.in.empty()) return {};
     for (const ValueId v : n.out) {  // outputs other than the first one have no rows, except those of Split
-      const bool same = demand(v).kind == Demand::rows && demand(v).form == d.form && op == "Split";
-      if (v != n.out[0] && demand(v).kind != Demand::none && !same) return {};
+      const bool same = demand(v).kind == RowDemand::rows && demand(v).form == d.form && op == "Split";
+      if (v != n.out[0] && demand(v).kind != RowDemand::none && !same) return {};
     }
     const TokenForm f = d.form;
     if (is_elementwise(n)) return elements(n, f);
@@ -227,7 +265,7 @@ class RowSelector {
     const Node& n = g_.node(id);
     const RowInputs& forms = inputs_[static_cast<size_t>(id.index)];
     // A value of which nothing is needed is written only if its node is: prune() removes it.
-    if (std::all_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind == Demand::none; })) return;
+    if (std::all_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind == RowDemand::none; })) return;
     b_.origin = n.origin;
     std::vector<ValueId> in;
     for (size_t i = 0; i < n.in.size(); ++i)
@@ -243,73 +281,30 @@ class RowSelector {
         a.set("length", places_.length);
       }
     }
-    mapped_.set(n.out, b_.ops(op, std::move(in), std::move(a)));
+    std::vector<ValueId> made = b_.ops(op, std::move(in), std::move(a));
+    if (!forms.empty() && !narrow(n.out[0])) {  // a sum of rows: the chunks' sums are added
+      ValueId& sum = sums_[id.index];
+      made[0] = sum = sum ? b_.op("Add", {sum, made[0]}) : made[0];
+    }
+    mapped_.set(n.out, made);
   }
 
   const Graph& g_;
   const TokenPlaces places_;
   const PlaceValues known_;
-  std::vector<Demand> demands_;
-  std::vector<RowInputs> inputs_;  // by node; empty: the node reads and writes all elements
-  std::set<int32_t> narrow_;       // values of which only rows are computed
+  std::vector<RowDemand> demands_;
+  std::vector<RowInputs> inputs_;    // by node; empty: the node reads and writes all elements
+  std::set<int32_t> narrow_;         // values of which only rows are computed
+  std::map<int32_t, ValueId> sums_;  // by node that sums rows: the sum of the chunks so far
   double saved_ = 0;
+  int64_t widest_ = 0;
+  ValueId weight_;
   Graph out_;
   Builder b_;
   ValueMap mapped_;
   int64_t rows_ = 0;
   ValueId index_;
 };
-
-// Returns the names of the inputs that v depends on. Nothing if it depends on parameters or random numbers.
-std::optional<std::set<std::string>> sources(const Graph& g, ValueId v) {
-  std::set<std::string> names;
-  std::set<int32_t> seen;
-  std::vector<ValueId> open{v};
-  while (!open.empty()) {
-    const ValueId at = open.back();
-    open.pop_back();
-    if (!seen.insert(at.index).second) continue;
-    const Value& x = g.value(at);
-    if (x.kind == ValueKind::param) return std::nullopt;
-    if (x.kind == ValueKind::input) names.insert(x.name);
-    if (x.kind != ValueKind::temp) continue;
-    const Node& n = g.node(x.producer);
-    if (n.op->effect != Effect::pure) return std::nullopt;
-    for (const ValueId i : n.in) {
-      if (i) open.push_back(i);
-    }
-  }
-  return names;
-}
-
-// Returns the labels of the graph: those of CrossEntropy, and integers that are compared with the ignored label of an
-// input of that name.
-std::vector<RowLabels> labels_of(const Graph& g, const std::map<std::string, int64_t>& ignored) {
-  std::vector<RowLabels> labels;
-  const auto add = [&](ValueId v, int64_t x) {
-    if (std::none_of(labels.begin(), labels.end(), [&](const RowLabels& l) { return l.value == v; }))
-      labels.push_back({v, x});
-  };
-  for (int32_t i = 0; i < g.n_nodes(); ++i) {
-    const Node& n = g.node(NodeId{i});
-    if (n.op->name == "CrossEntropy") {
-      const auto from = sources(g, n.in[1]);
-      if (from && !from->empty()) add(n.in[1], n.attrs.i("ignore_index", -100));
-    }
-    if (n.op->name != "Equal") continue;
-    const Value &x = g.value(n.in[0]), &y = g.value(n.in[1]);
-    if (is_float(x.dtype) || x.dims.empty() || x.dims.size() > 2 || y.kind != ValueKind::constant ||
-        y.constant.numel() != 1)
-      continue;
-    const auto from = sources(g, n.in[0]);
-    const double wanted = y.constant.to_doubles()[0];
-    if (from && std::any_of(ignored.begin(), ignored.end(), [&](const auto& named) {
-          return from->contains(named.first) && static_cast<double>(named.second) == wanted;
-        }))
-      add(n.in[0], static_cast<int64_t>(wanted));
-  }
-  return labels;
-}
 
 // Returns the ways to divide `count` rows into (batch, length) that values of the graph have.
 std::vector<TokenPlaces> divisions(const Graph& g, int64_t count) {
@@ -329,33 +324,25 @@ std::vector<TokenPlaces> divisions(const Graph& g, int64_t count) {
 std::optional<RowSelection> find_label_rows(const Graph& g, const std::map<std::string, int64_t>& ignored,
                                             const Evaluator& evaluator) {
   std::map<int64_t, std::vector<RowLabels>> by_count;
-  for (const RowLabels& l : labels_of(g, ignored)) by_count[numel(g.value(l.value).dims)].push_back(l);
+  for (const RowLabels& l : row_labels(g, ignored)) by_count[numel(g.value(l.value).dims)].push_back(l);
   std::optional<RowSelection> best;
   double most = 0;
   for (const auto& [count, labels] : by_count) {
     if (count < 2) continue;
     for (const TokenPlaces p : divisions(g, count)) {
-      const RowSelection s{p, labels};
-      const double saved = RowSelector(g, s, evaluator).saved() * static_cast<double>(count);
-      if (saved <= most) continue;
-      most = saved;
-      best = s;
+      const RowSelection s{p, labels, 0, {}};
+      const RowSelector selector(g, s, evaluator);
+      if (selector.saved() * static_cast<double>(count) <= most) continue;
+      most = selector.saved() * static_cast<double>(count);
+      best = RowSelection{p, labels, selector.widest(), selector.weight()};
     }
   }
   return best;
 }
 
-Graph select_rows(const Graph& g, const RowSelection& selection, int64_t rows, const Evaluator& evaluator) {
-  return RowSelector(g, selection, evaluator).write(rows);
-}
-
-Graph label_graph(const Graph& g, const RowSelection& selection) {
-  Graph labels = g;
-  labels.param_grads.clear();
-  labels.outputs.clear();
-  for (size_t i = 0; i < selection.labels.size(); ++i)
-    labels.outputs.push_back({cat("labels.", i), selection.labels[i].value});
-  return prune(labels);
+Graph select_rows(const Graph& g, const RowSelection& selection, int64_t rows, int64_t chunk,
+                  const Evaluator& evaluator) {
+  return RowSelector(g, selection, evaluator).write(rows, chunk);
 }
 
 }  // namespace amp

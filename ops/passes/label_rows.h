@@ -26,6 +26,9 @@ struct RowLabels {
 struct RowSelection {
   TokenPlaces places;             // the rows are (batch, length) in row-major order
   std::vector<RowLabels> labels;  // functions of the graph's inputs, with places.count() elements each
+  // The product with the most elements per row, which is the head of a language model: their number, and its weight.
+  int64_t widest = 0;
+  ValueId weight;
 };
 
 // Name of the int64 input (rows) of the new graph: the indices of the rows, each once. It must contain all rows that
@@ -38,8 +41,19 @@ inline constexpr const char* kRowInput = "labeled.rows";
 std::optional<RowSelection> find_label_rows(const Graph& g, const std::map<std::string, int64_t>& ignored,
                                             const Evaluator& evaluator);
 // Returns a graph that computes `rows` rows where the selection permits it, with the additional input kRowInput.
-// Dropout uses the random bits of the same rows in g.
-Graph select_rows(const Graph& g, const RowSelection& selection, int64_t rows, const Evaluator& evaluator);
+// Dropout uses the random bits of the same rows in g. The rows are computed in chunks of `chunk` rows, one graph after
+// the other, whose losses are added. order_chunks() makes the memory of one chunk suffice.
+Graph select_rows(const Graph& g, const RowSelection& selection, int64_t rows, int64_t chunk,
+                  const Evaluator& evaluator);
+
+// Returns the training graph with its nodes in another order: forward and backward of one chunk of select_rows(), then
+// of the next. The seeds of the backward pass are inputs, so backward can follow immediately, and the logits of a chunk
+// use the memory of the previous chunk's. The order of sums is fixed. Unchanged if there are no chunks.
+Graph order_chunks(const Graph& g);
+
+// Returns the labels of a graph: those of CrossEntropy, and integers that are compared with the ignored label of an
+// input. They depend on inputs only.
+std::vector<RowLabels> row_labels(const Graph& g, const std::map<std::string, int64_t>& ignored);
 
 // Returns the graph of the labels alone: its outputs "labels.0", ... are RowSelection::labels.
 Graph label_graph(const Graph& g, const RowSelection& selection);

@@ -22,6 +22,14 @@ int64_t rounded_rows(int64_t needed, int64_t count) {
   return std::min({size, up(std::max<int64_t>(needed, 1), std::max(kUnit, up(count / 8, kUnit))), count});
 }
 
+int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t weight_bytes) {
+  constexpr int64_t kBytes = int64_t{32} << 20, kUnit = 64, kLeast = 128;
+  if (row_bytes == 0) return rows;
+  const int64_t chunk = std::max(kLeast, kBytes / row_bytes / kUnit * kUnit) * (weight_bytes > 0 ? 4 : 1);
+  const int64_t saved = 2 * (rows - chunk) * row_bytes;  // logits and their gradient
+  return saved >= kBytes + 3 * weight_bytes ? chunk : rows;
+}
+
 namespace {
 
 std::map<std::string, int64_t> ignored_labels(const Losses& losses) {
@@ -54,9 +62,23 @@ const LabelRows::Plan& LabelRows::plan(const GraphRequest& r, const Packing* pac
   const auto [at, fresh] = plans_.try_emplace({GraphKey(r), packing ? packing->tokens : 0});
   if (!fresh) return at->second;
   const std::shared_ptr<Graph> graph = compose_(r, packing);
-  if (const auto found = find_label_rows(*graph, ignored_labels(*r.losses), cpu_evaluator()))
-    at->second = {*found, label_graph(*graph, *found)};
+  if (const auto found = find_label_rows(*graph, ignored_labels(*r.losses), cpu_evaluator())) {
+    const Value& w = graph->value(found->weight);
+    const int64_t wide = size_of(DType::f32);  // of logits and gradients, also if products are in 16 bits
+    const bool trains = r.form == GraphForm::train && has_gradient(*graph, found->weight);
+    at->second = {*found, label_graph(*graph, *found), found->widest * wide, trains ? numel(w.dims) * wide : 0};
+  }
   return at->second;
+}
+
+// True if a trained parameter is among the values from which the weight is computed.
+bool LabelRows::has_gradient(const Graph& g, ValueId weight) const {
+  const Value& v = g.value(weight);
+  if (v.kind == ValueKind::param)
+    return source_.values[static_cast<size_t>(table_.source_value[static_cast<size_t>(v.slot)])].trainable;
+  if (v.kind != ValueKind::temp) return false;
+  const Node& n = g.node(v.producer);
+  return std::any_of(n.in.begin(), n.in.end(), [&](ValueId x) { return x && has_gradient(g, x); });
 }
 
 std::optional<Packing> LabelRows::choose(const GraphRequest& r, std::optional<Packing> packing) {
@@ -67,12 +89,18 @@ std::optional<Packing> LabelRows::choose(const GraphRequest& r, std::optional<Pa
   if (packing) inputs.insert(packing->inputs.begin(), packing->inputs.end());
   const std::vector<bool> needed = labeled(plan.labels, plan.rows, inputs);
   const auto count = static_cast<int64_t>(needed.size()), n = std::count(needed.begin(), needed.end(), true);
-  const int64_t rows = rounded_rows(n, count);
-  if (rows * 20 > count * 19) return packing;
+  int64_t rows = rounded_rows(n, count);
+  if (rows * 20 > count * 19) rows = count;
+  const bool chunks = chunk_rows(rows, plan.head, plan.trains) < rows;
+  if (rows == count && !chunks) return packing;
   if (!told_ && r.form == GraphForm::train) {
     told_ = true;
-    log_.info(cat("the loss reads ", percent(n, count), " of the ", count,
-                  " rows of the first micro-batch: only rows with a label are computed after the last attention"));
+    const int64_t chunk = chunk_rows(rows, plan.head, plan.trains);
+    log_.info(rows == count
+                  ? cat("the head computes the ", count, " rows of the first micro-batch in chunks of ", chunk)
+                  : cat("the loss reads ", percent(n, count), " of the ", count, " rows of the first micro-batch: ",
+                        "only rows with a label are computed after the last attention",
+                        chunks ? cat(", in chunks of ", chunk) : std::string()));
   }
   std::vector<int64_t> indices;
   int64_t more = rows - n;
@@ -81,6 +109,7 @@ std::optional<Packing> LabelRows::choose(const GraphRequest& r, std::optional<Pa
   }
   if (!packing) packing.emplace();
   packing->rows = rows;
+  packing->chunk = chunk_rows(rows, plan.head, plan.trains);
   packing->inputs[kRowInput] = HostTensor::of<int64_t>({rows}, indices);
   return packing;
 }
@@ -90,7 +119,7 @@ std::shared_ptr<Graph> LabelRows::compose(const GraphRequest& r, const Packing* 
   if (!packing || packing->rows == 0) return graph;
   const auto found = find_label_rows(*graph, ignored_labels(*r.losses), cpu_evaluator());
   check(found.has_value(), "row selection: a composed graph differs from its plan's");
-  *graph = select_rows(*graph, *found, packing->rows, cpu_evaluator());
+  *graph = select_rows(*graph, *found, packing->rows, packing->chunk, cpu_evaluator());
   return graph;
 }
 

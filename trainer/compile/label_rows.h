@@ -20,11 +20,12 @@ class LabelRows {
  public:
   // Composes the graph of a request, without padding if packing is not null (PaddingRemoval::compose).
   using Compose = std::function<std::shared_ptr<Graph>(const GraphRequest&, const Packing*)>;
-  LabelRows(Compose compose, bool enabled, Log log)
-      : compose_(std::move(compose)), enabled_(enabled), log_(std::move(log)) {}
+  // table and source must outlive this object; they tell which weights train.
+  LabelRows(Compose compose, const SourceGraph& source, const ParamTable& table, bool enabled, Log log)
+      : compose_(std::move(compose)), source_(source), table_(table), enabled_(enabled), log_(std::move(log)) {}
 
-  // Adds the rows to compute to the batch's packing. Unchanged if all rows are computed: if the graph permits no
-  // selection, or if less than 5 % of the rows would be saved.
+  // Adds the rows to compute to the batch's packing. Unchanged if all rows are computed at once: if the graph permits
+  // no selection, or if less than 5 % of the rows would be saved and they need no chunks.
   std::optional<Packing> choose(const GraphRequest& r, std::optional<Packing> packing);
   // As Compose, but selects rows if packing says so.
   std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing) const;
@@ -32,11 +33,16 @@ class LabelRows {
  private:
   struct Plan {
     RowSelection rows;
-    Graph labels;  // label_graph(); without outputs: no rows are selected
+    Graph labels;                  // label_graph(); without outputs: no rows are selected
+    int64_t head = 0, trains = 0;  // bytes of the logits of a row, and of the head's weight if it has a gradient
   };
   const Plan& plan(const GraphRequest& r, const Packing* packing);
 
+  bool has_gradient(const Graph& g, ValueId weight) const;
+
   const Compose compose_;
+  const SourceGraph& source_;
+  const ParamTable& table_;
   const bool enabled_;
   const Log log_;
   std::map<std::pair<GraphKey, int64_t>, Plan> plans_;  // by request and number of tokens without padding
@@ -46,5 +52,10 @@ class LabelRows {
 // Returns the number of rows that a graph computes if `needed` of `count` rows are needed. There are at most two sizes
 // per factor of two and steps of count / 8, so that few Programs are compiled.
 int64_t rounded_rows(int64_t needed, int64_t count);
+
+// Returns the number of rows per chunk, of which only one chunk's logits are stored at a time; `rows`: one chunk. It
+// depends on the bytes of a row's logits, and of the head's weight if it has a gradient, of which each chunk has a
+// part: then chunks are larger, and used only if they save more memory than the parts take.
+int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t weight_bytes);
 
 }  // namespace amp

@@ -9,6 +9,7 @@
 #include "backend/memory_phase.h"
 #include "base/text.h"
 #include "graph/limits.h"
+#include "ops/passes/label_rows.h"
 #include "trainer/compile/memory_budget.h"
 
 namespace amp {
@@ -86,6 +87,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const auto started = std::chrono::steady_clock::now();
   std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
   if (kind.fused) compiler_.fuse(*graph);
+  if (packing && packing->chunk < packing->rows) *graph = order_chunks(*graph);
   if (r.form == GraphForm::cached_forward) compiler_.drop_backward(*graph, r);
   params_.reach(*graph);
   if (estimates_curvature(r.form)) {

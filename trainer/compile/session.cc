@@ -15,7 +15,7 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
       programs_(compiler_, arena_, state_, options.log),
       padding_(compiler_, programs_, state_, options.remove_padding, options.log),
       label_rows_([this](const GraphRequest& r, const Packing* packing) { return padding_.compose(r, packing); },
-                  options.skip_unlabeled, options.log) {
+                  source, table_, options.skip_unlabeled, options.log) {
   state_.seed = options.seed;
 }
 
@@ -143,7 +143,7 @@ std::shared_ptr<const Graph> Session::train_graph(const Losses& losses, const Te
 std::shared_ptr<const Graph> Session::labeled_graph(const Losses& losses, const Tensors& batch) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   const std::optional<Packing> rows = label_rows_.choose(r, std::nullopt);
-  return compiler_.finish(label_rows_.compose(r, rows ? &*rows : nullptr), r);
+  return std::make_shared<Graph>(order_chunks(*compiler_.finish(label_rows_.compose(r, rows ? &*rows : nullptr), r)));
 }
 
 static std::string mebibytes(int64_t bytes) {
