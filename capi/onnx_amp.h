@@ -254,7 +254,8 @@ ONNX_AMP_API onnx_amp_status onnx_amp_set_parameter(onnx_amp_session* session, c
                                                     size_t elements);
 
 /* Writes a checkpoint, FOLDER/checkpoint-N: weights, optimizer, schedule, loss scale. It becomes visible only when it is
- * complete. *path (path may be null) receives its path, valid until the next save or the close. */
+ * complete. *path (path may be null) receives its path, valid until the next save or the close. The command line continues
+ * it with --resume FOLDER. */
 ONNX_AMP_API onnx_amp_status onnx_amp_save_state(onnx_amp_session* session, const char* folder, const char** path);
 
 /* Continues from a checkpoint folder, or from the newest usable one in a folder. It may be from a run of the command

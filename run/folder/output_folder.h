@@ -45,6 +45,7 @@ class OutputFolder {
 
   const std::string& work() const { return work_; }  // folder of logs, plan and checkpoints
   bool replaces() const { return replaces_; }        // this run replaces another; work() is .new-run
+  std::optional<Checkpoint>& checkpoint() { return checkpoint_; }
   const std::optional<Checkpoint>& checkpoint() const { return checkpoint_; }
   void forget_checkpoint() { checkpoint_.reset(); }  // frees its memory
 

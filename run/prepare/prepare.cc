@@ -30,6 +30,7 @@
 #include "run/prepare/class_weights.h"
 #include "run/prepare/config.h"
 #include "run/prepare/export_record.h"
+#include "run/prepare/fed_checkpoint.h"
 #include "run/prepare/finished_run.h"
 #include "run/prepare/input_files.h"
 #include "run/prepare/losses.h"
@@ -169,7 +170,8 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
 }
 
 // Checks the checkpoint against the settings and restores its schedule. Called before anything is written.
-void restore(PreparedRun& run, const Checkpoint& checkpoint) {
+void restore(PreparedRun& run, Checkpoint& checkpoint) {
+  adopt_fed_checkpoint(checkpoint, run.config.fixed, *run.data.train, run.config.sampler, run.host.log);
   require_same(checkpoint.hashes, run.config.fixed);
   const OutputSpec& output = run.spec.output;
   // A run that continues in another folder may not have the best checkpoint.
@@ -327,7 +329,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
     run->config.sampler.rank = host.ranks->rank();
     share_start(*run);
   }
-  const std::optional<Checkpoint>& from = run->folder ? run->folder->checkpoint() : run->checkpoint;
+  std::optional<Checkpoint>& from = run->folder ? run->folder->checkpoint() : run->checkpoint;
   if (from) restore(*run, *from);
   run->config.output_dir = work;
   run->config.log = host.log;

@@ -16,6 +16,7 @@
 #include "run/model/require_trained.h"
 #include "run/prepare/averages.h"
 #include "run/prepare/export_record.h"
+#include "run/prepare/fed_checkpoint.h"
 #include "run/prepare/memory.h"
 #include "run/settings/settings.h"
 #include "run/spec/spec.h"
@@ -32,16 +33,6 @@ int64_t input_rows(const Batch& batch, int64_t rows_per_item) {
                          return i.second.rank() > 0 && i.second.dims()[0] == rows_per_item * batch.labels.dims()[0];
                        });
   return batch.rows * (grouped ? rows_per_item : 1);
-}
-
-// Leaves only those entries of a checkpoint's record that a session without data files has too.
-void drop_data_settings(std::map<std::string, std::string>& saved, std::map<std::string, std::string>& fixed) {
-  const auto of_data = [](const std::string& name) {
-    const Setting* const s = find_setting(name);
-    return name == "join" || (s && s->group == SettingGroup::data && name != "batch_size");
-  };
-  std::erase_if(saved, [&](const auto& entry) { return of_data(entry.first); });
-  std::erase_if(fixed, [&](const auto& entry) { return of_data(entry.first); });
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 /* Trains a model from batches in memory through the C interface, and the same model from a file, as a job.
- *   train lenet|bert MODEL.onnx FOLDER [SETTINGS]
+ *   train lenet|bert MODEL.onnx FOLDER [SETTINGS [CHECKPOINT]]
  * writes to FOLDER: data.safetensors (the batches in their order), config.json (settings for the command line), fed.onnx
  * (trained from memory), resumed.onnx (trained from memory by two sessions, the second one from the state of the first)
  * and job/ (trained from the file by onnx_amp_run). train.sh compares the models with the command line's. SETTINGS are
- * further members of the JSON object. */
+ * further members of the JSON object; "" means none. With CHECKPOINT, of step 3, it only writes taken.onnx: the model
+ * trained from there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,18 @@ static onnx_amp_session *open_session(const char *spec) {
   return session;
 }
 
+/* Trains the second half of the steps from a checkpoint and writes the model. */
+static void continue_from(const char *spec, const char *checkpoint, const column *columns, size_t count, const char *model) {
+  onnx_amp_session *session = open_session(spec);
+  micro_batch micro;
+  const onnx_amp_batch batch = micro_batch_of(&micro, columns, count, 0);
+  require(onnx_amp_prepare(session, &batch), session, "onnx_amp_prepare");
+  require(onnx_amp_load_state(session, checkpoint), session, "onnx_amp_load_state");
+  train(session, columns, count, STEPS / 2, STEPS);
+  require(onnx_amp_export(session, model), session, "onnx_amp_export");
+  onnx_amp_close(session);
+}
+
 static void write_text(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
   if (!file) exit(2);
@@ -144,13 +157,11 @@ static void write_text(const char *path, const char *text) {
 
 int main(int argc, char **argv) {
   column columns[COLUMNS];
-  char common[1500], spec[3000], path[1000];
+  char common[1500], spec[3000], path[1000], model[1000];
   size_t count = 0, i;
   onnx_amp_session *session;
-  micro_batch micro;
-  onnx_amp_batch batch;
   int bert;
-  if (argc < 4 || argc > 5 || onnx_amp_abi_version() != ONNX_AMP_ABI_VERSION) return 2;
+  if (argc < 4 || argc > 6 || onnx_amp_abi_version() != ONNX_AMP_ABI_VERSION) return 2;
   bert = strcmp(argv[1], "bert") == 0;
   if (bert) {
     make_integers(&columns[count++], "input_ids", 12, 1, 60);
@@ -164,9 +175,14 @@ int main(int argc, char **argv) {
   sprintf(common,
           "\"model\": \"%s\", \"loss\": \"cross_entropy\", \"lr\": 0.001, \"warmup_steps\": 2, \"device\": \"cpu\", "
           "\"max_steps\": %d, \"batch_size\": %d, \"gradient_accumulation_steps\": %d%s%s",
-          argv[2], (int)STEPS, (int)ROWS, (int)MICRO, argc > 4 ? ", " : "", argc > 4 ? argv[4] : "");
+          argv[2], (int)STEPS, (int)ROWS, (int)MICRO, argc > 4 && argv[4][0] ? ", " : "", argc > 4 ? argv[4] : "");
 
   sprintf(spec, "{%s}", common);
+  if (argc > 5) {
+    sprintf(model, "%s/taken.onnx", argv[3]);
+    continue_from(spec, argv[5], columns, count, model);
+    return 0;
+  }
   session = open_session(spec);
   train(session, columns, count, 0, STEPS / 2);
   sprintf(path, "%s/state", argv[3]);
@@ -176,15 +192,9 @@ int main(int argc, char **argv) {
   require(onnx_amp_export(session, path), session, "onnx_amp_export");
   onnx_amp_close(session);
 
-  session = open_session(spec);
-  batch = micro_batch_of(&micro, columns, count, 0);
-  require(onnx_amp_prepare(session, &batch), session, "onnx_amp_prepare");
   sprintf(path, "%s/state", argv[3]);
-  require(onnx_amp_load_state(session, path), session, "onnx_amp_load_state");
-  train(session, columns, count, STEPS / 2, STEPS);
-  sprintf(path, "%s/resumed.onnx", argv[3]);
-  require(onnx_amp_export(session, path), session, "onnx_amp_export");
-  onnx_amp_close(session);
+  sprintf(model, "%s/resumed.onnx", argv[3]);
+  continue_from(spec, path, columns, count, model);
 
   sprintf(spec, "{%s, \"train\": \"%s/data.safetensors\", \"shuffle\": false, \"output_dir\": \"%s/job\"}", common, argv[3],
           argv[3]);

@@ -154,6 +154,64 @@ class PackageTest(unittest.TestCase):
         np.testing.assert_array_equal(batch["input_ids"], [[2, 5, 7, 3], [2, 6, 3, 0]])
         np.testing.assert_array_equal(batch["attention_mask"], [[1, 1, 1, 1], [1, 1, 1, 0]])
 
+    def test_texts_train_as_the_command_line(self):
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "fair", "day", "film"]
+        (self.folder / "vocab.txt").write_text("\n".join(words) + "\n")
+        draw = np.random.default_rng(3)
+        labels = draw.integers(0, 3, STEPS * MICRO * ROWS)
+        texts = [" ".join([words[5 + k], *draw.choice(words[8:], draw.integers(1, 6))]) for k in labels]
+        rows = "".join(f"{t},{k}\n" for t, k in zip(texts, labels))
+        (self.folder / "texts.csv").write_text("text,label\n" + rows)
+        settings = dict(SETTINGS, use_bf16=True)
+        arguments = [a for k, v in settings.items() for a in ("--" + k, str(v).lower())]
+        subprocess.run([self.program, BERT, "--train", self.folder / "texts.csv", "--text_columns", "text", "--label_column", "label",
+                        "--vocab", self.folder / "vocab.txt", "--shuffle", "false", "--group_by_length", "false", *arguments, "--quiet",
+                        "--save_steps", "2", "--output_dir", self.folder / "cli"], check=True)  # fmt: skip
+        trained = (self.folder / "cli/model.onnx").read_bytes()
+
+        def batches(s, step):
+            for m in range(MICRO):
+                part = slice((step * MICRO + m) * ROWS, (step * MICRO + m + 1) * ROWS)
+                yield dict(s.encode(texts[part]), label=labels[part])
+
+        def require_the_bytes(s):
+            changed = [p.name for p in s.parameters() if p.trained]
+            self.assertGreater(len(changed), 10)
+            for name in changed:
+                self.assertIn(s.parameter(name).tobytes(), trained, name)
+
+        vocabulary = self.folder / "vocab.txt"
+        with onnx_amp.Session(BERT, vocab=vocabulary, **settings) as s:
+            for step in range(STEPS):
+                s.train_step(list(batches(s, step)))
+            require_the_bytes(s)
+        with onnx_amp.Session(BERT, vocab=vocabulary, **settings) as s:  # continues the command line's run
+            s.prepare(next(batches(s, 0)))
+            s.load_state(self.folder / "cli/checkpoints/checkpoint-2")
+            for step in range(2, STEPS):
+                s.train_step(list(batches(s, step)))
+            require_the_bytes(s)
+
+    def test_the_command_line_continues_a_session(self):
+        with onnx_amp.Session(LENET, **SETTINGS) as s:
+            for step in range(STEPS // 2):
+                s.train_step(self.batches(step))
+            state = s.save_state(self.folder / "state")
+        settings = [a for k, v in SETTINGS.items() for a in ("--" + k, str(v))]
+        subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", "--shuffle", "false", *settings, "--quiet", "--resume", state,
+                        "--output_dir", self.folder / "continued"], check=True)  # fmt: skip
+        self.assertEqual((self.folder / "continued/model.onnx").read_bytes(), self.command_line(self.folder / "cli"))
+        # A smaller data set: the position in the epochs follows from the steps.
+        np.savez(self.folder / "few.npz", **{k: v[:MICRO * ROWS + 1] for k, v in self.data.items()})
+        done = subprocess.run([self.program, LENET, "--train", self.folder / "few.npz", *settings, "--resume", state,
+                               "--output_dir", self.folder / "few"], capture_output=True, text=True, check=True)  # fmt: skip
+        self.assertIn("goes on after step 2 of its own order of data", done.stderr)
+        # Other settings are compared.
+        done = subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", *settings, "--lr", "0.5", "--resume", state,
+                               "--output_dir", self.folder / "other"], capture_output=True, text=True)  # fmt: skip
+        self.assertEqual(done.returncode, 6)
+        self.assertIn("lr was 0.01, is 0.5", done.stderr)
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
