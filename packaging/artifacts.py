@@ -35,6 +35,11 @@ def version():
     return re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
+def top_folder(machine):
+    """The folder in the tarball; the tarball is named after it."""
+    return f"{NAME}-{version()}-linux-{machine}"
+
+
 def bundled_libraries():
     """The entries of third_party.toml whose code is in the program."""
     table = tomllib.loads((ROOT / "third_party.toml").read_text())
@@ -130,7 +135,11 @@ def write_tarball(stage, out, top, compression=9):
             info.uid = info.gid = info.mtime = 0
             info.uname = info.gname = "root"
             info.mode = 0o755 if info.mode & 0o100 else 0o644
-            tar.addfile(info, path.open("rb") if info.isreg() else None)
+            if info.isreg():
+                with path.open("rb") as f:
+                    tar.addfile(info, f)
+            else:
+                tar.addfile(info)
     with gzip.GzipFile(out, "wb", compresslevel=compression, mtime=0) as f:
         f.write(raw.getvalue())
 
@@ -187,7 +196,7 @@ def main():
     newest = max(check_symbols(p, a.objdump) for p in [a.stage / "bin/onnx-amp-finetune", *(a.stage / "lib").glob("*.so.1")])
     write_notices(a.stage / f"share/doc/{NAME}/licenses", a.archives.read_text().split(), a.static, a.jinja, debian)
     a.out.mkdir(parents=True, exist_ok=True)
-    top = f"{NAME}-{version()}-linux-{machine}"
+    top = top_folder(machine)
     write_tarball(a.stage, a.out / f"{top}.tar.gz", top)
     write_wheel(a.stage, a.out, machine)
     write_deb(a.stage, a.out, a.stage.parent, {"x86_64": "amd64", "aarch64": "arm64"}[machine])

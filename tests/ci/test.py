@@ -68,7 +68,7 @@ def write_release(folder, program):
     stage = folder / "stage"
     (stage / "bin").mkdir(parents=True)
     shutil.copy(program, stage / "bin/onnx-amp-finetune")
-    top = f"{artifacts.NAME}-{artifacts.version()}-linux-{platform.machine()}"
+    top = artifacts.top_folder(platform.machine())
     release = folder / f"v{artifacts.version()}"
     release.mkdir()
     tarball = release / f"{top}.tar.gz"
