@@ -181,6 +181,9 @@ class CiTest(unittest.TestCase):
         self.assertEqual(job.outputs["exit-code"], "5")
         self.assertIn("no $(touch pwned) column", job.annotations()[0])
         self.assertFalse((job.workspace / "pwned").exists())
+        job = self.github(arguments="--config 'finetune.yaml")
+        self.assertTrue(job.failed)
+        self.assertIn("cannot be divided into words", job.annotations()[0])
 
     def test_github_damaged_download(self):
         job = self.github(sha256="0" * 64)
