@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh DIST: installs the artifacts in empty Debian roots and trains there, as root. Each suite of ONNX_AMP_SUITES
-# (bullseye bookworm trixie) gets the tarball, the wheel and the Debian package; the quickstart's run must reach
+# check.sh DIST: installs the artifacts in empty roots of Debian and Ubuntu and trains there, as root. Each suite of
+# ONNX_AMP_SUITES (bullseye bookworm trixie jammy) gets the tarball, the wheel and the Debian package; the quickstart's run must reach
 # an accuracy of 0.6 (README.md: 0.69 after one epoch of all data). Prints seconds per step.
 set -euo pipefail
 dist=$(realpath "$1")
@@ -12,11 +12,16 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 now() { date +%s.%N; }
 spent() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f s", b - a }'; }
 inside() { chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin "$@"; }
+# empty_root SUITE FOLDER. Ubuntu's signatures are checked if Debian's package ubuntu-archive-keyring is installed.
+empty_root() {
+  local from=$mirror components=main
+  case $1 in jammy | noble) from=${ONNX_AMP_UBUNTU:-http://archive.ubuntu.com/ubuntu} components=main,universe ;; esac
+  debootstrap --variant=minbase --components=$components --include=ca-certificates,python3-numpy,python3-venv "$1" "$2" "$from"
+}
 
-for suite in ${ONNX_AMP_SUITES:-bullseye bookworm trixie}; do
+for suite in ${ONNX_AMP_SUITES:-bullseye bookworm trixie jammy}; do
   root=$work/$suite
-  debootstrap --variant=minbase --include=ca-certificates,python3-numpy,python3-venv "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
-    { tail -5 "$work/log"; exit 1; }
+  empty_root "$suite" "$root" >"$work/log" 2>&1 || { tail -5 "$work/log"; exit 1; }
   for f in /etc/resolv.conf /etc/pip.conf; do [ ! -f "$f" ] || cp "$f" "$root$f"; done
   mkdir -p "$root/job"
   cp "$dist"/*.tar.gz "$dist"/*.whl "$dist"/*.deb "$root/job/"

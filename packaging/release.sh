@@ -3,7 +3,8 @@
 # SHA-256 sums, and a software bill of materials. They run on glibc 2.31 and later (Debian 11, Ubuntu 20.04) and need no
 # other library than libgcc, which every Debian has.
 #   --arch aarch64   cross-compiles for 64-bit ARM (Debian's compiler; QEMU prints the manual page and the completions)
-#   --check          also installs tarball and wheel in an empty Debian 11, 12 and 13 and trains there (check.sh; needs root)
+#   --check          also installs tarball and wheel in an empty Debian 11, 12, 13 and Ubuntu 22.04 and trains there (check.sh;
+#                    needs root)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 arch=$(uname -m) check=
