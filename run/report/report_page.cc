@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "run/report/page_text.h"
+#include "run/settings/values.h"
+#include "trainer/tasks/task.h"
 
 namespace amp {
 namespace {
@@ -53,7 +55,14 @@ const std::string& empty_page() {
 }  // namespace
 
 json page_data(std::vector<json> runs, bool running) {
-  return {{"runs", std::move(runs)}, {"running", running}, {"updated", static_cast<int64_t>(std::time(nullptr))}};
+  json lower = json::array();
+  for (const std::string_view name : metric_names()) {
+    if (lower_is_better(std::string(name))) lower.push_back(name);
+  }
+  return {{"runs", std::move(runs)},
+          {"running", running},
+          {"lower_is_better", std::move(lower)},
+          {"updated", static_cast<int64_t>(std::time(nullptr))}};
 }
 
 std::string page_policy() {

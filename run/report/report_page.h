@@ -13,14 +13,16 @@ namespace amp {
 // the page compares them.
 std::string report_page(const std::vector<std::string>& run_folders);
 
-// data: {"runs": [ReportData::read() ..], "running": true if they continue, "updated": seconds since 1970}
+// data: {"runs": [ReportData::read() ..], "running": true if they continue,
+// "lower_is_better": names of metrics, "updated": seconds since 1970}. A run may have a "note", which its name shows.
 std::string page_of(const nlohmann::json& data);
 // Returns the page's content security policy, for servers that send it as a header.
 std::string page_policy();
 nlohmann::json page_data(std::vector<nlohmann::json> runs, bool running);
 
-// Returns a text table with one line per run: time, memory, and the metrics of summaries. Times and memory are also
-// given as multiples of the first run's, in parentheses.
+// Returns a text table with one line per run: the settings in which the runs differ, time, memory, and the metrics of
+// summaries, with * after the best one. Times and memory are also given as multiples of the first run's, in
+// parentheses.
 std::string report_table(const std::vector<std::string>& run_folders);
 
 inline constexpr const char* kReportFile = "report.html";

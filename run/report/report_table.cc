@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "run/report/report_page.h"
+#include "trainer/tasks/task.h"
 
 namespace amp {
 namespace {
@@ -66,6 +67,43 @@ std::vector<std::string> short_names(const std::vector<std::string>& folders) {
   return names;
 }
 
+// Marks the best of the numbers in a column with "*", unless all are equal. Cells of other runs get a space.
+void mark_best(std::vector<TableRow>& rows, size_t column, const std::vector<json>& values, bool lower_is_better) {
+  std::vector<double> known;
+  for (const json& v : values) {
+    if (v.is_number()) known.push_back(v.get<double>());
+  }
+  if (known.empty()) return;
+  const auto [low, high] = std::minmax_element(known.begin(), known.end());
+  if (*low == *high) return;
+  const double best = lower_is_better ? *low : *high;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool marked = i > 0 && values[i - 1].is_number() && values[i - 1].get<double>() == best;
+    rows[i][column] += marked ? "*" : " ";
+  }
+}
+
+// Returns the names of the settings in which the runs differ; empty if they are too many for a line.
+std::vector<std::string> differing_settings(const std::vector<json>& runs) {
+  constexpr size_t kMost = 6;
+  std::set<std::string> names;
+  for (const json& run : runs) {
+    for (const auto& [name, value] : at(run, {"config"}).items()) names.insert(name);
+  }
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    const json& first = at(runs[0], {"config", name});
+    const auto same = [&](const json& run) { return at(run, {"config", name}) == first; };
+    if (name != "output_dir" && !std::all_of(runs.begin(), runs.end(), same)) out.push_back(name);
+  }
+  return out.size() > kMost ? std::vector<std::string>() : out;
+}
+
+std::string setting_text(const json& value) {
+  if (value.is_null()) return "-";
+  return printable(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
 std::string aligned(const std::vector<TableRow>& rows) {
   std::string out;
   for (const TableRow& row : rows) {
@@ -93,7 +131,10 @@ std::string report_table(const std::vector<std::string>& run_folders) {
       if (m.is_string() && known.insert(m.get<std::string>()).second) metrics.push_back(m);
     }
   }
-  std::vector<TableRow> rows{{"run", "computes in", "time", "peak memory", "skipped steps"}};
+  const std::vector<std::string> differing = differing_settings(runs);
+  std::vector<TableRow> rows{{"run"}};
+  for (const std::string& name : differing) rows[0].push_back(printable(name));
+  for (const char* name : {"computes in", "time", "peak memory", "skipped steps"}) rows[0].emplace_back(name);
   for (size_t i = 0; i < metrics.size(); ++i) {
     if (i == 0) rows[0].push_back(printable(metrics[i]) + " before");
     rows[0].push_back(printable(metrics[i]));
@@ -104,15 +145,23 @@ std::string report_table(const std::vector<std::string>& run_folders) {
     const auto memory = [&](const json& run) -> const json& {
       return device ? at(run, {"device_memory", "peak_memory_bytes"}) : at(run, {"peak_memory_bytes"});
     };
-    TableRow row{
-        names[i], dtype.is_string() ? printable(dtype.get<std::string>()) : "-",
-        beside_first(at(runs[i], {"timing", "train_seconds"}), at(runs[0], {"timing", "train_seconds"}), 1, "s"),
-        beside_first(memory(runs[i]), memory(runs[0]), 1 << 20, "MiB"), number(at(runs[i], {"steps", "skipped"}), 12)};
+    TableRow row{names[i]};
+    for (const std::string& name : differing) row.push_back(setting_text(at(runs[i], {"config", name})));
+    row.push_back(setting_text(dtype));
+    row.push_back(
+        beside_first(at(runs[i], {"timing", "train_seconds"}), at(runs[0], {"timing", "train_seconds"}), 1, "s"));
+    row.push_back(beside_first(memory(runs[i]), memory(runs[0]), 1 << 20, "MiB"));
+    row.push_back(number(at(runs[i], {"steps", "skipped"}), 12));
     for (size_t m = 0; m < metrics.size(); ++m) {
       if (m == 0) row.push_back(number(at(runs[i], {"initial_metrics", metrics[m]}), 5));
       row.push_back(number(at(runs[i], {"final_metrics", metrics[m]}), 5));
     }
     rows.push_back(std::move(row));
+  }
+  for (size_t m = 0; m < metrics.size(); ++m) {
+    std::vector<json> values;
+    for (const json& run : runs) values.push_back(at(run, {"final_metrics", metrics[m]}));
+    mark_best(rows, differing.size() + 6 + m, values, lower_is_better(metrics[m]));
   }
   return aligned(rows);
 }

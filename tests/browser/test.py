@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests the report in headless Chromium: pages of real runs, pages with masks and pages whose texts try to inject HTML, at
-360 and 1400 pixels, light and dark; a comparison of two runs; a run in progress. Exits with 4 (skipped) without Chromium.
+360 and 1400 pixels, light and dark; comparisons of two and of six runs; a run in progress. Exits with 4 (skipped) without
+Chromium.
 
   tests/browser/test.py --binary build/onnx-amp-finetune [--screenshots FOLDER] [--page report.html ...]"""
 import argparse
@@ -154,11 +155,13 @@ def main():
         runs.language()
         runs.masks()
         runs.run("report", runs.path("texts"), runs.path("fp32"), "--out", runs.path("two.html"))
+        runs.run("report", *[runs.path(name) for name in 3 * ["texts", "fp32"]], "--out", runs.path("many.html"))
         look(browser, "file://" + runs.path("texts/report.html"), "texts", 8, options.screenshots,
              [(".sample", 3), ("line.mark", 3), ("table.matrix td", 9), (".fact", 6), ("pre.copy", 2)])
         look(browser, "file://" + runs.path("unet/report.html"), "masks", 6, options.screenshots, [(".layers img", 20)])
         look(browser, "file://" + runs.path("language/report.html"), "language", 6, options.screenshots, [(".sample", 16)])
-        look(browser, "file://" + runs.path("two.html"), "compared", 10, options.screenshots, [("table", 2)])
+        look(browser, "file://" + runs.path("two.html"), "compared", 10, options.screenshots, [("td.best", 3)])
+        look(browser, "file://" + runs.path("many.html"), "many", 20, options.screenshots, [("td.best", 3), ("details details", 6)])
         look(browser, "file://" + runs.path("rates/report.html"), "rates", 6, options.screenshots, [("table", 2)])
         look(browser, "file://" + runs.path("plan.html"), "plan", 0, options.screenshots, [("td.why", 10)])
         for page in options.page:

@@ -174,11 +174,12 @@ TEST_CASE("metrics as CSV: a row a step from 1, evaluations in the row of the st
       "E_RUN", "holds no run", [&] { metrics_csv({f.path.string()}); }, Exit::usage);
 }
 
-TEST_CASE("runs are compared as a table: time and memory as multiples of the first's, what the summary told") {
+TEST_CASE("runs are compared as a table: settings that differ, time and memory, metrics with the best marked") {
   const TempDir f;
   const auto run = [&](const std::string& name, const std::string& dtype, double seconds, int mebibytes, double score) {
     return write_run(f, name, 2,
-                     {{"precision", {{"dtype", dtype}}},
+                     {{"config", {{"dtype", dtype}, {"lr", 1}, {"output_dir", name}}},
+                      {"precision", {{"dtype", dtype}}},
                       {"timing", {{"train_seconds", seconds}}},
                       {"peak_memory_bytes", mebibytes << 20},
                       {"steps", {{"skipped", 3}}},
@@ -187,9 +188,9 @@ TEST_CASE("runs are compared as a table: time and memory as multiples of the fir
                       {"final_metrics", {{"miou", score}, {"dice", nullptr}, {"loss", 1}}}});
   };
   CHECK(report_table({run("fp32", "float32", 20, 200, 0.7512345), run("bf16", "bfloat16", 12.34, 150, 0.75) + "/"}) ==
-        "run   computes in           time     peak memory  skipped steps  miou before     miou  dice\n"
-        "fp32      float32         20.0 s         200 MiB              3         0.25  0.75123     -\n"
-        "bf16     bfloat16  12.3 s (0.62)  150 MiB (0.75)              3         0.25     0.75     -\n");
+        "run      dtype  computes in           time     peak memory  skipped steps  miou before     miou   dice\n"
+        "fp32   float32      float32         20.0 s         200 MiB              3         0.25  0.75123*     -\n"
+        "bf16  bfloat16     bfloat16  12.3 s (0.62)  150 MiB (0.75)              3         0.25     0.75      -\n");
   // a run that was stopped, or of an older version
   CHECK(report_table({write_run(f, "old", 2, json::object())}).find("-") != std::string::npos);
 }

@@ -9,8 +9,9 @@ function names(runs) {
   const parts = runs.map(r => r.name.split("/"));
   let same = 0;
   while (runs.length > 1 && parts.every(p => p.length > same + 1 && p[same] === parts[0][same])) ++same;
-  return parts.map(p => p.slice(same).join("/"));
+  return parts.map((p, i) => p.slice(same).join("/") + (runs[i].note ? ` (${runs[i].note})` : ""));
 }
+const MANY = 4;  // with more runs than this, tables have a row per run
 function toldMetrics(run, end) {
   const told = (run.told_metrics || []).filter(k => isNum(end[k]));
   return told.length ? told : BEST_FIRST.filter(k => isNum(end[k])).slice(0, 2);
@@ -21,10 +22,10 @@ const endOf = r => r.run.final_metrics || lastOf(r.evals) || {};
 function head(runs, one) {
   const r = runs[0], info = r.run, end = endOf(r), s = info.steps || {}, t = info.timing || {};
   document.title = one ? "Report: " + r.name : "Report: " + runs.length + " runs";
-  document.getElementById("title").textContent = one ? r.name : names(runs).join(" · ");
+  document.getElementById("title").textContent = one ? r.name : runs.length > MANY ? runs.length + " runs" : names(runs).join(" · ");
   const state = document.getElementById("state"), about = document.getElementById("about"), facts = document.getElementById("facts");
   facts.textContent = state.textContent = about.textContent = "";
-  if (!one) { about.textContent = `${runs.length} runs compared`; return; }
+  if (!one) { about.textContent = runs.length > MANY ? "compared" : `${runs.length} runs compared`; return; }
   const [word, cls] = info.finished ? ["finished", "good"] : DATA.running ? ["running", "on"] : ["not finished", "bad"];
   state.textContent = word; state.className = cls;
   const model = String((info.config || {}).model || "");
@@ -81,14 +82,33 @@ function metrics(runs, one) {
     matrix(end.confusion_matrix, r.run.labels || []);
     return;
   }
+  const s = section("Comparison", true, runs.length > MANY ? "★ the best" : "★ the best; in parentheses: multiples of the first run's");
+  const rows = [...differing(runs), ...results(runs)];
+  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [label[i], ...rows.map(x => x.cells[i])]), false, "full");
+  else table(s, ["", ...label], rows.map(x => [x.name, ...x.cells]));
+}
+const setting = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
+// A row for each setting in which the runs differ.
+function differing(runs) {
+  const of = (r, k) => setting((r.run.config || {})[k]);
+  return [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => k !== "output_dir" && new Set(runs.map(r => of(r, k))).size > 1)
+    .map(k => ({ name: k, cells: runs.map(r => el("td", of(r, k), "num")) }));
+}
+// A row for each number that the runs ended with. The best one is marked, unless all are equal.
+function results(runs) {
+  const lower = new Set(DATA.lower_is_better || []), plain = (name, cells) => ({ name, cells });
+  const ratio = (v, of) => runs.length <= MANY && isNum(v) && isNum(of) && of > 0 ? ` (${(v / of).toFixed(2)})` : "";
+  const row = (name, get, show, sign, ratios) => {
+    const values = runs.map(get), known = values.filter(isNum), best = sign > 0 ? Math.max(...known) : Math.min(...known);
+    const marked = sign && known.length > 1 && new Set(known).size > 1;
+    return { name, cells: values.map((v, i) => { const is = marked && v === best; return el("td", show(v) + (i && ratios ? ratio(v, values[0]) : "") + (is ? " ★" : ""), is ? "num best" : "num"); }) };
+  };
+  const memory = r => (r.run.device_memory || {}).peak_memory_bytes || r.run.peak_memory_bytes, timing = k => r => (r.run.timing || {})[k];
   const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => k !== "step" && k !== "epoch");
-  const ratio = (v, of) => isNum(v) && isNum(of) && of > 0 ? ` (${(v / of).toFixed(2)})` : "";
-  const row = (name, get, show) => [name, ...runs.map((x, i) => { const v = get(x.run); return show(v) + (i ? ratio(v, get(runs[0].run)) : ""); })];
-  const memory = x => ((x.device_memory || {}).peak_memory_bytes || x.peak_memory_bytes);
-  const rows = [["computes in", ...runs.map(x => (x.run.precision || {}).dtype)],
-    row("training time", x => (x.timing || {}).train_seconds, time), row("samples a second", x => (x.timing || {}).samples_per_s, short), row("peak memory", memory, bytes),
-    ["steps applied", ...runs.map(x => (x.run.steps || {}).applied)], ["steps skipped", ...runs.map(x => x.skipped_count)], ...keys.map(k => [k, ...runs.map(x => endOf(x)[k])])];
-  table(section("At the end", true, "in parentheses: multiples of the first run's"), ["", ...label], rows);
+  return [...keys.map(k => row(k, r => endOf(r)[k], short, lower.has(k) ? -1 : 1)),
+    row("training time", timing("train_seconds"), time, -1, true), row("samples a second", timing("samples_per_s"), short, 1, true), row("peak memory", memory, bytes, -1, true),
+    plain("computes in", runs.map(r => el("td", setting((r.run.precision || {}).dtype), "num"))),
+    row("steps applied", r => (r.run.steps || {}).applied, short, 0), row("steps skipped", r => r.skipped_count, short, 0)];
 }
 function matrix(counts, labels) {
   if (!Array.isArray(counts) || counts.length > 40 || !counts.every(Array.isArray)) return;
@@ -173,17 +193,13 @@ function command(run) {
   return [...out, "--output_dir NEW_FOLDER"].join(" \\\n  ");
 }
 function settings(runs, one) {
-  const label = names(runs), show = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
-  if (!one) {
-    const all = [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => new Set(runs.map(r => show((r.run.config || {})[k]))).size > 1 && k !== "output_dir");
-    const s = section("Settings that differ", true);
-    if (all.length) table(s, ["setting", ...label], all.map(k => [k, ...runs.map(r => show((r.run.config || {})[k]))]), true); else s.append(el("p", "None.", "soft"));
-  }
+  const label = names(runs), many = runs.length > MANY ? section("Again", true, "each run into another folder, from where it was started") : null;
   runs.forEach((r, i) => {
     const config = r.run.config || {}, sources = r.run.sources || {}, d = el("details");
     const asked = Object.keys(config).filter(k => k in sources && sources[k] !== "default");
-    if (one) table(section("Settings", true, "what was asked for"), ["setting", "value", "from"], asked.map(k => [k, show(config[k]), sources[k]]), true);
-    const again = section(one ? "Again" : "Again: " + label[i], true, "the same run into another folder, from where it was started");
+    if (one) table(section("Settings", true, "what was asked for"), ["setting", "value", "from"], asked.map(k => [k, setting(config[k]), sources[k]]), true);
+    const again = many ? el("details") : section(one ? "Again" : "Again: " + label[i], true, "the same run into another folder, from where it was started");
+    if (many) { again.append(el("summary", label[i])); many.append(again); }
     d.append(el("summary", "all settings, and the run's record"), el("pre", JSON.stringify(r.run, null, 1)));
     again.append(el("pre", command(r.run), "copy"), el("p", "or, with every setting as it was:", "soft"), el("pre", `onnx-amp-finetune --config ${shellWord(r.name + "/run.json")} --output_dir NEW_FOLDER`, "copy"), d);
   });
