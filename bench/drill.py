@@ -113,7 +113,7 @@ class Drill:
         materials(self.stuff)
         text = subprocess.run([binary, "--help_all"], capture_output=True, text=True).stdout
         self.flags = set(re.findall(r"--([a-z][a-z0-9_]*)", text))
-        self.verbs = [["help", v] for v in ("train", "export", "predict", "check", "plan", "grad", "eval")]
+        self.verbs = [["help", v] for v in ("train", "sweep", "export", "predict", "check", "plan", "grad", "eval")]
         for v in self.verbs:
             self.flags |= set(
                 re.findall(r"--([a-z][a-z0-9_]*)", subprocess.run([binary, *v], capture_output=True, text=True).stdout)

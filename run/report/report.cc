@@ -201,7 +201,12 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   j["warnings"] = warnings_of(r);
   j["told_metrics"] = reported_metrics(spec.evaluation, r.last);
   j["metrics_as_trained"] = metrics_json(facts.as_trained);
-  j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
+  j["best_metric"] = config.best_metric;
+  j["steps"] = {{"planned", config.max_steps},
+                {"attempted", r.steps},
+                {"applied", r.applied},
+                {"skipped", r.skipped},
+                {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds},
                  {"data_seconds", r.waited},
                  {"grad_reduce_seconds", r.sum_seconds},

@@ -35,4 +35,12 @@ Error with_flags(const Error& e) {
   return out;
 }
 
+std::string shell_word(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_of(" \t\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace amp::cli

@@ -13,4 +13,6 @@ namespace amp::cli {
 std::string with_flags(std::string_view text);
 Error with_flags(const Error& e);
 
+std::string shell_word(const std::string& word);  // quoted for the shell, if it must be
+
 }  // namespace amp::cli

@@ -15,6 +15,8 @@ namespace amp::cli {
 static constexpr std::array kVerbs{
     VerbInfo{Verb::train, Job::train, "train", "MODEL.onnx --train FILE [flags]",
              "fine-tune a model (the verb may be omitted)", 1},
+    VerbInfo{Verb::sweep, Job::train, "sweep", "MODEL.onnx --sweep 'lr=1e-5,3e-5;batch_size=16,32' [flags of train]",
+             "train once for each combination of settings, and compare the runs", 1},
     VerbInfo{Verb::eval, Job::evaluate, "eval", "MODEL.onnx --val FILE [flags]",
              "print loss and metrics on labeled data", 1},
     VerbInfo{Verb::predict, Job::predict, "predict", "MODEL.onnx --inputs FILE --out FILE",
@@ -38,7 +40,7 @@ static constexpr std::array kVerbs{
     VerbInfo{Verb::bench, Job::train, "bench", "MODEL.onnx [--train FILE] [flags of train]",
              "measure the time of each kernel in a training step, with GFLOP/s, share of the peak, GB/s", 1},
     VerbInfo{Verb::report, std::nullopt, "report", "RUN_FOLDER [RUN_FOLDER ...] --out page.html|metrics.csv",
-             "write the curves, metrics and settings of runs as a page or CSV", 12},
+             "write the curves, metrics and settings of runs as a page or CSV", 1000},
     VerbInfo{Verb::explain, std::nullopt, "explain", "[E_ID]",
              "explain an error and its remedy; without an id, list all errors", 1},
     VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "print this text, or the help of a verb", 1},
@@ -81,6 +83,7 @@ std::span<const Flag> flags() {
     for (const Setting& s : settings()) {
       VerbSet required = verbs_of(s.required);
       if (s.name == "train") required &= ~in(Verb::bench);  // bench can make synthetic data
+      required &= ~in(Verb::sweep);  // each run's command line is checked, with the values of the sweep
       out.push_back({s, &s, s.group, verbs_of(s.jobs), required});
       for (const OwnFlag& o : own) {
         if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});

@@ -17,6 +17,7 @@ namespace amp::cli {
 
 enum class Verb {
   train,
+  sweep,
   eval,
   predict,
   check,

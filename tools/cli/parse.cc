@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tools/cli/compat.h"
 #include "tools/cli/config.h"
+#include "tools/cli/flag_text.h"
 #include "tools/cli/options.h"
 
 namespace amp::cli {
@@ -240,15 +241,6 @@ Options parse_words(std::span<const std::string> words, const char* const* envp,
   check_required(o);
   resolve(o);
   return o;
-}
-
-// Quotes a word for the shell.
-std::string shell_word(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_of(" \t\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
-  if (plain) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 }  // namespace
