@@ -94,7 +94,9 @@ std::vector<std::string> differing_settings(const std::vector<json>& runs) {
   for (const std::string& name : names) {
     const json& first = at(runs[0], {"config", name});
     const auto same = [&](const json& run) { return at(run, {"config", name}) == first; };
-    if (name != "output_dir" && !std::all_of(runs.begin(), runs.end(), same)) out.push_back(name);
+    const auto derived = [&](const json& run) { return at(run, {"sources", name}) == json("derived"); };
+    if (name == "output_dir" || std::all_of(runs.begin(), runs.end(), derived)) continue;
+    if (!std::all_of(runs.begin(), runs.end(), same)) out.push_back(name);
   }
   return out.size() > kMost ? std::vector<std::string>() : out;
 }

@@ -1,7 +1,9 @@
 "use strict";
 // Elements, numbers and charts. All text goes in by textContent and all attributes by setAttribute: no HTML is made of data.
 const main = document.getElementById("main");
-const color = i => `var(--c${i % 6})`;
+// Six colors of the style, then hues that are far from those before (the golden angle).
+const color = i => i < 6 ? `var(--c${i})` : `hsl(${Math.round(i * 137.5) % 360} 55% 52%)`;
+const CROWD = 6;  // with more lines than this, only wide charts have a legend, and the pointer reads the nearest line
 const el = (tag, text, cls) => { const e = document.createElement(tag); if (text !== undefined) e.textContent = text; if (cls) e.className = cls; return e; };
 const svgEl = (tag, attributes, text) => {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -108,29 +110,34 @@ function chart(title, lines, opts = {}) {
       opacity: l.faint ? "0.35" : "1", "stroke-linejoin": "round", class: "curve" }));
     if (l.dots) l.x.forEach((x, i) => { if (isNum(l.y[i])) svg.append(svgEl("circle", { cx: X(x), cy: Y(l.y[i]), r: 3.5, fill: l.color })); });
   }
-  readout(s, svg, lines, g, X, opts);
+  readout(s, svg, lines, g, X, Y, opts);
 }
 // Below the chart: the legend, or the values under the pointer.
-function readout(s, svg, lines, g, X, opts) {
+function readout(s, svg, lines, g, X, Y, opts) {
   const at = svgEl("line", { y1: g.T, y2: g.H - g.B, stroke: "var(--soft)", visibility: "hidden" }), read = el("div", undefined, "read");
   svg.append(at);
   const item = (line, text) => { const i = el("span", undefined, "item"), k = el("span", undefined, "key"); k.style.background = line.color; i.append(k, text); read.append(i); };
+  const crowd = lines.filter(l => !l.faint).length > CROWD;
   const legend = () => {
     read.textContent = "";
-    for (const l of lines) if (!l.faint) item(l, l.name);
+    if (crowd && !opts.wide) read.append("colors as in the first chart");
+    else for (const l of lines) if (!l.faint) item(l, l.name);
     if ((opts.marks || []).length) read.append(el("span", "| skipped steps", "bad"));
   };
   const show = e => {
     const r = svg.getBoundingClientRect(), x = g.x0 + ((e.clientX - r.left) / r.width * g.W - g.L) / (g.W - g.L - g.R) * (g.x1 - g.x0);
     read.textContent = "";
     let step;
+    const read_at = [];
     for (const l of lines) {
       if (l.faint) continue;
       let b = 0;
       l.x.forEach((v, i) => { if (Math.abs(v - x) < Math.abs(l.x[b] - x)) b = i; });
       if (step === undefined) step = l.x[b];
-      item(l, `${l.name} ${short(l.y[b])} at ${short(l.x[b])}`);
+      read_at.push([l, b, isNum(l.y[b]) ? Math.abs(Y(l.y[b]) - (e.clientY - r.top) / r.height * g.H) : Infinity]);
     }
+    if (crowd) read_at.sort((a, b) => a[2] - b[2]);
+    for (const [l, b] of crowd ? read_at.slice(0, 1) : read_at) item(l, `${l.name} ${short(l.y[b])} at ${short(l.x[b])}`);
     at.setAttribute("x1", X(step)); at.setAttribute("x2", X(step)); at.setAttribute("visibility", "visible");
   };
   legend();

@@ -44,7 +44,7 @@ function curves(runs, one) {
   const label = names(runs), first = runs[0], loss = [];
   const points = r => [...(r.run.initial_metrics ? [Object.assign({ step: 0 }, r.run.initial_metrics)] : []), ...r.evals];
   runs.forEach((r, i) => {
-    loss.push({ name: "loss of each step", color: color(i), x: r.steps.step, y: r.steps.loss, faint: true });
+    if (runs.length <= MANY) loss.push({ name: "loss of each step", color: color(i), x: r.steps.step, y: r.steps.loss, faint: true });
     loss.push({ name: one ? "training loss, smoothed" : label[i], color: color(i), x: r.steps.step, y: smooth(r.steps.loss) });
     if (one && r.evals.length) loss.push({ name: "evaluation loss", color: color(1), dots: true, x: points(r).map(e => e.step), y: points(r).map(e => e.loss) });
   });
@@ -84,14 +84,14 @@ function metrics(runs, one) {
   }
   const s = section("Comparison", true, runs.length > MANY ? "★ the best" : "★ the best; in parentheses: multiples of the first run's");
   const rows = [...differing(runs), ...results(runs)];
-  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [label[i], ...rows.map(x => x.cells[i])]), false, "full");
+  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [el("td", label[i], "name"), ...rows.map(x => x.cells[i])]), false, "full runs");
   else table(s, ["", ...label], rows.map(x => [x.name, ...x.cells]));
 }
 const setting = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
 // A row for each setting in which the runs differ.
 function differing(runs) {
-  const of = (r, k) => setting((r.run.config || {})[k]);
-  return [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => k !== "output_dir" && new Set(runs.map(r => of(r, k))).size > 1)
+  const of = (r, k) => setting((r.run.config || {})[k]), derived = k => runs.every(r => (r.run.sources || {})[k] === "derived");
+  return [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => k !== "output_dir" && !derived(k) && new Set(runs.map(r => of(r, k))).size > 1)
     .map(k => ({ name: k, cells: runs.map(r => el("td", of(r, k), "num")) }));
 }
 // A row for each number that the runs ended with. The best one is marked, unless all are equal.
