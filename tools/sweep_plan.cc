@@ -125,8 +125,9 @@ std::string text_member(const json& object, const char* name) {
   return v.is_string() ? v.get<std::string>() : std::string();
 }
 
-// Takes the state of a run from the record of an earlier start. Its settings must be the same.
-void take_state(SweepRun& run, const json& before) {
+// Takes the state of a run from the record of an earlier start. Its settings must be the same. A sweep that does not
+// prune any more continues the runs that were pruned.
+void take_state(SweepRun& run, const json& before, bool prunes) {
   const json same = before.value("same", json());
   for (const auto& [name, value] : run.same.items()) {
     const json earlier = same.is_object() ? same.value(name, json()) : json();
@@ -137,9 +138,9 @@ void take_state(SweepRun& run, const json& before) {
          "continue with the settings of the first start, or choose another `output_dir`");
   }
   const json step = before.value("step", json());
-  run.reason = text_member(before, "reason");
   if (text_member(before, "state") == "finished") run.state = SweepRun::State::finished;
-  if (text_member(before, "state") != "pruned" || !step.is_number_integer()) return;
+  if (text_member(before, "state") != "pruned" || !step.is_number_integer() || !prunes) return;
+  run.reason = text_member(before, "reason");
   run.state = SweepRun::State::pruned;
   run.pruned_at = step.get<int64_t>();
 }
@@ -207,7 +208,7 @@ std::unique_ptr<DirLock> open_sweep_folder(SweepPlan& plan, const cli::Options& 
     if (before.is_null() && is_run_folder(run.folder) && !overwrite)
       fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", printable(run.folder), "' holds a run that is not of this sweep"),
            "choose another `output_dir`");
-    if (resume == "auto" && !before.is_null()) take_state(run, before);
+    if (resume == "auto" && !before.is_null()) take_state(run, before, opts.str("sweep_prune") != "none");
     if (overwrite) remove_run(run.folder);
   }
   return lock;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -32,15 +33,22 @@ constexpr int kLockedStarts = 30;  // a killed sweep's processes may still hold 
 
 std::string log_of(const SweepRun& run) { return run.folder + "/log.txt"; }
 
-// Returns the last error in a run's output: from its last line "error: ...", to the end.
-std::string last_error(const SweepRun& run) {
+// Returns the error in a run's output that begins after `from` bytes: from its last line "error: ...", to the end.
+std::string last_error(const SweepRun& run, int64_t from) {
   std::ifstream in(log_of(run));
+  in.seekg(from);
   std::string out;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("error: ")) out.clear();
     if (!out.empty() || line.starts_with("error: ")) out += line + "\n";
   }
   return out;
+}
+
+int64_t size_of(const std::string& file) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(file, none);
+  return none ? 0 : static_cast<int64_t>(size);
 }
 
 class Sweep {
@@ -54,7 +62,10 @@ class Sweep {
                                                        : Pruning::none),
         judged_(plan.runs.size()),
         starts_(plan.runs.size()),
+        log_from_(plan.runs.size()),
         processes_(opts.integer("sweep_jobs")) {}
+
+  const std::string& first_error() const { return first_error_; }  // text of the first run that failed
 
   // Runs all; returns the stop signal that ended this early, or 0.
   int run() {
@@ -97,6 +108,7 @@ class Sweep {
     std::vector<std::string> words = plan_.words[i];
     for (const char* word : {"--resume=auto", "--overwrite=false"}) words.emplace_back(word);
     words.push_back("--output_dir=" + run.folder);
+    log_from_[i] = size_of(log_of(run));
     processes_.start(i, words, log_of(run));
     run.state = State::running;
     run.reason.clear();
@@ -171,7 +183,8 @@ class Sweep {
     SweepRun& run = plan_.runs[e.run];
     run.state = State::failed;
     run.exit_code = e.code;
-    const std::string error = last_error(run);
+    const std::string error = last_error(run, log_from_[e.run]);
+    if (first_error_.empty()) first_error_ = error;
     run.reason = error.empty() ? e.signal != 0 ? "ended by " + signal_name(e.signal) : cat("exit ", e.code)
                                : error.substr(7, error.find('\n') - 7);
     log_.warning(cat(title(e.run), ": ", state_text(run), ": ", run.reason, "; ", log_of(run)));
@@ -183,8 +196,10 @@ class Sweep {
   const Pruning method_;
   std::vector<size_t> judged_;  // of each run: number of evaluations that are judged
   std::vector<int> starts_;
+  std::vector<int64_t> log_from_;  // of each run: size of its log when it was started
   SweepProcesses processes_;
   size_t next_ = 0;
+  std::string first_error_;
 };
 
 void write_file(const std::string& path, const std::string& text) {
@@ -244,6 +259,14 @@ void note_steps(const SweepPlan& plan, const cli::Options& opts, const Log& log)
         "`eval_steps`");
 }
 
+// Trains the runs, with stop signals blocked meanwhile. Returns the stop signal, or 0.
+int train_all(SweepPlan& plan, const cli::Options& opts, const Console& console, std::string& first_error) {
+  Sweep sweep(plan, opts, console);
+  const int signal = sweep.run();
+  first_error = sweep.first_error();
+  return signal;
+}
+
 int run_sweep(const cli::Options& opts, const Console& console) {
   if (launched())
     fail(Exit::usage, "E_SWEEP", "a sweep starts its own processes, and a launcher started this one",
@@ -254,7 +277,8 @@ int run_sweep(const cli::Options& opts, const Console& console) {
   const auto trials = static_cast<size_t>(opts.integer("sweep_trials"));
   if (plan.runs.size() < trials) console.log().note("the space has no more different runs");
   write_sweep_record(plan);
-  const int signal = Sweep(plan, opts, console).run();
+  std::string first_error;
+  const int signal = train_all(plan, opts, console, first_error);
   write_sweep_record(plan);
   note_steps(plan, opts, console.log());
   const SweepTable table = sweep_table(plan.runs);
@@ -276,7 +300,7 @@ int run_sweep(const cli::Options& opts, const Console& console) {
     const auto failed =
         std::find_if(plan.runs.begin(), plan.runs.end(), [](const SweepRun& r) { return r.state == State::failed; });
     if (failed == plan.runs.end()) fail(Exit::numerical, "E_DIVERGED", "no run ended with a finite metric to compare");
-    std::cerr << printable_lines(last_error(*failed));
+    std::cerr << printable_lines(first_error);
     return failed->exit_code;
   }
   check_best(opts, table);

@@ -179,6 +179,9 @@ class Sweeps(unittest.TestCase):
                 wanted = self.curves()[NAMES.index(row["run"])][step] if step else float(whole[row["run"]]["accuracy"])
                 self.assertEqual(float(row["accuracy"]), wanted)
                 self.assertIn(row["state"], said)
+            if rule == "halving":  # without pruning, the runs continue to their ends
+                self.must(*self.command(out, "--sweep_prune", "none", "--resume", "auto"))
+                self.assertEqual((out / "sweep.csv").read_bytes(), (self.whole / "sweep.csv").read_bytes())
         self.assertGreater(pruned, 0)
 
     def test_a_crash_ends_one_run_only(self):
@@ -195,6 +198,12 @@ class Sweeps(unittest.TestCase):
         self.assertIn("SIGKILL", said)
         self.must(*self.command(out, "--resume", "auto", "--sweep_jobs", "2"))  # the failed run is tried again
         self.assertEqual((out / "sweep.csv").read_bytes(), (self.whole / "sweep.csv").read_bytes())
+
+    def test_a_sweep_without_a_good_run_fails_as_its_first_run(self):
+        (self.dir / "bad.csv").write_text("text,sentiment\na,positive\n")
+        words = [w if w != self.dir / "train.csv" else self.dir / "bad.csv" for w in self.command(self.dir / "bad")]
+        self.refused("E_DATA_LABEL", *words, code=5)
+        self.assertEqual({r["state"] for r in self.table(self.dir / "bad")}, {"failed (exit 5)"})
 
     def test_random_search(self):
         space = self.dir / "space.yaml"

@@ -15,7 +15,7 @@ namespace amp::cli {
 static constexpr std::array kVerbs{
     VerbInfo{Verb::train, Job::train, "train", "MODEL.onnx --train FILE [flags]",
              "fine-tune a model (the verb may be omitted)", 1},
-    VerbInfo{Verb::sweep, Job::train, "sweep", "MODEL.onnx --sweep 'lr=1e-5,3e-5;batch_size=16,32' [flags of train]",
+    VerbInfo{Verb::sweep, Job::train, "sweep", "MODEL.onnx --sweep SPACE [flags of train]",
              "train once for each combination of settings, and compare the runs", 1},
     VerbInfo{Verb::eval, Job::evaluate, "eval", "MODEL.onnx --val FILE [flags]",
              "print loss and metrics on labeled data", 1},
