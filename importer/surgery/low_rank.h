@@ -19,8 +19,8 @@ HostTensor transposed_matrix(const HostTensor& t);                         // of
 HostTensor columns_of(const HostTensor& w, int64_t first, int64_t count);  // fp32 [in, count]
 std::vector<double> column_squares(const HostTensor& w);                   // sums of squares of the columns of fp32 W
 
-// Returns `w` plus factor * a b in its columns from `first`, summed in double, in the dtype of w. a: fp32 [in, r], b: fp32
-// [r, n]. w is [in, out], or [out, in] if `transposed`.
+// Returns `w` plus factor * a b in its columns from `first`, summed in double, in the dtype of w. a: fp32 [in, r],
+// b: fp32 [r, n]. w is [in, out], or [out, in] if `transposed`.
 HostTensor with_product(const HostTensor& w, bool transposed, const HostTensor& a, const HostTensor& b, double factor,
                         int64_t first);
 
