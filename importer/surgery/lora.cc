@@ -134,6 +134,18 @@ AdapterPlan plan_of(const SourceGraph& g, const LoraOptions& o, const Candidate&
   return p;
 }
 
+// Fails for a pattern of rank or alpha that no adapter has: it is a typing error, or names what targets leave out.
+template <class T>
+void require_used(const SourceGraph& g, const char* key, const std::vector<std::pair<std::string, T>>& patterns,
+                  const std::vector<const Candidate*>& chosen) {
+  for (const auto& [glob, x] : patterns) {
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const Candidate* c) { return names_candidate(g, glob, *c); })) {
+      fail(Exit::usage, "E_LORA", cat("`lora`: ", key, "=", printable(glob), " matches no map that has an adapter"),
+           "name a role, or a weight that targets select");
+    }
+  }
+}
+
 void freeze_rest(SourceGraph& g, const LoraOptions& o) {
   for (size_t i = 0; i < g.values.size(); ++i) {
     SourceValue& v = g.values[i];
@@ -248,6 +260,8 @@ LoraResult add_lora(SourceGraph& g, const LoraOptions& o) {
   const std::vector<Candidate> all = candidates(maps, o.fused);
   LoraResult out;
   const std::vector<const Candidate*> chosen = choose(g, o, maps, all, out.lines);
+  require_used(g, "rank_pattern", o.ranks, chosen);
+  require_used(g, "alpha_pattern", o.alphas, chosen);
   const int64_t size = model_size(g, maps);
   freeze_rest(g, o);
 

@@ -146,5 +146,7 @@ TEST_CASE("variants are refused where they cannot be computed") {
   CHECK(refused("surgery/bert.onnx", "init=pissa,targets=embedding").find("floating-point matrix") !=
         std::string::npos);
   CHECK(refused("surgery/bert.onnx", "targets=nothing_*").find("matches no linear map") != std::string::npos);
+  CHECK(refused("surgery/bert.onnx", "targets=q,rank_pattern=down:4").find("rank_pattern=down") != std::string::npos);
+  CHECK(refused("surgery/bert.onnx", "targets=q,alpha_pattern=*kye*:4").find("alpha_pattern") != std::string::npos);
   CHECK(error_of([&] { parse_lora("dora=true,init=pissa"); }).id() == "E_LORA");
 }

@@ -211,8 +211,9 @@ TEST_CASE("FusedMatMul of optimized files takes adapters; what transposes batche
 }
 
 TEST_CASE("a `lora` that says nothing sensible is a usage error") {
-  for (const char* text :
-       {"", "r=0", "r=8,alpha", "rank=8", "r=8,targets=", "r=1.5", "dropout=1", "alpha=-1", "r=8,,alpha=1"}) {
+  for (const char* text : {"", "r=0", "r=8,alpha", "rank=8", "r=8,targets=", "r=1.5", "dropout=1", "alpha=-1",
+                           "r=8,,alpha=1", "dora=yes", "fused=1", "init=best", "lr_ratio=0", "rank_pattern=4",
+                           "rank_pattern=:4", "rank_pattern=q:1.5", "alpha_pattern=q:0"}) {
     INFO(text);
     const Error e = error_of([&] { parse_lora(text); });
     CHECK(e.exit() == Exit::usage);
