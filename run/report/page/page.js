@@ -100,8 +100,8 @@ function results(runs) {
   const ratio = (v, of) => runs.length <= MANY && isNum(v) && isNum(of) && of > 0 ? ` (${(v / of).toFixed(2)})` : "";
   const row = (name, get, show, sign, ratios) => {
     const values = runs.map(get), known = values.filter(isNum), best = sign > 0 ? Math.max(...known) : Math.min(...known);
-    const marked = sign && known.length > 1 && new Set(known).size > 1;
-    return { name, cells: values.map((v, i) => { const is = marked && v === best; return el("td", show(v) + (i && ratios ? ratio(v, values[0]) : "") + (is ? " ★" : ""), is ? "num best" : "num"); }) };
+    const marked = sign && new Set(known.map(show)).size > 1;  // not where all look equal
+    return { name, cells: values.map((v, i) => { const is = marked && isNum(v) && show(v) === show(best); return el("td", show(v) + (i && ratios ? ratio(v, values[0]) : "") + (is ? " ★" : ""), is ? "num best" : "num"); }) };
   };
   const memory = r => (r.run.device_memory || {}).peak_memory_bytes || r.run.peak_memory_bytes, timing = k => r => (r.run.timing || {})[k];
   const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => k !== "step" && k !== "epoch");
