@@ -222,7 +222,21 @@ def quantized():
           {"x": f(2, 3, 8)}, {"w0": weights["w0"], "wq": byte(8, 24), "bias": f(24), "sw": s(0.01), "zw": z(128)}, {"y": T.FLOAT}, 2)
 
 
+def permuted():
+    """Columns that are not in order: g_idx is the block of each."""
+    r = np.random.default_rng(5)
+    for zeros in (False, True):
+        weights = {"w0": (0.2 * r.standard_normal((48, 48))).astype(np.float32), "b": r.integers(0, 256, (6, 3, 8)).astype(np.uint8),
+                   "s": (0.05 * r.standard_normal((6, 3))).astype(np.float32), "g": r.permutation(np.arange(48) // 16).astype(np.int32)}
+        if zeros:
+            weights["z"] = r.uniform(5, 10, (6, 3)).astype(np.float32)
+        model(f"nbits_4_g_idx{'_zero' if zeros else ''}",
+              [("MatMul", ["x", "w0"], ["h"], {}), ("ms:MatMulNBits", ["h", "b", "s", "z" if zeros else "", "g"], ["y"],
+                                                     {"K": 48, "N": 6, "bits": 4, "block_size": 16})],
+              {"x": r.standard_normal((2, 3, 48)).astype(np.float32)}, weights, {"y": T.FLOAT}, 1)
+
+
 if __name__ == "__main__":
     os.makedirs(mc.OUT, exist_ok=True)
-    for part in (sequences, regions, attention, tabular, quantized):
+    for part in (sequences, regions, attention, tabular, quantized, permuted):
         part()
