@@ -1,7 +1,7 @@
-// LoRA (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021): y = x W + scale * x A B, with the model's
-// weight W frozen, A [in, r] and B [r, out]. scale = alpha / r, or alpha / sqrt(r) with rsLoRA (Kalajdzievski, "A Rank
-// Stabilization Scaling Factor for Fine-Tuning with LoRA", 2023). DoRA (Liu et al., "DoRA: Weight-Decomposed Low-Rank
-// Adaptation", 2024) multiplies each column n by m[n] / |W + scale A B|[n]; the norm gets no gradient.
+// LoRA (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021): y = x W + scale * x A B, with the
+// model's weight W frozen, A [in, r] and B [r, out]. scale = alpha / r, or alpha / sqrt(r) with rsLoRA (Kalajdzievski,
+// "A Rank Stabilization Scaling Factor for Fine-Tuning with LoRA", 2023). DoRA (Liu et al., "DoRA: Weight-Decomposed
+// Low-Rank Adaptation", 2024) multiplies each column n by m[n] / |W + scale A B|[n]; the norm gets no gradient.
 #pragma once
 
 #include <string>

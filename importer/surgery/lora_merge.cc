@@ -1,5 +1,5 @@
-// Merges adapters into the weights that they adapt, for export. Sums are computed in double. Adapters of one weight (the
-// parts of a packed map) are merged one after the other, DoRA's column norms last.
+// Merges adapters into the weights that they adapt, for export. Sums are computed in double. Adapters of one weight
+// (the parts of a packed map) are merged one after the other, DoRA's column norms last.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -49,9 +49,9 @@ struct ParamGroups {
   std::map<std::string, Own> own;  // key: a parameter's name (Chunk::name)
 };
 
-// Builds the groups. lr_factors: factors of the learning rate by parameter, which apply in addition to `layer_decay`; a
-// group with lr or lr_scale replaces both. The model must have its head and adapters already. Freezes the parameters of
-// groups with freeze=true. Throws E_GLOB if a glob matches nothing, and E_LAYER_DECAY if no layers are found.
+// Builds the groups. lr_factors: factors of the learning rate by parameter, which apply in addition to `layer_decay`;
+// a group with lr or lr_scale replaces both. The model must have its head and adapters already. Freezes the parameters
+// of groups with freeze=true. Throws E_GLOB if a glob matches nothing, and E_LAYER_DECAY if no layers are found.
 ParamGroups group_parameters(const OptimizationSpec& optimization, const LayerDepths& layers, SourceGraph& graph,
                              const std::map<std::string, double>& lr_factors = {});
 
