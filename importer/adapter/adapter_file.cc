@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/text.h"
+#include "importer/adapter/matrices.h"
 #include "importer/adapter/onnx_adapter.h"
 #include "importer/surgery/low_rank.h"
 
@@ -74,6 +75,21 @@ LoadedAdapter from_peft(const std::string& folder) {
        "out]");
 }
 
+// Returns the rank without the last columns of A and rows of B that are all zero: padding, which gets no gradient.
+int64_t used_rank(const HostTensor& a, const HostTensor& b) {
+  const int64_t in = a.dims()[0], rank = a.dims()[1], out = b.dims()[1];
+  const auto zero = [&](int64_t k) {
+    for (int64_t i = 0; i < in; ++i) {
+      if (a.as<float>()[i * rank + k] != 0) return false;
+    }
+    const float* const row = b.as<float>() + k * out;
+    return std::all_of(row, row + out, [](float x) { return x == 0; });
+  };
+  int64_t used = rank;
+  while (used > 0 && zero(used - 1)) --used;
+  return used;
+}
+
 LoadedAdapter from_onnx_adapter(const std::string& path) {
   struct Pair {
     HostTensor a, b;
@@ -103,8 +119,13 @@ LoadedAdapter from_onnx_adapter(const std::string& path) {
     if (p.a.dims()[1] != p.b.dims()[0])
       refuse_pairs(cat(name, ": lora_A ", to_string(p.a.dims()), " has rank ", p.a.dims()[1], ", lora_B ",
                        to_string(p.b.dims()), " has rank ", p.b.dims()[0]));
-    if (p.a.dims()[1] == 0) continue;  // an empty slot
-    out.modules.push_back({module, p.a, p.b, {}, static_cast<double>(p.a.dims()[1])});
+    const int64_t rank = used_rank(p.a, p.b);
+    if (rank == 0) continue;  // an empty slot
+    out.modules.push_back({module,
+                           matrix_block(p.a, 0, p.a.dims()[0], 0, rank),
+                           matrix_block(p.b, 0, rank, 0, p.b.dims()[1]),
+                           {},
+                           static_cast<double>(rank)});
   }
   if (out.modules.empty()) refuse_pairs("the adapter holds no values");
   return out;

@@ -40,19 +40,23 @@ void require_slots(const std::vector<LoraAdapter>& adapters, const std::vector<A
 OnnxAdapter slot_values(const std::vector<LoraAdapter>& adapters, const std::vector<AdapterSite>& sites,
                         const TrainedValues& values) {
   require_slots(adapters, sites);
+  std::map<const AdapterSite*, std::vector<const LoraAdapter*>> by_site;
+  std::map<const AdapterSite*, int64_t> ranks;
+  int64_t most = 0;
+  for (const LoraAdapter& a : adapters) {
+    const AdapterSite* const site = site_of(a, sites);
+    by_site[site].push_back(&a);
+    most = std::max(most, ranks[site] += a.rank);
+  }
+  // Slots that the file had may share one symbol for their ranks, and onnxruntime then requires equal ranks.
+  const bool equal = std::any_of(sites.begin(), sites.end(), [](const AdapterSite& s) { return s.in_file; });
   OnnxAdapter out;
   for (const AdapterSite& site : sites) {
-    std::vector<const LoraAdapter*> mine;
-    int64_t rank = 0;
-    for (const LoraAdapter& a : adapters) {
-      if (site_of(a, sites) != &site) continue;
-      mine.push_back(&a);
-      rank += a.rank;
-    }
-    if (mine.empty()) continue;
+    if (!by_site.count(&site) && !(equal && site.in_file)) continue;
+    const int64_t rank = equal ? most : ranks[&site];
     HostTensor a = HostTensor::zeros(DType::f32, {site.in, rank}), b = HostTensor::zeros(DType::f32, {rank, site.out});
     int64_t at = 0;
-    for (const LoraAdapter* m : mine) {
+    for (const LoraAdapter* m : by_site[&site]) {
       set_block(a, values.at(m->a), 0, at);
       set_block(b, multiplied(values.at(m->b), m->scale * site.factor), at, m->first);
       at += m->rank;

@@ -237,7 +237,7 @@ void tell_decisions(const LoraOptions& o, const std::vector<const Candidate*>& c
   if (!guessed.empty())
     out.lines.push_back(cat("lora: the roles of ", guessed.size(), " maps are guesses from their names"));
   const auto nodes = std::count_if(out.adapters.begin(), out.adapters.end(), [](const auto& a) { return !a.merged; });
-  if (!o.keep && nodes > 0)
+  if (!o.keep && !o.separate && nodes > 0)
     out.lines.push_back(cat("lora: ", nodes, " of ", out.adapters.size(), " adapters cannot be merged into their ",
                             "weights (quantized, or read by other nodes); the export keeps them as nodes"));
   if (o.init == LoraInit::pissa)

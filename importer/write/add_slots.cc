@@ -12,9 +12,10 @@
 namespace amp {
 namespace {
 
-constexpr const char* kRank = "lora_r";  // the symbol of the rank in the inputs' shapes
-
-void add_input(onnx::GraphProto& g, const std::string& name, DType type, const HostTensor& empty) {
+// rank: the symbol of the rank in the input's shape. Each map has another one: onnxruntime reuses a buffer for values
+// of equal symbolic shape, and refuses to run when their sizes differ.
+void add_input(onnx::GraphProto& g, const std::string& name, DType type, const std::string& rank,
+               const HostTensor& empty) {
   *g.add_initializer() = encode(empty, name);
   onnx::ValueInfoProto& info = *g.add_input();
   info.set_name(name);
@@ -23,7 +24,7 @@ void add_input(onnx::GraphProto& g, const std::string& name, DType type, const H
   for (const int64_t d : empty.dims()) {
     auto& dim = *tensor.mutable_shape()->add_dim();
     if (d == 0) {
-      dim.set_dim_param(kRank);
+      dim.set_dim_param(rank);
     } else {
       dim.set_dim_value(d);
     }
@@ -82,10 +83,12 @@ void add_slots(onnx::ModelProto& model, const ModelDoc& doc, const std::vector<A
   }
   check(added == outputs.size(), "a slot's map is not in the file");
   g.mutable_node()->Swap(&nodes);
-  for (const AdapterSite& site : sites) {
+  for (size_t i = 0; i < sites.size(); ++i) {
+    const AdapterSite& site = sites[i];
     if (site.in_file) continue;
-    add_input(g, site.a, site.type, HostTensor::zeros(site.type, {site.in, 0}));
-    add_input(g, site.b, site.type, HostTensor::zeros(site.type, {0, site.out}));
+    const std::string rank = cat("lora_r_", i);
+    add_input(g, site.a, site.type, rank, HostTensor::zeros(site.type, {site.in, 0}));
+    add_input(g, site.b, site.type, rank, HostTensor::zeros(site.type, {0, site.out}));
   }
 }
 
