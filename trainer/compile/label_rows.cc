@@ -23,9 +23,9 @@ int64_t rounded_rows(int64_t needed, int64_t count) {
 }
 
 int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t weight_bytes) {
-  constexpr int64_t kBytes = int64_t{32} << 20, kUnit = 64, kLeast = 128;
+  constexpr int64_t kBytes = int64_t{64} << 20, kUnit = 64, kLeast = 256;
   if (row_bytes == 0) return rows;
-  const int64_t chunk = std::max(kLeast, kBytes / row_bytes / kUnit * kUnit) * (weight_bytes > 0 ? 4 : 1);
+  const int64_t chunk = std::max(kLeast, kBytes / row_bytes / kUnit * kUnit) * (weight_bytes > 0 ? 2 : 1);
   const int64_t saved = 2 * (rows - chunk) * row_bytes;  // logits and their gradient
   return saved >= kBytes + 3 * weight_bytes ? chunk : rows;
 }
