@@ -42,6 +42,10 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   MeasuringDevice device(*options.device);
   SessionOptions o = options;
   o.device = &device;
+  // The run itself reports its progress, once; an estimate may be one of several.
+  o.log = Log([log = options.log](Level level, const std::string& text) {
+    if (level != Level::info) log.say(level, text);
+  });
   Session session(source, o);
   if (groups) groups(session.layout());
   session.prepare(losses, batch);  // may free the compiled Programs, which the launches below then compile again
