@@ -1,0 +1,118 @@
+// Files of adapters through the command line: each form of `lora_export` gives the loss of the trained model, a stopped
+// run continues to the same bytes, `export` writes the same files, and training starts from an adapter.
+#include <catch2/catch_all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/importer/models.h"
+#include "tests/support.h"
+#include "tests/tools/verb_run.h"
+
+using namespace amp;
+using namespace amp::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const char* const kFiles[] = {"model.onnx",         "model.onnx.data",           "slots.json",
+                              "model.onnx_adapter", "adapter_model.safetensors", "adapter_config.json"};
+
+Said train(const std::string& model, const std::string& out, const std::vector<std::string>& more) {
+  std::vector<std::string> words = {model,      "--train",      test_data("surgery/llm/lora.safetensors"),
+                                    "--loss",   "causal_lm",    "--output_dir",
+                                    out,        "--batch_size", "2",
+                                    "--lr",     "0.01",         "--lr_scheduler_type",
+                                    "constant", "--threads",    "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_verb(words);
+}
+
+double loss_of(const std::string& model, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {"eval",   model,       "--val",     test_data("surgery/llm/lora.safetensors"),
+                                    "--loss", "causal_lm", "--threads", "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Said said = run_verb(words);
+  INFO(said.out << said.err);
+  REQUIRE(said.code == 0);
+  return nlohmann::json::parse(said.out).at("loss").get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("each form of an adapter's export gives the loss of the trained model") {
+  const TempDir f;
+  const std::string base = test_data("llm/llama-int4");
+  const std::vector<std::string> lora = {"--lora", "r=2,alpha=4", "--max_steps", "3"};
+  const auto with = [&](const std::string& forms) {
+    std::vector<std::string> words = lora;
+    words.insert(words.end(), {"--lora_export", forms});
+    const Said said = train(base, f / forms, words);
+    INFO(said.out << said.err);
+    REQUIRE(said.code == 0);
+  };
+  for (const char* forms : {"keep", "slots", "adapter", "peft"}) with(forms);
+  const double untrained = loss_of(base), trained = loss_of(f / "keep");
+  CHECK(trained < 0.9 * untrained);
+  // The forms differ by the order of sums and by a scale that is part of B.
+  const auto near = [&](double x) { return Catch::Matchers::WithinRel(x, 1e-6); };
+  CHECK_THAT(loss_of(f / "slots"), near(untrained));
+  CHECK_THAT(loss_of(f / "slots", {"--adapter", f / "slots/model.onnx_adapter"}), near(trained));
+  for (const char* forms : {"slots", "adapter", "peft"}) {
+    INFO(forms);
+    CHECK_THAT(loss_of(base, {"--adapter", f / forms}), near(trained));
+  }
+}
+
+TEST_CASE("a stopped run writes the files of its adapter with the same bytes, and export writes them again") {
+  const TempDir f;
+  const std::string base = test_data("llm/llama-int4");
+  const auto run = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--lora", "r=2,alpha=4,dropout=0.1", "--lora_export", "slots,peft"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Said said = train(base, f / out, words);
+    INFO(said.out << said.err);
+    REQUIRE(said.code == 0);
+  };
+  run("whole", {"--max_steps", "4"});
+  run("half", {"--max_steps", "2"});
+  run("half", {"--max_steps", "4", "--resume", "auto"});
+  for (const std::string file : kFiles) {
+    INFO(file);
+    CHECK(bytes_of(f / ("half/" + file)) == bytes_of(f / ("whole/" + file)));
+  }
+  REQUIRE(run_verb({"export", f / "half", "--out", f / "again/model.onnx"}).code == 0);
+  for (const char* file : {"slots.json", "model.onnx_adapter", "adapter_model.safetensors"}) {
+    INFO(file);
+    CHECK(bytes_of(f / (std::string("again/") + file)) == bytes_of(f / (std::string("whole/") + file)));
+  }
+}
+
+TEST_CASE("training starts from an adapter and keeps its bits without a step") {
+  const TempDir f;
+  const std::string base = test_data("llm/llama-int4");
+  REQUIRE(train(base, f / "first", {"--lora", "r=2,alpha=4", "--lora_export", "peft", "--max_steps", "2"}).code == 0);
+  const Said said =
+      train(base, f / "second", {"--adapter", f / "first", "--lora_export", "peft", "--max_steps", "1", "--lr", "0"});
+  INFO(said.out << said.err);
+  REQUIRE(said.code == 0);
+  CHECK(bytes_of(f / "second/adapter_model.safetensors") == bytes_of(f / "first/adapter_model.safetensors"));
+}
+
+TEST_CASE("an adapter of another base or a damaged one is refused") {
+  const TempDir f;
+  REQUIRE(train(test_data("llm/llama-int4"), f / "run",
+                {"--lora", "r=2,alpha=4", "--lora_export", "adapter,peft", "--max_steps", "1"})
+              .code == 0);
+  const auto refused = [&](const std::string& model, const std::string& adapter, int code, const std::string& id) {
+    const Said said = run_verb({"eval", model, "--adapter", adapter, "--val", test_data("surgery/llm/lora.safetensors"),
+                                "--loss", "causal_lm", "--threads", "1"});
+    INFO(said.out << said.err);
+    CHECK(said.code == code);
+    CHECK_THAT(said.err, ContainsSubstring(id));
+  };
+  refused(test_data("zoo/bert_cls_eager_ts14/model.onnx"), f / "run/model.onnx_adapter", 5, "E_ADAPTER_FIT");
+  refused(test_data("zoo/bert_cls_eager_ts14/model.onnx"), f / "run", 5, "E_ADAPTER_FIT");
+  const std::string bytes = bytes_of(f / "run/model.onnx_adapter");
+  write_bytes(f / "cut.onnx_adapter", bytes.substr(0, bytes.size() / 2));
+  refused(test_data("llm/llama-int4"), f / "cut.onnx_adapter", 5, "E_ADAPTER");
+  refused(test_data("llm/llama-int4"), f / "nothing", 2, "E_ADAPTER_PATH");
+}
