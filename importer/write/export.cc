@@ -67,15 +67,20 @@ void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
   check(ok, "export: the model could not be serialized");
 }
 
-// Returns the ONNX checker's complaint about a model; empty if it accepts the model.
+// Returns the ONNX checker's complaint about a model in one line; empty if it accepts the model.
 std::string complaint_of(const std::function<void()>& check) {
   try {
     check();
     return "";
   } catch (const std::exception& e) {
-    return printable(e.what());
+    std::string line;
+    for (const std::string& part : split(e.what(), '\n')) {
+      if (!part.empty()) line += cat(line.empty() ? "" : " ", part);
+    }
+    return printable(line);
   }
 }
+
 std::string checker_says(const std::string& path) {
   return complaint_of([&] { onnx::checker::check_model(path, /*full_check=*/true); });
 }
