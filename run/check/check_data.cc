@@ -212,7 +212,7 @@ void DataReport::check_spelling(const FileReport& f) {
 DataReport check_data(const RunSpec& given, const Log& log) {
   RunSpec named = given;
   if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
-  const RunSpec spec = with_letters(named, log);
+  const RunSpec spec = with_conversations(with_letters(named, log), named.data.train, log);
   const DataKind kind = data_kind(spec.data, spec.data.train);
   if (kind == DataKind::tensors)
     fail(Exit::usage, "E_USAGE", "`check_data` looks at text files, tables and images, `train` names tensors",

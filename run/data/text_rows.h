@@ -37,6 +37,11 @@ bool names_tagged_words(const std::string& path);  // true for names that end in
 // model is cased. Logs the change.
 RunSpec with_letters(RunSpec spec, const Log& log);
 
+// Chooses `task` language and the text columns of a table whose columns have the usual names of conversations
+// (messages, conversations) or of prompts with answers (prompt and completion), if neither columns, label nor another
+// task are given and the table has no column named as the label. Logs the choice.
+RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log);
+
 // Reads the rows of `path`, one file or several (data/text_file.h). If `text_columns` is not given, tagged words are
 // read from CoNLL files and questions from SQuAD's JSON; all other files are tables. `labeled` is false for
 // predictions, which do not need a label column.

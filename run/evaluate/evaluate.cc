@@ -87,6 +87,13 @@ ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, con
 }
 }  // namespace
 
+// Completes the settings by what the model records, or if it records no task by the names of the data's columns.
+static RunSpec evaluated_spec(const RunSpec& asked, const ModelRecord& record, const Log& log) {
+  RunSpec spec = with_letters(asked, Log());
+  if (record.task == Task::none) spec = with_conversations(std::move(spec), asked.data.val, log);
+  return validation_spec(with_recorded(std::move(spec), record, log));
+}
+
 Metrics evaluate_model(const RunSpec& given, const Log& log) {
   set_threads(given.device, log);
   requested_losses(given.objective);
@@ -95,7 +102,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   if (data_kind(asked.data, asked.data.val) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {asked.data.val}, false, log);
   const ModelRecord record = recorded(*model.doc);
-  RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
+  RunSpec spec = evaluated_spec(asked, record, log);
   SourceGraph& g = model.graph;
   if (record.task == Task::none && data_kind(spec.data, spec.data.val) == DataKind::text)
     spec = with_problem_type(spec, log);

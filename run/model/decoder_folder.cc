@@ -69,6 +69,7 @@ void read_genai(const std::string& folder, DecoderFolder& out) {
   const json& decoder = object_in(model, "decoder");
   out.file = text(decoder, "filename");
   out.head_size = number(decoder, "head_size");
+  out.context = number(model, "context_length");
   for (const char* key : {"past_key_names", "past_value_names", "past_names"}) {
     if (std::string name = text(object_in(decoder, "inputs"), key); !name.empty()) out.past_names.push_back(name);
   }
@@ -99,6 +100,19 @@ DecoderFolder decoder_folder(const std::string& folder) {
   return out;
 }
 
+static std::string decoder_folder_of(const std::string& file) {
+  const std::string folder = fs::path(file).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+int64_t context_length(const std::string& model_file) {
+  try {
+    return decoder_folder(decoder_folder_of(model_file)).context;
+  } catch (const Error&) {  // the model file was named itself: what its folder says only helps
+    return -1;
+  }
+}
+
 Imported import_fed(const std::string& path, const std::vector<std::string>& fed) {
   ImportOptions options;
   Imported m = import_model(path, options);
@@ -113,9 +127,8 @@ PastOptions past_options(const ModelSpec& model, const std::string& path) {
   PastOptions out;
   out.empty = model.past == "empty";
   if (!out.empty) return out;
-  const std::string folder = fs::path(path).parent_path().string();
   try {
-    const DecoderFolder config = decoder_folder(folder.empty() ? "." : folder);
+    const DecoderFolder config = decoder_folder(decoder_folder_of(path));
     out.head_size = config.head_size;
     out.names = config.past_names;
   } catch (const Error& e) {

@@ -274,7 +274,8 @@ static void note_scaled_rate(const PreparedRun& run) {
 static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   RunSpec spec = with_model_files(given, log);
   if (spec.data.train.empty() || data_kind(spec.data, spec.data.train) != DataKind::text) return spec;
-  return with_run_tokenizer(std::move(spec), log);
+  const std::string train = spec.data.train;
+  return with_conversations(with_run_tokenizer(std::move(spec), log), train, log);
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mode mode) {
