@@ -55,14 +55,17 @@ TEST_CASE("an exported file that computes something else is refused") {
   loss.kind = "cross_entropy";
   loss.outputs = {model.graph.values[static_cast<size_t>(model.graph.outputs[0])].name};
   ExportReference reference = export_reference(session, loss, batch);
-  CHECK(compare_export(reference, entry + "/model.onnx", loss, "fp32") < 1e-5);
+  CHECK(compare_export(reference, {entry + "/model.onnx", ""}, loss, "fp32") < 1e-5);
   HostTensor& out = reference.outputs.at(loss.outputs[0]);
   std::vector<float> moved(out.as<float>(), out.as<float>() + out.numel());
   moved[0] += 1;
   out = HostTensor::of<float>(out.dims(), moved);
   test::expect_error(
       "E_EXPORT_CHECK", "differs from the trained one by 1",
-      [&] { compare_export(reference, entry + "/model.onnx", loss, "fp32"); }, Exit::internal);
+      [&] {
+        compare_export(reference, {entry + "/model.onnx", ""}, loss, "fp32");
+      },
+      Exit::internal);
 }
 
 TEST_CASE("a run's weights go back to the checkpoint they came from, under its names") {
