@@ -110,9 +110,9 @@ std::string overview(bool all) {
   return out + (all ? "\nFlags of train (help VERB for the others)\n" : std::string(kExamples));
 }
 
+// Flags that only the command line has are common where they belong to other verbs than train: they say what these do.
 bool is_common(const Flag& f, Verb verb) {
-  const bool many_own = verb == Verb::train || verb == Verb::bench;
-  return f.common || has(f.required, verb) || (!f.setting && !many_own);
+  return f.common || has(f.required, verb) || (!f.setting && !has(f.verbs, Verb::train));
 }
 
 // Returns the flags of a verb in the order of the table, and whether flags were left out.
