@@ -46,7 +46,7 @@ void print_summary(const TrainReport& report, const std::string& val) {
   }
   std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps
             << " steps in " << format_duration(r.seconds) << waiting_text(r)
-            << (r.skipped ? cat(", ", r.skipped, " skipped by the loss scaler") : std::string()) << '\n'
+            << (r.skipped ? cat(", ", r.skipped, " skipped, because gradients were not finite") : std::string()) << '\n'
             << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
             << "model: " << report.model << '\n'
             << "report: " << report.page << '\n';

@@ -298,6 +298,7 @@ std::unique_ptr<Dataset> open_tensors(std::vector<NamedTensor> tensors, const st
   std::map<std::string, HostTensor> fed;
   for (const NamedTensor& n : tensors) fed[n.name] = n.tensor;
   for (auto& [input, made] : derived_inputs(graph, fed, needs.log)) tensors.push_back({input, std::move(made)});
+  warn_left_padding(graph, fed, needs.log);
   std::unique_ptr<Dataset> data = make_tensor_dataset(std::move(tensors), name, specs, t);
   check_tokens(*data, graph, needs);
   return data;

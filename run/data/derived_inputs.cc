@@ -1,7 +1,9 @@
 // Only tensor files need this: data/text_dataset.h makes these inputs of a text.
 #include "run/data/derived_inputs.h"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/text.h"
 #include "data/text_dataset.h"
@@ -20,6 +22,17 @@ HostTensor positions_of(const HostTensor& mask) {
     out.as_mutable<int64_t>()[at] = visible[static_cast<size_t>(at)] != 0 ? next++ : 1;
   }
   return out;
+}
+
+// Returns a row (from 0) of a mask (batch, length) that hides its first token and shows another; -1 if there is none.
+int64_t left_padded_row(const HostTensor& mask) {
+  const std::vector<double> visible = mask.to_doubles();
+  const auto length = static_cast<std::ptrdiff_t>(mask.dims()[1]);
+  for (int64_t row = 0; row < mask.dims()[0]; ++row) {
+    const auto first = visible.begin() + row * length, last = first + length;
+    if (length > 0 && *first == 0 && std::any_of(first, last, [](double v) { return v != 0; })) return row;
+  }
+  return -1;
 }
 
 }  // namespace
@@ -45,6 +58,21 @@ std::map<std::string, HostTensor> derived_inputs(const SourceGraph& g, const std
                  role == TextRole::mask ? "the shape of the token ids (no padding)" : "the attention mask"));
   }
   return out;
+}
+
+void warn_left_padding(const SourceGraph& g, const std::map<std::string, HostTensor>& fed, const Log& log) {
+  const bool by_length = std::any_of(g.nodes.begin(), g.nodes.end(), [](const SourceNode& n) {
+    return n.op == "GroupQueryAttention" || n.op == "SparseAttention";
+  });
+  if (!by_length) return;
+  for (const auto& [name, mask] : fed) {
+    if (mask.rank() != 2 || g.find(name) < 0 || text_role(name) != TextRole::mask) continue;
+    const int64_t row = left_padded_row(mask);
+    if (row < 0) continue;
+    log.warning(cat("W_LEFT_PADDING: row ", row, " of '", printable(name),
+                    "' hides its first tokens, and the model's attention reads only the number of visible tokens: the "
+                    "result is wrong, as in onnxruntime; put the padding behind the tokens"));
+  }
 }
 
 }  // namespace amp

@@ -52,9 +52,19 @@ void require_model(const ModelSpec& model, const Checkpoint& checkpoint) {
   if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(model.model)}});
 }
 
+// Refuses to replace the model that the run trained from: without it, the run cannot be exported or resumed again.
+void refuse_source(const std::string& model, const std::string& out) {
+  std::error_code none;
+  if (!std::filesystem::equivalent(model, out, none)) return;
+  fail(Exit::usage, "E_OUTPUT_INPUT",
+       cat("`out` '", printable(out), "' is the model that the run trained from, which later exports need"),
+       "choose another file");
+}
+
 ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
                           const std::string& out, const Log& log) {
   const RunSpec& spec = record.spec;
+  refuse_source(spec.model.model, out);
   const Log notes([&log](Level level, const std::string& text) {  // drops notes that the run printed at its start
     if (level >= Level::note) log.say(level, text);
   });

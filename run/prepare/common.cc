@@ -100,6 +100,7 @@ Tensors read_batch(const std::string& path, const SourceGraph& g, const Log& log
   Tensors b;
   for (NamedTensor& t : read_tensor_file(path)) b[t.name] = std::move(t.tensor);
   b.merge(derived_inputs(g, b, log));
+  warn_left_padding(g, b, log);
   return b;
 }
 

@@ -222,3 +222,33 @@ TEST_CASE("folders of decoders that cannot be trained say why", "[llm]") {
     CHECK_THAT(run_verb({"check", folder}).fact, ContainsSubstring("is not a JSON object"));
   }
 }
+
+TEST_CASE("tokens behind the padding of a row are warned of where attention reads lengths", "[llm]") {
+  const auto [folder, warned] = GENERATE(std::pair("llama-int4", true), std::pair("optimum-llama", false));
+  INFO(folder);
+  const TempDir f;
+  for (const size_t hidden : {0u, 3u}) {  // the column of row 1 that the mask hides
+    std::vector<int64_t> mask(8, 1);
+    mask[4 + hidden] = 0;
+    write_tensor_file(f / "batch.safetensors",
+                      {{"input_ids", HostTensor::of<int64_t>({2, 4}, {5, 6, 7, 8, 9, 10, 11, 12})},
+                       {"attention_mask", HostTensor::of<int64_t>({2, 4}, mask)},
+                       {"label", HostTensor::of<int64_t>({2, 4}, {5, 6, 7, 8, 9, 10, 11, 12})}});
+    const Said s = must_run(
+        {"eval", kFolders + folder, "--val", f / "batch.safetensors", "--loss", "causal_lm", "--threads", "1"});
+    CHECK((s.err.find("W_LEFT_PADDING: row 1") != std::string::npos) == (warned && hidden == 0));
+  }
+}
+
+TEST_CASE("an export never replaces the model that the run trained from", "[llm]") {
+  const TempDir f;
+  copy_folder("qwen3-fp32", f / "base");
+  write_batch(kFolders + "qwen3-fp32", f / "batch.safetensors");
+  must_run({"train", f / "base", "--train", f / "batch.safetensors", "--loss", "causal_lm", "--max_steps", "1",
+            "--output_dir", f / "run", "--threads", "1"});
+  const std::string before = bytes_of(f / "base/model.onnx.data");
+  const Said s = run_verb({"export", f / "run", "--out", f / "base/model.onnx"});
+  CHECK(s.code == 2);
+  CHECK_THAT(s.err, ContainsSubstring("E_OUTPUT_INPUT"));
+  CHECK(bytes_of(f / "base/model.onnx.data") == before);
+}

@@ -19,7 +19,7 @@ constexpr int kRows = 12, kLanes = 4;
 //   lane<L>(sum, y, x)       sum + y * element L of x
 //   scalar(sum, y, element)  sum + y * element
 template <class Product, int R, int V, bool ByRows>
-struct Block {
+struct NeonBlock {
   using Element = typename Product::Element;
   static constexpr int kWhole = R / kLanes;  // vectors of A's rows at a step of a packed panel
 
@@ -71,7 +71,7 @@ struct Block {
 
 template <class Product, bool ByRows, size_t... N>
 constexpr std::array<MicroKernel::Block, sizeof...(N)> make_table(std::index_sequence<N...>) {
-  return {&Block<Product, static_cast<int>(N / 2) + 1, static_cast<int>(N % 2) + 1, ByRows>::run...};
+  return {&NeonBlock<Product, static_cast<int>(N / 2) + 1, static_cast<int>(N % 2) + 1, ByRows>::run...};
 }
 template <class Product>
 constexpr auto kTable = make_table<Product, false>(std::make_index_sequence<2 * kRows>{});
