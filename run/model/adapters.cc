@@ -45,7 +45,7 @@ void require_forms(const OutputSpec& output, const LoraOptions& options, const S
   if (slots && output.export_types() != "file" && output.export_types() != "fp32")
     fail(Exit::usage, "E_LORA_EXPORT",
          "slots have the types of the model's file, and another `export_precision` is asked for",
-         "leave `export_precision` out, or export merged");
+         "leave out `export_precision`, or export merged");
   const bool only = !output.lora_exports_model();
   if (options.init == LoraInit::pissa && (only || peft))
     fail(Exit::usage, "E_LORA_EXPORT",

@@ -9,7 +9,6 @@
 
 using namespace amp;
 using namespace amp::test;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -107,7 +106,7 @@ TEST_CASE("an adapter of another base or a damaged one is refused") {
                                 "--loss", "causal_lm", "--threads", "1"});
     INFO(said.out << said.err);
     CHECK(said.code == code);
-    CHECK_THAT(said.err, ContainsSubstring(id));
+    CHECK(said.id == id);
   };
   refused(test_data("zoo/bert_cls_eager_ts14/model.onnx"), f / "run/model.onnx_adapter", 5, "E_ADAPTER_FIT");
   refused(test_data("zoo/bert_cls_eager_ts14/model.onnx"), f / "run", 5, "E_ADAPTER_FIT");

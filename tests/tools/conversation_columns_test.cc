@@ -59,7 +59,7 @@ TEST_CASE("a label, other columns or another task leave the choice to the settin
   write_bytes(f / "labeled.csv", "messages,label\nSay one,a\n");
   write_bytes(f / "texts.csv", "text\nSay one\n");
   write_bytes(f / "chats.jsonl", kChat);
-  CHECK(train(f, "labeled.csv").code == 2);
+  CHECK(train(f, "labeled.csv").code == 5);
   CHECK(train(f, "texts.csv").code == 5);
   CHECK(train(f, "chats.jsonl", {"--task", "classification"}).code != 0);
   CHECK(train(f, "chats.jsonl", {"--text_columns", "messages", "--task", "language"}).code == 0);

@@ -39,7 +39,8 @@ std::vector<OwnFlag> own_flags() {
        in(Verb::sweep),
        {.name = "sweep_prune",
         .initial = std::string("none"),
-        .help = "Which runs end early, by --metric_for_best_model at equal steps. median: worse than the median of at "
+        .help = "Which runs end early, compared at equal steps by --metric_for_best_model. median: worse than the "
+                "median of at "
                 "least 3 other runs. halving: not in the better half after 1, 2, 4, 8 ... evaluations.",
         .choices = {"none", "median", "halving"}}},
       {"val",
