@@ -81,7 +81,8 @@ def stack(campaign, size, wanted):
 
 
 def processor_time(campaign, size, wanted):
-    """`size` seconds of processor time (ulimit -t): SIGXCPU ends a long run with a checkpoint."""
+    """`size` seconds of processor time (ulimit -t): SIGXCPU ends a long run with a checkpoint. With 1 second the system kills
+    at once."""
     shutil.rmtree(campaign.folder / "run", ignore_errors=True)
     process = campaign.program.run(job("run", steps=40_000, save=100, evaluate=10_000), campaign.folder,
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (size, size)))
@@ -113,7 +114,7 @@ LIMITS = {
     address_space: [20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220, 240, 260, 280, 300, 350, 400, 500],
     descriptors: [4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 32],
     stack: [64, 128, 255, 256, 1024],
-    processor_time: [1, 2],
+    processor_time: [2, 3],
     disk_size: [64, 128, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1400, 1600, 1800, 2000, 2400],
     inodes: list(range(2, 30, 2)),
 }
