@@ -203,7 +203,7 @@ class SurroundingsTest(unittest.TestCase):
 
     def verbs(self):
         """The verbs, from the first lines of the help text."""
-        text = self.run_program("--help").stdout
+        text = self.run_program("--help_all").stdout
         part = text[text.index("Verbs"):text.index("\nFlags of train")]
         names = re.findall(r"^  ([a-z]+)", part, re.M)
         self.assertGreater(len(names), 14)
