@@ -15,7 +15,7 @@ int64_t from_float(const float* src, Half* dst, int64_t n);
 int64_t from_float(const float* src, BFloat16* dst, int64_t n);
 
 bool has_crc32c();
-// Returns the state after these bytes. Requires has_crc32c().
-uint32_t crc32c(uint32_t state, const uint8_t* bytes, int64_t size);
+// Returns the state after the `size` bytes at p. Requires has_crc32c().
+uint32_t crc32c(uint32_t state, const uint8_t* p, int64_t size);
 
 }  // namespace amp::isa
