@@ -127,7 +127,7 @@ std::string not_a_weight(const Use& u) {
 }  // namespace
 
 PositionEvidence::PositionEvidence(const SourceGraph& g)
-    : g_(g), consumers_(g.consumers()), live_(live_nodes(g)), scopes_(g) {
+    : g_(g), consumers_(g.consumers()), live_(live_nodes(g)), scopes_(g), pairs_(find_low_rank_pairs(g)) {
   find_data();
   find_reached();
   find_input_like();
@@ -158,6 +158,8 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
     return {{"scale or zero point of a quantizer", -12}};
   if (all([](const Use& u) { return rotary_table(u.at(), u.site_input); }))
     return {{"cosines or sines of rotary positions", -12}};
+  if (pairs_.scale[static_cast<size_t>(v)]) return {{"the scale of an adapter of low rank (alpha / r)", -12}};
+  if (pairs_.zeros[static_cast<size_t>(v)]) return {{"zeros beside the part of a map that an adapter changes", -12}};
   out.push_back(position(main, naming));
   // Unstructured values may be a learned width or temperature, so a position without a weight's role counts half.
   if (!weight_role(main.at(), main.site_input) && unstructured(data, 6)) out.back().weight /= 2;

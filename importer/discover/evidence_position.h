@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "importer/discover/evidence.h"
+#include "importer/discover/low_rank_pairs.h"
 #include "importer/discover/positions.h"
 #include "importer/discover/torch_scopes.h"
 
@@ -70,6 +71,7 @@ class PositionEvidence {
   const std::vector<std::vector<int>> consumers_;
   const std::vector<char> live_;
   const TorchScopes scopes_;
+  const LowRankPairs pairs_;
   std::vector<char> carries_data_, reached_;
   std::vector<char> input_like_;  // the value is a graph input, rearranged or standardized by constants
   bool learned_ = false, raw_is_usual_ = false;

@@ -1,0 +1,21 @@
+// Finds adapters of low rank (LoRA) that a file already contains as nodes: y = x W + s (x A) B.
+#pragma once
+
+#include <vector>
+
+#include "graph/source.h"
+
+namespace amp {
+
+struct LowRankPairs {
+  // Per SourceValue: 1 if it belongs to such an adapter. factor: a stored A or B, also packed or quantized. scale: a
+  // stored floating-point number that multiplies x A, the product or B. zeros: a stored tensor that only places B among
+  // the columns of a wider map.
+  std::vector<char> factor, scale, zeros;
+};
+
+// Requires that W, A and B are stored, that x reaches both branches, that only views, dropout and factors stand between
+// the two products, and that the inner extent is not larger than the outer ones.
+LowRankPairs find_low_rank_pairs(const SourceGraph& g);
+
+}  // namespace amp
