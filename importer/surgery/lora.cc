@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/discover/low_rank_pairs.h"
 #include "importer/surgery/edit.h"
 #include "importer/surgery/lora_nodes.h"
 
@@ -55,6 +56,28 @@ bool names_candidate(const SourceGraph& g, const std::string& target, const Cand
   for (const LinearMap::Use& u : c.map->uses) names.push_back(g.nodes[static_cast<size_t>(u.node)].name);
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return glob_match(target, name) || has_component(name, target); });
+}
+
+// True if the target is the candidate's own name, without a wildcard: a name of its weight or of a node.
+bool is_name_of(const SourceGraph& g, const std::string& target, const Candidate& c) {
+  if (one_of(target, {c.name, c.map->name, g.value(c.map->weight).name, g.shown(c.map->weight)})) return true;
+  return std::any_of(c.map->uses.begin(), c.map->uses.end(),
+                     [&](const LinearMap::Use& u) { return g.nodes[static_cast<size_t>(u.node)].name == target; });
+}
+
+// Removes the halves of adapters that the file already contains, unless a target is the name of one. Says how many.
+std::vector<Candidate> without_adapters(const SourceGraph& g, const LoraOptions& o, std::vector<Candidate> all,
+                                        std::vector<std::string>& lines) {
+  const LowRankPairs pairs = find_low_rank_pairs(g);
+  const size_t before = all.size();
+  std::erase_if(all, [&](const Candidate& c) {
+    return pairs.factor[static_cast<size_t>(c.map->weight)] &&
+           std::none_of(o.targets.begin(), o.targets.end(), [&](const auto& t) { return is_name_of(g, t, c); });
+  });
+  if (const size_t n = before - all.size(); n > 0)
+    lines.push_back(cat("lora: no adapter on ", n, n == 1 ? " map that is" : " maps that are",
+                        " part of adapters in the file (x A B beside x W); targets=NAME adds one"));
+  return all;
 }
 
 // Returns what a target selects: by role all maps of the role; by name only usual maps if there are some.
@@ -257,8 +280,8 @@ std::string part_name(const std::string& map, const std::string& role) {
 
 LoraResult add_lora(SourceGraph& g, const LoraOptions& o) {
   const std::vector<LinearMap> maps = find_linear_maps(g);
-  const std::vector<Candidate> all = candidates(maps, o.fused);
   LoraResult out;
+  const std::vector<Candidate> all = without_adapters(g, o, candidates(maps, o.fused), out.lines);
   const std::vector<const Candidate*> chosen = choose(g, o, maps, all, out.lines);
   require_used(g, "rank_pattern", o.ranks, chosen);
   require_used(g, "alpha_pattern", o.alphas, chosen);

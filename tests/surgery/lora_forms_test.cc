@@ -211,6 +211,30 @@ void freeze_others(SourceGraph& g) {
   for (SourceValue& v : g.values) v.trainable = v.trainable && v.reason == "LoRA";
 }
 
+// Imports an exported file with its adapters. Their scales are constants, and another run adapts the same maps as the
+// first one did, not A and B.
+void check_second_stage(const std::string& path, const Form& form, bool merged) {
+  Imported again = import_model(path);
+  size_t scales = 0;
+  for (const SourceValue& v : again.graph.values) {
+    if (!v.name.ends_with(".lora_scale")) continue;
+    ++scales;
+    INFO(v.name << ": " << v.reason);
+    CHECK(v.kind == SourceKind::constant);
+    CHECK(v.reason.find("the scale of an adapter of low rank") != std::string::npos);
+  }
+  CHECK(scales == (merged ? 0 : form.adapters));
+  // The numbers of a floating-point W in these texts have few digits, as those of constants have.
+  if (const int w = again.graph.find("W"); w >= 0 && is_float(again.graph.value(w).data.dtype()))
+    again.graph.values[static_cast<size_t>(w)].kind = SourceKind::parameter;
+  // Behind the sum with its adapter, the product of a tied weight does not have the role of a head.
+  const LoraResult second =
+      add_lora(again.graph, options_of(form.adapters == 2 ? "r=2,targets=W,targets=Gather_0" : form.targets));
+  CHECK(second.adapters.size() == form.adapters);
+  const std::string lines = join(second.lines, "\n");
+  CHECK((lines.find("part of adapters in the file") != std::string::npos) == !merged);
+}
+
 }  // namespace
 
 TEST_CASE("each form of a weight takes adapters: gradients, and both exports compute the same") {
@@ -237,6 +261,7 @@ TEST_CASE("each form of a weight takes adapters: gradients, and both exports com
         const Imported again = import_model(f / "out.onnx");
         CHECK(difference(exactly(again.graph, m.inputs, {}).y, now.y) < 1e-6);
         if (form.mergeable && !keep) CHECK(again.graph.nodes.size() == plain.graph.nodes.size());
+        check_second_stage(f / "out.onnx", form, form.mergeable && !keep);
       }
     }
   }
