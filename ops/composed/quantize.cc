@@ -3,6 +3,9 @@
 // this Cast, so that a QDQ pair is differentiable.
 #include "ops/composed/quantize.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
@@ -73,6 +76,14 @@ ValueId unquantized(Builder& b, ValueId q, DType f) {
   return b.cast(q, f);
 }
 
+void require_finite(const Lowering& l, size_t i, const std::vector<double>& values) {
+  const auto bad = std::find_if(values.begin(), values.end(), [](double x) { return !std::isfinite(x); });
+  if (bad == values.end()) return;
+  fail(Exit::model, "E_SCALE_NONFINITE",
+       cat(l.node.op, ": input ", i, " (of the quantized weight) holds ", *bad, " at ", bad - values.begin()),
+       "quantize the model again: the file is damaged");
+}
+
 Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   Builder& b = l.b;
   const DType f = b.dtype(from);
@@ -108,10 +119,22 @@ void lower_quantize(Lowering& l) {
   l.out(0, quantized(l, in, scale, zero, t));
 }
 
+// True for numbers that the file stores, and for a weight that is quantized again in each step while it trains.
+bool stored_weight(const Builder& b, ValueId v) {
+  for (NodeId p = b.value(v).producer; p; p = b.value(v).producer) {
+    const Node& n = b.graph().node(p);
+    if (n.op->name != "Quantize" && n.op->name != "Cast" && !n.op->view) return false;
+    v = n.in[0];
+  }
+  return b.constant_of(v) || b.value(v).kind == ValueKind::param;
+}
+
 void lower_dequantize(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);
   const DType f = l.float_type();
+  const HostTensor* scales = b.constant_of(l.in(1));
+  if (scales && stored_weight(b, l.in(0))) require_finite(l, 1, scales->to_doubles());
   ValueId v = unquantized(b, l.in(0), f);
   if (l.has(2)) v = sub(b, v, against(l, b.cast(l.in(2), f), x));
   l.out(0, mul(b, v, against(l, b.cast(l.in(1), f), x)));

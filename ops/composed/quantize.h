@@ -1,6 +1,8 @@
 // Lowerings of QuantizeLinear and related operators, for operators with quantized operands or results.
 #pragma once
 
+#include <vector>
+
 #include "graph/lower.h"
 
 namespace amp {
@@ -15,6 +17,10 @@ ValueId as_integers(Builder& b, ValueId whole, DType t);
 // The floating-point value from which quantized() or as_integers() cast the integer, so that gradients pass. For
 // other integers, a cast to floating-point.
 ValueId unquantized(Builder& b, ValueId q, DType f);
+
+// Fails with E_SCALE_NONFINITE if one of `values`, the scales or zero points in input i of the node, is not finite:
+// the whole output would not be either.
+void require_finite(const Lowering&, size_t i, const std::vector<double>& values);
 
 // Quantizes x to 256 steps between its extremes, 0 included (DynamicQuantizeLinear), as floating-point numbers.
 struct Dynamic {

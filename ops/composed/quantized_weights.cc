@@ -3,12 +3,12 @@
 // not trained. Gradients pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
 #include "ops/compose.h"
+#include "ops/composed/quantize.h"
 
 namespace amp {
 namespace {
@@ -59,14 +59,10 @@ struct Blocks {
   }
 };
 
-// Returns the scales or zero points in input i. Fails if one is not finite, because the whole output would not be.
+// Returns the scales or zero points in input i, which are stored. Fails if one is not finite.
 std::vector<double> finite(const Lowering& l, size_t i) {
   std::vector<double> v = stored(l, i).to_doubles();
-  const auto bad = std::find_if(v.begin(), v.end(), [](double x) { return !std::isfinite(x); });
-  if (bad != v.end())
-    fail(Exit::model, "E_SCALE_NONFINITE",
-         cat(l.node.op, ": input ", i, " (of the quantized weight) holds ", *bad, " at ", bad - v.begin()),
-         "quantize the model again: the file is damaged");
+  require_finite(l, i, v);
   return v;
 }
 void read_scales(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
@@ -115,7 +111,13 @@ void lower_n_bits(Lowering& l) {
   check_bits(l, b);
   b.blocks = (k + b.block - 1) / b.block;
   b.row_bytes = b.blocks * (b.block * b.bits / 8);
-  b.data = bytes_of(l, 1, checked_mul(n, b.row_bytes));
+  const int64_t bytes = checked_mul(n, b.row_bytes);
+  b.data = bytes_of(l, 1, bytes);
+  // More bytes than these are packed with another number of bits or in other blocks, so every number would be wrong.
+  if (stored(l, 1).numel() != bytes)
+    fail(Exit::model, "E_SHAPE",
+         cat("MatMulNBits: input 1 has ", stored(l, 1).numel(), " bytes ", to_string(l.dims(1)), ", ", n, " rows of ",
+             b.blocks, " blocks of ", b.block, " numbers of ", b.bits, " bits need ", bytes));
   read_scales(l, 2, n, b);
   read_zeros(l, 3, n, b);
   read_columns(l, k, b);
