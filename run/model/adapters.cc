@@ -40,18 +40,18 @@ int trained_beside(const SourceGraph& g, const std::vector<LoraAdapter>& adapter
 }
 
 void require_forms(const OutputSpec& output, const LoraOptions& options, const SourceGraph& g, const Trainable& t) {
-  const bool slots = output.exports_lora("slots"), peft = output.exports_lora("peft");
-  if (slots || output.exports_lora("adapter")) require_slots(t.lora, t.sites);
+  const bool slots = output.exports_lora("slots"), adapter = output.exports_lora("adapter"),
+             peft = output.exports_lora("peft");
+  if (slots || adapter) require_slots(t.lora, t.sites);
   if (slots && output.export_types() != "file" && output.export_types() != "fp32")
     fail(Exit::usage, "E_LORA_EXPORT",
          "slots have the types of the model's file, and another `export_precision` is asked for",
          "leave out `export_precision`, or export merged");
-  const bool only = !output.lora_exports_model();
-  if (options.init == LoraInit::pissa && (only || peft))
+  if (options.init == LoraInit::pissa && (slots || adapter || peft))
     fail(Exit::usage, "E_LORA_EXPORT",
-         "init=pissa changes the weights of the base, and the adapter alone does not fit the base",
-         "export merge, keep or slots");
-  const int other = only ? trained_beside(g, t.lora) : -1;
+         "init=pissa changes the weights of the base, and the files of an adapter do not fit the original base",
+         "export merge or keep alone, or choose another init");
+  const int other = !output.lora_exports_model() ? trained_beside(g, t.lora) : -1;
   if (other >= 0)
     fail(Exit::usage, "E_LORA_EXPORT",
          cat("'", printable(g.shown(other)), "' trains as well, and the files of an adapter do not hold it"),

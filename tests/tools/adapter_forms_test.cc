@@ -115,3 +115,16 @@ TEST_CASE("an adapter of another base or a damaged one is refused") {
   refused(test_data("llm/llama-int4"), f / "cut.onnx_adapter", 5, "E_ADAPTER");
   refused(test_data("llm/llama-int4"), f / "nothing", 2, "E_ADAPTER_PATH");
 }
+
+TEST_CASE("init=pissa is refused with every form that writes the files of an adapter") {
+  const TempDir f;
+  for (const char* forms :
+       {"slots", "adapter", "peft", "slots,adapter", "merge,adapter", "keep,adapter", "keep,peft"}) {
+    INFO(forms);
+    const Said said = train(test_data("llm/qwen3-fp32"), f / "run",
+                            {"--lora", "r=2,init=pissa", "--lora_export", forms, "--max_steps", "1"});
+    CHECK(said.code == 2);
+    CHECK(said.id == "E_LORA_EXPORT");
+    CHECK_THAT(said.fact, ContainsSubstring("init=pissa"));
+  }
+}
