@@ -99,11 +99,14 @@ Advice advice_for_checkpoint(const std::string& folder, const std::string& type)
 }
 
 Advice advice_for(const std::string& folder) {
+  const bool peft = is_file(in(folder, "adapter_config.json"));
+  if (peft || !files_ending(folder, ".onnx_adapter").empty())
+    return {
+        cat("holds an adapter (", peft ? "PEFT" : ".onnx_adapter", "), not a whole model"),
+        cat("name its base as the model, and this folder with `adapter`: `eval BASE --adapter ", quoted(folder), "`")};
   if (is_run_folder(folder))
     return {"is a run's folder and holds no model.onnx",
             cat("`export ", printable(folder), " --out FILE` writes the weights of a run that was stopped")};
-  if (is_file(in(folder, "adapter_config.json")))
-    return {"holds an adapter (PEFT), not a whole model", "name its base as the model, and this folder with `adapter`"};
   const std::string type = model_type_of(folder);
   const bool weights = !files_ending(folder, ".safetensors").empty() || !files_ending(folder, ".bin").empty() ||
                        !files_ending(folder, ".h5").empty() || !files_ending(folder, ".msgpack").empty();
@@ -164,6 +167,7 @@ std::string model_file(const std::string& path, const Log& log) {
 
 RunSpec with_model_files(RunSpec spec, const Log& log) {
   spec.model.model = model_file(spec.model.model, log);
+  if (spec.model.adapter == kNoAdapter) spec.model.adapter.clear();
   if (!spec.objective.teacher.empty()) spec.objective.teacher = model_file(spec.objective.teacher, log);
   constexpr int64_t kUsual = 1024;  // TRL's default length of conversations
   if (const int64_t context = context_length(spec.model.model); context > 1)

@@ -17,8 +17,11 @@ struct RunSpec;
 // there is no such file, or several; the hint names the next step.
 std::string model_file(const std::string& path, const Log& log);
 
+// Value of `adapter` for no adapter, where a run's folder would choose its own.
+inline constexpr const char* kNoAdapter = "none";
+
 // Replaces the paths of the model and the teacher by the files that model_file() returns. Beside a genai_config.json,
-// the default of `max_seq_len` becomes the model's context length, but at most 1024.
+// the default of `max_seq_len` becomes the model's context length, but at most 1024. kNoAdapter becomes "".
 RunSpec with_model_files(RunSpec spec, const Log& log);
 
 }  // namespace amp

@@ -1,11 +1,16 @@
 // Reuses files of a finished run: its tokenizer, chat template and joined tables are read from the run's export record.
+// So is the form of its adapters: with slots, model.onnx alone is the untrained base; merged, it holds the adapter.
 // A record that cannot be read is not an error here, because the files may not be needed.
 #include "run/prepare/finished_run.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 
+#include "base/error.h"
 #include "base/fs.h"
 #include "base/text.h"
+#include "importer/adapter/adapter_file.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
 #include "run/data/tokenize.h"
@@ -48,20 +53,70 @@ void take_joins(TableSpec& tables, const std::string& folder) {
 }  // namespace
 
 namespace {
-std::string folder_of(const ModelSpec& model) {
-  const std::string folder = std::filesystem::path(model.model).parent_path().string();
+namespace fs = std::filesystem;
+
+std::string folder_of(const std::string& file) {
+  const std::string folder = fs::path(file).parent_path().string();
   return folder.empty() ? "." : folder;
+}
+
+// Returns whether the run in `folder` exports one of the forms of `lora_export`. False without a readable record.
+bool exports(const std::string& folder, std::initializer_list<const char*> forms) {
+  if (!path_exists(folder + "/" + kExportRecord)) return false;
+  try {
+    const OutputSpec output = read_export_record(folder).spec.output;
+    return std::any_of(forms.begin(), forms.end(), [&](const char* form) { return output.exports_lora(form); });
+  } catch (const Error&) {  // take_tokenizer() reports it
+    return false;
+  }
+}
+
+// Returns the adapter that was exported with a base with slots, beside it; empty: none.
+std::string adapter_beside(const std::string& model) {
+  const std::string adapter = fs::path(model).replace_extension(".onnx_adapter").string();
+  return path_exists(adapter) && path_exists(folder_of(model) + "/slots.json") ? adapter : std::string();
+}
+
+// Chooses the adapter of a run that exported slots, if its folder is named. The file alone may be meant as the base.
+void choose_adapter(ModelSpec& model, bool by_folder, const Log& log) {
+  const std::string beside = adapter_beside(model.model);
+  if (!model.adapter.empty() || beside.empty()) return;
+  if (!by_folder || !exports(folder_of(model.model), {"slots"})) return note_adapter_beside(model, log);
+  model.adapter = beside;
+  log.note("the run's model is its base with slots, and the adapter beside it is applied (`adapter` none: the base)");
 }
 }  // namespace
 
+void note_adapter_beside(const ModelSpec& model, const Log& log) {
+  const std::string beside = adapter_beside(model.model);
+  if (!model.adapter.empty() || beside.empty()) return;
+  log.note(cat("the model is a base with slots, and the adapter beside it is not applied (`adapter` ",
+               printable(beside), " applies it)"));
+}
+
+void refuse_merged_adapter(const ModelSpec& model) {
+  if (model.adapter.empty()) return;
+  const std::string folder = folder_of(model.model);
+  std::error_code error;
+  const bool same = fs::equivalent(folder, folder_of(adapter_files(model.adapter).front()), error);
+  if (same && fs::path(model.model).filename() == "model.onnx" && exports(folder, {"merge", "keep"}))
+    fail(Exit::usage, "E_ADAPTER_PATH",
+         cat("'", printable(model.model), "' holds the adapter '", printable(model.adapter),
+             "' already: the run exported both"),
+         "leave `adapter` out, or name the base that the run trained as the model");
+}
+
 RunSpec with_run_tokenizer(RunSpec spec, const Log& log) {
-  if (tokenizer_path(spec).empty()) take_tokenizer(spec.data, folder_of(spec.model), log);
+  if (tokenizer_path(spec).empty()) take_tokenizer(spec.data, folder_of(spec.model.model), log);
   return spec;
 }
 
 RunSpec with_run(RunSpec spec, const Log& log) {
+  const bool by_folder = is_run_folder(spec.model.model), none = spec.model.adapter == kNoAdapter;
   spec = with_run_tokenizer(with_model_files(std::move(spec), log), log);
-  take_joins(spec.data.tables, folder_of(spec.model));
+  refuse_merged_adapter(spec.model);
+  if (!none) choose_adapter(spec.model, by_folder, log);
+  take_joins(spec.data.tables, folder_of(spec.model.model));
   return spec;
 }
 

@@ -6,12 +6,21 @@
 
 namespace amp {
 
+struct ModelSpec;
 struct RunSpec;
 
 // Replaces a folder in spec.model.model by its model file (run/model/model_file.h). If no tokenizer is requested and
-// none is stored beside the file, uses the tokenizer in the run's record, if it still exists.
+// none is stored beside the file, uses the tokenizer in the run's record, if it still exists. If spec.model.model is
+// the folder of a run that exported slots, and `adapter` is not given, it becomes the run's adapter.
 RunSpec with_run(RunSpec spec, const Log& log);
 RunSpec with_run_tokenizer(RunSpec spec, const Log& log);  // does only the tokenizer's part of with_run()
+
+// Notes that the adapter beside a base with slots is not applied. model: with its file.
+void note_adapter_beside(const ModelSpec& model, const Log& log);
+
+// Throws E_ADAPTER_PATH (Exit::usage) if `adapter` is stored beside the model, and the run exported them as merge or
+// keep: the model has the adapter already.
+void refuse_merged_adapter(const ModelSpec& model);
 
 // Warns (W_TOKENIZER) if the model was trained with another tokenizer.
 void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log);

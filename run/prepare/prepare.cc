@@ -273,6 +273,8 @@ static void note_scaled_rate(const PreparedRun& run) {
 // tokenizer.
 static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   RunSpec spec = with_model_files(given, log);
+  refuse_merged_adapter(spec.model);
+  note_adapter_beside(spec.model, log);
   if (spec.data.train.empty() || data_kind(spec.data, spec.data.train) != DataKind::text) return spec;
   const std::string train = spec.data.train;
   return with_conversations(with_run_tokenizer(std::move(spec), log), train, log);

@@ -11,6 +11,7 @@
 #include "run/prepare/class_weights.h"
 #include "run/prepare/common.h"
 #include "run/prepare/config.h"
+#include "run/prepare/finished_run.h"
 #include "run/prepare/losses.h"
 #include "run/settings/asked_objective.h"
 #include "run/settings/settings.h"
@@ -64,6 +65,7 @@ DataNeeds needs_of(PreparedRun& run) {
 FedRun prepare_fed(const RunSpec& given, const Host& host, int64_t samples_per_epoch) {
   require_fed(given);
   RunSpec spec = with_letters(with_label_file(with_model_files(given, host.log)), host.log);
+  refuse_merged_adapter(spec.model);
   set_threads(spec.device, host.log);
   requested_losses(spec.objective);
   requested_groups(spec.optimization);

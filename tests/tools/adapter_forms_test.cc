@@ -53,7 +53,9 @@ TEST_CASE("each form of an adapter's export gives the loss of the trained model"
   CHECK(trained < 0.9 * untrained);
   // The forms differ by the order of sums and by a scale that is part of B.
   const auto near = [&](double x) { return Catch::Matchers::WithinRel(x, 1e-6); };
-  CHECK_THAT(loss_of(f / "slots"), near(untrained));
+  CHECK_THAT(loss_of(f / "slots"), near(trained));
+  CHECK_THAT(loss_of(f / "slots", {"--adapter", "none"}), near(untrained));
+  CHECK_THAT(loss_of(f / "slots/model.onnx"), near(untrained));
   CHECK_THAT(loss_of(f / "slots", {"--adapter", f / "slots/model.onnx_adapter"}), near(trained));
   for (const char* forms : {"slots", "adapter", "peft"}) {
     INFO(forms);
@@ -126,5 +128,61 @@ TEST_CASE("init=pissa is refused with every form that writes the files of an ada
     CHECK(said.code == 2);
     CHECK(said.id == "E_LORA_EXPORT");
     CHECK_THAT(said.fact, ContainsSubstring("init=pissa"));
+  }
+}
+
+TEST_CASE("notes say whether the adapter beside a base with slots is applied") {
+  const TempDir f;
+  REQUIRE(train(test_data("llm/llama-int4"), f / "run",
+                {"--lora", "r=2,alpha=4", "--lora_export", "slots", "--max_steps", "1"})
+              .code == 0);
+  const auto said = [&](const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"eval",   model,       "--val",     test_data("surgery/llm/lora.safetensors"),
+                                      "--loss", "causal_lm", "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return must_run(words).err;
+  };
+  const std::string on = "model.onnx_adapter' on 14 linear maps", off = "the adapter beside it is not applied";
+  const std::string folder = said(f / "run", {});
+  CHECK_THAT(folder, ContainsSubstring(on) && ContainsSubstring("--adapter none: the base") && !ContainsSubstring(off));
+  const std::string file = said(f / "run/model.onnx", {});
+  CHECK_THAT(file, ContainsSubstring(off) && !ContainsSubstring(on));
+  const std::string none = said(f / "run", {"--adapter", "none"});
+  CHECK_THAT(none, !ContainsSubstring("adapter"));
+  const Said trained = train(f / "run", f / "second", {"--lora", "r=2,alpha=4", "--max_steps", "1"});
+  CHECK(trained.code == 0);
+  CHECK_THAT(trained.err, ContainsSubstring(off));
+}
+
+TEST_CASE("an adapter that the run's model holds already is refused, and applies to the base") {
+  const TempDir f;
+  const std::string base = test_data("llm/qwen3-fp32");
+  for (const char* forms : {"merge,adapter", "keep,peft"}) {
+    INFO(forms);
+    const std::string run = f / forms;
+    REQUIRE(train(base, run, {"--lora", "r=2,alpha=4", "--lora_export", forms, "--max_steps", "2"}).code == 0);
+    for (const std::string& model : {run, run + "/model.onnx"}) {
+      const Said said = run_verb({"eval", model, "--adapter", run, "--val", test_data("surgery/llm/lora.safetensors"),
+                                  "--loss", "causal_lm", "--threads", "1"});
+      CHECK(said.id == "E_ADAPTER_PATH");
+      CHECK(said.code == 2);
+      CHECK_THAT(said.fact, ContainsSubstring("already"));
+    }
+    CHECK(train(run, f / "more", {"--adapter", run, "--max_steps", "1"}).id == "E_ADAPTER_PATH");
+    CHECK_THAT(loss_of(base, {"--adapter", run}), Catch::Matchers::WithinRel(loss_of(run), 1e-5));
+  }
+}
+
+TEST_CASE("a run's folder without a model names the command that applies its adapter") {
+  const TempDir f;
+  for (const char* forms : {"adapter", "peft"}) {
+    INFO(forms);
+    const std::string run = f / forms;
+    REQUIRE(
+        train(test_data("llm/llama-int4"), run, {"--lora", "r=2,alpha=4", "--lora_export", forms, "--max_steps", "1"})
+            .code == 0);
+    const Said said = run_verb({"eval", run, "--val", test_data("surgery/llm/lora.safetensors"), "--threads", "1"});
+    CHECK(said.id == "E_RUN");
+    CHECK_THAT(said.hint, ContainsSubstring("eval BASE --adapter '" + run + "'"));
   }
 }

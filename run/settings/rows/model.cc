@@ -146,7 +146,9 @@ std::vector<Setting> model_settings() {
           .in_short_help(),
       setting("adapter", &ModelSpec::adapter,
               "Low-rank adapter to apply: an .onnx_adapter file, a PEFT folder, or a run's folder with one of them. "
-              "Training continues from it; `lora` may then give dropout and lr_ratio only. Default: none.")
+              "Training continues from it; `lora` may then give dropout and lr_ratio only. none: no adapter. Default: "
+              "none; "
+              "for eval, predict and generate of the folder of a run that exported slots, its adapter.")
           .shown_as("PATH")
           .read_by(kTrain | jobs(Job::evaluate, Job::predict, Job::generate))
           .same_content(),
