@@ -160,9 +160,10 @@ void FittedAdapter::choose(LoraOptions& options) const {
   options.r = modules_.front().a.dims()[1];
   options.alpha = modules_.front().alpha;
   options.targets.clear();
+  options.exact_targets = true;  // a tied head has another name than its embedding, but the same weight
   for (const FittedModule& m : modules_) {
     const std::string name = literal(m.name);
-    options.targets.push_back(name);
+    options.targets.push_back(m.name);
     if (m.a.dims()[1] != options.r) options.ranks.emplace_back(name, m.a.dims()[1]);
     if (m.alpha != options.alpha) options.alphas.emplace_back(name, m.alpha);
   }

@@ -117,11 +117,19 @@ bool is_vocabulary_head(const LinearMap& m, const std::vector<LinearMap>& maps) 
   return m.role == "head" && m.out == rows;
 }
 
+std::vector<const Candidate*> named(const std::string& name, const std::vector<Candidate>& all) {
+  std::vector<const Candidate*> out;
+  for (const Candidate& c : all) {
+    if (c.name == name) out.push_back(&c);
+  }
+  return out;
+}
+
 std::vector<const Candidate*> choose(const SourceGraph& g, const LoraOptions& o, const std::vector<LinearMap>& maps,
                                      const std::vector<Candidate>& all, std::vector<std::string>& lines) {
   std::set<const Candidate*> chosen;
   for (const std::string& target : o.targets) {
-    const std::vector<const Candidate*> some = selected_by(g, target, all);
+    const std::vector<const Candidate*> some = o.exact_targets ? named(target, all) : selected_by(g, target, all);
     if (some.empty()) no_target(all, target);
     chosen.insert(some.begin(), some.end());
   }

@@ -28,6 +28,7 @@ struct LoraOptions {
   // Roles, groups of roles (linear_maps.h), globs for names, or module names as "q_proj". Empty: every product except a
   // new classifier and a language model's head over its vocabulary.
   std::vector<std::string> targets;
+  bool exact_targets = false;  // targets are values of LoraAdapter::name, not roles, globs or parts of names
   std::vector<std::pair<std::string, int64_t>> ranks;  // targets with another r; the first match counts
   std::vector<std::pair<std::string, double>> alphas;  // targets with another alpha; the first match counts
   double dropout = 0;                                  // on x, in the adapter only

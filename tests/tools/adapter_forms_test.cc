@@ -186,3 +186,23 @@ TEST_CASE("a run's folder without a model names the command that applies its ada
     CHECK_THAT(said.hint, ContainsSubstring("eval BASE --adapter '" + run + "'"));
   }
 }
+
+TEST_CASE("an adapter of a tied head fits the head and not the embedding, in each form") {
+  const TempDir f;
+  const std::string base = test_data("llm/qwen3-fp32");
+  const auto with = [&](const std::string& forms) {
+    const Said said =
+        train(base, f / forms, {"--lora", "r=2,targets=head", "--lora_export", forms, "--max_steps", "2"});
+    INFO(said.out << said.err << said.fact);
+    REQUIRE(said.code == 0);
+  };
+  with("merge");
+  const double trained = loss_of(f / "merge");
+  CHECK(trained < 0.99 * loss_of(base));
+  for (const char* forms : {"slots", "adapter", "peft"}) {
+    INFO(forms);
+    with(forms);
+    CHECK_THAT(loss_of(base, {"--adapter", f / forms}), Catch::Matchers::WithinRel(trained, 1e-6));
+  }
+  CHECK_THAT(loss_of(f / "slots"), Catch::Matchers::WithinRel(trained, 1e-6));
+}
