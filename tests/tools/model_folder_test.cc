@@ -96,7 +96,7 @@ TEST_CASE("a folder with several models, or none, says what can be done", "[fold
   write_bytes(f / "hf/config.json", R"({"model_type": "a_type_of_its_own"})");
   CHECK_THAT(refused("hf").hint, ContainsSubstring("optimum-cli export onnx --model '" + (f / "hf")));
   write_bytes(f / "hf/adapter_config.json", "{}");
-  CHECK_THAT(refused("hf").hint, ContainsSubstring("merge"));
+  CHECK_THAT(refused("hf").hint, ContainsSubstring("eval BASE --adapter"));
   fs::create_directories(f / "saved");
   write_bytes(f / "saved/saved_model.pb", "x");
   CHECK_THAT(refused("saved").hint, ContainsSubstring("--saved-model"));
