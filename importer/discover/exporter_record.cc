@@ -1,5 +1,6 @@
 // Reads the metadata of PyTorch's torch.export-based exporter (graph signature, InputSpec kinds) and of onnxscript's
-// optimizer (folded_from). Identity nodes give the names of tensors that an exporter merged.
+// optimizer (folded_from), and the mark of constants that this program added. Identity nodes give the names of tensors
+// that an exporter merged.
 #include "importer/discover/exporter_record.h"
 
 #include <algorithm>
@@ -55,7 +56,12 @@ class Reader {
     // Models that `create` and `convert` write use PyTorch's names.
     const std::string& producer = doc.proto->producer_name();
     torch_ = producer == "pytorch" || producer == "onnx-amp-finetune";
-    for (const auto& t : graph_.initializer()) torch_ = torch_ || t.name().rfind("onnx::", 0) == 0;
+    for (const auto& t : graph_.initializer()) {
+      torch_ = torch_ || t.name().rfind("onnx::", 0) == 0;
+      for (const auto& p : t.metadata_props()) {
+        if (p.key() == kAddedConstant) added_.insert(t.name());
+      }
+    }
     for (const auto& p : graph_.metadata_props()) {
       if (p.key() == kSignature) signature_.read(p.value());
     }
@@ -95,6 +101,10 @@ class Reader {
         if (!named) r.names = {of_file};
       }
       if (!built_.visible[i]) continue;
+      if (added_.count(v.name)) {
+        r.kind = Recorded::buffer;
+        continue;
+      }
       if (const auto it = merged_.find(v.name); it != merged_.end()) {
         for (const std::string& alias : it->second) {
           if (built_.graph.find(alias) < 0) r.names.push_back(alias);  // otherwise it is a separate value
@@ -183,6 +193,7 @@ class Reader {
   bool torch_ = false;
   std::map<std::string, std::vector<std::string>> folded_, merged_;
   std::set<int> initializers_;
+  std::set<std::string> added_;  // initializers with kAddedConstant
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace amp {
 enum class Recorded : uint8_t {
   nothing,
   parameter,  // an entry of named_parameters()
-  buffer,     // a buffer, or another tensor attribute of the module
+  buffer,     // a buffer, another tensor attribute of the module, or a constant that this program added and marked
   folded,     // computed from a parameter by the exporter
   computed,   // computed by the exporter from constants, or written in the model's code
 };

@@ -24,6 +24,9 @@ struct Slot {
 
 void for_each_slot(onnx::ModelProto& model, const std::function<void(int number, Slot)>& visit);
 
+// Key in the metadata of an initializer that this program added and that never trains: a scale, a norm.
+inline constexpr const char* kAddedConstant = "onnx-amp-finetune.constant";
+
 struct ModelDoc {
   std::string path;
   std::shared_ptr<onnx::ModelProto> proto;  // HostTensors of the SourceGraph view its payloads

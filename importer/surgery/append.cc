@@ -203,6 +203,11 @@ class Appender {
     if ((v.kind != SourceKind::parameter && v.kind != SourceKind::constant) || !used_.count(index)) return;
     const auto trained = values.find(index);
     add_initializer(trained == values.end() ? v.data : narrow(trained->second, v.data.dtype(), name), name);
+    if (v.kind != SourceKind::constant) return;
+    // Recorded, because a later import would have to guess: DoRA's norm of W looks like a bias.
+    auto& entry = *proto_.mutable_graph()->mutable_initializer()->rbegin()->add_metadata_props();
+    entry.set_key(kAddedConstant);
+    entry.set_value("true");
   }
 
   // Returns the file's name of a value that an added node reads. Throws E_EXPORT_INNER (Exit::unsupported) for a value

@@ -28,6 +28,7 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
 
 // Adds the nodes, initializers and outputs that surgery added to `graph`, and tensors that training separated from a
 // shared one. Nodes of Place::training and Dropout are omitted.
+// Added constants get an entry kAddedConstant (importer/read/doc.h).
 void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                   const std::map<int, HostTensor>& values);
 
