@@ -9,6 +9,7 @@
 
 using namespace amp;
 using namespace amp::test;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
