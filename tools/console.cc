@@ -26,7 +26,7 @@ Log Console::log() const {
     if (progress_.shows_bar()) {
       progress_.message(prefix + text);
     } else {
-      std::cerr << prefix << text << '\n';
+      std::cerr << cat(prefix, text, "\n");  // one write, see error_line.cc
     }
   });
 }

@@ -276,8 +276,7 @@ static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   refuse_merged_adapter(spec.model);
   note_adapter_beside(spec.model, log);
   if (spec.data.train.empty() || data_kind(spec.data, spec.data.train) != DataKind::text) return spec;
-  const std::string train = spec.data.train;
-  return with_conversations(with_run_tokenizer(std::move(spec), log), train, log);
+  return with_run_tokenizer(std::move(spec), log);
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mode mode) {
@@ -288,10 +287,10 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
   requested_groups(spec.optimization);
   require_one_kind(spec);
   auto run = std::make_unique<PreparedRun>();
-  run->spec = spec;
   run->host = host;
   run->mode = mode;
   Imported model = open_model(spec, run->job(), host.log);
+  run->spec = spec = with_conversations(spec, spec.data.train, host.log);
   if (data_kind(spec.data, spec.data.train) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {spec.data.train, spec.data.val}, false, host.log);
   if (mode == Mode::train && host.ranks->is_root()) {

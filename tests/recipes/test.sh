@@ -18,7 +18,7 @@ for name in "$@"; do
   if models/"$name"/run.sh --max_steps 3 --limit_val 24 --warmup_steps 0 >"$log" 2>&1 &&
     [ "$(find "$RECIPE_OUT/$name" -path '*/fp32*/model.onnx' | wc -l)" -gt 0 ] &&
     [ "$(find "$RECIPE_OUT/$name" -path '*/fp32*/model.onnx' | wc -l)" = "$(find "$RECIPE_OUT/$name" -path '*/bf16*/model.onnx' | wc -l)" ] &&
-    grep -Eq '^[a-z0-9_/]*bf16 .*bfloat16 .*[0-9*]$' "$log"; then
+    grep -Eq '^[a-z0-9_/]*bf16 .*bfloat16 .*[0-9*] *$' "$log"; then
     echo "$name: ok"
   else
     echo "$name: FAILED"

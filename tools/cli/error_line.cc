@@ -23,7 +23,8 @@ namespace amp::cli {
 
 void print_error_line(std::ostream& out, const Error& error) {
   const Error e = with_flags(error);
-  out << "error: " << printable_lines(e.what()) << '\n';
+  // One write for each line: other processes may write to the same pipe.
+  out << cat("error: ", printable_lines(e.what()), "\n");
   if (&out == &std::cerr && ::isatty(STDERR_FILENO)) {
     out << "  more: onnx-amp-finetune explain " << e.id() << '\n';
     return;
@@ -34,7 +35,8 @@ void print_error_line(std::ostream& out, const Error& error) {
                                     {"where", join(e.where(), "; ")},
                                     {"hint", e.hint()}};
   // Names from files may contain bytes that are not UTF-8.
-  out << printable_json(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) << std::endl;
+  out << cat(printable_json(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)), "\n")
+      << std::flush;
 }
 
 namespace {

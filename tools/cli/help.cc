@@ -93,8 +93,8 @@ std::string flag_text(const Flag& f, Verb verb) {
 
 constexpr std::string_view kExamples =
     "\nExamples\n"
-    "  onnx-amp-finetune model.onnx --train train.csv --val dev.csv --text_columns text --use_fp16\n"
-    "  onnx-amp-finetune model.onnx --train images/train --val images/val --lr 1e-4 --epochs 5\n"
+    "  onnx-amp-finetune model.onnx --use_fp16 --train train.csv --val dev.csv --text_columns text\n"
+    "  onnx-amp-finetune model.onnx --lr 1e-4 --epochs 5 --train images/train --val images/val\n"
     "  onnx-amp-finetune eval run --val test.csv --text_columns text\n"
     "  onnx-amp-finetune check model.onnx\n\n"
     "onnx-amp-finetune train --help shows the common flags of training.\n";

@@ -127,7 +127,6 @@ std::vector<Setting> run_settings() {
           .one_of({"auto", "cpu", "cuda"})
           .same({{"gpu", "cuda"}})
           .read_by(kRun)
-          .in_short_help()
           .also({OtherName("no_cuda", "cpu", "auto"), OtherName("use_cpu", "cpu", "auto"),
                  OtherName("use_cuda", "cuda", "cpu")})
           .may_change(),
