@@ -238,27 +238,19 @@ class RowSelector {
     if (!f.flat) d[f.axis] = rows_;
     return d;
   }
-  // The permutation that moves axis `from` to axis `to` and keeps the order of the other axes.
-  static std::vector<int64_t> moving(size_t rank, size_t from, size_t to) {
-    std::vector<int64_t> perm;
-    for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
-    perm.erase(perm.begin() + static_cast<std::ptrdiff_t>(from));
-    perm.insert(perm.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
-    return perm;
-  }
   // Returns the needed rows of v, as a tensor of shape(dims(v), f).
   ValueId rows_of(ValueId v, TokenForm f) {
     if (narrow(v)) return mapped_(v);
     ValueId x = mapped_(v);
     const bool apart = !f.flat && f.axis > 1;  // other axes, such as attention heads, between batch and length
-    if (apart) x = b_.transpose(x, moving(dims(v).size(), f.axis, 1));
+    if (apart) x = b_.transpose(x, moved_axis(dims(v).size(), f.axis, 1));
     Dims d = b_.dims(x);
     const int64_t n = places_.count();
     x = lookup(b_, b_.reshape(x, {n, numel(d) / n}), index_);
     if (!apart) return b_.reshape(x, shape(dims(v), f));
     d[0] = 1;
     d[1] = rows_;
-    return b_.transpose(b_.reshape(x, d), moving(dims(v).size(), 1, f.axis));
+    return b_.transpose(b_.reshape(x, d), moved_axis(dims(v).size(), 1, f.axis));
   }
 
   void emit(NodeId id) {

@@ -115,7 +115,7 @@ class Packer {
     check(is_packed(v), "padding removal: a value is used before its node");
     const TokenForm f = form_[at(v)];
     ValueId y = packed_[at(v)];
-    const std::vector<int64_t> there = f.flat ? std::vector<int64_t>{} : moved(x.dims.size(), f.axis, 1);
+    const std::vector<int64_t> there = f.flat ? std::vector<int64_t>{} : moved_axis(x.dims.size(), f.axis, 1);
     if (!f.flat) y = b_.transpose(y, there);
     Dims d = b_.dims(y);
     const int64_t inner = numel(d) / tokens_;
@@ -127,15 +127,7 @@ class Packer {
     if (f.flat) return to = b_.reshape(y, x.dims);
     d[0] = batch();
     d[1] = length();
-    return to = b_.transpose(b_.reshape(y, d), moved(x.dims.size(), 1, f.axis));
-  }
-  // The permutation that moves axis `from` to axis `to` and keeps the order of the other axes.
-  static std::vector<int64_t> moved(size_t rank, size_t from, size_t to) {
-    std::vector<int64_t> perm;
-    for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
-    perm.erase(perm.begin() + static_cast<std::ptrdiff_t>(from));
-    perm.insert(perm.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
-    return perm;
+    return to = b_.transpose(b_.reshape(y, d), moved_axis(x.dims.size(), 1, f.axis));
   }
 
   // Returns v as an operand of a packed node (form f, `rank` axes before): packed, or unchanged if v has neither a

@@ -26,6 +26,15 @@ struct TokenPlaces {
   bool has_form(const Dims& d, TokenForm f) const;
 };
 
+// The permutation of `rank` axes that moves axis `from` to axis `to` and keeps the order of the other axes.
+inline std::vector<int64_t> moved_axis(size_t rank, size_t from, size_t to) {
+  std::vector<int64_t> perm;
+  for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
+  perm.erase(perm.begin() + static_cast<std::ptrdiff_t>(from));
+  perm.insert(perm.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
+  return perm;
+}
+
 // True for one functor applied element by element, with broadcasting.
 bool is_elementwise(const Node& n);
 
