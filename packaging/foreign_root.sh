@@ -5,6 +5,8 @@
 # Prints the folder as its last line.
 # ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's mirror.
 set -euo pipefail
+# shellcheck source=packaging/keep_root.sh
+. "$(dirname "$0")/keep_root.sh"
 arch=${1:-arm64}
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
@@ -44,13 +46,6 @@ if [ ! -f "$folder/.done" ]; then
     dpkg-deb --fsys-tarfile "$deb" | tar -t | sed 's/^\.//; s/\/$//; s/^$/\/./' >"$info/$name.list"
     { dpkg-deb -f "$deb"; printf 'Status: install ok installed\n\n'; } >>"$work/tree/var/lib/dpkg/status"
   done
-  # Links that name this machine's root are made to stay inside.
-  find "$work/tree" -type l -lname '/*' | while IFS= read -r link; do
-    ln -sfn --relative "$work/tree$(readlink "$link")" "$link"
-  done
-  touch "$work/tree/.done"
-  mkdir -p "$cache"
-  rm -rf "$folder"
-  cp -a "$work/tree" "$folder"
+  keep_root "$work/tree" "$folder"
 fi
 echo "$folder"

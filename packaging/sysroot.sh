@@ -3,6 +3,8 @@
 # later systems.
 # Prints the folder as its last line. ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh.
 set -euo pipefail
+# shellcheck source=packaging/keep_root.sh
+. "$(dirname "$0")/keep_root.sh"
 arch=${1:-amd64}
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
@@ -34,13 +36,6 @@ if [ ! -f "$folder/.done" ]; then
     echo "$sum  $deb" | sha256sum --check --quiet >&2
     dpkg-deb -x "$deb" "$work/tree"
   done <<<"$packages"
-  # Links that name this machine's root, such as that of the dynamic linker, are made to stay inside.
-  find "$work/tree" -type l -lname '/*' | while IFS= read -r link; do
-    ln -sfn --relative "$work/tree$(readlink "$link")" "$link"
-  done
-  touch "$work/tree/.done"
-  mkdir -p "$cache"
-  rm -rf "$folder"
-  cp -a "$work/tree" "$folder"
+  keep_root "$work/tree" "$folder"
 fi
 echo "$folder"
