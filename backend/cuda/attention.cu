@@ -166,7 +166,7 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   };
   if (!library_) return by_own();
   if (!trusted_) {
-    const std::optional<bool> decision = device_.library_decision(library_->key());
+    const std::optional<bool> decision = device_.stored_decision(library_->key());
     if (decision && !*decision) library_.reset();
     if (!library_) return by_own();
     trusted_ = decision.value_or(false);

@@ -83,7 +83,7 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
 void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   if (!library_) return own();
   if (!trusted_) {
-    const std::optional<bool> decision = device_.library_decision(library_->key());
+    const std::optional<bool> decision = device_.stored_decision(library_->key());
     if (decision && !*decision) library_.reset();
     if (!library_) return own();
     trusted_ = decision.value_or(false);

@@ -81,7 +81,7 @@ class CudaDevice : public Device {
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
   // Returns whether the library is used for work with this TimedLibrary::key(); nullopt if that is not decided.
   // Decisions for an empty key are not stored.
-  std::optional<bool> library_decision(const std::string& key) const {
+  std::optional<bool> stored_decision(const std::string& key) const {
     const auto it = decisions_.find(key);
     return it == decisions_.end() ? std::nullopt : std::optional<bool>(it->second);
   }

@@ -94,7 +94,7 @@ void GuardedProduct::prove(const void* a, const void* b, const Results& results,
 void GuardedProduct::run(const void* a, const void* b, void* c, void* extra, const Kernel& own) {
   if (!library_) return own();
   if (!trusted_) {
-    const std::optional<bool> decision = device_.library_decision(library_->key());
+    const std::optional<bool> decision = device_.stored_decision(library_->key());
     if (decision && !*decision) library_.reset();
     if (!library_) return own();
     trusted_ = decision.value_or(false);

@@ -176,7 +176,7 @@ class MapFinder {
     maps_.push_back(std::move(m));
   }
 
-  // A product or lookup behind DequantizeLinear. The numbers are stored as integers, or quantized by a QuantizeLinear.
+  // A product or lookup that reads a DequantizeLinear. Its integers are stored, or come from a QuantizeLinear.
   void dequantized(const SourceNode& n) {
     if (n.inputs.size() < 2 || n.inputs[0] < 0 || n.inputs[1] < 0 || n.outputs.empty()) return;
     int v = n.inputs[0];

@@ -54,7 +54,8 @@ std::vector<LinearMap> find_linear_maps(const SourceGraph& g);
 void assign_roles(const SourceGraph& g, std::vector<LinearMap>& maps);
 
 // Returns true if a role belongs to a group: "attention" (q, k, v, qkv, o), "mlp" (gate, up, gate_up, down),
-// "all-linear" (everything but head, embedding and conv), or to the group of its own name; "qkv" is also q, k and v.
+// "all-linear" (all roles except head, embedding and conv). Each role is also a group of its own name. The group "qkv"
+// includes q, k and v.
 bool role_in(const std::string& role, const std::string& group);
 // Returns true if a word is a role or a group of roles.
 bool is_role(const std::string& word);

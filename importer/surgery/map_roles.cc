@@ -118,7 +118,7 @@ class Roles {
       mark(from_activation_, n);
   }
 
-  // Notes in r what node n does with a reached input, and returns whether the walk goes on behind it.
+  // Adds to r what the node does with a reached input. Returns whether the search continues at the node's outputs.
   bool visit(int node, const std::set<int>& reached, Reach& r) const;
   bool cut(const LinearMap& m, std::vector<int64_t>& sizes, std::vector<int>& values) const;
 

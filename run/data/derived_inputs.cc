@@ -71,7 +71,7 @@ void warn_left_padding(const SourceGraph& g, const std::map<std::string, HostTen
     if (row < 0) continue;
     log.warning(cat("W_LEFT_PADDING: row ", row, " of '", printable(name),
                     "' hides its first tokens, and the model's attention reads only the number of visible tokens: the "
-                    "result is wrong, as in onnxruntime; put the padding behind the tokens"));
+                    "result is wrong, as in onnxruntime; put the padding after the tokens"));
   }
 }
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 PROGRAM = "onnx-amp-finetune"
-# What is typed after the program's name, and the line after the tab key. None: nothing is completed.
+# Words that a user types after the program's name, and the command line after Tab. None: the shell completes nothing.
 CASES = [
     ("pred", "predict "),
     ("vers", "version "),

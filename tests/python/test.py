@@ -216,9 +216,9 @@ class PackageTest(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
-    parser.add_argument("--library", required=True)
+    parser.add_argument("--library", dest="c_interface", required=True)
     flags, rest = parser.parse_known_args()
-    os.environ["ONNX_AMP_LIBRARY"] = flags.library
+    os.environ["ONNX_AMP_LIBRARY"] = flags.c_interface
     sys.path.insert(0, str(ROOT / "python"))
     sys.dont_write_bytecode = True
     import onnx_amp

@@ -226,7 +226,7 @@ void check_second_stage(const std::string& path, const Form& form, bool merged) 
   // The numbers of a floating-point W in these texts have few digits, as those of constants have.
   if (const int w = again.graph.find("W"); w >= 0 && is_float(again.graph.value(w).data.dtype()))
     again.graph.values[static_cast<size_t>(w)].kind = SourceKind::parameter;
-  // Behind the sum with its adapter, the product of a tied weight does not have the role of a head.
+  // A tied weight whose product is added to its adapter does not have the role of a head.
   const LoraResult second =
       add_lora(again.graph, options_of(form.adapters == 2 ? "r=2,targets=W,targets=Gather_0" : form.targets));
   CHECK(second.adapters.size() == form.adapters);

@@ -46,7 +46,7 @@ TEST_CASE("roles follow from the graph") {
 }
 
 TEST_CASE("roles and parts of decoders with a key/value cache") {
-  // One map for q, k and v: attention divides it (llama), or a Split with norms of each head behind it (qwen3).
+  // One map for q, k and v. The attention operator divides it (llama), or a Split before the norms of heads (qwen3).
   for (const char* folder : {"llama-int4", "llama-int4-qdq", "qwen3-fp32"}) {
     INFO(folder);
     ImportOptions o;

@@ -223,7 +223,7 @@ TEST_CASE("folders of decoders that cannot be trained say why", "[llm]") {
   }
 }
 
-TEST_CASE("tokens behind the padding of a row are warned of where attention reads lengths", "[llm]") {
+TEST_CASE("left padding causes a warning if attention reads only lengths", "[llm]") {
   const auto [folder, warned] = GENERATE(std::pair("llama-int4", true), std::pair("optimum-llama", false));
   INFO(folder);
   const TempDir f;

@@ -93,8 +93,8 @@ std::optional<Packing> LabelRows::choose(const GraphRequest& r, std::optional<Pa
   if (rows * 20 > count * 19) rows = count;
   const bool chunks = chunk_rows(rows, plan.head, plan.trains) < rows;
   if (rows == count && !chunks) return packing;
-  if (!told_ && r.form == GraphForm::train) {
-    told_ = true;
+  if (!logged_ && r.form == GraphForm::train) {
+    logged_ = true;
     const int64_t chunk = chunk_rows(rows, plan.head, plan.trains);
     log_.info(rows == count
                   ? cat("the head computes the ", count, " rows of the first micro-batch in chunks of ", chunk)

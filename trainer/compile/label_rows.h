@@ -46,7 +46,7 @@ class LabelRows {
   const bool enabled_;
   const Log log_;
   std::map<std::pair<GraphKey, int64_t>, Plan> plans_;  // by request and number of tokens without padding
-  bool told_ = false;                                   // whether the log already has the share of rows
+  bool logged_ = false;                                 // whether the share of rows was logged
 };
 
 // Returns the number of rows that a graph computes if `needed` of `count` rows are needed. There are at most two sizes
