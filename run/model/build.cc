@@ -18,6 +18,7 @@
 #include "importer/read/import.h"
 #include "importer/write/write.h"
 #include "models/architecture.h"
+#include "run/model/model_file.h"
 #include "run/model/model_metadata.h"
 #include "run/model/surgery.h"
 
@@ -27,11 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfigKey = "huggingface_config";  // metadata key that stores config.json
-
-fs::path folder_of(const std::string& file) {
-  const fs::path folder = fs::path(file).parent_path();
-  return folder.empty() ? fs::path(".") : folder;
-}
 
 // Builds the graph and writes it to `out`. sentences: a sentence-transformers folder, whose pooling is added as an
 // output; empty: none.
@@ -157,7 +153,7 @@ void write_checkpoint(const std::string& model, const std::string& folder, const
   FileWriter file((fs::path(folder) / "config.json").string());
   file.write(with_class_names(nlohmann::json::parse(config), recorded(*imported.doc).labels).dump(2) + "\n");
   file.commit();
-  copy_beside(beside.empty() ? folder_of(model) : fs::path(beside), folder, log);
+  copy_beside(beside.empty() ? folder_of(model) : beside, folder, log);
 }
 
 }  // namespace amp

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json_nesting.h"
 #include "base/text.h"
+#include "run/model/model_file.h"
 #include "run/spec/model.h"
 
 namespace amp {
@@ -100,14 +101,9 @@ DecoderFolder decoder_folder(const std::string& folder) {
   return out;
 }
 
-static std::string decoder_folder_of(const std::string& file) {
-  const std::string folder = fs::path(file).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
 int64_t context_length(const std::string& model_file) {
   try {
-    return decoder_folder(decoder_folder_of(model_file)).context;
+    return decoder_folder(folder_of(model_file)).context;
   } catch (const Error&) {  // the model file was named itself: what its folder says only helps
     return -1;
   }
@@ -128,7 +124,7 @@ PastOptions past_options(const ModelSpec& model, const std::string& path) {
   out.empty = model.past == "empty";
   if (!out.empty) return out;
   try {
-    const DecoderFolder config = decoder_folder(decoder_folder_of(path));
+    const DecoderFolder config = decoder_folder(folder_of(path));
     out.head_size = config.head_size;
     out.names = config.past_names;
   } catch (const Error& e) {

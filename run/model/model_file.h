@@ -10,6 +10,9 @@ namespace amp {
 
 struct RunSpec;
 
+// Returns the folder that contains `file`; "." for a name without a folder.
+std::string folder_of(const std::string& file);
+
 // Returns the model file that `path` names, and logs it. A path that is not a folder is returned unchanged. In a folder
 // the file is the decoder that genai_config.json names, else model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
 // else decoder_model.onnx without an encoder beside it, else the only .onnx file of these two folders.

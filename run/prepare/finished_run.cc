@@ -55,11 +55,6 @@ void take_joins(TableSpec& tables, const std::string& folder) {
 namespace {
 namespace fs = std::filesystem;
 
-std::string folder_of(const std::string& file) {
-  const std::string folder = fs::path(file).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
 // Returns whether the run in `folder` exports one of the forms of `lora_export`. False without a readable record.
 bool exports(const std::string& folder, std::initializer_list<const char*> forms) {
   if (!path_exists(folder + "/" + kExportRecord)) return false;
