@@ -169,7 +169,8 @@ AdapterPlan plan_of(const SourceGraph& g, const LoraOptions& o, const Candidate&
 template <class T>
 void require_used(const SourceGraph& g, const char* key, const std::vector<std::pair<std::string, T>>& patterns,
                   const std::vector<const Candidate*>& chosen) {
-  for (const auto& [glob, x] : patterns) {
+  for (const auto& pattern : patterns) {
+    const std::string& glob = pattern.first;
     if (std::none_of(chosen.begin(), chosen.end(), [&](const Candidate* c) { return names_candidate(g, glob, *c); })) {
       fail(Exit::usage, "E_LORA", cat("`lora`: ", key, "=", printable(glob), " matches no map that has an adapter"),
            "name a role, or a weight that targets select");
