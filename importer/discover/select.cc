@@ -220,10 +220,11 @@ void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::st
   }
 }
 
-void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
+void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs, const std::vector<Verdict>& verdicts) {
   for (const std::string& glob : globs) {
     bool any = false;
-    for (SourceValue& v : g.values) {
+    for (size_t i = 0; i < g.values.size(); ++i) {
+      SourceValue& v = g.values[i];
       if (v.kind == SourceKind::temp || !names_value(glob, v)) continue;
       const bool exact = glob == v.name || glob == v.alias;
       if (!floating_constant(v)) {
@@ -237,8 +238,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
       }
       any = true;
       if (v.kind == SourceKind::parameter) continue;
-      const bool statistics = v.reason.find("running ") != std::string::npos;
-      if (!exact && (v.data.numel() <= 1 || statistics)) continue;
+      if (!exact && (v.data.numel() <= 1 || (i < verdicts.size() && verdicts[i].excluded()))) continue;
       v.kind = SourceKind::parameter;
       v.trainable = true;
       v.reason = cat("made trainable by '", glob, "' (", v.reason, ")");

@@ -171,7 +171,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     out.verdicts = discover_parameters(g, record);
     doc.caches = empty_pasts(built, options.past);
     name_parameters(g, built.scopes);
-    apply_trainable(g, options.trainable);
+    apply_trainable(g, options.trainable, out.verdicts);
     if (options.tie_weights_auto) {
       tie_parameters(g);
       tie_views(g, record, out.notes);

@@ -131,6 +131,18 @@ TEST_CASE("an exact name makes a constant trainable, a wildcard spares one-eleme
   CHECK(trained(import_text(f, text, o).graph) == std::set<std::string>{"w", "gain"});
 }
 
+TEST_CASE("a wildcard spares constants through which no gradient passes", "[discover]") {
+  const TempDir f;
+  const char* text = R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,1,2,2] x) => (float[N,2,K,L] y)
+    <float[2,1,1,1] w = {2,3}, float[2] b = {1,4}, float[2] ones = {1,1}, float[2] twos = {2,2}, float[2,2] table = {1,5,3,2}>
+    { h = Conv (x, w, b)  s = Concat <axis=0> (ones, twos)  r = Resize (h, , s)  y = Mul (r, table) })";
+  ImportOptions o;
+  o.trainable = {"*"};
+  CHECK(trained(import_text(f, text, o).graph) == std::set<std::string>{"w", "b", "table"});
+  o.trainable = {"twos"};
+  CHECK(trained(import_text(f, text, o).graph).count("twos") == 1);
+}
+
 TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
   const TempDir f;
   onnx::ModelProto m = parse(R"(
