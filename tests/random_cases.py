@@ -16,6 +16,7 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"
+DECODERS = ROOT / "tests/data/llm"
 VOCABULARY = ["--vocab", str(MODELS / "tweet_sentiment/vocab.txt")]
 FORMATS = {"F64": ("<f8", "d"), "F32": ("<f4", "f"), "F16": ("<f2", "e"), "I64": ("<i8", "q"), "I32": ("<i4", "i"),
            "BOOL": ("|b1", "?"), "U8": ("|u1", "B"), "I8": ("|i1", "b")}
@@ -294,6 +295,16 @@ def numbers(rng, folder):
     return made
 
 
+def conversations(rng, folder):
+    rows = table(MODELS / "tweet_sentiment/train.csv", ["text", "sentiment"], ("jsonl",))(rng, folder)
+    for path in rows.values():
+        pairs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        said = lambda role, text: {"role": role, "content": text[:40]}
+        lines = [json.dumps({"messages": [said("user", p["text"]), said("assistant", p["sentiment"])]}) + "\n" for p in pairs]
+        path.write_text("".join(lines), encoding="utf-8")
+    return rows
+
+
 def recipes(create):
     """The sources that need no file: create(name, architecture, configuration, head) writes a model and returns its path."""
     tiny = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -348,6 +359,9 @@ def recipes(create):
         Recipe("images_resnet", "image classes", create("resnet18", "resnet18", small, image), image_folders, []),
         Recipe("images_convnext", "image classes", create("convnext", "convnext_tiny", convnext, image), image_folders, []),
     ]
+    for name in ("llama-int4", "llama-int4-qdq", "qwen3-fp32"):
+        base = ["--lora", "r=2"] + ([] if name == "llama-int4" else ["--tokenizer", DECODERS / "llama-int4"])
+        found.append(Recipe(name, "language decoder", DECODERS / name, conversations, base))
     digits = MODELS / "lenet/sample"
     train, val = digits / "train-images-idx3-ubyte.gz", digits / "t10k-images-idx3-ubyte.gz"
     found.append(Recipe("lenet", "image classes", create("lenet", "lenet", {}, None),
