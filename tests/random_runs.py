@@ -356,7 +356,8 @@ class Verdict:
         batch = batch if self.verb == "train" else None
         said = self.runner.opened(path, batch)
         # A file that fails in onnxruntime before training is not the trainer's fault.
-        return "" if said and self.runner.opened(self.source.model, batch)[:40] == said[:40] else said
+        file = self.source.model / "model.onnx" if self.source.model.is_dir() else self.source.model
+        return "" if said and self.runner.opened(file, batch)[:40] == said[:40] else said
 
 
 def main():
