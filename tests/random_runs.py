@@ -139,7 +139,7 @@ class Runner:
                     process.wait(stop[1])
                 except subprocess.TimeoutExpired:
                     process.send_signal(stop[0])
-            out, err = process.communicate(timeout=self.args.seconds)
+            out, err = process.communicate(timeout=self.args.seconds * (4 if words[0] == "sweep" else 1))
         except subprocess.TimeoutExpired:
             process.kill()
             return "time", *process.communicate()
@@ -329,6 +329,8 @@ class Verdict:
             return "refused", text
         if self.verb == "check" and status == 4 and re.search('trains: no|"trains": false', result[1]):
             return "refused", f"{self.source.name}: trains: no"
+        if status == 5 and '"first_problems"' in result[1]:
+            return "refused", f"{self.source.name}: --check_data lists problems"
         return "failed", text + ("" if told.get("hint") else " (no hint)") + (" (after a step)" if self.stepped() else "")
 
     def not_finite(self, out):
