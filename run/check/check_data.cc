@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/number_text.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/label_spelling.h"
 #include "data/labels.h"
@@ -336,7 +337,8 @@ std::vector<std::string> DataReport::lines() const {
                       " is in the training data: ", with_thousands(in_both)));
   out.insert(out.end(), inputs.begin(), inputs.end());
   out.push_back(cat("problems: ", with_thousands(problems)));
-  for (const DataProblem& p : first_problems) out.push_back(cat("  ", printable(p.where), ": ", printable(p.what)));
+  for (const DataProblem& p : first_problems)
+    out.push_back(cat("  ", printable(p.where), ": ", printable_lines(p.what)));
   return out;
 }
 

@@ -131,6 +131,9 @@ TEST_CASE("what columns are is guessed, said, and overruled by flags", "[tables]
   CHECK_THAT(guessed.fact, ContainsSubstring("'x_cat' takes 6 features, the columns give 16"));
   CHECK_THAT(guessed.hint,
              ContainsSubstring("a new model for these columns: `create tabular --model_config '{\"categories\": ["));
+  const Said checked = run_verb(training(f / "run", {"--target", "Sales", "--check_data"}));
+  CHECK_THAT(checked.out + checked.err,
+             ContainsSubstring("a new model for these columns: `create tabular --model_config"));
   // A configuration file works too.
   write_bytes(f / "c.json",
               R"({"date": "Date", "categorical": ["Store", "State", "Promo", "Kind", "Month", "Dayofweek"],
