@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "importer/adapter/matrices.h"
 #include "importer/adapter/onnx_adapter.h"
+#include "importer/adapter/slots.h"
 #include "importer/surgery/low_rank.h"
 
 namespace amp {
@@ -65,6 +66,7 @@ LoadedAdapter from_peft(const std::string& folder) {
     out.modules.push_back(
         {m.name, transposed_matrix(m.a.cast(DType::f32)), transposed_matrix(m.b.cast(DType::f32)), magnitude, m.alpha});
   }
+  out.base_sum = file.base_sum;
   out.peft = std::move(file);
   return out;
 }
@@ -96,7 +98,8 @@ LoadedAdapter from_onnx_adapter(const std::string& path) {
   };
   std::map<std::string, Pair> pairs;
   std::vector<std::string> order;
-  for (const NamedTensor& p : read_onnx_adapter(path).parameters) {
+  const OnnxAdapter file = read_onnx_adapter(path);
+  for (const NamedTensor& p : file.parameters) {
     const size_t a = p.name.rfind(".lora_A"), b = p.name.rfind(".lora_B");
     const size_t at = std::min(a, b);
     if (at == std::string::npos || at == 0)
@@ -112,6 +115,7 @@ LoadedAdapter from_onnx_adapter(const std::string& path) {
   }
   LoadedAdapter out;
   out.scaled = true;
+  if (is_base_checksum(file.model_version)) out.base_sum = file.model_version;
   for (const std::string& module : order) {
     const Pair& p = pairs.at(module);
     const std::string name = cat("the adapter's module '", printable(module), "'");

@@ -15,7 +15,8 @@
 namespace amp {
 
 struct OnnxAdapter {
-  int32_t adapter_version = 1, model_version = 1;  // chosen by the writer; onnxruntime does not compare them
+  // Chosen by the writer; onnxruntime does not compare them. This program stores base_checksum() as model_version.
+  int32_t adapter_version = 1, model_version = 1;
   std::vector<NamedTensor> parameters;
 };
 

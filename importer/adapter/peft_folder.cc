@@ -3,7 +3,9 @@
 #include "importer/adapter/peft_folder.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/file.h"
@@ -19,6 +21,7 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* kConfig = "/adapter_config.json";
 constexpr const char* kTensors = "/adapter_model.safetensors";
+constexpr const char* kBaseSum = "onnx_amp_base_checksum";
 constexpr std::string_view kPrefix = "base_model.model.";
 // the keys that PeftAdapter's members represent; all others are kept as they are
 constexpr const char* kOwn[] = {
@@ -177,7 +180,12 @@ void read_modules(const std::string& folder, const json& config, PeftAdapter& ou
   if (!r.is_number_integer() || r.get<int64_t>() < 1) refuse_peft("'r' is not a positive integer");
   const double alpha = positive(at(config, "lora_alpha"), "lora_alpha");
   std::map<std::string, PeftModule> modules;
-  collect_tensors(read_safetensors(folder + kTensors), modules);
+  const SafeTensors file = read_safetensors(folder + kTensors);
+  if (const auto it = file.metadata.find(kBaseSum); it != file.metadata.end()) {
+    const char* const end = it->second.data() + it->second.size();
+    if (std::from_chars(it->second.data(), end, out.base_sum).ptr != end) out.base_sum = 0;
+  }
+  collect_tensors(file, modules);
   if (modules.empty()) refuse_peft("the adapter has no tensors");
   for (auto& [name, m] : modules) {
     check_module(m, out.dora);
@@ -270,7 +278,9 @@ void write_peft_folder(const std::string& folder, const PeftAdapter& adapter) {
     tensors.push_back({stem + ".lora_B.weight", m.b});
     if (m.magnitude) tensors.push_back({stem + ".lora_magnitude_vector", m.magnitude});
   }
-  write_safetensors(folder + kTensors, tensors, {{"format", "pt"}});
+  std::map<std::string, std::string> metadata{{"format", "pt"}};
+  if (adapter.base_sum != 0) metadata[kBaseSum] = std::to_string(adapter.base_sum);
+  write_safetensors(folder + kTensors, tensors, metadata);
   FileWriter config(folder + kConfig);
   config.write(config_of(adapter).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   config.commit();

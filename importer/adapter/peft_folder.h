@@ -27,6 +27,7 @@ struct PeftAdapter {
   bool fan_in_fan_out = false;       // the base stores its weights [in, out], as GPT-2's Conv1D
   std::string base;                  // base_model_name_or_path
   std::vector<PeftModule> modules;   // sorted by name
+  int32_t base_sum = 0;              // base_checksum() of the base, as the tensors' metadata; 0: unknown
   std::vector<std::string> targets;  // target_modules to write; empty: the names of all modules
   nlohmann::ordered_json config;     // the file's other keys, kept when the adapter is written; may be null
 

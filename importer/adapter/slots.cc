@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/cat.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/read/tensor.h"
@@ -148,6 +149,27 @@ std::vector<AdapterSite> adapter_sites(const SourceGraph& g, const std::vector<F
     sites.push_back(std::move(site));
   }
   return sites;
+}
+
+namespace {
+
+constexpr uint32_t kChecksumMark = 1u << 30;  // other writers store small version numbers in the checksum's place
+
+}  // namespace
+
+bool is_base_checksum(int32_t value) { return value >= static_cast<int32_t>(kChecksumMark); }
+
+int32_t base_checksum(const SourceGraph& g, const std::vector<AdapterSite>& sites) {
+  std::set<int> weights;
+  for (const AdapterSite& s : sites) weights.insert(s.weight);
+  uint32_t sum = 0;
+  for (const int w : weights) {
+    const HostTensor& data = g.value(w).data;
+    Crc32c crc;
+    crc.update(data.data(), data.bytes());
+    sum += crc.value();
+  }
+  return static_cast<int32_t>(kChecksumMark | (sum & (kChecksumMark - 1)));
 }
 
 std::string slots_json(const std::vector<AdapterSite>& sites) {

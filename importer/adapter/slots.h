@@ -41,6 +41,11 @@ std::vector<FoundSlot> take_slots(SourceGraph& graph);
 // Returns the products (MatMul, MatMulNBits, ...) of a model without adapters.
 std::vector<AdapterSite> adapter_sites(const SourceGraph& graph, const std::vector<FoundSlot>& found);
 
+// Returns a checksum of the weights of the maps, from 2^30 to 2^31 - 1: which base an adapter was trained on. It does
+// not depend on the order of the maps or on names. Packed weights count by their packed bytes.
+int32_t base_checksum(const SourceGraph& graph, const std::vector<AdapterSite>& sites);
+bool is_base_checksum(int32_t value);
+
 // The content of slots.json: a list of [name of A, name of B, K, N, "FLOAT"].
 std::string slots_json(const std::vector<AdapterSite>& sites);
 

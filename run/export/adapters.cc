@@ -76,11 +76,18 @@ WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& read
     names.start = t.start.get();
     names.model_type = type_in(fs::path(base).parent_path());
     out.adapter = folder.empty() ? std::string(".") : folder.string();
-    write_peft_folder(out.adapter, peft_values(t.lora, t.sites, values, names));
+    PeftAdapter adapter = peft_values(t.lora, t.sites, values, names);
+    adapter.base_sum = t.base_sum;
+    // PEFT chooses the class of the model by it.
+    if (ready.task == Task::language && !adapter.config.contains("task_type"))
+      adapter.config["task_type"] = "CAUSAL_LM";
+    write_peft_folder(out.adapter, adapter);
   }
   if (slots || output.exports_lora("adapter")) {
     out.adapter = fs::path(path).replace_extension(".onnx_adapter").string();
-    write_onnx_adapter(out.adapter, slot_values(t.lora, t.sites, values));
+    OnnxAdapter adapter = slot_values(t.lora, t.sites, values);
+    if (t.base_sum != 0) adapter.model_version = t.base_sum;
+    write_onnx_adapter(out.adapter, adapter);
   }
   if (slots) {
     FileWriter file((folder / "slots.json").string());

@@ -39,6 +39,15 @@ int trained_beside(const SourceGraph& g, const std::vector<LoraAdapter>& adapter
   return -1;
 }
 
+// Modules of equal names and sizes fit any model of the same architecture, so weights are compared where the file has
+// the checksum of its base. Only a warning: an adapter may be meant for a quantized copy of its base.
+void warn_other_base(const std::string& path, int32_t trained_on, int32_t base, const Log& log) {
+  if (trained_on == 0 || trained_on == base) return;
+  log.warning(cat("W_ADAPTER_BASE: the adapter '", printable(path),
+                  "' was trained on other weights than those of this "
+                  "model: on another base, or on the same one in another precision"));
+}
+
 void require_forms(const OutputSpec& output, const LoraOptions& options, const SourceGraph& g, const Trainable& t) {
   const bool slots = output.exports_lora("slots"), adapter = output.exports_lora("adapter"),
              peft = output.exports_lora("peft");
@@ -72,31 +81,38 @@ void add_adapters(const RunSpec& spec, Imported& model, Trainable& out, std::vec
   }
   LoraOptions options = spec.model.lora.empty() ? LoraOptions() : parse_lora(spec.model.lora);
   std::optional<FittedAdapter> start;
+  int32_t trained_on = 0;
   if (!path.empty()) {
     require_free_keys(spec.model.lora);
     LoadedAdapter file = read_adapter(path);
     start.emplace(g, file);
     start->choose(options);
+    trained_on = file.base_sum;
     if (file.peft) out.start = std::make_shared<const PeftAdapter>(std::move(*file.peft));
   }
+  out.sites = adapter_sites(g, model.slots);
+  const int32_t base = base_checksum(g, out.sites);
+  if (start) warn_other_base(path, trained_on, base, log);
   options.separate = !spec.output.exports_lora("merge") && !spec.output.exports_lora("keep");
   options.keep = spec.output.exports_lora("keep");
   options.seed = static_cast<uint64_t>(spec.device.seed);
   options.trainable = spec.model.trainable;
   options.evaluate = cpu_evaluator();
-  out.sites = adapter_sites(g, model.slots);
   LoraResult result = add_lora(g, options);
   if (start) start->fill(g, result.adapters);
   lines.insert(lines.end(), result.lines.begin(), result.lines.end());
   for (const std::string& line : result.details) log.detail(line);
   out.lora = std::move(result.adapters);
   out.lora_lr_ratio = options.lr_ratio;
+  if (trained_beside(g, out.lora) < 0) out.base_sum = base;
   require_forms(spec.output, options, g, out);
 }
 
 void apply_adapter(const std::string& path, SourceGraph& graph, const Log& log) {
   if (path.empty()) return;
-  const FittedAdapter adapter(graph, read_adapter(path));
+  const LoadedAdapter file = read_adapter(path);
+  const FittedAdapter adapter(graph, file);
+  warn_other_base(path, file.base_sum, base_checksum(graph, adapter_sites(graph, {})), log);
   LoraOptions options;
   adapter.choose(options);
   options.separate = true;

@@ -55,7 +55,8 @@ struct Trainable {
   std::vector<LoraAdapter> lora;
   std::vector<AdapterSite> sites;            // the maps that may have slots; empty without adapters
   std::shared_ptr<const PeftAdapter> start;  // the PEFT folder that `adapter` names; null: none
-  double lora_lr_ratio = 1;                  // learning rate of B divided by that of A
+  int32_t base_sum = 0;      // base_checksum() if files of adapters are exported; 0: other weights train
+  double lora_lr_ratio = 1;  // learning rate of B divided by that of A
 };
 Trainable make_trainable(const RunSpec& spec, Imported& model, const std::vector<int>& outputs, const Log& log);
 

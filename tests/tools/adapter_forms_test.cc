@@ -1,6 +1,7 @@
 // Files of adapters through the command line: each form of `lora_export` gives the loss of the trained model, a stopped
 // run continues to the same bytes, `export` writes the same files, and training starts from an adapter.
 #include <catch2/catch_all.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/importer/models.h"
@@ -10,6 +11,7 @@
 using namespace amp;
 using namespace amp::test;
 using Catch::Matchers::ContainsSubstring;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -117,6 +119,37 @@ TEST_CASE("an adapter of another base or a damaged one is refused") {
   write_bytes(f / "cut.onnx_adapter", bytes.substr(0, bytes.size() / 2));
   refused(test_data("llm/llama-int4"), f / "cut.onnx_adapter", 5, "E_ADAPTER");
   refused(test_data("llm/llama-int4"), f / "nothing", 2, "E_ADAPTER_PATH");
+}
+
+TEST_CASE("an adapter of a base with other weights of the same sizes gives a warning") {
+  const TempDir f;
+  const std::string base = test_data("llm/llama-int4"), other = f / "other";
+  REQUIRE(train(base, f / "run", {"--lora", "r=2,alpha=4", "--lora_export", "slots,peft", "--max_steps", "1"}).code ==
+          0);
+  fs::copy(base, other);
+  std::string weights = bytes_of(other + "/model.onnx.data");
+  for (size_t i = 0; i < weights.size(); i += 16) weights[i] ^= 1;
+  write_bytes(other + "/model.onnx.data", weights);
+  const auto warns = [&](const std::string& model, const std::string& adapter) {
+    const Said said = run_verb({"eval", model, "--adapter", adapter, "--val", test_data("surgery/llm/lora.safetensors"),
+                                "--loss", "causal_lm", "--threads", "1"});
+    INFO(said.out << said.err);
+    CHECK(said.code == 0);
+    return said.err.find("W_ADAPTER_BASE") != std::string::npos;
+  };
+  // The run's folder without its .onnx_adapter.
+  fs::create_directory(f / "peft");
+  for (const std::string file : {"adapter_config.json", "adapter_model.safetensors"})
+    fs::copy(f / ("run/" + file), f / ("peft/" + file));
+  for (const std::string& adapter : {f / "run/model.onnx_adapter", f / "peft"}) {
+    INFO(adapter);
+    CHECK_FALSE(warns(base, adapter));
+    CHECK_FALSE(warns(f / "run/model.onnx", adapter));  // the base with slots
+    CHECK(warns(other, adapter));
+  }
+  const Said said = train(other, f / "second", {"--adapter", f / "peft", "--max_steps", "1"});
+  CHECK(said.code == 0);
+  CHECK_THAT(said.err, ContainsSubstring("W_ADAPTER_BASE"));
 }
 
 TEST_CASE("init=pissa is refused with every form that writes the files of an adapter") {
