@@ -1,4 +1,9 @@
+// Registered paths are in fixed arrays, because signal handlers read them. remove_temporaries() claims a slot before it
+// removes the path. A thread that completes a file or folder unregisters it before the rename, and then waits if the
+// path is claimed: a half removed folder is never renamed to its final name.
 #include "base/temporary.h"
+
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -10,9 +15,8 @@ namespace amp {
 namespace {
 constexpr int kSlots = 32;
 constexpr size_t kLongest = 4096;
-// Signal handlers read these arrays. Therefore no memory is allocated, and a path is complete before its slot is marked
-// as set.
-enum State { kFree, kFilling, kSet };
+// No memory is allocated, and a path is complete before its slot is marked as set.
+enum State { kFree, kFilling, kSet, kRemoving };
 std::atomic<int> states[kSlots];
 char paths[kSlots][kLongest];
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -31,12 +35,15 @@ TemporaryPath::TemporaryPath(const std::string& path) {
 }
 
 TemporaryPath::~TemporaryPath() {
-  if (slot_ >= 0) states[slot_] = kFree;
+  if (slot_ < 0) return;
+  for (int expected = kSet; !states[slot_].compare_exchange_strong(expected, kFree); expected = kSet)
+    ::pause();  // another thread ends the process
 }
 
 void remove_temporaries() {
   for (int i = kSlots - 1; i >= 0; --i) {
-    if (states[i] != kSet) continue;
+    int expected = kSet;
+    if (!states[i].compare_exchange_strong(expected, kRemoving)) continue;
     remove_quietly(paths[i]);
   }
 }

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <optional>
+#include <thread>
 
 #include "base/checksum.h"
 #include "base/file.h"
@@ -237,7 +240,7 @@ TEST_CASE("a file that cannot be finished leaves neither itself nor its temporar
 
 TEST_CASE("what a signal would leave behind is known") {
   const TempDir t;
-  const int code = in_child([&] {
+  const int code = in_child([&]() -> int {
     const TemporaryPath folder(t / "aside");
     ensure_dir(t / "aside");
     FileWriter file(t / "aside/out");
@@ -245,10 +248,27 @@ TEST_CASE("what a signal would leave behind is known") {
     { const TemporaryPath kept(t / "kept"); }
     put(t / "kept", "x");
     remove_temporaries();
-    return 0;
+    ::_exit(3);
   });
-  CHECK(code == 0);
+  CHECK(code == 3);
   CHECK(list_dir(t.path.string()) == std::vector<std::string>{"kept"});
+}
+
+TEST_CASE("a thread does not complete what a signal has removed") {
+  const TempDir t;
+  const int code = in_child([&]() -> int {
+    std::optional<TemporaryPath> folder(t / "aside");
+    ensure_dir(t / "aside");
+    remove_temporaries();
+    std::thread completes([&] {
+      folder.reset();
+      put(t / "completed", "x");
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::_exit(3);
+  });
+  CHECK(code == 3);
+  CHECK(list_dir(t.path.string()).empty());
 }
 
 TEST_CASE("the memory limit of a control group, of both versions, is the smallest on the way up") {
