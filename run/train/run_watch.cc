@@ -17,7 +17,9 @@ namespace amp {
 
 namespace {
 
-constexpr double kRenewal = 10;  // minimal seconds between two pages; also at least 50 times the time that one takes
+constexpr double kRenewal = 10;  // minimal seconds between two pages without an evaluation in between
+constexpr double kShare = 0.01;  // largest share of the run's time that page and samples take, unless
+constexpr double kLongest = 60;  // they would be older than that many seconds
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -52,6 +54,7 @@ RunWatch::RunWatch(PreparedRun& run, std::string folder)
 }
 
 RunWatch::~RunWatch() {
+  if (unseen_) renew(true);  // an error ended the run
   run_.config.on_line = nullptr;
   run_.config.on_eval = nullptr;
   run_.config.objective.worst = nullptr;
@@ -70,7 +73,7 @@ void RunWatch::observe(const StepLine& l) {
                               {"train/peak_memory_bytes", static_cast<double>(l.memory)}};
     event(l.step, l.tokens_per_s > 0 ? std::span(scalars) : std::span(scalars).first(7));
   }
-  if (steady_seconds() - renewed_ > std::max(kRenewal, 50 * cost_)) renew(true);
+  renew_if_due();
 }
 
 void RunWatch::observe(int64_t step, const Metrics& m) {
@@ -81,11 +84,12 @@ void RunWatch::observe(int64_t step, const Metrics& m) {
     }
     event(step, scalars);
   }
-  evaluated(step);
-  renew(true);
+  unseen_ = step;
+  renew_if_due();
 }
 
 void RunWatch::evaluated(int64_t step) {
+  unseen_.reset();
   guarded(kSamplesFile, [&] { samples_.write(worst_, step, folder_); });
 }
 
@@ -96,8 +100,19 @@ void RunWatch::event(int64_t step, std::span<const Scalar> scalars) {
   });
 }
 
+// Epochs may be shorter than the time that the files take, so a new evaluation may have to wait.
+void RunWatch::renew_if_due() {
+  const double least = std::min(cost_ / kShare, kLongest);
+  if (steady_seconds() - renewed_ >= std::max(unseen_ ? 0 : kRenewal, least)) renew(true);
+}
+
+void RunWatch::trained() {
+  if (unseen_) evaluated(*unseen_);
+}
+
 void RunWatch::renew(bool running) {
   const double began = steady_seconds();
+  trained();
   guarded(kReportFile, [&] { write_report_page(folder_, data_, running); });
   renewed_ = steady_seconds();
   cost_ = renewed_ - began;

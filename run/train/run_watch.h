@@ -23,8 +23,9 @@ class RunWatch {
   RunWatch& operator=(const RunWatch&) = delete;
   ~RunWatch();
 
-  void stopped();                           // training stopped before its end; writes the page with this state
-  void evaluated(int64_t step);             // an evaluation outside of the trainer
+  void trained();                // training has ended: writes the samples of its last evaluation, if that was put off
+  void stopped();                // training stopped before its end; writes the page with this state
+  void evaluated(int64_t step);  // an evaluation outside of the trainer
   void finished(const std::string& place);  // the run's files were moved to `place`; writes the page a last time
 
  private:
@@ -32,6 +33,7 @@ class RunWatch {
   void observe(int64_t step, const Metrics& m);
   void event(int64_t step, std::span<const Scalar> scalars);
   void renew(bool running);
+  void renew_if_due();  // bounds the time that the page and the samples take
   template <class F>
   void guarded(const char* what, const F& f);
 
@@ -43,6 +45,7 @@ class RunWatch {
   std::optional<EventFile> events_;
   std::unique_ptr<ReportServer> server_;
   bool warned_ = false;
+  std::optional<int64_t> unseen_;  // step of the last evaluation, if page and samples do not show it yet
   double renewed_ = 0, cost_ = 0;  // in seconds: when the page was last written, and how long that took
 };
 

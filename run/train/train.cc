@@ -232,6 +232,7 @@ WrittenModel write_or_explain(const Training& t, const std::vector<TrainedTensor
 void finish(Training& t) {
   PreparedRun& run = t.run;
   TrainReport& report = t.report;
+  t.watch->trained();
   note_better_step(t);
   choose_weights(t);
   t.trainer.reset();
