@@ -54,20 +54,20 @@ std::optional<int64_t> limited_room() {
 }
 }  // namespace
 
-void keep_budget(SessionOptions& options, const DeviceSpec& device, const SourceGraph& g, const TrainerConfig& config,
-                 const TrainData& data) {
+std::optional<int64_t> keep_budget(SessionOptions& options, const DeviceSpec& device, const SourceGraph& g,
+                                   const TrainerConfig& config, const TrainData& data) {
   if (device.gradient_checkpointing) options.activation_budget = 1;
   const std::optional<int64_t> bytes = parse_integer(device.memory_budget);
-  if (!bytes) return;
+  if (!bytes) return std::nullopt;
   SessionOptions free = options;
   free.activation_budget = 0;
   const MemoryEstimate whole = bill_of(g, free, config, data)(config.sampler.batch_size);
   if (!device.gradient_checkpointing)
     options.activation_budget = std::max<int64_t>(1, *bytes - (whole.total() - whole.activations));
-  if (whole.total() <= *bytes) return;
+  if (whole.total() <= *bytes) return *bytes - whole.total();
   const auto measure = bill_of(g, options, config, data);
   const MemoryEstimate least = measure(config.sampler.batch_size);
-  if (least.total() <= *bytes) return;
+  if (least.total() <= *bytes) return *bytes - least.total();
   fail(Exit::memory, "E_OOM",
        cat("`memory_budget` of ", with_thousands(*bytes), " B: with all recomputed that can be, training takes ",
            with_thousands(least.total()), " B: ", least.text()),

@@ -32,9 +32,10 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
                        const TrainData& data);
 
 // Sets options.activation_budget to the part of `memory_budget` that is left for activations. Throws E_OOM if no level
-// of recomputation fits. With `gradient_checkpointing` as much as possible is recomputed.
-void keep_budget(SessionOptions& options, const DeviceSpec& device, const SourceGraph& g, const TrainerConfig& config,
-                 const TrainData& data);
+// of recomputation fits. With `gradient_checkpointing` as much as possible is recomputed. Returns how many bytes of the
+// budget are left; nullopt without a budget.
+std::optional<int64_t> keep_budget(SessionOptions& options, const DeviceSpec& device, const SourceGraph& g,
+                                   const TrainerConfig& config, const TrainData& data);
 
 // Throws E_OOM if the estimate does not fit into the known limit, before anything is allocated.
 void require_room(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,

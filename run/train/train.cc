@@ -76,7 +76,8 @@ void profile(Training& t, const Tensors& batch) {
 // Creates and compiles the session, then writes the first files of the run. Everything that can fail early fails here.
 void begin(Training& t) {
   PreparedRun& run = t.run;
-  keep_budget(t.options, run.spec.device, run.graph(), run.config, run.data);
+  const std::optional<int64_t> left = keep_budget(t.options, run.spec.device, run.graph(), run.config, run.data);
+  if (left && t.options.device->traits().host_memory) run.config.copy_bytes = *left;
   require_room(t.options, run.graph(), run.config, run.data);
   t.session = with_advice(t, [&] { return std::make_unique<Session>(run.graph(), t.options); });
   apply_groups(run.ready.groups, t.session->layout());

@@ -91,7 +91,7 @@ void MetricsLog::write_line(std::string json) {
   if (write_fully(fd_, json.data(), size) != size) storage_error("cannot write", path_, errno, size);
 }
 
-void MetricsLog::sync() {
+void MetricsLog::sync() const {
   if (sync_file(fd_) != 0) storage_error("cannot make durable", path_, errno);
 }
 

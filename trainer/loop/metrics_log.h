@@ -54,7 +54,7 @@ class MetricsLog {
 
   void write(const StepLine& line) { write_line(to_json(line)); }
   void write_line(std::string json);  // adds the line break
-  void sync();                        // fsync; called before a checkpoint is written
+  void sync() const;                  // fsync; called before a checkpoint is written, also by another thread
 
  private:
   std::string path_;

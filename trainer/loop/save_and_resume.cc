@@ -4,10 +4,12 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/steady_seconds.h"
 #include "base/sysinfo.h"
+#include "base/text.h"
 #include "trainer/compile/first_nonfinite.h"
 #include "trainer/compile/flat_views.h"
 #include "trainer/loop/checked_state.h"
@@ -84,43 +86,93 @@ Checkpoint Trainer::checkpoint(const SamplerState& next) const {
   return c;
 }
 
-void Trainer::save(const SamplerState& next) {
+void Trainer::save(const SamplerState& next, bool at_end) {
   if (saved_step_ == step_ || !config_.saves) return;
   doing("saving a checkpoint");
   engine_.gather();
   if (ranks_.is_root()) {
-    if (held_ && held_->step == step_) held_.reset();
+    account(writer_.finish());
     // the held checkpoint is written before the current one, because checkpoints are pruned in the order of their steps
-    write_held();
-    write(checkpoint(next));
+    std::vector<Checkpoint> checkpoints;
+    if (held_ && held_->step != step_) checkpoints.push_back(std::move(*held_));
+    held_.reset();
+    checkpoints.push_back(checkpoint(next));
+    const double began = steady_seconds();
+    if (!at_end && keep(checkpoints.back(), static_cast<int64_t>(checkpoints.size()) - 1)) {
+      budget_.spend(steady_seconds() - began);
+      writer_.start(save_of(std::move(checkpoints)));
+    } else {
+      write(std::move(checkpoints));
+    }
     engine_.release();
   }
   saved_step_ = step_;
 }
 
+void Trainer::warn_of_old(const std::string& why) const {
+  config_.log.warning(cat("W_CKPT_REMOVE: an old checkpoint is kept: ", why));
+}
+
 SaveOptions Trainer::save_options() const {
-  return {config_.save_total_limit, best_.step, [this](const std::string& why) {
-            config_.log.warning(cat("W_CKPT_REMOVE: an old checkpoint is kept: ", why));
+  return {config_.save_total_limit, best_.step, [this](const std::string& why) { warn_of_old(why); }};
+}
+
+bool Trainer::keep(Checkpoint& c, int64_t others) {
+  if (!session_.device().traits().host_memory) return true;  // the tensors were copied from the device
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();
+  const bool allowed = config_.copy_bytes < 0 || bytes * (others + 1) <= config_.copy_bytes;
+  if (allowed && bytes <= available_memory_bytes() / 4) {  // leaves memory for evaluation and export
+    for (auto& [name, tensor] : c.tensors) tensor = copy_of(tensor);
+    return true;
+  }
+  if (!std::exchange(warned_no_copy_, true)) {
+    config_.log.note(cat("steps wait while a checkpoint is written: ",
+                         allowed ? "too little memory is free" : "`memory_budget` leaves no room", " for a copy of ",
+                         with_thousands(bytes), " B"));
+  }
+  return false;
+}
+
+std::vector<const MetricsLog*> Trainer::logs() const {
+  std::vector<const MetricsLog*> out;
+  for (const std::optional<MetricsLog>* log : {&log_, &evaluations_}) {
+    if (*log) out.push_back(&**log);
+  }
+  return out;
+}
+
+Save Trainer::save_of(std::vector<Checkpoint> checkpoints) const {
+  // The logs are durable first: also after a power cut they have the lines of all steps of any checkpoint.
+  return {std::move(checkpoints), save_options(), [logs = logs(), &before = config_.before_save] {
+            for (const MetricsLog* log : logs) log->sync();
+            if (before) before();
           }};
 }
 
-void Trainer::settle(std::optional<MetricsLog>& log) {
-  if (log) log->sync();
+void Trainer::write(std::vector<Checkpoint> checkpoints) {
+  account(write_now(config_.output_dir + "/checkpoints", save_of(std::move(checkpoints))));
+}
+
+void Trainer::account(const SaveResult& result) {
+  if (result.seconds > 0) budget_.spend(result.seconds);
+  for (const std::string& why : result.warnings) warn_of_old(why);
+}
+
+void Trainer::settle() {
   write_held();
+  for (const MetricsLog* log : logs()) log->sync();
+  log_.reset();
+  evaluations_.reset();
   // Removes a checkpoint beyond the limit that is left if an earlier process was killed between a save and the removal
   // of older checkpoints.
   if (ranks_.is_root() && config_.saves && saved_step_ >= 0)
     prune_checkpoints(config_.output_dir + "/checkpoints", saved_step_, save_options());
 }
 
-void Trainer::write(const Checkpoint& c) {
-  const double began = steady_seconds();
-  if (config_.before_save) config_.before_save();
-  save_checkpoint(config_.output_dir + "/checkpoints", c, save_options());
-  budget_.spend(steady_seconds() - began);
+bool Trainer::affordable() {
+  return on_any(ranks_.is_root() && !writer_.busy() && budget_.affords(steady_seconds() - began_));
 }
-
-bool Trainer::affordable() { return on_any(ranks_.is_root() && budget_.affords(steady_seconds() - began_)); }
 
 bool Trainer::save_due(bool epoch_end) {
   if (config_.save_strategy == SaveStrategy::none) return false;
@@ -136,23 +188,20 @@ bool Trainer::hold_best(const SamplerState& next) {
   bool no_room = false;
   if (ranks_.is_root()) {
     Checkpoint c = checkpoint(next);
-    int64_t bytes = 0;
-    for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();
-    no_room = bytes > available_memory_bytes() / 4;  // leaves memory for evaluation and export
-    if (!no_room) {
-      for (auto& [name, tensor] : c.tensors) tensor = copy_of(tensor);
-      held_ = std::move(c);
-    }
+    no_room = !keep(c, writer_.busy() ? 1 : 0);
+    if (!no_room) held_ = std::move(c);
     engine_.release();
   }
   return !on_any(no_room);
 }
 
 void Trainer::write_held() {
+  account(writer_.finish());
   if (!held_) return;
-  const Checkpoint c = std::move(*held_);
+  std::vector<Checkpoint> checkpoints;
+  checkpoints.push_back(std::move(*held_));
   held_.reset();
-  write(c);
+  write(std::move(checkpoints));
 }
 
 void Trainer::resume(const Checkpoint& c) {

@@ -19,7 +19,8 @@ SaveStrategy save_strategy(const std::string& text);
 
 // Bounds the time that checkpoints take to a share of the run's time. The first checkpoint is always affordable,
 // because its cost is unknown. A later checkpoint is affordable if the total time of checkpoints stays within the
-// share, assuming that it takes as long as the longest one so far. Times are in seconds.
+// share, assuming that it takes as long as the longest one so far. The time of writing counts although steps go on
+// meanwhile: the disk is shared, and on a busy machine so is the processor. Times are in seconds.
 class SaveBudget {
  public:
   static constexpr double kShare = 0.035;

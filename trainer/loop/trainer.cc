@@ -17,6 +17,11 @@
 
 namespace amp {
 
+namespace {
+constexpr double kNoted = 10;         // seconds of evaluations after which a note may say that they dominate
+constexpr double kMemoryRenewal = 1;  // seconds between readings of the peak memory, which take longer than small steps
+}  // namespace
+
 Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop,
                  TrainerConfig config)
     : session_(session),
@@ -29,7 +34,8 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
               ranks_,
               {config_.gradient_cache, config_.sync_every > 1, config_.overlap_sums, config_.grad_reduce_dtype}),
       skips_(config_.scale, false),
-      began_(steady_seconds()) {
+      began_(steady_seconds()),
+      writer_(config_.output_dir + "/checkpoints") {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
 }
 
@@ -92,8 +98,7 @@ void Trainer::submit(LoadedWindow window) {
 }
 
 // Handles the result of the oldest pending step.
-void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock& clock,
-                           std::optional<MetricsLog>& log) {
+void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock& clock) {
   const LoadedWindow window = std::move(pending_.front());
   pending_.pop_front();
   result.samples += window.all_rows;
@@ -119,9 +124,10 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   line.tokens_per_s = static_cast<double>(window.tokens) / dt;
   line.data_seconds = window.waited;
   if (ranks_.size() > 1) line.sums = {s.sums.seconds, s.sums.waited};
-  line.memory = peak_rss_bytes();
-  if (log) log->write(line);
-  if (log && config_.on_line) config_.on_line(line);
+  if (t - memory_.at > kMemoryRenewal) memory_ = {t, peak_rss_bytes()};
+  line.memory = memory_.bytes;
+  if (log_) log_->write(line);
+  if (log_ && config_.on_line) config_.on_line(line);
   ProgressState p;
   p.step = line.step;
   p.total = config_.max_steps;
@@ -141,9 +147,9 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
     diverged(s, window);
 }
 
-void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log) {
+void Trainer::take_steps(bool all, TrainResult& result, Clock& clock) {
   while (const std::optional<StepResult> s = engine_.take(all)) {
-    on_step_done(*s, result, clock, log);
+    on_step_done(*s, result, clock);
     clock.last = steady_seconds();
   }
 }
@@ -171,8 +177,7 @@ StepResult Trainer::step(LoadedWindow window) {
   Clock clock;
   clock.started = began_;
   clock.last = steady_seconds();
-  std::optional<MetricsLog> none;
-  on_step_done(*done, fed_, clock, none);
+  on_step_done(*done, fed_, clock);
   return *done;
 }
 
@@ -186,11 +191,11 @@ void Trainer::set_lr_factor(double factor) {
 TrainResult Trainer::run() {
   try {
     return run_steps();
-  } catch (...) {  // saves the best checkpoint before the error is reported
+  } catch (...) {  // completes saves before the error is reported
     try {
       write_held();
     } catch (const Error& e) {
-      config_.log.warning(cat("W_CKPT_WRITE: the best checkpoint could not be written: ", e.fact()));
+      config_.log.warning(cat("W_CKPT_WRITE: a checkpoint could not be written: ", e.fact()));
     }
     throw;
   }
@@ -204,8 +209,7 @@ TrainResult Trainer::run_steps() {
     result.saved = saved_step_ >= 0;
     return result;
   }
-  std::optional<MetricsLog> log;
-  if (ranks_.is_root()) log.emplace(config_.output_dir + "/metrics.jsonl", step_);
+  if (ranks_.is_root()) log_.emplace(config_.output_dir + "/metrics.jsonl", step_);
   Sampler sampler = make_sampler(train_, config_.sampler);
   sampler.seek(next_);
   per_epoch_ = sampler.windows_per_epoch(next_.epoch);
@@ -216,6 +220,7 @@ TrainResult Trainer::run_steps() {
   bool stop = ended_early();
   skips_ = SkipWatch(config_.scale, step_ > 0);
   while ((step_ < config_.max_steps || evaluation_due_) && !stop) {
+    account(writer_.take());
     const bool late = std::exchange(evaluation_due_, false);
     bool epoch_end = late, eval_due = late && val_;
     if (!late) {
@@ -224,16 +229,16 @@ TrainResult Trainer::run_steps() {
     }
     // Between averages the ranks' weights differ, so evaluation, checkpoints and stops wait for the next average.
     if (local() && !late && !epoch_end && step_ % config_.sync_every != 0) {
-      take_steps(false, result, clock, log);
+      take_steps(false, result, clock);
       continue;
     }
     if (!late) engine_.average_ranks();
     const bool due = save_due(epoch_end);
     bool asked_to_stop = on_any(stop_.requested() || out_of_time() || (config_.stop && config_.stop()));
     // Evaluations and checkpoints read the weights, so they need the results of all submitted steps.
-    take_steps(eval_due || due || asked_to_stop, result, clock, log);
+    take_steps(eval_due || due || asked_to_stop, result, clock);
     if (config_.enough && config_.enough()) {
-      take_steps(true, result, clock, log);
+      take_steps(true, result, clock);
       break;
     }
     bool better = false;
@@ -242,15 +247,14 @@ TrainResult Trainer::run_steps() {
       asked_to_stop |= evaluation_due_;
       stop = ended_early();
     }
-    save_if_needed(due, better, stop, log, clock);
+    save_if_needed(due, better, stop || asked_to_stop, clock);
     if (asked_to_stop) {
-      if (log) log->sync();
-      save(next_);
+      save(next_, true);
       stopped(result);
       break;
     }
   }
-  settle(log);
+  settle();
   result.seconds = steady_seconds() - clock.started - clock.evaluating;
   if (config_.optimizer.averages() > 0) engine_.gather();  // the export reads the averages
   finish(result);
@@ -262,16 +266,19 @@ bool Trainer::evaluate_timed(Clock& clock) {
   const bool better = evaluate_now();
   clock.last = steady_seconds();
   clock.evaluating += clock.last - before;
+  const double all = clock.last - clock.started;
+  if (clock.evaluating > std::max(kNoted, all / 2) && !std::exchange(noted_evaluations_, true)) {
+    config_.log.note(cat("evaluations have taken ", std::lround(100 * clock.evaluating / all), " % of the time so far ",
+                         "(one follows each epoch, of ", per_epoch_, per_epoch_ == 1 ? " step" : " steps",
+                         "); `limit_val` evaluates on fewer samples"));
+  }
   return better;
 }
 
-void Trainer::save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock) {
-  if (!due && !((stop || better) && config_.save_strategy != SaveStrategy::none)) return;
+void Trainer::save_if_needed(bool due, bool better, bool early, Clock& clock) {
+  if (!due && !((early || better) && config_.save_strategy != SaveStrategy::none)) return;
   // A checkpoint that is written only because it is the best may be held in memory until SaveBudget affords it.
-  if (due || stop || !hold_best(next_)) {
-    if (log) log->sync();
-    save(next_);
-  }
+  if (due || early || !hold_best(next_)) save(next_, early || step_ >= config_.max_steps);
   clock.last = steady_seconds();
 }
 
@@ -347,9 +354,8 @@ bool Trainer::evaluate_now() {
   }
   line.add("samples", m.samples).add("best", better);
   if (ranks_.is_root()) {
-    MetricsLog log(config_.output_dir + "/eval.jsonl", step_ - 1);
-    log.write_line(line.str());
-    log.sync();
+    if (!evaluations_) evaluations_.emplace(config_.output_dir + "/eval.jsonl", step_ - 1);
+    evaluations_->write_line(line.str());
   }
   config_.log.info(text);
   if (ranks_.is_root() && config_.on_eval) config_.on_eval(step_, m);

@@ -17,6 +17,7 @@
 #include "trainer/compile/session.h"
 #include "trainer/loop/best_metric.h"
 #include "trainer/loop/checkpoint.h"
+#include "trainer/loop/checkpoint_writer.h"
 #include "trainer/loop/evaluate.h"
 #include "trainer/loop/metrics_log.h"
 #include "trainer/loop/plateau.h"
@@ -47,6 +48,9 @@ struct TrainerConfig {
   int64_t save_steps = 0;  // 0: only as save_strategy defines
   SaveStrategy save_strategy = SaveStrategy::epoch;
   int64_t save_total_limit = 2;
+  // Bytes of memory that copies of checkpoints may take; -1: a quarter of what is free. Where there is less, a save
+  // needs no copy and steps wait for it.
+  int64_t copy_bytes = -1;
   int64_t max_consecutive_skips = 50;  // 0: never stop
   int64_t early_stopping_patience = 0;
   double early_stopping_threshold = 0;  // smallest improvement that counts
@@ -60,7 +64,8 @@ struct TrainerConfig {
       on_eval;  // called with step and metrics of an evaluation; root rank only
   std::function<void(const ProgressState&)> on_progress;  // called after each attempted step and at the end
   std::function<void(int64_t, const char*)> doing;  // called with the next step and the current phase ("training")
-  std::function<void()> before_save;                // called before a checkpoint is written; may fail. Root rank only
+  // Called before a checkpoint is written, also from the thread that writes; may fail. Root rank only.
+  std::function<void()> before_save;
   Log log;
   bool initial_eval = true;
   bool saves = true;         // whether checkpoints are written
@@ -121,8 +126,8 @@ class Trainer {
   };
   void submit(LoadedWindow window);
   bool submit_next(WindowLoader& loader, bool& epoch_end);
-  void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits
-  void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
+  void take_steps(bool all, TrainResult& result, Clock& clock);  // all: waits
+  void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock);
   void doing(const char* phase) const;
   bool local() const { return config_.sync_every > 1 && ranks_.size() > 1; }
   void stopped(TrainResult& result);  // collective
@@ -131,21 +136,29 @@ class Trainer {
   std::optional<Metrics> evaluate();  // evaluates the current weights on val; empty: stopped before the end
   bool evaluate_now();                // true: the best so far
   bool evaluate_timed(Clock& clock);
-  // Saves if a checkpoint is due, the evaluation was the best, or the run ends early.
-  void save_if_needed(bool due, bool better, bool stop, std::optional<MetricsLog>& log, Clock& clock);
+  // Saves if a checkpoint is due, the evaluation was the best, or the run ends (early: before max_steps).
+  void save_if_needed(bool due, bool better, bool early, Clock& clock);
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
   // the checkpoint of this step; its tensors are views of the session's memory
   Checkpoint checkpoint(const SamplerState& next) const;
-  void save(const SamplerState& next);
+  // Writes the held checkpoint and this step's, in the background unless `at_end` or memory is short.
+  void save(const SamplerState& next, bool at_end);
   bool save_due(bool epoch_end);  // whether a checkpoint is due by steps or epochs; the same on all ranks
   bool affordable();              // whether the root's SaveBudget affords a checkpoint; the same on all ranks
   // Keeps this step's checkpoint in memory. False: it must be written now, because of the strategy, the budget or too
   // little memory.
   bool hold_best(const SamplerState& next);
-  void write_held();  // writes the best checkpoint if it is still held
-  void write(const Checkpoint& checkpoint);
-  void settle(std::optional<MetricsLog>& log);  // at the end: syncs the log, writes the held checkpoint, prunes
+  // Makes a checkpoint's tensors copies that later steps do not overwrite; `others` copies exist already. False: there
+  // is too little memory.
+  bool keep(Checkpoint& checkpoint, int64_t others);
+  Save save_of(std::vector<Checkpoint> checkpoints) const;
+  void write(std::vector<Checkpoint> checkpoints);  // returns when they are durable
+  void account(const SaveResult& result);           // counts its time and reports its warnings
+  void write_held();  // completes the save in progress, and writes the best checkpoint if it is still held
+  std::vector<const MetricsLog*> logs() const;     // the open ones
+  void settle();                                   // at the end: completes all saves, syncs the logs, prunes
+  void warn_of_old(const std::string& why) const;  // an old checkpoint could not be removed
   SaveOptions save_options() const;
   TrainResult run_steps();
   bool out_of_patience() const;  // early stopping
@@ -169,8 +182,15 @@ class Trainer {
   int64_t saved_step_ = -1;
   SaveBudget budget_;
   std::optional<Checkpoint> held_;  // root only: the best checkpoint, if the budget did not permit writing it yet
-  bool evaluation_due_ = false;     // an evaluation was interrupted; a resumed run repeats it
-  bool warned_empty_ = false, warned_not_finite_ = false;
+  std::optional<MetricsLog> log_, evaluations_;  // root only, during run(); metrics.jsonl and eval.jsonl
+  CheckpointWriter writer_;                      // its saves use the logs
+  bool evaluation_due_ = false;                  // an evaluation was interrupted; a resumed run repeats it
+  bool warned_empty_ = false, warned_not_finite_ = false, warned_no_copy_ = false;
+  bool noted_evaluations_ = false;
+  struct {
+    double at = 0;
+    int64_t bytes = 0;
+  } memory_;  // peak resident bytes, and when they were read
   SamplerState next_;
   BestMetric best_;
   std::optional<Metrics> initial_, last_;  // the first and the last evaluation, also before a resume
