@@ -3,7 +3,9 @@
 
 1. Every relative link names a file that exists, and its fragment a heading of that file.
 2. Prose ends at column 100 and bullets have at most three lines. Tables and code blocks are not prose.
-3. No page contains one of the BANNED phrases."""
+3. No page contains one of the BANNED phrases.
+4. Every error id that a page names is in base/errors.txt, every warning id and setting of docs/faq.md in the sources.
+5. Answers of docs/faq.md have at most six lines."""
 import re
 import sys
 from pathlib import Path
@@ -71,10 +73,32 @@ def banned_phrases(page):
             yield f"line {number}: '{found}' (better: {better})"
 
 
+def unknown_ids(page):
+    known = set(re.findall(r"^E_\w+", (ROOT / "base/errors.txt").read_text(), re.M))
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)  # examples of code invent some
+    for name in sorted(set(re.findall(r"\bE_[A-Z0-9_]+\b", text)) - known):
+        yield f"no error has the id {name}"
+
+
+def frequent_questions():
+    """Faults of docs/faq.md."""
+    page, answers = ROOT / "docs/faq.md", {}
+    for number, line in prose_lines(page):
+        if line.startswith("### "):
+            answers[line] = 0
+        elif answers and line and not line.startswith("#"):
+            answers[list(answers)[-1]] += 1
+    yield from (f"{question}: {lines} lines" for question, lines in answers.items() if not 0 < lines <= 6)
+    sources = "".join(p.read_text() for f in FOLDERS for p in (ROOT / f).rglob("*.cc"))
+    for literal in sorted({f'"{flag}"' if flag else f'"{warning}: ' for flag, warning in re.findall(r"--(\w+)|\b(W_\w+)", page.read_text())}):
+        if literal not in sources:
+            yield f"the sources have no {literal}"
+
+
 def main():
-    wrong = []
+    wrong = [f"docs/faq.md: {problem}" for problem in frequent_questions()]
     for page in PAGES:
-        checks = [broken_links, long_prose, banned_phrases]
+        checks = [broken_links, long_prose, banned_phrases, unknown_ids]
         wrong += [f"{page.relative_to(ROOT)}: {problem}" for check in checks for problem in check(page)]
     print("\n".join(wrong) or f"{len(PAGES)} pages, ok")
     return 1 if wrong else 0
