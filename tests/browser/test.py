@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tests the report in headless Chromium: pages of real runs, pages with masks and pages whose texts try to inject HTML, at
-360 and 1400 pixels, light and dark; comparisons of two and of six runs; a run in progress. Exits with 4 (skipped) without
-Chromium.
+"""Tests the report and the page of a precision plan in headless Chromium: pages of real runs, pages with masks and pages
+whose texts try to inject HTML, runs of two steps and runs without evaluation, comparisons of two and of six runs, a run in
+progress. At the widths of phones, tablets and desks, light and dark. Checks layout, drawings, keys, and what
+accessibility.js finds. Exits with 4 (skipped) without Chromium.
 
   tests/browser/test.py --binary build/onnx-amp-finetune [--screenshots FOLDER] [--page report.html ...]"""
 import argparse
@@ -75,32 +76,85 @@ class Runs:
                  data + "val_mask", "--mask_values", "0,255", "--epochs", "2", "--output_dir", self.path("unet"))
 
 
+WIDTHS = (360, 390, 1000, 1400)
+LOOKS = {(360, False), (390, True), (1000, False), (1400, False), (1400, True)}  # the others only for pictures
+BEYOND = """[...document.querySelectorAll('section, .fact, #tools, header')].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => (e.querySelector('h2') || e).textContent)"""
+# Rows of cards that end before the right edge of the page.
+HOLES = """(() => {
+  const holes = [];
+  for (const box of document.querySelectorAll('main')) {
+    const cards = [...box.children].filter(e => e.matches('section, .stack')), rows = {};
+    for (const e of cards) (rows[Math.round(e.getBoundingClientRect().top)] ||= []).push(e);
+    const style = getComputedStyle(box), end = box.getBoundingClientRect().right - parseFloat(style.paddingRight);
+    for (const row of Object.values(rows)) if (Math.max(...row.map(e => e.getBoundingClientRect().right)) < end - 2) holes.push((row[0].querySelector('h2') || row[0]).textContent);
+  }
+  return holes;
+})()"""
+CURVES = "[...document.querySelectorAll('svg path.curve')].map(p => p.getAttribute('d'))"
+ACCESSIBILITY = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "accessibility.js"), encoding="utf-8").read()
+
+
 def look(browser, url, name, charts, screenshots, expect=()):
-    for width in (360, 1400):
-        for dark in (False, True):
-            what = f"{name} at {width} pixels, {'dark' if dark else 'light'}"
-            tab = chromium.Tab(browser, width, 900, dark)
-            tab.open(url)
-            check(not tab.complaints(), f"{what}: {tab.complaints()}")
-            check(all(u.startswith(("file:", "data:")) for u in tab.requests()), f"{what}: asked for {tab.requests()}")
-            check(tab.value("window.hacked") is None, f"{what}: a text of the data was run")
-            wide = tab.value("document.documentElement.scrollWidth - window.innerWidth")
-            check(wide <= 0, f"{what}: {wide} pixels too wide")
-            beyond = tab.value("[...document.querySelectorAll('section, .fact')].filter(e => e.scrollWidth > e.clientWidth + 1)"
-                               ".map(e => (e.querySelector('h2') || e).textContent)")
-            check(not beyond, f"{what}: these run over their edges: {beyond}")
-            drawn = tab.value("[...document.querySelectorAll('svg path.curve')].filter(p => /^M.*[LHV]/.test(p.getAttribute('d'))"
-                              " && !/NaN|undefined/.test(p.getAttribute('d')) && p.getBoundingClientRect().width > 20).length")
-            check(drawn >= charts, f"{what}: {drawn} curves are drawn, not {charts}")
-            broken = tab.value("[...document.images].filter(i => !i.complete || !i.naturalWidth).length")
-            check(broken == 0, f"{what}: {broken} pictures are broken")
-            shade = sum(map(int, re.findall(r"\d+", tab.value("getComputedStyle(document.body).backgroundColor"))[:3]))
-            check((shade < 300) == dark, f"{what}: the background is {shade} of 765 light")
-            for selector, least in expect:
-                found = tab.value(f"document.querySelectorAll({selector!r}).length")
-                check(found >= least, f"{what}: {found} of {selector}, not {least}")
-            if screenshots:
-                tab.screenshot(os.path.join(screenshots, f"{name}_{width}_{'dark' if dark else 'light'}.png"))
+    for width, dark in [(w, d) for w in WIDTHS for d in (False, True)]:
+        if not screenshots and (width, dark) not in LOOKS:
+            continue
+        what = f"{name} at {width} pixels, {'dark' if dark else 'light'}"
+        tab = chromium.Tab(browser, width, 900, dark)
+        tab.open(url)
+        check(not tab.complaints(), f"{what}: {tab.complaints()}")
+        check(all(u.startswith(("file:", "data:")) for u in tab.requests()), f"{what}: asked for {tab.requests()}")
+        check(tab.value("window.hacked") is None, f"{what}: a text of the data was run")
+        wide = tab.value("document.documentElement.scrollWidth - window.innerWidth")
+        check(wide <= 0, f"{what}: {wide} pixels too wide")
+        for problem, found in (("these run over their edges", tab.value(BEYOND)), ("holes beside", tab.value(HOLES)),
+                               ("inaccessible", tab.value(ACCESSIBILITY))):  # fmt: skip
+            check(not found, f"{what}: {problem}: {found}")
+        curves = tab.value(CURVES)
+        check(not any(re.search("NaN|undefined", d) for d in curves), f"{what}: curves of no numbers")
+        drawn = [d for d in curves if len(re.findall("[MLH]", d)) > 2]
+        check(len(drawn) == len(curves), f"{what}: {len(curves) - len(drawn)} curves of two points")
+        check(len(drawn) >= charts if charts else not drawn, f"{what}: {len(drawn)} curves are drawn, not {charts}")
+        broken = tab.value("[...document.images].filter(i => !i.complete || !i.naturalWidth).length")
+        check(broken == 0, f"{what}: {broken} pictures are broken")
+        shade = sum(map(int, re.findall(r"\d+", tab.value("getComputedStyle(document.body).backgroundColor"))[:3]))
+        check((shade < 300) == dark, f"{what}: the background is {shade} of 765 light")
+        for selector, least in expect:
+            found = tab.value(f"document.querySelectorAll({selector!r}).length")
+            check(found >= least, f"{what}: {found} of {selector}, not {least}")
+        if screenshots:
+            tab.screenshot(os.path.join(screenshots, f"{name}_{width}_{'dark' if dark else 'light'}.png"))
+
+
+def press(tab, selector, *keys):
+    tab.value(f"document.querySelector({selector!r}).focus()")
+    for key in keys:
+        for kind in ("keyDown", "keyUp"):
+            tab.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+
+def use_keys(browser, report, plan):
+    """The values of a chart, and the nodes of a plan, without a pointer."""
+    tab = chromium.Tab(browser, 1000, 900, False)
+    tab.open(report)
+    press(tab, "svg", "ArrowRight", "ArrowRight")
+    said = tab.value("document.querySelector('svg + .read').textContent")
+    check(re.search(r"training loss, smoothed [\d.]+ at 2\b", said), f"keys on a chart: {said}")
+    press(tab, "svg", "End")
+    said = tab.value("document.querySelector('svg + .read').textContent")
+    check(re.search(r"at 48\b", said), f"the end of a chart: {said}")
+    for width in (390, 1000, 1400):
+        tab = chromium.Tab(browser, width, 900, False)
+        tab.open(plan)
+        narrow = tab.value("Math.min(...[...document.querySelectorAll('td.why')].map(e => Math.min(e.clientWidth, window.innerWidth - e.getBoundingClientRect().left)))")
+        check(narrow >= 180, f"the reasons of a plan have {narrow} of {width} pixels")
+        tall = tab.value("Math.max(...rows.map(r => r.offsetHeight))")
+        check(tall <= (140 if width < 600 else 90), f"a row of a plan is {tall} pixels high at {width}")
+        head = tab.value("document.getElementById('tools').offsetHeight")
+        check(head <= 140, f"the part of a plan's head that stays takes {head} pixels at {width}")
+        press(tab, "#list", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp")
+        shown = tab.value("document.querySelector('#detail h2').textContent === nodes[1].name && rows[1].className === 'on' && document.getElementById('detail').offsetHeight > 40")
+        check(shown, f"keys do not select a node of a plan at {width} pixels")
 
 
 def watch_live(browser, runs, words, screenshots):
@@ -154,7 +208,12 @@ def main():
         runs.run("plan", runs.path("bert.onnx"), "--use_fp16", "--out", runs.path("plan.html"))
         runs.language()
         runs.masks()
+        runs.run(*words, "--max_steps", "2", "--output_dir", runs.path("two_steps"))
+        unevaluated = words[:3] + words[5:]  # without --val
+        runs.run(*unevaluated, "--max_steps", "20", "--output_dir", runs.path("unevaluated"))
+        runs.run(*unevaluated, "--max_steps", "1", "--output_dir", runs.path("one_step"))
         runs.run("report", runs.path("texts"), runs.path("fp32"), "--out", runs.path("two.html"))
+        runs.run("report", runs.path("two_steps"), runs.path("one_step"), "--out", runs.path("short.html"))
         runs.run("report", *[runs.path(name) for name in 3 * ["texts", "fp32"]], "--out", runs.path("many.html"))
         look(browser, "file://" + runs.path("texts/report.html"), "texts", 8, options.screenshots,
              [(".sample", 3), ("line.mark", 3), ("table.matrix td", 9), (".fact", 6), ("pre.copy", 2)])
@@ -164,6 +223,11 @@ def main():
         look(browser, "file://" + runs.path("many.html"), "many", 20, options.screenshots, [("td.best", 3), ("details details", 6)])
         look(browser, "file://" + runs.path("rates/report.html"), "rates", 6, options.screenshots, [("table", 2)])
         look(browser, "file://" + runs.path("plan.html"), "plan", 0, options.screenshots, [("td.why", 10)])
+        look(browser, "file://" + runs.path("two_steps/report.html"), "two_steps", 0, options.screenshots, [("table", 6), (".sample", 3)])
+        look(browser, "file://" + runs.path("one_step/report.html"), "one_step", 0, options.screenshots, [("table", 3)])
+        look(browser, "file://" + runs.path("short.html"), "short", 0, options.screenshots, [("table", 2)])
+        look(browser, "file://" + runs.path("unevaluated/report.html"), "unevaluated", 5, options.screenshots, [("pre.copy", 3), ("table", 3)])
+        use_keys(browser, "file://" + runs.path("texts/report.html"), "file://" + runs.path("plan.html"))
         for page in options.page:
             look(browser, "file://" + os.path.abspath(page), os.path.basename(os.path.dirname(page)), 1, options.screenshots)
         watch_live(browser, runs, words, options.screenshots)

@@ -23,20 +23,23 @@ const tick = x => x >= 1024 && Number.isInteger(Math.log2(x)) ? (x >= 2 ** 20 ? 
 const bytes = b => !isNum(b) ? "-" : b >= 2 ** 30 ? (b / 2 ** 30).toFixed(2) + " GiB" : Math.round(b / 2 ** 20) + " MiB";
 const time = s => !isNum(s) ? "-" : s < 90 ? s.toFixed(1) + " s" : s < 5400 ? (s / 60).toFixed(1) + " min" : (s / 3600).toFixed(1) + " h";
 
-function section(title, wide, note) {
+function section(title, wide, note, parent = main) {
   const s = el("section", undefined, wide ? "wide" : ""), h = el("h2", title);
   if (note) h.append(el("small", note));
   s.append(h);
-  main.append(s);
+  parent.append(s);
   return s;
 }
+// What follows begins a new row.
+const newRow = () => main.append(el("div", undefined, "break"));
+const cell = (tag, text, cls, scope) => { const e = el(tag, text, cls); e.scope = scope; return e; };
 function table(parent, head, rows, words, cls) {
   const box = el("div", undefined, "scroll"), t = el("table", undefined, cls || ""), h = el("tr");
-  head.forEach((x, i) => h.append(el("th", x, i && !words ? "num" : "")));
-  t.append(h);
+  head.forEach((x, i) => h.append(x === "" ? el("td") : cell("th", x, i && !words ? "num" : "", "col")));
+  if (head.length) t.append(h);
   for (const r of rows) {
     const tr = el("tr");
-    r.forEach((x, i) => tr.append(x instanceof Node ? x : el("td", short(x), i && !words ? "num" : words ? "text" : "")));
+    r.forEach((x, i) => tr.append(x instanceof Node ? x : i ? el("td", short(x), words ? "text" : "num") : cell("th", short(x), "row", "row")));
     t.append(tr);
   }
   box.append(t);
@@ -88,13 +91,36 @@ function axes(svg, g, X, Y, opts) {
   for (const t of ticks(g.x0, g.x1, Math.max(3, Math.floor(g.W / 90))).filter(Number.isInteger))
     svg.append(svgEl("text", { x: X(t), y: g.H - 6, "text-anchor": "middle" }, short(t)));
 }
-// lines: {name, color, x, y, dots, faint}; opts: wide, zero, log, clip, steps, marks: steps with a red line, unit
+// Charts are drawn when all are on the page, because the last ones of a row share its width.
+let undrawn = [], scant = [];
+const count = line => line.y.filter(isNum).length;
+// lines: {name, color, x, y, dots, faint}; opts: wide, zero, log, clip, steps, marks: steps with a red line, unit, told: a table has the values
 function chart(title, lines, opts = {}) {
   lines = lines.filter(l => l.y.some(isNum));
   const map = opts.log ? v => v > 0 ? Math.log2(v) : NaN : v => v;
   const ys = lines.flatMap(l => l.y.filter(isNum).map(map)).filter(isFinite);
   if (!ys.length) return;
-  const s = section(title, opts.wide, opts.note), W = Math.max(240, s.clientWidth - 28);
+  if (Math.max(...lines.map(count)) <= 2) { if (!opts.told) scant.push(...lines.filter(l => !l.faint && !l.dots).map(l => [title, l])); return; }
+  const s = section(title, opts.wide, opts.note);
+  undrawn.push(() => draw(s, title, lines, map, ys, opts));
+}
+// One or two values are no curve: a table has them.
+function numbers(one) {
+  if (!scant.length) return;
+  const at = (l, i) => { const k = l.x.filter((_, j) => isNum(l.y[j])), v = l.y.filter(isNum); return i < v.length ? `${short(v[i])} (${short(k[i])})` : "-"; };
+  table(section("Steps", true, "in parentheses: the step"), ["", "first", "last"], scant.map(([title, l]) => [one ? title : `${title}, ${l.name}`, at(l, 0), at(l, Math.max(0, count(l) - 1))]));
+}
+function drawAll() {
+  for (const f of undrawn) f();
+  undrawn = []; scant = [];
+  for (const e of main.querySelectorAll(".scroll, .text")) {
+    if (e.scrollWidth <= e.clientWidth + 1 && e.scrollHeight <= e.clientHeight + 1) continue;
+    const h = (e.closest("section") || main).querySelector("h2");
+    e.tabIndex = 0; e.setAttribute("role", "region"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");  // scrolled by keys, too
+  }
+}
+function draw(s, title, lines, map, ys, opts) {
+  const W = Math.max(240, s.clientWidth - 28);
   const g = { W, H: opts.wide ? (W < 600 ? 220 : 300) : 210, L: 50, R: 12, T: 8, B: 24 };
   let x0 = Infinity, x1 = -Infinity;
   for (const l of lines) for (const x of l.x) { x0 = Math.min(x0, x); x1 = Math.max(x1, x); }
@@ -102,13 +128,15 @@ function chart(title, lines, opts = {}) {
   [g.y0, g.y1] = range(ys, opts);
   const X = v => g.L + (v - g.x0) / (g.x1 - g.x0) * (g.W - g.L - g.R);
   const Y = v => g.T + (g.y1 - Math.max(g.y0, Math.min(g.y1, map(v)))) / (g.y1 - g.y0) * (g.H - g.T - g.B);
-  const svg = svgEl("svg", { viewBox: `0 0 ${g.W} ${g.H}`, role: "img", "aria-label": title });
+  const told = l => { const v = l.y.filter(isNum), k = l.x.filter((_, i) => isNum(l.y[i])); return `${l.name} from ${short(v[0])} at ${short(k[0])} to ${short(v[v.length - 1])} at ${short(k[k.length - 1])}`; };
+  const svg = svgEl("svg", { viewBox: `0 0 ${g.W} ${g.H}`, role: "img", tabindex: "0", "aria-label": `${title}: ${lines.filter(l => !l.faint).slice(0, CROWD).map(told).join("; ")}` });
   axes(svg, g, X, Y, opts);
   for (const m of opts.marks || []) if (isNum(m)) svg.append(svgEl("line", { x1: X(m), x2: X(m), y1: g.T, y2: g.H - g.B, stroke: "var(--bad)", opacity: "0.6", class: "mark" }));
   for (const l of lines) {
-    svg.append(svgEl("path", { d: pathOf(l, X, Y, map, opts.steps), fill: "none", stroke: l.color, "stroke-width": l.faint ? "1" : "1.8",
+    const n = count(l);
+    if (n > 2 || !l.dots) svg.append(svgEl("path", { d: pathOf(l, X, Y, map, opts.steps), fill: "none", stroke: l.color, "stroke-width": l.faint ? "1" : "1.8",
       opacity: l.faint ? "0.35" : "1", "stroke-linejoin": "round", class: "curve" }));
-    if (l.dots) l.x.forEach((x, i) => { if (isNum(l.y[i])) svg.append(svgEl("circle", { cx: X(x), cy: Y(l.y[i]), r: 3.5, fill: l.color })); });
+    if (l.dots || n === 1) l.x.forEach((x, i) => { if (isNum(l.y[i])) svg.append(svgEl("circle", { cx: X(x), cy: Y(l.y[i]), r: 3.5, fill: l.color })); });
   }
   readout(s, svg, lines, g, X, Y, opts);
 }
@@ -116,7 +144,7 @@ function chart(title, lines, opts = {}) {
 function readout(s, svg, lines, g, X, Y, opts) {
   const at = svgEl("line", { y1: g.T, y2: g.H - g.B, stroke: "var(--soft)", visibility: "hidden" }), read = el("div", undefined, "read");
   svg.append(at);
-  const item = (line, text) => { const i = el("span", undefined, "item"), k = el("span", undefined, "key"); k.style.background = line.color; i.append(k, text); read.append(i); };
+  const item = (line, text) => { const i = el("span", undefined, "item"), k = el("span", undefined, "key"); k.style.background = line.color; i.append(k, text); read.append(i, " "); };
   const crowd = lines.filter(l => !l.faint).length > CROWD;
   const legend = () => {
     read.textContent = "";
@@ -124,25 +152,38 @@ function readout(s, svg, lines, g, X, Y, opts) {
     else for (const l of lines) if (!l.faint) item(l, l.name);
     if ((opts.marks || []).length) read.append(el("span", "| skipped steps", "bad"));
   };
-  const show = e => {
-    const r = svg.getBoundingClientRect(), x = g.x0 + ((e.clientX - r.left) / r.width * g.W - g.L) / (g.W - g.L - g.R) * (g.x1 - g.x0);
+  let step;
+  const show = (x, y) => {
     read.textContent = "";
-    let step;
+    step = undefined;
     const read_at = [];
     for (const l of lines) {
       if (l.faint) continue;
       let b = 0;
       l.x.forEach((v, i) => { if (Math.abs(v - x) < Math.abs(l.x[b] - x)) b = i; });
       if (step === undefined) step = l.x[b];
-      read_at.push([l, b, isNum(l.y[b]) ? Math.abs(Y(l.y[b]) - (e.clientY - r.top) / r.height * g.H) : Infinity]);
+      read_at.push([l, b, isNum(l.y[b]) ? Math.abs(Y(l.y[b]) - y) : Infinity]);
     }
     if (crowd) read_at.sort((a, b) => a[2] - b[2]);
     for (const [l, b] of crowd ? read_at.slice(0, 1) : read_at) item(l, `${l.name} ${short(l.y[b])} at ${short(l.x[b])}`);
     at.setAttribute("x1", X(step)); at.setAttribute("x2", X(step)); at.setAttribute("visibility", "visible");
   };
+  const point = e => { const r = svg.getBoundingClientRect(); show(g.x0 + ((e.clientX - r.left) / r.width * g.W - g.L) / (g.W - g.L - g.R) * (g.x1 - g.x0), (e.clientY - r.top) / r.height * g.H); };
+  const leave = () => { at.setAttribute("visibility", "hidden"); step = undefined; legend(); };
+  const xs = lines.find(l => !l.faint).x;
+  const key = e => {  // arrows go from step to step
+    const to = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[e.key], last = xs.length - 1;
+    if (!to) return;
+    e.preventDefault();
+    read.setAttribute("aria-live", "polite");
+    const now = step === undefined ? (to > 0 ? -1 : xs.length) : xs.indexOf(step);
+    show(xs[Math.max(0, Math.min(last, now + to))], 0);
+  };
   legend();
-  svg.addEventListener("pointermove", show);
-  svg.addEventListener("pointerdown", show);
-  svg.addEventListener("pointerleave", () => { at.setAttribute("visibility", "hidden"); legend(); });
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point);
+  svg.addEventListener("pointerleave", leave);
+  svg.addEventListener("keydown", key);
+  svg.addEventListener("blur", leave);
   s.append(svg, read);
 }

@@ -37,6 +37,8 @@ function head(runs, one) {
   if (info.finished) list.push(["training time", time(t.train_seconds)]);
   list.push(["peak memory", bytes(info.finished ? info.peak_memory_bytes : lastOf(r.steps.memory.filter(isNum)))], ["computes in", (info.precision || {}).dtype || "-"]);
   if (s.best >= 0 && info.finished) list.push(["best step", short(s.best)]);
+  const room = Math.max(1, Math.floor(facts.clientWidth / 126));
+  facts.style.setProperty("--per-row", Math.ceil(list.length / Math.ceil(list.length / room)));  // rows of equally many
   for (const [k, v, c] of list) { const f = el("div", undefined, "fact"); f.append(el("b", v, c || ""), el("span", k)); facts.append(f); }
 }
 
@@ -60,7 +62,7 @@ function curves(runs, one) {
   const told = runs.flatMap(r => toldMetrics(r.run, endOf(r)));
   evaluated.sort((a, b) => told.includes(b) - told.includes(a));
   for (const key of evaluated.slice(0, 4))
-    chart(key, runs.map((r, i) => ({ name: one ? "evaluation" : label[i], color: color(i), dots: true, x: points(r).map(e => e.step), y: points(r).map(e => e[key]) })), { note: "evaluation" });
+    chart(key, runs.map((r, i) => ({ name: one ? "evaluation" : label[i], color: color(i), dots: true, x: points(r).map(e => e.step), y: points(r).map(e => e[key]) })), { note: "evaluation", told: true });
   const each = (title, key, opts = {}, unit = 1) => chart(title, runs.map((r, i) => ({ name: one ? title.toLowerCase() : label[i], color: color(i), x: r.steps.step,
     y: (r.steps[key] || []).map(v => isNum(v) ? v / unit : null) })), Object.assign(opts, { marks: one && opts.skips ? first.skipped : [] }));
   each("Learning rate", "lr", { zero: true });
@@ -69,24 +71,48 @@ function curves(runs, one) {
     each("Loss scale", "loss_scale", { log: true, steps: true, skips: true, note: runs.map((r, i) => `${one ? "" : label[i] + ": "}${short(r.skipped_count)} skipped`).join(", ") });
   each("Samples a second", "samples_per_s", { zero: true, clip: true });
   each("Memory", "memory", { zero: true, note: "peak, MiB" }, 2 ** 20);
+  numbers(one);
+  newRow();
+}
+// What a run without an evaluation has to tell: its training.
+function training(r) {
+  const loss = r.steps.loss.filter(isNum), norm = r.steps.grad_norm.filter(isNum).sort((a, b) => a - b), t = r.run.timing || {}, config = r.run.config || {};
+  const mean = v => v.reduce((a, b) => a + b, 0) / v.length, tenth = Math.ceil(loss.length / 10), rows = [];
+  if (loss.length > 2) rows.push(["loss, mean of the first tenth of the steps", mean(loss.slice(0, tenth))], ["loss, mean of the last tenth", mean(loss.slice(-tenth))], ["lowest loss of a step", Math.min(...loss)]);
+  if (norm.length > 2) rows.push(["gradient norm, median", norm[norm.length >> 1]], ["gradient norm, largest", lastOf(norm)]);
+  if (t.tokens_per_s > 0) rows.push(["tokens a second", t.tokens_per_s]);
+  if (t.train_seconds > 0) rows.push(["share of the time that waited for data", (100 * (t.data_seconds || 0) / t.train_seconds).toFixed(0) + " %"]);
+  if ((r.run.labels || []).length) rows.push(["classes", r.run.labels.length]);
+  const stack = el("div", undefined, "stack");
+  main.append(stack);
+  if (rows.length) table(section("Training", false, undefined, stack), [], rows, false, "full");
+  const s = section("No evaluation", false, undefined, stack), asked = config.val && config.val.length || config.val_split > 0;
+  s.append(el("p", asked ? "The first evaluation has not been done yet." : "This run had no data to evaluate on, so the page cannot say how good the model is. Its loss is that of the training data, which falls also where a model only memorizes."));
+  if (!asked) s.append(el("p", "With --val FILE, or with --val_split 0.1, the page has metrics before and after, a confusion matrix and the worst errors. For the model of this run:"),
+    el("pre", `onnx-amp-finetune eval ${shellWord(r.name)} --val FILE`, "copy"));
 }
 
 function metrics(runs, one) {
   const label = names(runs), r = runs[0], end = endOf(r);
   if (one) {
-    if (!flat(end).length) return;
+    if (!flat(end).length) { if (!r.lr_range) training(r); return; }
     const before = r.run.initial_metrics || {};
     table(section("Evaluation", false, r.run.final_metrics ? "before training, and of model.onnx" : "before training, and the last one"), ["metric", "before", "after"],
-      flat(end).filter(([k]) => k !== "step" && k !== "epoch").map(([k, v]) => [k, before[k], v]), false, "full");
-    if (end.per_class) table(section("By class"), ["class", "precision", "recall", "f1", "rows"], Object.entries(end.per_class).map(([k, v]) => [k, v.precision, v.recall, v.f1, v.support]), false, "full");
-    matrix(end.confusion_matrix, r.run.labels || []);
+      flat(end).filter(([k]) => !says_nothing(k, end)).map(([k, v]) => [k, before[k], v]), false, "full");
+    const stack = el("div", undefined, "stack");
+    if (end.per_class || end.confusion_matrix) main.append(stack);
+    if (end.per_class) table(section("By class", false, undefined, stack), ["class", "precision", "recall", "f1", "rows"], Object.entries(end.per_class).map(([k, v]) => [k, v.precision, v.recall, v.f1, v.support]), false, "full");
+    matrix(end.confusion_matrix, r.run.labels || [], stack);
     return;
   }
   const s = section("Comparison", true, runs.length > MANY ? "★ the best" : "★ the best; in parentheses: multiples of the first run's");
   const rows = [...differing(runs), ...results(runs)];
-  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [el("td", label[i], "name"), ...rows.map(x => x.cells[i])]), false, "full runs");
+  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [cell("th", label[i], "row name", "row"), ...rows.map(x => x.cells[i])]), false, "full runs");
   else table(s, ["", ...label], rows.map(x => [x.name, ...x.cells]));
 }
+// Rows that repeat another: log_loss of a plain cross entropy, the top 5 of at most 5 classes.
+const says_nothing = (k, end) => ["step", "epoch"].includes(k) || k === "log_loss" && short(end.log_loss) === short(end.loss) ||
+  k === "top5_accuracy" && Array.isArray(end.confusion_matrix) && end.confusion_matrix.length <= 5;
 const setting = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
 // A row for each setting in which the runs differ.
 function differing(runs) {
@@ -104,22 +130,23 @@ function results(runs) {
     return { name, cells: values.map((v, i) => { const is = marked && isNum(v) && show(v) === show(best); return el("td", show(v) + (i && ratios ? ratio(v, values[0]) : "") + (is ? " ★" : ""), is ? "num best" : "num"); }) };
   };
   const memory = r => (r.run.device_memory || {}).peak_memory_bytes || r.run.peak_memory_bytes, timing = k => r => (r.run.timing || {})[k];
-  const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => k !== "step" && k !== "epoch");
+  const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => !runs.every(r => says_nothing(k, endOf(r))));
   return [...keys.map(k => row(k, r => endOf(r)[k], short, lower.has(k) ? -1 : 1)),
     row("training time", timing("train_seconds"), time, -1, true), row("samples a second", timing("samples_per_s"), short, 1, true), row("peak memory", memory, bytes, -1, true),
     plain("computes in", runs.map(r => el("td", setting((r.run.precision || {}).dtype), "num"))),
     row("steps applied", r => (r.run.steps || {}).applied, short, 0), row("steps skipped", r => r.skipped_count, short, 0)];
 }
-function matrix(counts, labels) {
+function matrix(counts, labels, parent) {
   if (!Array.isArray(counts) || counts.length > 40 || !counts.every(Array.isArray)) return;
-  const s = section("Confusion matrix", false, "rows: labels, columns: predictions"), box = el("div", undefined, "scroll"), t = el("table", undefined, "matrix"), h = el("tr");
-  h.append(el("th"));
-  counts.forEach((_, j) => h.append(el("th", String(labels[j] === undefined ? j : labels[j]))));
+  const s = section("Confusion matrix", false, "rows: labels, columns: predictions", parent), box = el("div", undefined, "scroll"), t = el("table", undefined, "matrix"), h = el("tr");
+  const name = i => String(labels[i] === undefined ? i : labels[i]);
+  h.append(el("td"));
+  counts.forEach((_, j) => h.append(cell("th", name(j), "", "col")));
   t.append(h);
   counts.forEach((row, i) => {
     const tr = el("tr"), sum = row.reduce((a, b) => a + (isNum(b) ? b : 0), 0) || 1;
-    tr.append(el("th", String(labels[i] === undefined ? i : labels[i])));
-    row.forEach((v, j) => { const td = el("td", short(v), i === j ? "hit" : ""); if (isNum(v)) td.style.background = `rgba(var(--heat), ${(0.75 * v / sum).toFixed(3)})`; tr.append(td); });
+    tr.append(cell("th", name(i), "", "row"));
+    row.forEach((v, j) => { const td = el("td", short(v), i === j ? "hit" : ""); if (isNum(v)) td.style.background = `rgba(var(--heat), calc(var(--most) * ${(v / sum).toFixed(3)}))`; tr.append(td); });
     t.append(tr);
   });
   box.append(t); s.append(box);
@@ -197,7 +224,7 @@ function settings(runs, one) {
   runs.forEach((r, i) => {
     const config = r.run.config || {}, sources = r.run.sources || {}, d = el("details");
     const asked = Object.keys(config).filter(k => k in sources && sources[k] !== "default");
-    if (one) table(section("Settings", true, "what was asked for"), ["setting", "value", "from"], asked.map(k => [k, setting(config[k]), sources[k]]), true);
+    if (one) table(section("Settings", true, "what was asked for"), ["setting", "value", "from"], asked.map(k => [k, setting(config[k]), sources[k]]), true, "settings");
     const again = many ? el("details") : section(one ? "Again" : "Again: " + label[i], true, "the same run into another folder, from where it was started");
     if (many) { again.append(el("summary", label[i])); many.append(again); }
     d.append(el("summary", "all settings, and the run's record"), el("pre", JSON.stringify(r.run, null, 1)));
@@ -218,6 +245,7 @@ function render() {
     if (runs[0].samples) { worst(runs[0].samples); overlays(runs[0].samples); }
   }
   settings(runs, one);
+  drawAll();
   main.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || false; });
   main.style.minHeight = "";
   window.scrollTo(0, at);
