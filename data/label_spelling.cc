@@ -171,7 +171,7 @@ std::vector<std::string> suspicious_labels(const std::vector<std::string>& label
     out.push_back(cat("... and ", more, " groups more of labels that differ only in capital letters or spaces"));
   if (lists > 0 && 2 * lists > static_cast<int64_t>(labels.size()))
     out.push_back(cat("labels read like lists, as '", printable(labels.front()),
-                      "': each combination is a class of its own; `task` multilabel reads their elements"));
+                      "': each combination is a separate class; `task` multilabel reads their elements"));
   return out;
 }
 

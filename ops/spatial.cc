@@ -36,7 +36,7 @@ static Dims read(const Lowering& l, const char* name, size_t n, Dims fallback, i
   if (v.size() != n) fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " should have ", n, " numbers"));
   for (const int64_t x : v) {
     if (x < least || x > kMost)
-      fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " must lie in ", least, "..", kMost));
+      fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " must be in ", least, "..", kMost));
   }
   return v;
 }

@@ -185,7 +185,7 @@ std::unique_ptr<DirLock> open_sweep_folder(SweepPlan& plan, const cli::Options& 
   const std::string& resume = opts.str("resume");
   const bool overwrite = opts.flag("overwrite");
   if (resume != "none" && resume != "auto")
-    fail(Exit::usage, "E_SWEEP", "a sweep has no checkpoint of its own", "continue it with `resume` auto");
+    fail(Exit::usage, "E_SWEEP", "a sweep has no checkpoint", "continue it with `resume` auto");
   if (resume != "none" && overwrite)
     fail(Exit::usage, "E_SWEEP", "`resume` and `overwrite` contradict", "give one of them");
   if (record_of(plan.folder).is_null()) {

@@ -183,7 +183,7 @@ Image BmpReader::colors(const BmpHeader& h) const {
 Image BmpReader::pixels(const BmpHeader& h) const {
   if (h.pixels > size() || h.pixels < 26) damaged("its pixels begin outside of it");
   if (h.bits > 8 && file_.numbers)
-    file_.refuse("a mask in colors", "masks are grey or indexed images whose pixels are numbers of classes", "E_MASK");
+    file_.refuse("a mask in colors", "masks are gray or indexed images whose pixels are numbers of classes", "E_MASK");
   if (h.bits > 8) return colors(h);
   const Image in = indices(h);
   if (file_.numbers) return in;

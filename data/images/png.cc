@@ -80,7 +80,7 @@ void ask_for_colors(png_structp png, int type, int depth) {
 
 void ask_for_numbers(const EncodedImage& file, png_structp png, int type, int depth) {
   if (type == PNG_COLOR_TYPE_RGB || type == PNG_COLOR_TYPE_RGB_ALPHA)
-    file.refuse("a mask in colors", "masks are grey or indexed images whose pixels are numbers of classes", "E_MASK");
+    file.refuse("a mask in colors", "masks are gray or indexed images whose pixels are numbers of classes", "E_MASK");
   if (depth == 16) file.refuse("a mask of 16 bits a pixel", "write it with 8", "E_MASK");
   png_set_packing(png);
   if (type & PNG_COLOR_MASK_ALPHA) png_set_strip_alpha(png);

@@ -60,7 +60,7 @@ Image decode_pnm(const EncodedImage& file) {
   Image out;
   out.channels = kind == '3' || kind == '6' ? 3 : 1;
   if (file.numbers && out.channels == 3)
-    file.refuse("a mask in colors", "masks are grey or indexed images whose pixels are numbers of classes", "E_MASK");
+    file.refuse("a mask in colors", "masks are gray or indexed images whose pixels are numbers of classes", "E_MASK");
   const int64_t count = width * height * out.channels;
   const int64_t bytes = static_cast<int64_t>(file.bytes.size());
   if (plain ? bytes / 2 < count / 2 : static_cast<int64_t>(s.rest().size()) < count)

@@ -132,7 +132,7 @@ int64_t tiff_channels(uint32_t photometric) {
 
 void TiffReader::require_form() const {
   const auto refuse = [&](const std::string& what) {
-    file.refuse(cat("a TIFF ", what, ", which is not read"), "save it with 8 or 16 bits a channel, grey or RGB",
+    file.refuse(cat("a TIFF ", what, ", which is not read"), "save it with 8 or 16 bits per channel, gray or RGB",
                 "E_IMAGE_KIND");
   };
   const int64_t channels = tiff_channels(photometric);
@@ -268,7 +268,7 @@ Image decode_tiff(const EncodedImage& file) {
   r.require_form();
   if (file.numbers && (tiff_channels(r.photometric) != 1 || r.bits > 8))
     file.refuse(r.bits > 8 ? "a mask of 16 bits a pixel" : "a mask in colors",
-                "masks are grey or indexed images of 8 bits, whose pixels are numbers of classes", "E_MASK");
+                "masks are gray or indexed images of 8 bits, whose pixels are numbers of classes", "E_MASK");
   Image in = r.samples();
   if (file.numbers && r.per_pixel == 1) return in;
   const bool grey = tiff_channels(r.photometric) == 1;

@@ -32,8 +32,8 @@ size_t common_prefix(std::string_view a, std::string_view b) {
 [[noreturn]] void no_place(const ChatEngine& chat, size_t message) {
   fail(Exit::data, "E_CHAT_TEMPLATE",
        cat("the chat template of '", printable(chat.name()),
-           "' writes earlier messages otherwise once others follow: message ", message + 1, " has no place of its own"),
-       "train on the last answer alone (`train_on` last_answer) or on all (`train_on` all), or give a template with {% "
+           "' writes earlier messages otherwise once others follow: message ", message + 1, " has no fixed position"),
+       "train only on the last answer (`train_on` last_answer) or on all (`train_on` all), or give a template with {% "
        "generation %} around answers (`chat_template`)");
 }
 

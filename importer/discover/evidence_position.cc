@@ -105,7 +105,7 @@ Evidence position(const Use& u, Naming naming) {
   const std::string where = cat("input ", u.site_input, " of ", printable(n.op));
   if (!role) return weigh(cat(where, ", where few weights are"), {-1, -0.5, -3, -4});
   if (after_product(u)) return weigh("added to a product", {2, 3, 4, 5});
-  if (after_norm(u)) return weigh("scale or shift of a norm that is spelled out", {2, 3, 4, 5});
+  if (after_norm(u)) return weigh("scale or shift of an unfused norm", {2, 3, 4, 5});
   if (one_of(n.op, {"Gather", "GatherND", "GatherElements"})) return weigh("a table that is looked up", {1, 2, 3, 4});
   if (one_of(n.op, {"Add", "Sub", "Mul", "Sum", "Einsum"})) return weigh(cat("operand of ", n.op), {0, 0, 0, 2.5});
   return weigh(cat(where, ", a weight's position"), {2, 3, 4, 5});
@@ -176,7 +176,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (all([&](const Use& u) { return dummy_norm(u); }))
     out.push_back({"dummy scale or bias (ones, zeros) of a decomposed norm", -9});
   if (naming != Naming::module && frozen_norms_ && all([&](const Use& u) { return frozen_norm(u); }))
-    out.push_back({"scale or shift of a frozen BatchNormalization: [1,C,1,1] behind a convolution",
+    out.push_back({"scale or shift of a frozen BatchNormalization: [1,C,1,1] after a convolution",
                    naming == Naming::folded ? -6.0 : -4.0});
   const bool zeros = data.rank() > 1 && after_product(main) && !per_channel(data.dims()) && all_equal(g_, v, 0);
   if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
@@ -191,7 +191,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
                           : Weights{vector_shift ? -4.0 : -3.0, -5, -6, -8}[static_cast<size_t>(naming)]});
   }
   if (all([&](const Use& u) { return unstandardizes(u, data); }))
-    out.push_back({"scale or shift behind the last layer", Weights{-3, -4, -4, -5}[static_cast<size_t>(naming)]});
+    out.push_back({"scale or shift after the last layer", Weights{-3, -4, -4, -5}[static_cast<size_t>(naming)]});
   return out;
 }
 

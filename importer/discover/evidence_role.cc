@@ -35,7 +35,7 @@ void PositionEvidence::weigh_roles(int v, const std::vector<Use>& uses, std::vec
   if (random_phase(v)) out.push_back({"phases of random Fourier features", -12});
   if (lerp_center(v)) out.push_back({"subtracted, and added again later: a running average", -4});
   if (whitening(v, uses) || whitening_mean(v, uses))
-    out.push_back({"a product right behind a subtracted mean: principal components or a whitening", -4});
+    out.push_back({"a product after a subtracted mean: principal components or a whitening", -4});
   if (scaler(v, uses)) out.push_back({"it standardizes a graph input, and its inverse is applied later: a scaler", -7});
   if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
   if (rounded_copy(v))

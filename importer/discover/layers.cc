@@ -210,7 +210,7 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
     chosen.insert(p);
     outside.push_back(printable(g.shown(p)));
   }
-  if (!outside.empty()) lines.push_back(cat("frozen: what they stand on: ", join(outside, ", ")));
+  if (!outside.empty()) lines.push_back(cat("frozen, because it precedes these layers: ", join(outside, ", ")));
 
   std::vector<int> parameters;
   for (const auto& [p, uses] : all_uses) parameters.push_back(p);

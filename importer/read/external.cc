@@ -122,7 +122,7 @@ void ExternalData::open(const std::string& location) {
   if (fd_ >= 0 && location == open_location_) return;
   const std::vector<std::string> parts = path_parts(location);
   if (locations_.insert(location).second && locations_.size() > kMaxFiles) {
-    fail(Exit::model, "E_EXT_FILES", cat("the model's tensors lie in more than ", kMaxFiles, " files"));
+    fail(Exit::model, "E_EXT_FILES", cat("the model's tensors are stored in more than ", kMaxFiles, " files"));
   }
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   int why = ENOENT;
@@ -156,7 +156,8 @@ void ExternalData::refuse_location(const std::string& location, int why) const {
   const bool link = why == ELOOP || why == ENOTDIR;
   fail(Exit::model, "E_EXT_KIND",
        cat("external data file '", printable(location), "' cannot be used: ",
-           link ? "it is, or lies behind, a non-directory or a symbolic link that leaves the model's folder"
+           link ? "its path leads through a file that is no folder, or through a symbolic link to outside of the "
+                  "model's folder"
                 : std::strerror(why)),
        link ? "copy the file itself beside the .onnx file" : "");
 }

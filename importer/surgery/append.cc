@@ -133,7 +133,7 @@ class Appender {
     }
     fail(Exit::unsupported, "E_EXPORT_INNER",
          cat("'", printable(name),
-             "' is a value inside a local function or a branch of the file: nothing can be added behind it"),
+             "' is a value inside a local function or a branch of the file: no node can be added after it"),
          "export adapters merged (`lora_export` merge)");
   }
 

@@ -101,7 +101,7 @@ std::vector<const Candidate*> selected_by(const SourceGraph& g, const std::strin
   const std::string near = nearest(target, names);
   if (names.size() > 6) names.resize(6);
   fail(Exit::usage, "E_LORA",
-       target.empty() ? "`lora`: the model has no linear map with a weight of its own"
+       target.empty() ? "`lora`: no linear map of the model has a weight that only it uses"
                       : cat("`lora`: targets=", printable(target), " matches no linear map"),
        names.empty()   ? "leave `lora` out, or name a convolution or a table in targets"
        : !near.empty() ? cat("did you mean '", printable(near), "'?")

@@ -84,7 +84,7 @@ CheckedNode judge(const SourceGraph& g, const Probe& p, const PrecisionPlan& pla
   if (const auto b = p.backward.find(at); b != p.backward.end()) {
     r.backward = false;
     r.reason = cat(b->second.id(), ": ", b->second.fact());
-    r.todo = b->second.hint().empty() ? "freeze what lies before it (`freeze` GLOB), or re-export" : b->second.hint();
+    r.todo = b->second.hint().empty() ? "freeze the weights before it (`freeze` GLOB), or re-export" : b->second.hint();
   } else if (r.gradient) {
     r.reason = plan.nodes[n].rule;
   } else {

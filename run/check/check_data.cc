@@ -145,7 +145,7 @@ class Checker {
       while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
       if (most > 0 && first >= most && first < length)
-        problem(row.where, cat("the answer begins at token ", first, ", behind `max_seq_len`"));
+        problem(row.where, cat("the answer begins at token ", first, ", beyond `max_seq_len`"));
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
       problem(row.where, e.fact());
@@ -216,8 +216,8 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   const RunSpec spec = with_conversations(with_letters(named, log), named.data.train, log);
   const DataKind kind = data_kind(spec.data, spec.data.train);
   if (kind == DataKind::tensors)
-    fail(Exit::usage, "E_USAGE", "`check_data` looks at text files, tables and images, `train` names tensors",
-         "`dry_run` reads tensors and tells what they lack");
+    fail(Exit::usage, "E_USAGE", "`check_data` reads text files, tables and images, but `train` names tensors",
+         "`dry_run` reads tensors and reports what is missing");
   if (kind == DataKind::features) return check_features(spec, log);
   DataReport report;
   Task task = Task::classification;
@@ -296,7 +296,7 @@ std::string DataReport::json() const {
 
 static std::string sizes_line(const ImageSizes& s) {
   const auto size = [](const std::pair<int64_t, int64_t>& p) { return cat(p.first, " x ", p.second); };
-  return cat("  images: ", with_thousands(s.images), " readable, ", with_thousands(s.grey), " grey; ", s.sizes,
+  return cat("  images: ", with_thousands(s.images), " readable, ", with_thousands(s.grey), " gray; ", s.sizes,
              s.sizes == 1 ? " size: " : " sizes: ", size(s.smallest),
              s.sizes == 1 ? std::string() : cat(" to ", size(s.largest), ", half up to ", size(s.median)));
 }

@@ -22,7 +22,8 @@ std::unique_ptr<Dataset> with_groups(const RunSpec& spec, const std::string& pat
          "give a .csv, .tsv or .jsonl file and `text_columns`, or leave it out");
   if (*spec.data.language.packing == "wrapped" || *spec.data.language.packing == "bfd")
     fail(Exit::usage, "E_GROUPS",
-         cat("`packing` ", *spec.data.language.packing, " puts rows together, `eval_group_by` tells them apart"),
+         cat("`packing` ", *spec.data.language.packing,
+             " puts rows into one sequence, but `eval_group_by` needs separate rows"),
          "leave one of them out");
   const Table rows = kind == DataKind::images ? read_image_table(spec, path) : read_table(spec, path);
   auto groups = std::make_shared<SampleGroups>(

@@ -109,7 +109,7 @@ std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRow
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   const std::vector<std::string>& columns = *spec.data.text.text_columns;
   if (columns.size() != 2)
-    fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of `task` seq2seq lie in two columns",
+    fail(Exit::usage, "E_TEXT_COLUMNS", "`task` seq2seq needs two columns, source and target",
          "give `text_columns` SOURCE,TARGET; the verb generate writes targets");
   if (*spec.data.language.packing != "none")
     fail(Exit::usage, "E_PACKING",
@@ -163,7 +163,7 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
   if (needs.labeled) {
     require_apart(spec.data.language, specs);
-  } else {  // each row has a prediction of its own
+  } else {  // each row has a separate prediction
     options.keep_rows = true;
     if (options.packing == TextPacking::wrapped) options.packing = TextPacking::stride;
     if (options.packing == TextPacking::bfd || is_masked_language_model(spec)) options.packing = TextPacking::none;

@@ -144,10 +144,9 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
              may_have_none = *spec.data.text.version_2_with_negative;
   if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
   if (tagged && columns.size() > 1)
-    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one `text_columns`");
+    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words are read from one column", "give one `text_columns`");
   if (questions && columns.size() == 1)
-    fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts lie in two columns",
-         "give `text_columns` QUESTION,TEXT");
+    fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts need two columns", "give `text_columns` QUESTION,TEXT");
   const std::string label = labeled ? *spec.data.label_column : std::string();
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)

@@ -56,7 +56,7 @@ void require_finite(Session& session, const Losses& losses, const Tensors& batch
   fail(Exit::numerical, "E_GRADIENT_NONFINITE",
        cat("the gradient of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name), "' is not finite",
            value.empty() ? "" : "; ", value, "; nothing was written"),
-       "`dtype` fp64 tells an overflow from a formula");
+       "try `dtype` fp64: if the gradient is finite then, it overflowed");
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ void require_finite_product(const Session& session) {
     fail(Exit::numerical, "E_GRADIENT_NONFINITE",
          cat("H v of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name),
              "' is not finite; nothing was written"),
-         "`dtype` fp64 tells an overflow from a formula");
+         "try `dtype` fp64: if H v is finite then, it overflowed");
 }
 
 }  // namespace

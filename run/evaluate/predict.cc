@@ -203,7 +203,7 @@ LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head
   const Objective objective = choose_objective(spec, g, head, task, quiet);
   const LossSpec* const loss = measured_loss(objective);
   if (!loss)
-    fail(Exit::usage, "E_TASK", "the model's loss does not tell what its outputs are",
+    fail(Exit::usage, "E_TASK", "the task does not follow from the model's loss",
          "give the task that the model is for with `task`");
   return *loss;
 }

@@ -60,8 +60,8 @@ void refuse_architecture(const std::string& model) {
   for (const Architecture* a : architectures()) {
     if (a->name != model || path_exists(model)) continue;
     fail(Exit::usage, "E_MODEL_OPEN",
-         cat("there is no file '", model, "'; an architecture is called so, a model is wanted"),
-         cat("`create ", model, " --out ", model, ".onnx` makes one with drawn weights"));
+         cat("there is no file '", model, "'; this is the name of an architecture, but a model file is needed"),
+         cat("`create ", model, " --out ", model, ".onnx` makes a model with random weights"));
   }
 }
 

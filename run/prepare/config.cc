@@ -183,7 +183,7 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
       : spec.distribution.grad_reduce_dtype != "fp32" ? "`grad_reduce_dtype` is of gradients, which are not summed"
       : c.sampler.every_rank                          ? "`sync_bn` sums statistics in every step"
       : spec.schedule.gradient_cache                  ? "`gradient_cache` is about the rows of all ranks"
-      : o.lookahead > 0                               ? "`lookahead` keeps weights of its own"
+      : o.lookahead > 0                               ? "`lookahead` keeps separate weights"
       : o.needs_hessian_diagonal()       ? "the curvature of all ranks' loss is estimated by this optimizer"
       : o.has_evaluated_weights()        ? "this optimizer averages by itself"
       : o.tensor_wise() || o.quantized() ? "the state of this `optimizer` is not kept for each rank"
@@ -196,7 +196,7 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
     if (steps % spec.distribution.sync_every != 0)
       fail(Exit::usage, "E_RANKS_SETTING",
            cat("`sync_every` ", spec.distribution.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
-           "weights are looked at where all ranks have the same");
+           "evaluations and checkpoints need a step after which all ranks have the same weights");
   }
 }
 
@@ -247,7 +247,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   average_at_end(spec.optimization, c);
   if (spec.schedule.lr_range_test > 0) {
     if (spec.distribution.ranks > 1)
-      fail(Exit::usage, "E_RANKS_SETTING", "`lr_range_test` looks at the losses of one rank", "leave `ranks` out");
+      fail(Exit::usage, "E_RANKS_SETTING", "`lr_range_test` needs the losses of a single rank", "leave `ranks` out");
     c.max_steps = spec.schedule.lr_range_test;
     c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
     c.initial_eval = c.saves = false;

@@ -31,7 +31,7 @@ std::vector<std::string> engine_notes(const SourceGraph& graph, const ExportOpti
   }
   if (norms == 0) return {};
   return {cat(norms, norms == 1 ? " layer norm is" : " layer norms are",
-              " spelled out in float16: onnxruntime 1.23 to 1.26 does not load that by default "
+              " unfused in float16: onnxruntime 1.23 to 1.26 does not load that by default "
               "(SimplifiedLayerNormFusion; 1.22 and from 1.28 on do); load with ORT_ENABLE_EXTENDED, or "
               "disabled_optimizers=['SimplifiedLayerNormFusion']")};
 }

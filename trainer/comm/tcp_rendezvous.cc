@@ -127,7 +127,7 @@ class TcpRendezvous {
     if (!loopback_ && access_.token.empty())
       access_.log.note(cat("rank 0 listens at port ", l.port,
                            " of all addresses of this machine, and the run has no "
-                           "token: whoever reaches the port can join or end the run (ONNX_AMP_RANK_TOKEN or "
+                           "token: any process that can reach the port can join or end the run (ONNX_AMP_RANK_TOKEN or "
                            "`rank_token_file`, docs/scaling.md)"));
     contacts_.assign(peers_.size(), {});
     contacts_[0].process = me_;
