@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job on real input, from an empty Debian 12: builds the program, fetches a pretrained sentence model, fine-tunes it
-# in mixed precision on tweets, exports it. Further arguments go to the program, e.g. ./quickstart.sh --use_bf16=false --epochs 2
+# Builds the program, fetches a pretrained sentence model, fine-tunes it in mixed precision on tweets, and exports it. Works
+# on an empty Debian 12. Arguments are passed to the program: ./quickstart.sh --use_bf16=false --epochs 2
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# empty_debian.sh COMMAND [ARGUMENT...]: runs the command in a copy of this checkout inside an empty Debian 12, which
-# debootstrap makes, so that a program that nothing installs is missed here and not by a user. Exit status: the command's;
-# 125 when no such root can be made, with the reason on standard error.
+# empty_debian.sh COMMAND [ARGUMENT...]: runs the command in a copy of this checkout inside an empty Debian 12 that
+# debootstrap makes. A command fails there if it calls a program that the build does not install.
+# Exit status: that of the command; 125 if no such root can be made, with the reason on standard error.
 #   shared with this machine: ccache's folder, the libraries that cmake/bootstrap.sh built, the CUDA toolkit, the settings
 #   of apt and pip, certificates, proxies. Everything else comes from Debian's packages.
 set -euo pipefail
@@ -28,7 +28,7 @@ done
 mkdir -p "$root$checkout"
 tar -C "$checkout" --exclude='./build*' --exclude=./runs -cf - . | tar -C "$root$checkout" -xf -
 
-# Folders that are mounted at the same place: they outlive the root.
+# Folders of this machine, mounted at the same path in the root. They are kept when the root is removed.
 shared=("${CCACHE_DIR:-$HOME/.cache/ccache}" "${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}")
 mkdir -p "${shared[@]}"
 if [ -d /usr/local/cuda ]; then

@@ -119,8 +119,8 @@ struct UpdateSpan {
   bool matrix = false;       // the tensor has rank 2 or more
   Dims dims{};               // shape of the tensor, for tensor-wise optimizers
   bool elementwise = false;  // a tensor-wise optimizer updates this matrix as it updates vectors
-  // Spans of one group are clipped together, to max_grad_norm. Group 0 has all spans without a group of their own and
-  // is clipped to the optimizer's max_grad_norm.
+  // Spans of one group are clipped together, to max_grad_norm. Group 0 has the spans that no other group has, and is
+  // clipped to the optimizer's max_grad_norm.
   int clip_group = 0;
   double max_grad_norm = 0;
   int64_t from_step = 0;  // the span is frozen until this many steps have been applied

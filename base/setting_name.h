@@ -1,5 +1,5 @@
-// How messages name settings. Modules below the command line do not know its flags: they write the setting's name in
-// backquotes, "`batch_size`". The command line replaces that by the flag (tools/cli/flag_text.h).
+// Names of settings in messages. Modules below the command line do not name its flags. They write the name of the
+// setting in backquotes, "`batch_size`", and the command line replaces it by the flag (tools/cli/flag_text.h).
 #pragma once
 
 #include <string>

@@ -146,7 +146,7 @@ class Case:
             self.save()
 
     def beaten(self, arm):
-        """Whether another attention was faster in the same precision, compiled without autotuning (else eager)."""
+        """True if another attention was faster in the same precision, compiled without autotuning (else eager)."""
         precision, mode, sdpa = arm
         if mode != "max-autotune" or not sdpa:
             return False

@@ -116,7 +116,7 @@ CASES = {
 
 
 def shrink():
-    """The same cases with networks and batches for seconds on a CPU, to test the scripts, not to measure."""
+    """Shrinks networks and batches so that a case takes seconds on a CPU. For tests of the scripts, not for measurements."""
     for name, case in CASES.items():
         case["what"] = f"tiny {name}"
         case["steps"] = 8

@@ -86,7 +86,7 @@ class Products(Entry):
 
 
 def short(r):
-    """Whether the error is within rounding: fp32 may be as far from float64 as torch's is."""
+    """True if the error exceeds the limit and twice the error of torch's fp32 run."""
     return "fp32" in r and not r["fp32"] <= max(LIMIT, 2 * r["torch"])
 
 

@@ -54,8 +54,8 @@ def bucket_seconds(size, ranks, link):
 
 
 def step_seconds(job, ranks, link, overlap=True):
-    """job: dense and embedding bytes, bytes of a bucket, seconds of a step without communication, and the shares of
-    backward and update."""
+    """Returns the simulated seconds of a step. job: bytes of dense gradients and of the embedding's, bytes of a bucket,
+    seconds of a step without communication, and the shares of backward and update in them."""
     dense = [size for size in [job.bucket] * int(job.dense // job.bucket) + [job.dense % job.bucket] if size]
     backward_begin = job.seconds * (1 - job.backward - job.update)
     backward_end = job.seconds * (1 - job.update)

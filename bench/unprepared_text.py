@@ -75,7 +75,7 @@ for _names, _inputs in ((ENCODERS, text_inputs), (DECODERS, decoder_inputs), (RE
     for _name in _names:
         hugging_face(_name, _name, _inputs, cls=CLASS.get(_name), **OVER.get(_name, {}))
 
-# The same backbones with heads, and in other forms than their default one.
+# Further models of these backbones: with heads, and with settings other than the defaults.
 hugging_face("bert_classifier", "bert", text_inputs, auto="AutoModelForSequenceClassification")
 hugging_face("deberta-v2_tokens", "deberta-v2", text_inputs, auto="AutoModelForTokenClassification", **OVER["deberta-v2"])
 hugging_face("bloom_lm", "bloom", text_inputs, auto="AutoModelForCausalLM")

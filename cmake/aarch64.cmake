@@ -8,7 +8,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_SYSROOT ${ONNX_AMP_ROOT})
-set(CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH})  # what was built beside it
+set(CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH})  # libraries that cmake/bootstrap.sh built
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 foreach(kind LIBRARY INCLUDE PACKAGE)
   set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)

@@ -1,6 +1,6 @@
-# The architectures that the kernels are written for. A row: names of the processor, its folder in base/isa/ and
-# backend/cpu/isa/ (base/simd.h includes the header of the same folder), and the levels below the highest, from the top, for
-# tests with ONNX_AMP_MAX_ISA.
+# The architectures that have kernels. A row has the names of the processor, the name of its folder in base/isa/ and
+# backend/cpu/isa/ (base/simd.h includes the header of that folder), and its levels in descending order without the highest,
+# for tests with ONNX_AMP_MAX_ISA.
 set(architectures "x86_64|AMD64 x86 v3 v2"
                   "aarch64|arm64 arm neon")
 set(ISA_FOLDER)

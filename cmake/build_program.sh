@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds build/onnx-amp-finetune, and the CUDA plugin where there are a driver and nvcc, with all that it needs.
+# Builds build/onnx-amp-finetune and what it needs; also the CUDA plugin, if the machine has a driver and nvcc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
-# The CUDA backend, twice: by nvcc into the plugin libonnx_amp_cuda.so where there is a CUDA toolkit, and as plain C++ for the
-# emulator that the tests run. Its files are backend/cuda, ops/cuda and trainer/cuda; operator files that hold elementwise
-# functors are compiled once more for it (AMP_CUDA_UNIT).
+# Compiles the CUDA backend twice: by nvcc into the plugin libonnx_amp_cuda.so, if there is a CUDA toolkit, and as plain C++
+# for the emulator of the tests. Its files are in backend/cuda, ops/cuda and trainer/cuda. Operator files with elementwise
+# functors are also compiled for it, with the macro AMP_CUDA_UNIT.
 set(ONNX_AMP_CUDA AUTO CACHE STRING "build the CUDA plugin: AUTO (where nvcc is), ON, OFF")
 set(ONNX_AMP_CUDA_ARCHITECTURES 90 CACHE STRING "e.g. 80;90;100")
 option(ONNX_AMP_CUDA_FAST_COMPILE "compile the plugin in half the time, to slow code (nvcc 12.8 and later)" OFF)
@@ -16,7 +16,7 @@ foreach(f ${operator_files})
   endif()
 endforeach()
 
-# nvcc knows .cu by itself; for the emulator each file gets a twin that g++ knows as C++.
+# nvcc compiles .cu files. For the emulator, g++ compiles a generated .cc file that includes the .cu file.
 set(emulated_sources)
 foreach(f ${cuda_sources})
   cmake_path(GET f STEM name)
@@ -29,7 +29,7 @@ foreach(f ${cuda_sources})
   list(APPEND emulated_sources ${twin})
 endforeach()
 
-# The text of the functors, for kernels that are generated at run time.
+# The source text of the functors, for kernels that are generated at run time.
 set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/raw.cuh backend/cuda/columns.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/normal.h base/philox.h ops/dropout.h)
 set(operator_texts)
 foreach(f ${operator_files})
@@ -89,12 +89,12 @@ endif()
 
 if(ONNX_AMP_HAS_CUDA)
   enable_language(CUDA)
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc 13 has it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not set the option for nvcc 13
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   if(CCACHE)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
-  # What the host does is to prepare and launch; device code is optimized whatever this says.
+  # This option only affects host code, which prepares and launches kernels. Device code is always optimized.
   set(CMAKE_CUDA_FLAGS_RELEASE "-DNDEBUG -Xcompiler=-O1")
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     string(APPEND CMAKE_CUDA_FLAGS " --compress-mode=size")  # a third of the plugin's bytes
@@ -109,8 +109,8 @@ if(ONNX_AMP_HAS_CUDA)
   set_target_properties(cuda_plugin PROPERTIES OUTPUT_NAME onnx_amp_cuda LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                         CUDA_RUNTIME_LIBRARY Shared CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
   target_include_directories(cuda_plugin PRIVATE ${CMAKE_BINARY_DIR}/generated)
-  # What a functor computes must not depend on what stands around it: no contraction (base/math.h says where a product is added
-  # in one rounding), as in generated kernels.
+  # The result of a functor must not depend on the surrounding code. So products and sums are not contracted, as in
+  # generated kernels; base/math.h has fused multiply-adds where they are wanted.
   set(elementwise_units ${cuda_sources})
   list(FILTER elementwise_units INCLUDE REGEX "/elementwise_[a-z_]*\\.cu$|/ops/cuda/(fused|cast|dropout|reduce)\\.cu$")
   set_source_files_properties(${elementwise_units} PROPERTIES COMPILE_OPTIONS "--fmad=false")
@@ -130,6 +130,6 @@ if(ONNX_AMP_HAS_CUDA)
   endif()
   # cuDNN is loaded by backend/cuda/runtime/cudnn_loader.cc when it is first called.
   target_link_libraries(cuda_plugin PRIVATE CUDA::cudart CUDA::cublasLt ${CMAKE_DL_LIBS} base graph backend)
-  # The program may hold the same symbols and export them: the plugin keeps to its own.
+  # The program may export the same symbols. The plugin must use its own.
   target_link_options(cuda_plugin PRIVATE -Wl,--no-undefined -Wl,-Bsymbolic)
 endif()

@@ -1,7 +1,7 @@
-# Protections that the compiler and the linker add to the release build. The program reads files of strangers (models,
-# checkpoints, tokenizers, images), so a memory error must end the program rather than run code of a file.
-# ONNX_AMP_HARDENING=OFF leaves them out, to measure their cost (docs/results.md). Sanitizer builds have stronger checks,
-# and _FORTIFY_SOURCE hides calls from AddressSanitizer.
+# Protections that the compiler and the linker add to the release build. The program reads untrusted files (models,
+# checkpoints, tokenizers, images), so a memory error must end the program instead of executing code from a file.
+# ONNX_AMP_HARDENING=OFF leaves them out, to measure their cost (docs/results.md). Sanitizer builds do not use them, because
+# _FORTIFY_SOURCE hides calls from AddressSanitizer, whose checks are stronger.
 include(CheckCXXCompilerFlag)
 option(ONNX_AMP_HARDENING "stack protector, _FORTIFY_SOURCE, full RELRO, control-flow protection" ON)
 if(ONNX_AMP_HARDENING AND NOT ONNX_AMP_SANITIZE)
@@ -13,8 +13,8 @@ if(ONNX_AMP_HARDENING AND NOT ONNX_AMP_SANITIZE)
       list(APPEND hardening_options ${option})
     endif()
   endforeach()
-  # Level 3 also checks sizes that are known at run time only; older compilers take it for level 2. Debian and Ubuntu
-  # may define another level already.
+  # Level 3 also checks sizes that are known only at run time; older compilers treat it as level 2. Compilers of Debian and
+  # Ubuntu may define another level by default.
   list(APPEND hardening_options $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>)
   add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${hardening_options}>")
   add_link_options("$<$<LINK_LANGUAGE:C,CXX>:-Wl,-z,relro,-z,now,-z,noexecstack>")

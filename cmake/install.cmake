@@ -4,7 +4,7 @@ set(CMAKE_INSTALL_LIBDIR lib CACHE STRING "folder of libraries below the prefix"
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# Texts that the program itself prints, so that they list what its parser accepts.
+# The manual page and the completions are printed by the program, so that they list the flags that its parser accepts.
 set(program_texts)
 function(program_text file)
   add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/share/${file} COMMAND onnx-amp-finetune ${ARGN} > ${CMAKE_BINARY_DIR}/share/${file}

@@ -1,14 +1,15 @@
-# The plugin libonnx_amp_mpi.so, where MPI's headers are: ranks that mpirun or srun starts (trainer/comm/mpi.h).
+# The plugin libonnx_amp_mpi.so, for ranks that mpirun or srun starts (trainer/comm/mpi.h). Built if MPI's headers are
+# installed.
 set(ONNX_AMP_MPI AUTO CACHE STRING "build the MPI plugin: AUTO (where MPI is), ON, OFF")
 set(ONNX_AMP_HAS_MPI OFF CACHE INTERNAL "")
 
-# Sets `out` to whether every include folder that MPI's compiler wrapper names exists. Debian's openmpi-bin has the wrapper
-# without libopenmpi-dev's headers, and find_package(MPI) then ends in an error even when MPI is optional.
+# Sets `out` to true if every include folder that MPI's compiler wrapper names exists. Debian's openmpi-bin has the wrapper
+# but not the headers of libopenmpi-dev, and find_package(MPI) then fails even if MPI is optional.
 function(mpi_has_headers out)
   set(${out} TRUE PARENT_SCOPE)
   find_program(ONNX_AMP_MPICC NAMES mpicc)
   if(NOT ONNX_AMP_MPICC)
-    return()  # FindMPI knows other places
+    return()  # FindMPI searches elsewhere
   endif()
   execute_process(COMMAND ${ONNX_AMP_MPICC} -show OUTPUT_VARIABLE command ERROR_QUIET)
   string(REGEX MATCHALL "-I[^ \n]+" folders "${command}")
@@ -24,7 +25,7 @@ endfunction()
 if(NOT ONNX_AMP_MPI STREQUAL OFF AND NOT ONNX_AMP_SANITIZE)
   mpi_has_headers(headers)
   if(headers)
-    find_package(MPI COMPONENTS C QUIET)  # the C interface is all that the plugin uses
+    find_package(MPI COMPONENTS C QUIET)  # the plugin uses only the C interface
   endif()
   if(MPI_C_FOUND)
     set(ONNX_AMP_HAS_MPI ON CACHE INTERNAL "")

@@ -1,17 +1,17 @@
 # -DONNX_AMP_SYSROOT=FOLDER: binaries for other machines (packaging/release.sh). They are linked with the glibc in FOLDER,
-# so that they run on that version and later ones, and contain all other libraries but
-# libgomp, which is installed beside them. What is compiled does not change.
+# so that they run on that version and later ones. Other libraries are linked statically, except libgomp, which is installed
+# next to the binaries. Sources and headers are the same as without this option.
 # Include this file before the first find_package, and call portable_libraries() after the last.
 set(ONNX_AMP_SYSROOT "" CACHE PATH "folder with the oldest glibc that the binaries are to run on; empty: this machine's")
 if(ONNX_AMP_SYSROOT)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
   set(Protobuf_USE_STATIC_LIBS ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
-  # An object file, because it belongs to all that is linked and is not exported with the library.
+  # An object library, because every binary needs it and the installed library must not export it.
   set(glibc_compat ${CMAKE_BINARY_DIR}/glibc_compat.o)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -O2 -fPIC -Wall -Wextra -Werror -c ${CMAKE_SOURCE_DIR}/packaging/glibc_compat.c
                   -o ${glibc_compat} COMMAND_ERROR_IS_FATAL ANY)
-  # libgomp's archive cannot be linked into a shared library: the old system's libgomp comes along, beside our library.
+  # libgomp's archive cannot be linked into a shared library. So libgomp of the old system is installed next to the library.
   file(GLOB libgomp ${ONNX_AMP_SYSROOT}/usr/lib/*/libgomp.so.1)
   file(REAL_PATH ${libgomp} libgomp_file)
   install(FILES ${libgomp_file} DESTINATION lib RENAME libgomp.so.1)
@@ -19,7 +19,7 @@ if(ONNX_AMP_SYSROOT)
   set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
 endif()
 
-# portable_libraries(): what the archives that were found need in turn, which the finders do not tell.
+# portable_libraries(): adds the dependencies of the static libraries, which CMake's find modules do not report.
 function(portable_libraries)
   if(NOT ONNX_AMP_SYSROOT)
     return()
@@ -33,12 +33,13 @@ function(portable_libraries)
   list(REMOVE_ITEM needed ${ARCHIVE_yaml-cpp})
   set_property(TARGET TIFF::TIFF APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${needed})
   set_property(TARGET PkgConfig::LIBZIP APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ARCHIVE_z})
-  # The headers are those of Debian's packages of the same versions: what is compiled is then the same with and without.
+  # The headers are those of Debian's packages of the same versions, so the same code is compiled with and without this
+  # option.
   set_target_properties(PkgConfig::LIBZIP PkgConfig::MICROHTTPD TIFF::TIFF PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "")
   set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION_NONE ${ARCHIVE_yaml-cpp}
                         IMPORTED_LOCATION ${ARCHIVE_yaml-cpp} IMPORTED_LOCATION_RELEASE ${ARCHIVE_yaml-cpp})
-  # libgcc is shared: its unwinder asks the C library for what version 2.35 added.
-  # Debian's g++ looks beside itself before it looks into the sysroot.
+  # libgcc is linked dynamically, because the unwinder of its archive calls a function that glibc 2.35 added.
+  # Debian's g++ searches its own folder before the sysroot.
   set(system_folder ${ONNX_AMP_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
   add_link_options(${glibc_compat} --sysroot=${ONNX_AMP_SYSROOT} -B${system_folder} -L${system_folder}
                    -L${ONNX_AMP_SYSROOT}/lib/${CMAKE_LIBRARY_ARCHITECTURE} -static-libstdc++ -Wl,--exclude-libs,ALL -Wl,--gc-sections)

@@ -1,4 +1,4 @@
-# Tests find only the programs that tests/programs.txt lists: a folder of links to them is their whole PATH.
+# The PATH of tests is one folder with links to the programs that tests/programs.txt lists.
 set(test_programs ${CMAKE_BINARY_DIR}/test_programs)
 file(REMOVE_RECURSE ${test_programs})
 file(MAKE_DIRECTORY ${test_programs})
@@ -8,7 +8,7 @@ foreach(row ${rows})
   string(REGEX MATCH "^[^ ]+" name ${row})
   set(found NOTFOUND)
   if(name STREQUAL python3 AND Python3_EXECUTABLE)
-    # The interpreter itself: a version manager's python3 on the PATH is a script that calls further programs.
+    # A link to the interpreter, because python3 of a version manager is a script that calls other programs.
     execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable)" OUTPUT_VARIABLE found
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
   else()
@@ -19,6 +19,6 @@ foreach(row ${rows})
   endif()
 endforeach()
 get_property(all_tests DIRECTORY PROPERTY TESTS)
-# Left out: tests of optional programs and of compilers, which call further programs.
+# Tests of optional programs and of compilers are excepted, because these call other programs.
 list(REMOVE_ITEM all_tests browser headers mpi_drill sass tidy)
 set_property(TEST ${all_tests} APPEND PROPERTY ENVIRONMENT_MODIFICATION PATH=set:${test_programs})

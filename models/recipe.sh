@@ -1,14 +1,14 @@
-# What the recipes have in common; each models/NAME/run.sh reads it:  source "$(dirname "$0")/../recipe.sh"
+# Common part of the recipes. Each models/NAME/run.sh sources it:  source "$(dirname "$0")/../recipe.sh"
 #   ./run.sh [--full DATA_DIR] [--precisions "fp32 bf16 fp16"] [FLAGS OF THE PROGRAM ...]
-# Leaves the caller in the repository's root, with
+# Changes to the root of the repository, and defines
 #   $program   the program, built as ./quickstart.sh builds it, or $ONNX_AMP_PROGRAM
 #   $here      the recipe's folder: models/NAME
-#   $out       where it writes: runs/NAME (or $RECIPE_OUT/NAME)
-#   $full      DATA_DIR; empty: the sample that lies in the folder
+#   $out       the output folder: runs/NAME (or $RECIPE_OUT/NAME)
+#   $full      DATA_DIR; empty: the sample in the recipe's folder
 #   $settings  the configuration of the runs: the recipe's config.json
-#   train MODEL FLAGS ...   a run for each precision, in $out/PRECISION
-#   minilm                  sets $model to the quickstart's sentence model, fetched once
-#   table                   the runs side by side, and $out/report.html
+#   train MODEL FLAGS ...   trains once for each precision, in $out/PRECISION
+#   minilm                  sets $model to the quickstart's sentence model, which is fetched once
+#   table                   prints a table that compares the runs, and writes $out/report.html
 set -euo pipefail
 here=models/$(basename "$(cd "$(dirname "$0")" && pwd)")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -1,5 +1,5 @@
-// Runs a core node inside another node's kernel. It replaces a library's fused launch by the operators' own
-// kernels.
+// Runs a core node inside another node's kernel. A fused node uses it where no library has a fused kernel: it then
+// calls the kernels of the single operators.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "onnx-amp-finetune"
 GLIBC = (2, 31)
 SUMMARY = "Fine-tunes ONNX models in mixed precision, without Python"
-EPOCH = 315532800  # 1980, the first year that zip files know
+EPOCH = 315532800  # 1980, the first year that zip files can store
 
 
 def version():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check.sh DIST: installs the artifacts in empty roots of Debian and Ubuntu and trains there, as root. Each suite of
-# ONNX_AMP_SUITES (bullseye bookworm trixie jammy) gets the tarball, the wheel and the Debian package; the quickstart's run must reach
-# an accuracy of 0.6 (README.md: 0.69 after one epoch of all data). Prints seconds per step.
+# check.sh DIST: installs the artifacts in empty roots of Debian and Ubuntu, and trains there. Needs root. Tests the tarball,
+# the wheel and the Debian package in each suite of ONNX_AMP_SUITES (default: bullseye bookworm trixie jammy). The
+# quickstart's run must reach an accuracy of 0.6 (README.md: 0.69 after one epoch of all data). Prints seconds per step.
 set -euo pipefail
 dist=$(realpath "$1")
 cd "$(dirname "$0")/.."

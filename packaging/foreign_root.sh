@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# foreign_root.sh [arm64]: fetches what the program is compiled with on another architecture: Debian 12's packages of the
-# third-party libraries, with all that they need, in a folder that is a system root for the cross-compiler and for QEMU.
-# Nothing of it is installed on this machine. apt checks the signatures; the newest versions are fetched.
+# foreign_root.sh [arm64]: fetches the third-party libraries for another architecture: Debian 12's packages and their
+# dependencies, into a folder that is the system root of the cross-compiler and of QEMU. Installs nothing on this machine.
+# Fetches the newest versions; apt checks the signatures.
 # Prints the folder as its last line.
 # ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's mirror.
 set -euo pipefail
@@ -36,7 +36,7 @@ if [ ! -f "$folder/.done" ]; then
   # shellcheck disable=SC2086
   apt --download-only -y --no-install-recommends install $packages >&2
   mkdir "$work/tree"
-  info=$work/tree/var/lib/dpkg/info  # which file is of which package: artifacts.py asks dpkg-query
+  info=$work/tree/var/lib/dpkg/info  # which package each file is from; dpkg-query reads this for artifacts.py
   mkdir -p "$info"
   echo 1 >"$info/format"
   for deb in "$work"/archives/*.deb; do

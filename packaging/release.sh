@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the release artifacts into dist/: a tarball, a wheel and a Debian package with the program and the C library, their
-# SHA-256 sums, and a software bill of materials. They run on glibc 2.31 and later (Debian 11, Ubuntu 20.04) and need no
-# other library than libgcc, which every Debian has.
+# SHA-256 sums, and a software bill of materials. They need glibc 2.31 or later (Debian 11, Ubuntu 20.04) and libgcc, which
+# every Debian has, and no other libraries.
 #   --arch aarch64   cross-compiles for 64-bit ARM (Debian's compiler; QEMU prints the manual page and the completions)
 #   --check          also installs tarball and wheel in an empty Debian 11, 12, 13 and Ubuntu 22.04 and trains there (check.sh;
 #                    needs root)
@@ -37,7 +37,7 @@ if [ ${#bootstrap[@]} -gt 0 ]; then
 fi
 sysroot=$(packaging/sysroot.sh "$debian" | tail -1)
 static=$(packaging/static_libraries.sh "${toolchain[@]}" | tail -1)
-rm -f "$build/CMakeCache.txt"  # or libraries that were found before would stay
+rm -f "$build/CMakeCache.txt"  # otherwise CMake keeps the paths of libraries that it found before
 cmake --preset "$preset" -B "$build" "${toolchain[@]}" -DCMAKE_PREFIX_PATH="$static;$prefix" -DONNX_AMP_SYSROOT="$sysroot" \
   -DONNX_AMP_CUDA=OFF -DONNX_AMP_MPI=OFF -DProtobuf_INCLUDE_DIR="$headers" -DPNG_PNG_INCLUDE_DIR="$headers" -DJPEG_INCLUDE_DIR="$headers"
 cmake --build "$build" --target onnx-amp-finetune onnx_amp_shared program_texts

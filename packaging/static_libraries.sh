@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# static_libraries.sh [CMAKE_ARGUMENT...]: builds the libraries of which Debian has no static archive that a release can contain: libzip's is
-# missing, libmicrohttpd's needs GnuTLS (reports are served without TLS), libtiff's needs JBIG-KIT, which is under the GPL,
-# and those of Protocol Buffers, libpng and libjpeg-turbo cannot be linked into a shared library. The sources are Debian's,
-# with its security patches. Prints the prefix as its last line.
-# The arguments choose another architecture: a toolchain file and what it needs (release.sh).
+# static_libraries.sh [CMAKE_ARGUMENT...]: builds static libraries that Debian lacks or that a release cannot contain. Debian
+# has no archive of libzip. That of libmicrohttpd needs GnuTLS (reports are served without TLS), and that of libtiff needs
+# JBIG-KIT, which is under the GPL. Those of Protocol Buffers, libpng and libjpeg-turbo cannot be linked into a shared
+# library. The sources are Debian's, with its security patches. Prints the prefix as its last line.
+# The arguments select another architecture: a toolchain file and its options (release.sh).
 # ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's mirror.
 set -euo pipefail
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
@@ -61,7 +61,7 @@ if [ ! -f "$prefix/.done" ]; then
   (cd "$source" && ./configure ${host:+--host="$host"} --prefix="$prefix" --disable-shared --with-pic --disable-https --disable-doc \
     --disable-examples --disable-curl --disable-dauth --disable-postprocessor >&2 && make -s -j"$(nproc)" >&2 && make -s install >&2)
   cp "$source/COPYING" "$prefix/licenses/libmicrohttpd.txt"
-  rm -rf "$prefix/lib/cmake"  # their packages would be found instead of Debian's, with other headers
+  rm -rf "$prefix/lib/cmake"  # otherwise CMake would find these packages instead of Debian's, with other headers
   touch "$prefix/.done"
 fi
 echo "$versions" | sed 's/^/static_libraries.sh: /' >&2

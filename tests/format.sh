@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every C++ and CUDA source is formatted as .clang-format says, by the version that cmake/bootstrap.sh installs, and no
-# line but that of a string literal exceeds 120 columns. tests/format.sh --fix formats them.
+# Checks that every C++ and CUDA source has the layout of .clang-format (with the version that cmake/bootstrap.sh installs),
+# and that only lines with a string literal exceed 120 columns. tests/format.sh --fix formats the sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tool=$(command -v clang-format-14 || true)

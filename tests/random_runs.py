@@ -73,7 +73,7 @@ for line in sys.stdin:
     path, batch = json.loads(line)
     try:
         onnx.checker.check_model(path)
-        # Above ORT_ENABLE_EXTENDED onnxruntime 1.31 crashes on some float16 files, whoever converted them.
+        # Above ORT_ENABLE_EXTENDED onnxruntime 1.31 crashes on some float16 files, also on those of other converters.
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         session = onnxruntime.InferenceSession(path, options, providers=['CPUExecutionProvider'])
@@ -146,7 +146,7 @@ class Runner:
         return process.returncode, out, err
 
     def opened(self, path, batch):
-        """What onnx's checker and onnxruntime say against a file, and against its outputs; one process opens all files."""
+        """Errors of onnx's checker and onnxruntime for a file, and faults of its outputs. One process opens all files."""
         if not self.checker or self.checker.poll() is not None:
             self.checker = subprocess.Popen([self.args.python, "-c", CHECKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             text=True)

@@ -53,7 +53,8 @@ def parted(entries):
 
 
 def sources(entries):
-    """What is compiled of the modules, as paths from ROOT: no generated files, no .cu files (the emulator's twins hold them)."""
+    """The files of the modules that are compiled, as paths from ROOT, without generated files and .cu files. The emulator
+    compiles .cu files."""
     paths = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in entries}
     inside = (p.relative_to(ROOT) for p in paths if p.is_relative_to(ROOT) and p.suffix == ".cc")
     return {str(p) for p in inside if p.parts[0] in MODULES}

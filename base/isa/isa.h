@@ -1,5 +1,5 @@
-// What base/ needs from each architecture: one folder beside this file implements it (CMakeLists.txt chooses the
-// folder). Every function gives the bits of the scalar code in base/dtype.cc or base/checksum.cc.
+// Functions of base/ that each architecture implements, in a folder next to this file (CMakeLists.txt selects the
+// folder). Every function returns the same bits as the scalar code in base/dtype.cc or base/checksum.cc.
 #pragma once
 
 #include <cstdint>

@@ -235,8 +235,8 @@ def write_case(root, half, name, exporter, family, export, redraw, batch, ambigu
 
 
 def other_values(array, rng):
-    """Values near `array`'s, every element different from it, signs kept where they may matter
-    (rates, variances).
+    """Returns values near those of `array`, each different from the original. Positive values, such
+    as variances, stay positive.
     """
     array = np.asarray(array)
     spread = float(array.std()) or 0.05
@@ -245,8 +245,8 @@ def other_values(array, rng):
 
 
 def trained_values(array, rng):
-    """A fresh parameter as training leaves it: its own spread and some noise on what was all zeros
-    or all ones.
+    """Returns values as a trained parameter has them: the array with another spread, and with noise
+    if its elements were all zeros or all ones.
     """
     array = np.asarray(array)
     spread = float(array.std())

@@ -264,8 +264,8 @@ def mxnet_gluon_lstm(f, way):
 
 @family("test", "trained", "constants")
 def nameless_transformer(f, way):
-    """A house exporter that numbers everything: t0, t1, ...; layer norms, a causal mask and
-    sinusoids spelled out.
+    """An in-house exporter that numbers all tensors: t0, t1, ... Layer norms, a causal mask and
+    sinusoids are written as single operators.
     """
     count = iter(range(1000))
     name = lambda: f"t{next(count)}"  # noqa: E731
@@ -298,7 +298,7 @@ def nameless_transformer(f, way):
 
 @family("heldout", "trained", "fresh")
 def keras2onnx_digits(f, way):
-    """The converter before tf2onnx: layer names with the variable behind a slash."""
+    """keras2onnx, the predecessor of tf2onnx: names are LAYER/VARIABLE."""
     x = f.node("Transpose", "conv2d_input", perm=[0, 3, 1, 2], name="adjusted_input1")
     h = f.node("Conv", x, f.p("conv2d/kernel:0", 8, 1, 3, 3), f.p("conv2d/bias:0", 8, kind="b"), name="convolution_output1", kernel_shape=[3, 3])
     h = f.node("MaxPool", f.node("Relu", h), kernel_shape=[2, 2], strides=[2, 2])
@@ -314,7 +314,7 @@ def keras2onnx_digits(f, way):
 
 @family("heldout", "trained")
 def tf1_frozen_lenet(f, way):
-    """A frozen graph of TensorFlow 1: every variable behind a read that tf2onnx folded."""
+    """A frozen graph of TensorFlow 1: every variable has a read operation, which tf2onnx folded."""
     h = f.node("Conv", "input:0", f.p("conv1/weights/read__7:0", 8, 3, 3, 3), name="conv1/Conv2D:0", kernel_shape=[3, 3])
     h = f.node("Add", h, f.p("conv1/biases/read__9:0", 1, 8, 1, 1, kind="b"), name="conv1/BiasAdd:0")
     h = f.node("Mul", f.node("Sub", f.node("Relu", h), f.c("mean_rgb:0", np.full((1, 1, 1, 1), 0.25))), f.c("scale/y:0", 2.0))

@@ -53,8 +53,8 @@ def train_a_little(module, rng):
 
 
 def few_levels(array, how):
-    """`array` as a compressor leaves it: 16 levels of its own ("palette"), 16 steps in each 16
-    elements of a line ("int4"), or a scale times -1, 0, 1 ("ternary").
+    """Rounds `array` as weight compressors do: to 16 levels fitted to the array ("palette"), to 16
+    equal steps for each 16 elements of a row ("int4"), or to -1, 0 and 1 times a scale ("ternary").
     """
     if how == "palette":
         edges = np.quantile(array, np.linspace(0, 1, 17))

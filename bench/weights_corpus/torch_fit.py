@@ -70,8 +70,8 @@ def mel_cnn():
 
 
 class VQ(nn.Module):
-    """Quantizer: distances to the codes, the nearest code's row. EMA codebooks are buffers, others
-    parameters.
+    """Vector quantizer: returns the code that is nearest to each input. The codebook is a buffer if
+    it is updated by moving averages, and a parameter otherwise.
     """
 
     def __init__(self, codes, dim, ema):

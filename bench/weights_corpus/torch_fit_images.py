@@ -131,7 +131,7 @@ def weight_standardization():
 
 
 class Whitened(nn.Module):
-    """Inputs whitened by a fixed matrix, then distances to trained centers on the raw scale of the
+    """Whitens inputs by a fixed matrix and returns their distances to trained centers in the
     whitened space.
     """
 

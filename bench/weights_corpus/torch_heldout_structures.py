@@ -19,8 +19,8 @@ def image(channels=3, side=16):
 
 
 class MeanShift(nn.Conv2d):
-    """A 1x1 convolution that takes the data's mean away or adds it (EDSR): parameters that no
-    trainer moves.
+    """A 1x1 convolution that subtracts or adds the mean of the data (EDSR). Its parameters are not
+    trained.
     """
 
     def __init__(self, sign):
@@ -175,7 +175,7 @@ def perceptual_distance():
 
 
 class Ssim(nn.Module):
-    """A restoration net that also looks at local contrast: Laplacian and Gaussian pyramids."""
+    """A restoration net with a fixed Gaussian filter, whose residual is a second input."""
 
     def __init__(self):
         super().__init__()
@@ -195,7 +195,7 @@ def pyramid_restoration():
 
 
 class Body(nn.Module):
-    """Shape and pose to vertices by a body model's fixed bases, behind a learned regressor."""
+    """A learned regressor of shape and pose, and the fixed bases of a body model, which give the vertices."""
 
     def __init__(self, vertices=30):
         super().__init__()

@@ -201,8 +201,8 @@ def swin_window():
 
 
 class Perceiver(nn.Module):
-    """Trained latents read an array whose positions are fixed Fourier features; object queries of
-    DETR on top.
+    """Trained latents attend to an array whose positions are fixed Fourier features. DETR's object
+    queries then attend to the latents.
     """
 
     def __init__(self, dim=16, n=10):

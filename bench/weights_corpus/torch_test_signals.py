@@ -120,8 +120,8 @@ def stft_vad():
 
 
 class Reservoir(nn.Module):
-    """Echo state network: random input and recurrent matrices stay as drawn, a ridge regression's
-    readout is trained.
+    """Echo state network: the random input and recurrent matrices are constants; the readout, a ridge
+    regression, is trained.
     """
 
     def __init__(self, n=20):
@@ -278,8 +278,8 @@ def s4d():
 
 
 class FSQ(nn.Module):
-    """Finite scalar quantization: bounds from fixed numbers of levels, straight through; a
-    residual codebook behind.
+    """Finite scalar quantization with fixed numbers of levels and a straight-through gradient. A
+    residual codebook follows.
     """
 
     def __init__(self):

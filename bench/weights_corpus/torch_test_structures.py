@@ -109,8 +109,8 @@ def steerable_cnn():
 
 
 class SchNet(nn.Module):
-    """Continuous-filter convolution on all pairs of atoms; Gaussian centers are a buffer, element
-    energies another.
+    """Continuous-filter convolution on all pairs of atoms. The Gaussian centers and the energies of
+    the elements are buffers.
     """
 
     def __init__(self, dim=12, gaussians=16):
@@ -325,8 +325,7 @@ def mixture_of_experts():
 
 
 class Tagger(nn.Module):
-    """Embeddings, a bidirectional LSTM with trained first states, transition scores of a CRF on
-    top.
+    """Embeddings, a bidirectional LSTM with trained initial states, and a CRF's transition scores.
     """
 
     def __init__(self, vocab=60, tags=5):

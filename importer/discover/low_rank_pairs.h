@@ -14,7 +14,7 @@ struct LowRankPairs {
   std::vector<char> factor, scale, zeros;
 };
 
-// Requires that W, A and B are stored, that x reaches both branches, that only views, dropout and factors stand between
+// Requires that W, A and B are stored, that x reaches both branches, that only views, dropout and factors are between
 // the two products, and that the inner extent is not larger than the outer ones.
 LowRankPairs find_low_rank_pairs(const SourceGraph& g);
 

@@ -38,7 +38,7 @@ struct LinearMap {
   DType type = DType::f32;  // of the map's arithmetic
   // True if the trained weight can replace W in the file: W is a floating-point parameter that nothing else reads.
   bool mergeable = false;
-  // What the map is for: q, k, v, qkv, o, gate, up, gate_up, down, head, embedding, conv or other. See map_roles.cc.
+  // The purpose of the map: q, k, v, qkv, o, gate, up, gate_up, down, head, embedding, conv or other. See map_roles.cc.
   std::string role = "other";
   bool by_name = false;     // the role follows from the name, because the graph does not show it
   std::vector<Part> parts;  // empty: the graph reads the output as a whole
@@ -54,8 +54,8 @@ std::vector<LinearMap> find_linear_maps(const SourceGraph& g);
 void assign_roles(const SourceGraph& g, std::vector<LinearMap>& maps);
 
 // Returns true if a role belongs to a group: "attention" (q, k, v, qkv, o), "mlp" (gate, up, gate_up, down),
-// "all-linear" (all roles except head, embedding and conv). Each role is also a group of its own name. The group "qkv"
-// includes q, k and v.
+// "all-linear" (all roles except head, embedding and conv). A role is also the name of a group that has only this role,
+// except "qkv", which also includes q, k and v.
 bool role_in(const std::string& role, const std::string& group);
 // Returns true if a word is a role or a group of roles.
 bool is_role(const std::string& word);

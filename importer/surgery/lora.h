@@ -36,7 +36,7 @@ struct LoraOptions {
   bool fused = false;   // one adapter for a map with parts (q|k|v), instead of one per part
   double lr_ratio = 1;  // LoRA+ (Hayou et al., 2024): the learning rate of B divided by that of A
   LoraInit init = LoraInit::kaiming;
-  bool separate = false;  // the exported model has no adapters: they are written to files of their own
+  bool separate = false;  // the exported model has no adapters: they are written to separate files
   bool keep = false;      // export A and B as separate initializers; otherwise merge them into W where that is possible
   uint64_t seed = 42;
   std::vector<std::string> trainable;  // globs of base weights that are trained in addition

@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// What add_lora() decided about one adapter of a map.
+// Decisions of add_lora() about one adapter of a map.
 struct AdapterPlan {
   std::string name, part;
   int64_t first = 0, out = 0, rank = 0;

@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-// What the walk from a value meets before the next linear maps.
+// The operators and maps that the walk from a value reaches before the next linear maps.
 struct Reach {
   bool q = false, k = false, v = false;
   bool activation = false, gate = false, residual = false, output = false;

@@ -1,6 +1,6 @@
 // empty_pasts(): decides by structure, not by names, which inputs are caches. Exporters name them differently, but a
-// cache is always read by attention as its past, or stands in front of the new keys in a Concat whose result the graph
-// returns. The names of the folder's configuration only add a note if a cache was not recognized.
+// cache is always read by attention as its past, or precedes the new keys in a Concat whose result the graph returns.
+// The names of the folder's configuration only add a note if a cache was not recognized.
 #include "importer/surgery/pasts.h"
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The loop of large vision projects in small: a ViT with accumulation, clipping, EMA, layer-wise decay, cosine, RandAugment, MixUp.
+# The training loop of large vision projects at a small scale: a ViT with accumulation, clipping, EMA, layer-wise learning
+# rates, a cosine schedule, RandAugment and MixUp.
 #   models/big_project/run.sh                      4,000 + 1,000 images, models/lenet/sample
 #   models/big_project/run.sh --full DATA_DIR      all 60,000 + 10,000: DATA_DIR has the four files of Fashion-MNIST
-# Further flags: models/recipe.sh; --optimizer adahessian is the switch to second derivatives.
+# Further flags: models/recipe.sh; --optimizer adahessian uses second derivatives.
 source "$(dirname "$0")/../recipe.sh"
 
 data=${full:-models/lenet/sample}

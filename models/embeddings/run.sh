@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sentence embeddings whose cosine is the similarity of two sentences (STS-B).
+# Trains sentence embeddings whose cosine is the similarity of two sentences (STS-B).
 #   models/embeddings/run.sh                    image captions, models/glue/sample
 #   models/embeddings/run.sh --full DATA_DIR    DATA_DIR has STS-B's train.tsv and dev.tsv
 # Further flags: models/recipe.sh.

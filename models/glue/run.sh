@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Sentences and pairs of GLUE by a small sentence model.
+# Classifies sentences and sentence pairs of GLUE with a small sentence model.
 #   models/glue/run.sh                    similarity of image captions (STS-B), in this folder
 #   models/glue/run.sh --full DATA_DIR    SST-2, CoLA, MRPC, RTE, STS-B: DATA_DIR has the folders sst2, cola, mrpc, rte, stsb
-#                                         (TASKS="sst2 cola" chooses)
+#                                         (TASKS="sst2 cola" selects some)
 # Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 

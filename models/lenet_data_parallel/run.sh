@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# LeNet on Fashion-MNIST by one rank, and by two with half of each batch: the same steps, side by side.
+# LeNet on Fashion-MNIST with one rank, and with two ranks that each process half of every batch. Compares the steps.
 #   models/lenet_data_parallel/run.sh                      4,000 + 1,000 images (those of models/lenet)
 #   models/lenet_data_parallel/run.sh --full DATA_DIR      all 60,000 + 10,000: DATA_DIR has the four files of Fashion-MNIST
-# SETTINGS=better models/lenet_data_parallel/run.sh ...: better.json, not the book's config.json. Further flags: models/recipe.sh.
+# SETTINGS=better models/lenet_data_parallel/run.sh ... uses better.json instead of the book's config.json.
+# Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 
 data=${full:-models/lenet/sample} folder=$out runs=()

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Names of people, places, products ... in social media (WNUT-17) and in Wikipedia (PAN-X).
+# Finds names of people, places, products and so on in social media (WNUT-17) and in Wikipedia (PAN-X).
 #   models/ner/run.sh                    WNUT-17: 1,500 + 400 texts of this folder
 #   models/ner/run.sh --full DATA_DIR    all of WNUT-17 and PAN-X: DATA_DIR has the folders wnut17, with wnut17train.conll and
-#                                        emerging.dev.conll, and panx, with train-LANG.tsv and dev-LANG.tsv (TASKS=panx chooses;
-#                                        LANGS="en de fr" are PAN-X's: trained on the first, evaluated on each)
-# MODEL=bert.onnx VOCAB=vocab.txt models/ner/run.sh: another model. Further flags: models/recipe.sh.
+#                                        emerging.dev.conll, and panx, with train-LANG.tsv and dev-LANG.tsv. TASKS=panx
+#                                        selects one; LANGS="en de fr": trains on the first, evaluates on each
+# MODEL=bert.onnx VOCAB=vocab.txt models/ner/run.sh uses another model. Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 
 model=${MODEL:-} vocab=${VOCAB:-models/tweet_sentiment/vocab.txt} langs=${LANGS:-en de fr}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Which part of a tweet carries its sentiment: sentiment and text in, the exact words out (Tweet Sentiment Extraction).
+# Finds the words of a tweet that express its sentiment, which is given (Tweet Sentiment Extraction).
 #   models/tweet_extraction/run.sh                      3,000 + 600 tweets of this folder
-#   models/tweet_extraction/run.sh --full DATA_DIR      DATA_DIR has the competition's train.csv; a tenth is held out
+#   models/tweet_extraction/run.sh --full DATA_DIR      DATA_DIR has the competition's train.csv; a tenth is for evaluation
 # Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 

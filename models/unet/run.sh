@@ -12,7 +12,7 @@ membranes() {
     --mask_values 0,255
 }
 
-# Links to the pictures of an ISBI stack in the layout of sample/; the last five for evaluation.
+# Makes links to the pictures of an ISBI stack, in the layout of sample/. The last five are for evaluation.
 split_stack() {
   local names=("$1"/image/*.png) name part i
   rm -rf "$2"

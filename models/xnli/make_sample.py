@@ -12,7 +12,7 @@ person and, by chance, time, place, manner and reason. Each premise has three hy
 
 A quarter of the premises is negated; the event itself then contradicts them. Every form of an event also occurs in
 neutral hypotheses, so that the premise must be read. Rows of xnli.dev.tsv and xnli.test.tsv are parallel across languages, as XNLI's are. Columns that the
-reader does not look at are empty. The seed is fixed: two calls write the same rows.
+reader does not use are empty. The seed is fixed: two calls write the same rows.
 """
 import argparse
 import random

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sentence pairs in the layout of XNLI by the command line of PaddlePaddle's BERT; accuracy by language.
-#   models/xnli/run.sh                    generated pairs of this folder (make_sample.py): English ones to train on, German, English,
-#                                         Spanish and French ones to test on
-#   models/xnli/run.sh --full DATA_DIR    all of XNLI in PaddlePaddle's layout (multinli/, xnli.dev.tsv, xnli.test.tsv), or a file a
-#                                         language; without training files the development sets are trained on
-# MODEL=bert.onnx VOCAB=vocab.txt models/xnli/run.sh: another model. Further flags: models/recipe.sh.
+# Sentence pairs in the layout of XNLI, trained with the command line of PaddlePaddle's BERT; accuracy for each language.
+#   models/xnli/run.sh                    generated pairs of this folder (make_sample.py): trains on English, tests on German,
+#                                         English, Spanish and French
+#   models/xnli/run.sh --full DATA_DIR    all of XNLI in PaddlePaddle's layout (multinli/, xnli.dev.tsv, xnli.test.tsv), or one
+#                                         file per language; without training files it trains on the development sets
+# MODEL=bert.onnx VOCAB=vocab.txt models/xnli/run.sh uses another model. Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 
 model=${MODEL:-} val=true

@@ -1,6 +1,6 @@
 // NonMaxSuppression (ONNX 10, 11) and Unique (11). The number of output rows depends on the values of the inputs. So
 // both are computed only if the inputs follow from shapes (anchors, position tables), and rejected otherwise. They
-// have no gradient of their own: the outputs are indices, or values that a Gather by these indices gives.
+// have no gradient: the outputs are indices, or values that a Gather by these indices returns.
 #include <algorithm>
 #include <numeric>
 

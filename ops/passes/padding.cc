@@ -130,9 +130,9 @@ class Packer {
     return to = b_.transpose(b_.reshape(y, d), moved_axis(x.dims.size(), 1, f.axis));
   }
 
-  // Returns v as an operand of a packed node (form f, `rank` axes before): packed, or unchanged if v has neither a
-  // batch nor a length axis. Invalid if v cannot be packed.
-  ValueId beside(ValueId v, TokenForm f, size_t rank) {
+  // Returns v as an operand of a packed node whose output has form f and had `rank` axes before it was packed. The
+  // result is packed, or v itself if v has neither a batch nor a length axis. Invalid if v cannot be packed.
+  ValueId packed_operand(ValueId v, TokenForm f, size_t rank) {
     if (is_packed(v)) return form_[at(v)] == f && dims(v).size() == rank ? packed_[at(v)] : ValueId{};
     const Dims d = dims(v);
     const size_t shift = rank - d.size();
@@ -238,7 +238,7 @@ class Packer {
     std::vector<ValueId> in;
     for (const ValueId v : node.in) {
       if (dims(v).size() > y.size()) return false;
-      in.push_back(beside(v, f, y.size()));
+      in.push_back(packed_operand(v, f, y.size()));
       if (!in.back()) return false;
     }
     set(node.out[0], b_.op(node.op->name, std::move(in), node.attrs), f);

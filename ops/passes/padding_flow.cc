@@ -282,7 +282,7 @@ class Rule {
     const std::string& op = n_.op->name;
     if ((op == "Mul" || op == "And") && ((padded_is(0, 0) && finite_[1]) || (padded_is(1, 0) && finite_[0]))) return {};
     if (op == "Or" && (padded_is(0, 1) || padded_is(1, 1))) return {};
-    // Where hides values at padded positions. They must be finite, so that their gradient, which is multiplied by 0,
+    // A Where hides values at padded positions. They must be finite, so that their gradient, which is multiplied by 0,
     // is 0.
     if (op == "Where" && (in_[1].kind == Reach::clean || finite_[1]) && (in_[2].kind == Reach::clean || finite_[2]) &&
         in_[0].kind == Reach::clean &&

@@ -56,8 +56,8 @@ std::vector<bool> nodes_that_stay(const Graph& g) {
   return out;
 }
 
-// Where values are read last. forward and last: by root (roots()), the index of the last node that reads it in the
-// forward pass and in the whole graph; -1 if there is none.
+// The last nodes that read each value. forward and last: by root (roots()), the index of the last node that reads it in
+// the forward pass and in the whole graph; -1 if there is none.
 struct Reads {
   std::vector<int32_t> root, forward, last;
   std::vector<bool> stays;  // by node

@@ -29,7 +29,7 @@ struct TrainData {
   bool whole_batches = false;           // the last batch of an epoch is dropped if it is short
 };
 
-// What a job needs from its dataset: the inputs, the labels, and how to read them.
+// Requirements of a job on its dataset: the inputs, the labels, and how to read them.
 struct DataNeeds {
   Task task = Task::classification;  // selects how the label column of a text table is read
   // Inputs of the model that the dataset feeds, as indices of values of its graph.

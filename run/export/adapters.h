@@ -15,7 +15,7 @@ struct OutputSpec;
 // `lora_export` does not name slots.
 std::vector<AdapterSite> slots_to_add(const OutputSpec& output, const Trainable& trainable);
 
-// What an export wrote.
+// The result of an export.
 struct WrittenModel {
   std::string model;    // the exported file; the base if only files of adapters were written
   std::string adapter;  // value of `adapter` that makes `model` the trained one; empty: it is

@@ -51,7 +51,7 @@ bool is_own_name(const std::string& path);
 // Returns existing paths of kRunFiles and event files that no record covers, each with the reason for the user.
 std::vector<std::string> foreign_paths(const std::string& folder);
 
-// Whether the path is the output folder of a run, finished or not.
+// Returns true if the path is the output folder of a run, finished or not.
 bool is_run_folder(const std::string& path);
 
 // true if there are steps, checkpoints or a model that a new run would lose

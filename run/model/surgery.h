@@ -48,8 +48,8 @@ int64_t classes_of_output(const SourceGraph& graph, int output, Task task);
 // name of an embedding.
 int64_t kept_outputs(const ModelSpec& model, const SourceGraph& graph, Task task, const std::vector<int64_t>& likely);
 
-// What make_trainable() inserted: dropout, then LoRA adapters. It must be called after the outputs for the loss are
-// chosen.
+// The nodes that make_trainable() inserted: dropout, then LoRA adapters. It must be called after the outputs for the
+// loss are chosen.
 struct Trainable {
   std::vector<DropoutSpot> dropout;
   std::vector<LoraAdapter> lora;

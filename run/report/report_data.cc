@@ -52,7 +52,7 @@ json bounded(json run) {
   return run;
 }
 
-// A text in an object of a file that anybody may have changed; `otherwise` if there is none of this name.
+// Returns a text of an object in an untrusted file, or `otherwise` if the object has no text of this name.
 std::string text_in(const json& object, const char* name, const char* otherwise) {
   const json text = object.is_object() ? object.value(name, json()) : json();
   return text.is_string() ? text.get<std::string>() : otherwise;

@@ -89,7 +89,7 @@ SettingValue parse_value(const Description& d, std::span<const std::string> text
 void check_value(const Description& d, const SettingValue& value);  // throws the errors of parse_value()
 bool is_empty(const SettingValue& v);                               // an empty text or list
 
-// What a resumed run must have in common with the run that it continues.
+// Condition on the value of a setting in a resumed run, compared with the run that it continues.
 enum class Resume {
   same,          // the same value
   same_content,  // a file with the same contents, at any path

@@ -26,7 +26,7 @@ struct SweepRun {
   std::string reason;     // State::failed and pruned: for the user
 };
 
-// What a run's folder says about it. Empty if there is no run yet.
+// The state of a run, read from its folder. Empty if there is no run yet.
 struct RunProgress {
   std::string metric;   // the run's `metric_for_best_model`
   int64_t planned = 0;  // number of steps of the whole run; 0: unknown

@@ -175,7 +175,7 @@ TEST_CASE("a limit of memory shows in the number of threads that can be started"
   if (child == 0) {
     int64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
-    // Stacks have 2 MiB at least, 8 MiB by default: there is room for one or two.
+    // Stacks have 2 MiB at least, 8 MiB by default: there is space for one or two.
     const rlimit r{static_cast<rlim_t>(pages * ::getpagesize() + (5 << 20)), RLIM_INFINITY};
     ::setrlimit(RLIMIT_AS, &r);
     ::_exit(startable_threads(50));

@@ -123,7 +123,7 @@ class Run:
         return found + [f"resumed: {p}" for p in wrong_result(self.wanted, self.out)]
 
     def begun_again(self, resumed):
-        """What counts as the resumed run."""
+        """The run that a check compares with the uninterrupted one."""
         return resumed
 
 

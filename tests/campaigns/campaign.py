@@ -1,4 +1,4 @@
-"""What all campaigns share: the state of one campaign, and the reason why one cannot run."""
+"""Code that all campaigns share: the state of one campaign, and the reason why one cannot run."""
 import collections
 import random
 import time
@@ -25,7 +25,7 @@ class Campaign:
         self.faults = []  # (what was tried, what went wrong)
 
     def more(self):
-        """Whether another try is wanted."""
+        """True if another try is to be made."""
         return self.tries < self.count and time.monotonic() < self.until
 
     def tried(self, kind):

@@ -1,4 +1,4 @@
-"""What a finished run consists of, without times, and what differs between two runs."""
+"""Lists the contents of a finished run, without times, and the differences between two runs."""
 import hashlib
 import json
 from pathlib import Path

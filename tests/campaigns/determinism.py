@@ -36,7 +36,7 @@ def run(campaign):
 
 
 def trained(campaign, model, precision, level, variant):
-    """The bytes of a run with an empty cache of its own."""
+    """The bytes of a run with an empty cache."""
     folder = campaign.folder
     for name in ("run", "cache"):
         shutil.rmtree(folder / name, ignore_errors=True)

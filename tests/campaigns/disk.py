@@ -119,7 +119,7 @@ def loaded(path):
 
 
 def remains(node, state, random):
-    """What is left of a Node."""
+    """The contents of a Node after the power cut."""
     if not node.is_folder:
         return bytes_left(node, state, random)
     return {name: remains(child, state, random) for name, child in entries_left(node, state, random).items()}

@@ -27,7 +27,7 @@ def edited(random, data):
 
 
 def is_text(data):
-    """Whether the bytes are UTF-8."""
+    """True if the bytes are UTF-8."""
     try:
         data.decode()
         return True
@@ -36,7 +36,7 @@ def is_text(data):
 
 
 def is_json(data):
-    """Whether the bytes are a JSON object or list, or lines of these."""
+    """True if the bytes are a JSON object or list, or lines of these."""
     try:
         return all(isinstance(json.loads(line), (dict, list)) for line in documents(data.decode()))
     except (ValueError, RecursionError):

@@ -125,7 +125,7 @@ def closed(campaign, descriptor, wanted):
 
 
 def full(campaign, stream, wanted):
-    """A full device behind an output."""
+    """Connects an output to a full device."""
     with open("/dev/full", "wb") as device:
         process = campaign.program.start(job("run", **SETTINGS), campaign.folder, **{stream: device})
         process.wait()

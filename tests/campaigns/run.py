@@ -106,7 +106,7 @@ def carry_out(name, args, folder):
 
 
 def circumstances(program, folder):
-    """What a record says about where and with what it was made. The commit is that of the program's build folder."""
+    """The commit of the program's build folder, its version, and the machine, for a record."""
     git = ["git", "-C", program.resolve().parent, "rev-parse", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     version = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]

@@ -23,7 +23,7 @@ class SmallDisk:
         subprocess.run(["umount", "-l", str(self.path)], check=False)
 
     def enlarge(self):
-        """Makes room."""
+        """Frees disk space."""
         subprocess.run(["mount", "-o", "remount,size=64m,nr_inodes=1000", str(self.path)], check=True)
 
     def fill(self):

@@ -25,14 +25,14 @@ if grep -rl "$build" "$prefix/lib/cmake" "$prefix/lib/pkgconfig"; then
   exit 1
 fi
 
-# The completions know every verb and the values of a flag.
+# The completions contain every verb and the values of a flag.
 complete() { :; }
 . "$prefix/share/bash-completion/completions/onnx-amp-finetune"
 completes() { # WANTED WORD...
   local wanted=$1
   shift
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-  _onnx_amp_finetune || true  # compgen fails where nothing matches
+  _onnx_amp_finetune || true  # compgen fails if nothing matches
   printf '%s\n' "${COMPREPLY[@]}" | grep -qx -- "$wanted" || { echo "no completion $wanted of: $*"; exit 1; }
 }
 completes predict onnx-amp-finetune pre

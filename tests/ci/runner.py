@@ -53,7 +53,7 @@ class Job:
         return outputs
 
     def wanted(self, condition, scope):
-        """Whether a step runs. Conditions are conjunctions of always(), success(), and comparisons with a text."""
+        """True if a step runs. Conditions are conjunctions of always(), success(), and comparisons with a text."""
         parts = [p.strip() for p in re.sub(r"^\$\{\{(.*)\}\}$", r"\1", condition).split("&&")]
         results = [] if {"always()", "success()"} & set(parts) else [not self.failed]
         for part in parts:

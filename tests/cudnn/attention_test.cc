@@ -1,4 +1,4 @@
-// Whether cuDNN supports the attention problems of common models, checked without a GPU.
+// Checks without a GPU that cuDNN supports the attention problems of common models.
 #include <catch2/catch_all.hpp>
 
 #include "bench/roofline/roofline.h"

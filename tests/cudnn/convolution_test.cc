@@ -1,4 +1,4 @@
-// Whether cuDNN supports the convolutions of common models, forward and both gradients, checked without a GPU.
+// Checks without a GPU that cuDNN supports the convolutions of common models, forward and both gradients.
 #include "backend/cuda/convolution.h"
 
 #include <catch2/catch_all.hpp>

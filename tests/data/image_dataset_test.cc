@@ -116,7 +116,7 @@ TEST_CASE("a table names image files, beside it or below a root", "[images]") {
   const auto data = make_image_dataset(Table::read(dir / "t.csv"), kInputs, o, false);
   const Batch b = data->batch(Ints{0, 1});
   CHECK(b.labels.to_doubles() == std::vector<double>{0.5, 1.5});
-  CHECK(b.inputs.at("x").dims() == Dims{2, 3, 23, 31});  // the grey one became colours
+  CHECK(b.inputs.at("x").dims() == Dims{2, 3, 23, 31});  // the gray image has three channels
   CHECK(data->where(1) == (dir / "t.csv") + ":3");
 
   write_in_folder(dir / "elsewhere/t.csv", "file,score\na.png,1\nb.png,2\nc.png,3\n");

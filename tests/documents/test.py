@@ -3,9 +3,10 @@
 
 1. Every relative link names a file that exists, and its fragment a heading of that file.
 2. Prose ends at column 100 and bullets have at most three lines. Tables and code blocks are not prose.
-3. No page contains one of the BANNED phrases.
-4. Every error id that a page names is in base/errors.txt, every warning id and setting of docs/faq.md in the sources.
-5. Answers of docs/faq.md have at most six lines."""
+3. No page contains one of the phrases of tests/language.py.
+4. A code block begins on the line after its ```, which has at most the name of a language, and ends.
+5. Every error id that a page names is in base/errors.txt, every warning id and setting of docs/faq.md in the sources.
+6. Answers of docs/faq.md have at most six lines."""
 import re
 import sys
 from pathlib import Path
@@ -16,13 +17,6 @@ import language  # noqa: E402
 
 FOLDERS = "base graph backend ops importer models precision data trainer run tools bench".split()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(page for f in FOLDERS for page in (ROOT / f).rglob("README.md"))])
-BANNED = {
-    **language.BANNED,
-    r"\bdrawn weights\b": "random weights",
-    r"\b(?:of its own|of their own|of one's own)\b": "own, separate",
-    r"\blies? (?:in|beside|before|behind)\b": "is stored in, is beside",
-    r"\bbehind\b": "after",
-}
 
 
 def heading_ids(page):
@@ -51,6 +45,15 @@ def prose_lines(page):
             yield number, line
 
 
+def broken_code_blocks(page):
+    fences = [(n, line.strip()) for n, line in enumerate(page.read_text().splitlines(), 1) if line.lstrip().startswith("```")]
+    for index, (number, fence) in enumerate(fences):
+        if not re.fullmatch(r"```\w*" if index % 2 == 0 else "```", fence):
+            yield f"line {number}: '{fence}' shares its line with other text"
+    if len(fences) % 2:
+        yield f"line {fences[-1][0]}: the code block has no end"
+
+
 def long_prose(page):
     bullet_start, bullet_lines = 0, 0
     for number, line in prose_lines(page):
@@ -69,7 +72,7 @@ def long_prose(page):
 def banned_phrases(page):
     for number, line in prose_lines(page):
         text = re.sub(r"`[^`]*`", "", line)
-        for found, better in language.banned_phrases(text, BANNED):
+        for found, better in language.banned_phrases(text, language.BANNED):
             yield f"line {number}: '{found}' (better: {better})"
 
 
@@ -98,7 +101,7 @@ def frequent_questions():
 def main():
     wrong = [f"docs/faq.md: {problem}" for problem in frequent_questions()]
     for page in PAGES:
-        checks = [broken_links, long_prose, banned_phrases, unknown_ids]
+        checks = [broken_links, broken_code_blocks, long_prose, banned_phrases, unknown_ids]
         wrong += [f"{page.relative_to(ROOT)}: {problem}" for check in checks for problem in check(page)]
     print("\n".join(wrong) or f"{len(PAGES)} pages, ok")
     return 1 if wrong else 0

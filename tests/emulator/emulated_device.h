@@ -20,7 +20,7 @@ struct Event {
 
 class EmulatedDevice : public CudaDevice {
  public:
-  // Whether NHWC regions are formed (ops/passes/channels_last.h), and whether also in fp32, as with TF32.
+  // chains: NHWC regions are formed (ops/passes/channels_last.h); chains_fp32: also in fp32, as with TF32.
   bool chains = true, chains_fp32 = false;
   DeviceTraits traits() const override {
     DeviceTraits t = CudaDevice::traits();

@@ -1,4 +1,4 @@
-// Coverage of a forked child for libFuzzer, which sees only the counters of its own process.
+// Coverage of a forked child for libFuzzer, which reads only the counters of the parent.
 #pragma once
 
 namespace amp::fuzz {
@@ -15,7 +15,7 @@ void add_child_coverage();
 // In the child: a report by a sanitizer, other than one about too much memory, is a finding for the parent. Call it
 // once after the fork.
 void watch_child_faults();
-// In the parent: ends the process, as a fault of its own would, if the child has reported one.
+// In the parent: ends the process, as a fault of the parent would, if the child has reported a fault.
 void require_no_child_fault();
 
 }  // namespace amp::fuzz

@@ -18,7 +18,7 @@ def small(j):
         model["vocab"] = vocab[:MOST]
         return j
     special = {t["content"] for t in j["added_tokens"]}
-    named = {model.get("unk_token"), "a</w>"}  # the second is what CLIP is told by
+    named = {model.get("unk_token"), "a</w>"}  # the reader recognizes CLIP by the second one
     kept = {t for i, t in enumerate(vocab) if i < MOST or t in special or t in named}
     merges = []
     for merge in model.get("merges", [])[:12]:

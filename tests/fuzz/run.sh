@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a fuzz target by libFuzzer: run.sh TARGET SECONDS PATH..., where PATH is an input or a folder of inputs. New inputs
-# stay in a folder of their own; an input that breaks the target is left in the working folder as libFuzzer names it, and
-# repeated by TARGET FILE. FUZZ_RUNS=N ends it after so many executions. An execution may take 10 s, because machines of
-# tests are shared, and allocate 256 MiB at once.
+# stay in a separate folder. An input that makes the target fail is written to the working folder, with libFuzzer's name;
+# TARGET FILE repeats the failure. FUZZ_RUNS=N ends the run after N executions. An execution may take 10 s, because test
+# machines are shared, and may allocate 256 MiB at once.
 set -euo pipefail
 target=$1 seconds=$2
 shift 2

@@ -171,8 +171,7 @@ TEST_CASE("a value in a branch with the name of one outside is refused", "[contr
       const Imported m = import_model(save(f, parse(branches("yes", then))));
       CHECK(run(m.graph, {{"x", floats({2}, {1, 2})}}).out.at("y").to_doubles() == want);
     };
-    // A branch may use names of its own that it does not read, names of later outer values, and the name of the If's
-    // result.
+    // A branch may define names that it does not read, names of later outer values, and the name of the If's result.
     taken("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});
     taken("t () => (float[2] t) { w = Add (x, k)  t = Mul (x, w) }", {5 * 3 - 1, 12 * 3 - 2});
     taken("t () => (float[2] z) { z = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});

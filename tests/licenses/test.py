@@ -82,7 +82,7 @@ def faults_of_texts(annotations, texts):
 
 
 def searched_names(cmake, scripts, bootstrap):
-    """What the texts of CMake's files and of scripts search for or install, by the keys of third_party.toml."""
+    """The libraries that CMake files and scripts search for or install, by the keys of third_party.toml."""
     modules = re.findall(r"pkg_check_modules\(\w+ ([^)]*)\)", cmake)
     words = {w for module in modules for w in module.split() if w not in ("REQUIRED", "QUIET", "IMPORTED_TARGET")}
     return {

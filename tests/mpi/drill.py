@@ -41,7 +41,7 @@ def command(name, ranks, *more):
 
 
 def start(name, prefix=(), fault=None):
-    """Each rank's exit status and end go into a file of its own: mpirun's is only that of the first to fail."""
+    """Exit status and end time of each rank, from a file per rank. mpirun returns only the status of the first that fails."""
     shell = ["sh", "-c", f'"$@"; s=$?; echo $s $(date +%s.%N) > {name}.status.$OMPI_COMM_WORLD_RANK; exit $s', "rank"]
     preload = [f"LD_PRELOAD={args.faults}", "GOMP_SPINCOUNT=1000"] + [f"{k}={v}" for k, v in (fault or {}).items()]
     return subprocess.Popen(RANKS + list(prefix) + shell + ["env"] + preload + command(name, args.ranks), cwd=work, env=environment,
@@ -89,7 +89,8 @@ def distance(name):
     return max(abs(a - b) for a, b in zip(losses(name), losses("whole")))
 
 
-# Another number of ranks adds in another order: as far from each other as the run of one rank is from that of all.
+# Another number of ranks adds in another order. The tolerance is three times the difference between the run of one rank and
+# that of all.
 rounding = 3 * distance("alone") + 1e-6
 random.seed(args.seed)
 kinds = ["kill", "exit", "message", "stop", "memory", "init_kill", "init_stop"]
@@ -100,13 +101,13 @@ trial = 0
 while trial < args.trials:
     name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)
     moment = random.uniform(0.1, min(length, args.until)) if kind[:4] != "init" else 0.5  # about when MPI starts
-    # Some launchers end everybody when one is lost, others (srun) nobody.
+    # If a rank is lost, some launchers end all others; srun does not.
     leaves = trial % 2 == 1
     fault = {"FAULT_KIND": kind, "FAULT_RANK": rank, "FAULT_MS": int(moment * 1000)}
     begin = time.time()
     process = start(name, ["--enable-recovery"] if leaves else [], fault)
     faults = []
-    # Nobody but its launcher can end a process that is stopped.
+    # Only the launcher can end a process that is stopped.
     for limit in [moment + HEARTBEAT + args.patience + 1, moment + 2 * (HEARTBEAT + args.patience)]:
         try:
             out, err = process.communicate(timeout=max(0.1, begin + limit - time.time()))
@@ -121,16 +122,17 @@ while trial < args.trials:
         faults.append("hangs")
     ended = statuses(name)
     survivors = [ended[r] for r in range(args.ranks) if r != rank]
-    # Memory that cannot be had is missed at the next allocation only.
+    # A lack of memory shows only at the next allocation.
     since = max(begin + moment, ended[rank][1] or 0) if kind == "memory" else begin + moment
     took = max([t - since for s, t in survivors if t] or [0])
-    # One that needs the others no more has written its model before; the launcher may yet end another before its last words.
+    # A rank that has written the model does not need the others any more. The launcher may end another one before it prints its
+    # message.
     if any(s == 0 for s, t in survivors) and os.path.exists(f"{work}/{name}/model.onnx"):
-        clear(name)  # the fault came too late: once more
+        clear(name)  # the fault came too late: the trial is repeated
         length *= 0.9
         continue
-    by_mpi = "MPI_Init_thread" in err  # MPI's own start ended them
-    absent = "did not connect within" in err  # what ended before it met the others is seen as what hangs
+    by_mpi = "MPI_Init_thread" in err  # MPI's initialization ended them
+    absent = "did not connect within" in err  # the others cannot distinguish a rank that ended before it connected from one that hangs
     in_start = absent or "had started" in err or by_mpi
     if took > HEARTBEAT * ("stop" in kind or absent) + args.patience:
         faults.append(f"took {took:.1f} s")
@@ -149,7 +151,7 @@ while trial < args.trials:
         faults.append(key)
     told[key] = told.get(key, 0) + 1
     longest[kind] = max(took, longest.get(kind, 0))
-    # What is left is whole: the run goes on from it, by as many ranks or by one.
+    # The remaining checkpoint must be complete: the run resumes from it, with as many ranks or with one.
     again = RANKS + command(name, args.ranks, "--resume", "auto") if trial % 4 < 2 else command(name, 1, "--resume", "auto")
     if not os.path.exists(f"{work}/{name}/model.onnx"):
         r = subprocess.run(again, cwd=work, env=environment, capture_output=True, text=True, timeout=300)

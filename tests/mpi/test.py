@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that mpirun starts: the run of as many threads of one process, byte by byte. Exit 4: skipped, with the reason."""
+"""Ranks that mpirun starts must write the same bytes as threads of one process. Exit 4: skipped, with the reason."""
 import argparse, json, os, shutil, signal, socket, subprocess, tempfile, time
 
 from handshake import connected, say_hello
@@ -43,10 +43,10 @@ for n in (2, 4):
     run(f"threads{n}", [], "--ranks", str(n), *more)
     r = run(f"mpi{n}", MPIRUN + ["-np", str(n)], *more)
     same(f"threads{n}", f"mpi{n}", *FILES)
-    assert r.stdout.count("model:") == 1, r.stdout  # one rank speaks
+    assert r.stdout.count("model:") == 1, r.stdout  # only rank 0 prints
     assert len(losses(f"mpi{n}")) == 20
 
-# What four ranks began two finish: the same as those that never stopped, but for the order of sums.
+# A run of four ranks is resumed by two. It equals an uninterrupted run up to the order of sums.
 more = ["--batch_size", "2", "--max_steps", "10", "--resume_schedule", "hold", "--lr_scheduler", "constant"]
 run("moved", MPIRUN + ["-np", "4"], *more)
 more = ["--batch_size", "4", "--max_steps", "20", "--resume_schedule", "hold", "--lr_scheduler", "constant"]
@@ -54,22 +54,22 @@ run("moved", MPIRUN + ["-np", "2"], *more, "--resume", "auto")
 run("whole", [], "--ranks", "2", *more)
 assert len(losses("moved")) == 20
 worst = max(abs(a - b) for a, b in zip(losses("moved"), losses("whole")))
-assert worst < 1e-3, worst  # 16-bit products: an element that rounds otherwise is 2^-11 of itself
+assert worst < 1e-3, worst  # products are in 16 bits: an element that rounds differently changes by 2^-11 of its value
 
-# A rank that is given another run is refused, by what differs.
+# A rank with other settings is refused; the message names the setting.
 single = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text", "--output_dir", "other",
           "--max_steps", "2", "--device", "cpu", "--seed"]
 r = subprocess.run(MPIRUN + ["-np", "1"] + single + ["1", ":", "-np", "1"] + single + ["2"], cwd=work, env=environment,
                    capture_output=True, text=True, timeout=120)
 assert r.returncode != 0 and "seed" in r.stderr and "E_RANKS" in r.stderr, (r.returncode, r.stderr)
 
-# Strangers at the socket where ranks meet before MPI starts are no ranks; processes without the token are strangers.
+# Foreign connections to the socket of the handshake before MPI starts are refused, and so are processes without the token.
 def names():
     with open("/proc/net/unix") as file:
         return {line.split()[-1] for line in file if "@onnx-amp-finetune." in line}
 
 
-def late(token):  # the second rank comes after the strangers
+def late(token):  # the second rank connects after the foreign connections
     return ["sh", "-c", f'sleep 4; ONNX_AMP_RANK_TOKEN={token} exec "$@"', "rank"]
 
 
@@ -90,7 +90,7 @@ for token, code, part in (("right", 0, "13 connections were not from ranks of th
     _, err = process.communicate(timeout=120)
     assert process.returncode == code and part in err, (token, process.returncode, err)
 
-# A rank that dies takes the others with it.
+# If a rank is killed, the others end, too.
 process = subprocess.Popen(MPIRUN + ["-np", "2"] + single[:-2] + ["cpu", "--max_steps", "100000", "--epochs", "1", "--overwrite", "true"], cwd=work,
                            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 log = work + "/other/metrics.jsonl"
@@ -106,7 +106,7 @@ took = time.time() - begin
 assert process.returncode != 0 and took < 5, (process.returncode, took)
 
 
-def alive(pid):  # where nobody reaps orphans, a dead one stays as a zombie
+def alive(pid):  # an ended process stays as a zombie if no process waits for it
     try:
         return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except FileNotFoundError:

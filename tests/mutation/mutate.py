@@ -100,7 +100,7 @@ def run(work, program, number, seconds):
         except subprocess.TimeoutExpired:
             code = None
         try:
-            os.killpg(child.pid, 9)  # also what a failed test left behind
+            os.killpg(child.pid, 9)  # also processes that a failed test left running
         except ProcessLookupError:
             pass
         child.wait()

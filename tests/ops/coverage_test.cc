@@ -50,7 +50,7 @@ std::pair<size_t, size_t> ranks_of(const std::string& op) {
   return {0, kHighestRank};
 }
 
-// Whether operands (or the input and the dims that it is expanded to) differ in the dims that broadcast.
+// Returns true if the operands (or the input and the dims that it is expanded to) differ in the dims that broadcast.
 bool broadcasts(const std::string& op, const OpCase& c) {
   if (op == "Expand") return c.in[0].dims != c.attrs.ints("dims");
   std::set<Dims> seen;

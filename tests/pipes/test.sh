@@ -1,5 +1,5 @@
 #!/bin/bash
-# A reader that closes the pipe early is no error; a full device is.
+# Tests that a reader that closes the pipe early causes no error, and that a full device does.
 #   test.sh PROGRAM MODEL VOCABULARY
 set -u
 program=$1 model=$2 vocabulary=$3
@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 failed=0
 
-# closed WORDS...: the program writes after its reader has gone.
+# closed WORDS...: runs the program, which writes to a pipe whose reader has ended.
 closed() {
   { sleep 0.3; "$program" "$@" 2>"$work/err" </dev/null; echo $? >"$work/code"; } | true
   if [ "$(cat "$work/code")" != 0 ] || grep -q "error" "$work/err"; then
@@ -23,7 +23,7 @@ closed check "$model"
 closed check "$model" --json
 closed plan "$model" --use_fp16
 
-# Texts without end: the first answer is enough.
+# An endless input: the first line of output is enough.
 awk 'BEGIN { for (;;) print "a text" }' | timeout 60 "$program" tokenize --vocab "$vocabulary" | head -1 >"$work/first"
 codes=("${PIPESTATUS[@]}")
 [ "${codes[1]}" = 0 ] || { echo "tokenize: exit ${codes[1]}"; failed=1; }

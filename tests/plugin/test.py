@@ -155,7 +155,7 @@ def created(seam):
 
 
 def steps(seam):
-    """What a step may do beside a forward and a backward pass."""
+    """Parts of a step other than the forward and the backward pass."""
     model, data = seam.path("gpt2.onnx"), seam.path("tokens.safetensors")
     for name, flags in (
             ("accumulation", ("--batch_size", 2, "--gradient_accumulation_steps", 2)),

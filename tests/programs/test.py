@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DPKG_QUERY = "/usr/bin/dpkg-query"  # not among the programs that tests may call: it is looked at only where it is
+DPKG_QUERY = "/usr/bin/dpkg-query"  # called only if it exists, because tests/programs.txt does not list it
 
 
 def listed():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What the recipe big_project promises. In fp16 with a dynamic loss scale, stopped by SIGTERM in its midst and resumed: accumulation,
-# EMA, MixUp, RandAugment, cosine and the scale go on as if nothing had been, so the exported file is that of the run that nobody
-# stopped. And --optimizer adahessian is a switch: second derivatives through the same loop, every step applied.
+# Tests two properties of the recipe big_project. First, a run in fp16 with a dynamic loss scale is stopped by SIGTERM and
+# resumed. Accumulation, EMA, MixUp, RandAugment, cosine schedule and scale continue, so the exported file is equal to that of
+# an uninterrupted run. Second, --optimizer adahessian trains with second derivatives in the same loop and applies every step.
 #   tests/recipes/big_project.sh PROGRAM FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -9,7 +9,7 @@ export ONNX_AMP_PROGRAM=$1 RECIPE_OUT=$2
 rm -rf "$RECIPE_OUT"
 mkdir -p "$RECIPE_OUT"
 here=models/big_project data=models/lenet/sample
-# Steps 3 and 17 overflow: the scale falls before the stop and behind it, and grows in between.
+# Steps 3 and 17 overflow: the scale falls before and after the stop, and grows in between.
 few=(--max_steps 24 --limit_val 100 --warmup_steps 4 --init_loss_scale 4096 --scale_growth_interval 5 --inject_overflow 3,17)
 models/big_project/run.sh --precisions fp16 "${few[@]}" >"$RECIPE_OUT/whole.log" 2>&1 || { tail -40 "$RECIPE_OUT/whole.log"; exit 1; }
 whole=$RECIPE_OUT/big_project/fp16 run=$RECIPE_OUT/stopped

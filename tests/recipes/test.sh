@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every recipe for a few steps, as a fresh clone would but for the program, which is built, and the sentence model, which is
-# a small one with drawn weights: each must train in fp32 and in bf16, export, and print its table.
+# Runs every recipe for a few steps, as in a new clone, but with the given program and with a small sentence model with random
+# weights. Each recipe must train in fp32 and in bf16, export, and print its table.
 #   tests/recipes/test.sh PROGRAM FOLDER [RECIPE ...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."

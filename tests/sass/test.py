@@ -42,7 +42,7 @@ class SassTest(unittest.TestCase):
             self.assertTrue(any(re.fullmatch(pattern, n) for n in used), f"nothing needs the exception {pattern}")
 
     def test_arithmetic_of_an_element(self):
-        """What a functor adds to a kernel whose own functor is one instruction."""
+        """The instructions that a functor adds to a kernel whose functor is one instruction."""
         for name, limit in self.limits["of an element"].items():
             whole = self.found[elementwise(name)]["instructions"]
             base = self.found[elementwise(limit["beside"])]["instructions"]

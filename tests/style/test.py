@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the C++ and CUDA sources of the product. Needs only Python's standard library.
+"""Checks sources: C++ and CUDA, and the language of scripts. Needs only Python's standard library.
 
-1. A file has at most 400 lines, tests included.
-2. A function has at most 60 lines, except tables (TABLES).
-3. A source file above 80 lines opens with a comment.
-4. Comments contain none of the BANNED phrases and use American spelling.
+1. A C++ file has at most 400 lines, tests included.
+2. A function of the product has at most 60 lines, except tables (TABLES).
+3. A source file of the product above 80 lines opens with a comment.
+4. Comments contain none of the BANNED phrases and use American spelling: in C++ and CUDA, in Python with its docstrings,
+   in shell scripts and in CMake files. The same holds for messages of the product, which are strings of several words.
 5. Messages of all modules but tools/ name settings ("`batch_size`"), not flags; a whole command in backquotes may.
    tests/tools/hints_test.cc checks that these names exist."""
 import re
@@ -27,18 +28,17 @@ NOT_YET_SPLIT = {"ops/cuda/add_norm.cu:operator", "ops/cuda/attention_tiles_grad
 OPTIONS_OF_OTHERS = {"backend/cuda/runtime/nvrtc.cc"}  # strings with dashes that are arguments of a library
 BANNED = {
     **language.BANNED,
-    r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|Behind|Beside) ": "begin with the noun or verb",
-    r"\bnobody\b": "no one; say who does or does not",
+    r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|What|Whether|The same|Behind|Beside|Where(?! \()) ":
+        "begin with the noun or verb",
     r"\brooms?\b": "module",
-    r"\bworth a (?:word|line)\b": "say when it is printed",
-    r"\b(?:centre|grey)\w*": "American spelling",
 }
+NOT_PROSE = {"tests/language.py", "tests/style/test.py"}  # lists of banned phrases
 
 
-def sources():
-    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.cc", "*.h", "*.cu", "*.cuh"],
-                           check=True, capture_output=True, text=True).stdout.split()
-    return [name for name in names if (ROOT / name).exists()]
+def tracked(*patterns):
+    command = ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", *patterns]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
+    return [name for name in names if name and (ROOT / name).exists()]
 
 
 def is_product(name):
@@ -60,14 +60,6 @@ def functions(lines):
                 start = None
 
 
-def comments(lines):
-    """(number, text) of comments on lines of their own and after code. Strings that hold slashes are skipped."""
-    for number, line in enumerate(lines, 1):
-        found = re.match(r"\s*//+!? ?(.*)", line) or re.match(r'(?:[^"/]|/(?!/)|"(?:[^"\\]|\\.)*")*?\s//+ ?(.*)', line)
-        if found and "NOLINT" not in line and "clang-format" not in line:
-            yield number, found.group(1)
-
-
 def faults_of_messages(text):
     """Faults of string literals. A message ends at the statement's end; commands in backquotes may hold flags."""
     token = r'//[^\n]*|#include[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|;'
@@ -81,19 +73,7 @@ def faults_of_messages(text):
             message = ""
 
 
-def faults(name):
-    lines = (ROOT / name).read_text().splitlines()
-    if len(lines) > MOST_LINES:
-        yield f"{len(lines)} lines, at most {MOST_LINES}"
-    if not is_product(name):
-        return
-    for function, start, length in functions(lines):
-        if length > MOST_OF_FUNCTION and function not in TABLES:
-            yield f"line {start}: {function}() has {length} lines, at most {MOST_OF_FUNCTION}"
-    if name.endswith((".cc", ".cu")) and len(lines) > OPENING_FROM and not lines[0].startswith("//"):
-        yield f"{len(lines)} lines without an opening comment"
-    if not name.startswith("tools/") and name not in OPTIONS_OF_OTHERS:
-        yield from faults_of_messages("\n".join(lines))
+def faults_of_language(lines, comments):
     previous = -1
     for number, text in comments(lines):
         continued, previous = previous == number - 1, number
@@ -103,15 +83,50 @@ def faults(name):
             yield f"line {number}: '{found}' (better: {better})"
 
 
+def faults_of_wording(lines):
+    """Banned phrases of messages. Strings of one word are names or data."""
+    for number, line in enumerate(lines, 1):
+        if not re.match(r"\s*(?://|#include)", line):
+            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
+                for found, better in language.banned_phrases(text if " " in text else "", language.BANNED):
+                    yield f"line {number}: a message says '{found}' (better: {better})"
+
+
+def faults(name):
+    lines = (ROOT / name).read_text().splitlines()
+    if len(lines) > MOST_LINES:
+        yield f"{len(lines)} lines, at most {MOST_LINES}"
+    yield from faults_of_language(lines, language.slash_comments)
+    if not is_product(name):
+        return
+    for function, start, length in functions(lines):
+        if length > MOST_OF_FUNCTION and function not in TABLES:
+            yield f"line {start}: {function}() has {length} lines, at most {MOST_OF_FUNCTION}"
+    if name.endswith((".cc", ".cu")) and len(lines) > OPENING_FROM and not lines[0].startswith("//"):
+        yield f"{len(lines)} lines without an opening comment"
+    if not name.startswith("tools/") and name not in OPTIONS_OF_OTHERS:
+        yield from faults_of_messages("\n".join(lines))
+    yield from faults_of_wording(lines)
+
+
+def faults_of_script(name):
+    comments = language.python_comments if name.endswith(".py") else language.script_comments
+    if name not in NOT_PROSE:
+        yield from faults_of_language((ROOT / name).read_text().splitlines(), comments)
+
+
 def main():
+    sources = tracked("*.cc", "*.h", "*.hpp", "*.cu", "*.cuh")
+    scripts = tracked("*.py", "*.sh", "*.cmake", "*CMakeLists.txt", ".ci/run")
     count, bad = 0, 0
-    for name in sources():
-        count += 1
-        for fault in faults(name):
-            bad += 1
-            print(f"{name}: {fault}")
-    if count < 500:
-        print(f"only {count} sources were found")
+    for names, check in ((sources, faults), (scripts, faults_of_script)):
+        for name in names:
+            count += 1
+            for fault in check(name):
+                bad += 1
+                print(f"{name}: {fault}")
+    if len(sources) < 500 or len(scripts) < 100:
+        print(f"only {len(sources)} sources and {len(scripts)} scripts were found")
         bad += 1
     print(f"{count} sources, {bad} faults" if bad else f"{count} sources, ok")
     return 1 if bad else 0

@@ -86,7 +86,7 @@ class Sweeps(unittest.TestCase):
             return list(csv.DictReader(f))
 
     def curves(self):
-        """Of each run without pruning: step -> accuracy."""
+        """A dict step -> accuracy for each run without pruning."""
         out = []
         for name in NAMES:
             lines = [json.loads(x) for x in (self.whole / name / "eval.jsonl").read_text().splitlines()]

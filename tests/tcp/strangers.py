@@ -53,7 +53,8 @@ def recorded_hello():
 
 
 def meet(name, strangers, token=TOKEN):
-    """Ranks 0 and 1, and strangers between them: the run's seconds after these, and what rank 0 says."""
+    """Runs ranks 0 and 1, with foreign connections between their starts. Returns the seconds from then on, and the
+    messages of rank 0."""
     port = free_port()
     first = start(name, 0, 2, port, token)
     connected(port).close()  # rank 0 waits for the others
@@ -106,18 +107,18 @@ try:
     assert " connections were not from ranks of this run: 13 silent, 1 closed before the handshake, 6 with bytes of other programs, 18 without" \
         in said, said
     assert crowded < alone + args.late, (crowded, alone)
-    # Without a token, strangers that do not speak the protocol are still no ranks.
+    # Without a token, connections that do not follow the protocol are refused, too.
     open_run, said = meet("open", lambda port: [connected(port) for _ in range(12)], token="")
     assert model("alone0") == model("open") and "12 silent" in said and open_run < alone + args.late, (said, open_run, alone)
 
-    # Who listens outside of the machine without a token is told so.
+    # A rank that accepts connections from other machines without a token prints a warning.
     for token in (TOKEN, ""):
         port = free_port()
         results = ended([start(f"all{len(token)}", r, 2, port, token, host="0.0.0.0") for r in range(2)])
         assert [code for code, _ in results] == [0, 0] and model(f"all{len(token)}") == model("alone0"), results
         assert [f"rank 0 listens at port {port} of all addresses" in err for _, err in results] == [token == "", False], results
 
-    # The same handshake with the token is heard: the tests above do not fail at something else.
+    # With the token, this handshake is accepted, so the refusals above have no other reason.
     port = free_port()
     first = start("none", 0, 2, port, TOKEN)
     answer = say_hello(connected(port), hello_of(1, 3), TOKEN)

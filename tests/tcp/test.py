@@ -18,7 +18,7 @@ write_texts(work)
 
 
 def has_connection(port):
-    """Whether a TCP connection to this local port is established (state 01 in /proc/net/tcp)."""
+    """True if a TCP connection to this local port is established (state 01 in /proc/net/tcp)."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         if os.path.exists(table):
             with open(table) as file:
@@ -73,7 +73,7 @@ for n in (2, 4):
     assert code == 0, err
     results = run(f"tcp{n}", by_torchrun, n, *more)
     same(f"threads{n}", f"tcp{n}", *FILES)
-    assert [o.count("model:") for _, o, _ in results] == [1] + [0] * (n - 1), results  # the first one speaks
+    assert [o.count("model:") for _, o, _ in results] == [1] + [0] * (n - 1), results  # only rank 0 prints
 run("srun2", by_srun, 2, "--batch_size", "4", "--max_steps", "20", "--save_steps", "10")
 same("threads2", "srun2", *FILES)
 # Local SGD, 16-bit arithmetic and an average every third step: threads and processes end in the same model
@@ -84,17 +84,18 @@ run("local_tcp", by_torchrun, 2, *more)
 same("local_threads", "local_tcp", *FILES)
 (code, _, err), = ended([start("none", {}, "--ranks", "2", *more, "--save_steps", "4")])
 assert code == 2 and "--save_steps 4 is no multiple" in err, (code, err)
-# torchrun started by an srun that offers MPI to torchrun alone
+# torchrun started by an srun that offers MPI only to torchrun
 run("nested2", lambda rank, size, port: {**by_torchrun(rank, size, port), "PMIX_RANK": 0, "TORCHELASTIC_RUN_ID": "x"}, 2, "--batch_size", "4",
     "--max_steps", "20", "--save_steps", "10")
 same("threads2", "nested2", *FILES)
-# --gpus starts its ranks itself; on the CPU as many. What all fail by is said once; a stop signal to who started them stops all.
+# --gpus starts a rank per GPU; on the CPU, the same number. An error of all ranks is printed once. A stop signal to the parent
+# process stops all ranks.
 (code, out, err), = ended([start("gpus2", {}, "--gpus", "0,1", "--batch_size", "4", "--max_steps", "20", "--save_steps", "10")])
 assert code == 0 and out.count("model:") == 1, (code, out, err)
 same("threads2", "gpus2", *FILES)
 (code, _, err), = ended([start("none", {}, "--gpus", "0,1", "--train", "nowhere.csv")])
 assert code == 2 and err.count('{"id":') == 1, (code, err)
-# Whoever names GPUs wants them: where none is, nothing trains on the CPU instead.
+# With --gpus, a machine without GPUs is an error, also with --device auto.
 (code, _, err), = ended([start("no_gpus", {"CUDA_VISIBLE_DEVICES": ""}, "--device", "auto", "--gpus", "0,1", "--max_steps", "2")])
 assert code == 2 and "E_DEVICE_UNAVAILABLE" in err, (code, err)
 process = start("stopped", {}, "--gpus", "0,1", "--max_steps", "100000", "--eval_steps", "1000000")
@@ -110,17 +111,17 @@ os.kill(children[2], signal.SIGKILL)
 (code, _, err), = ended([process])
 assert code == 10 and "rank 2 (host " in err, (code, err)
 
-# What a batch script's own environment says starts no ranks; --ranks works in it.
+# The environment of a batch script (one process) does not start ranks; --ranks works in it.
 code, _, err = ended([start("batch", {"SLURM_PROCID": 0, "SLURM_NTASKS": 8, "SLURM_JOB_ID": 7}, "--max_steps", "2")])[0]
 assert code == 0 and "ranks" not in err, err
 
-# Variables that mean nothing are wrong usage, told at once.
+# Invalid variables are usage errors, which are reported before ranks connect.
 for changed, part in (({"RANK": 3}, "RANK=3 of WORLD_SIZE=2"), ({"MASTER_ADDR": ""}, "no MASTER_ADDR"), ({"MASTER_PORT": "http"}, "MASTER_PORT=http"),
                       ({"RANK": ""}, "no RANK")):
     (code, _, err), = ended([start("none", {**by_torchrun(1, 2, free_port()), **changed})])
     assert code == 2 and part in err and "E_FLAG_VALUE" in err, (changed, code, err)
 
-# Ranks that were given different things are refused, by what differs.
+# Ranks with different settings are refused; the message names the setting.
 port = free_port()
 results = ended([start("other", by_torchrun(r, 2, port), "--max_steps", "2", "--seed", str(r)) for r in range(2)])
 assert all(code == 10 for code, _, _ in results), results
@@ -128,12 +129,12 @@ assert "E_RANKS" in results[1][2] and "seed" in results[1][2], results
 port = free_port()
 results = ended([start("other", by_torchrun(r, 2 + r, port)) for r in range(2)])
 assert all(code == 10 and "E_RANKS" in err and "WORLD_SIZE" in err for code, _, err in results), results
-(code, _, err), = ended([start("other", by_torchrun(0, 2, free_port()), "--heartbeat", "0.5")])  # nobody comes
+(code, _, err), = ended([start("other", by_torchrun(0, 2, free_port()), "--heartbeat", "0.5")])  # rank 1 does not start
 assert code == 10 and "E_RANKS" in err and "within 10 s: 1" in err, (code, err)
 
 
 def lose(lost, how):
-    """A rank of three that gets this signal amid training; what the others say and how they end."""
+    """Sends the signal to one of three ranks during training. Checks messages and exit codes of the others."""
     name, port = f"lost{lost}{how}", free_port()
     processes = [start(name, by_torchrun(r, 3, port), "--max_steps", "100000", "--eval_steps", "1000000", "--heartbeat", "3") for r in range(3)]
     wait_for_steps(name, processes)
@@ -149,21 +150,22 @@ def lose(lost, how):
 
 
 def lose_at_start(lost):
-    """One of two ranks that have met is killed while a third one is awaited: the other ends long before its patience (20 minutes) does."""
+    """Kills one of two connected ranks while a third one is awaited. The other must end long before the connect timeout
+    (20 minutes)."""
     port = free_port()
     processes = [start("none", by_torchrun(r, 3, port), "--heartbeat", "60") for r in range(2)]
     deadline = time.time() + 60
     while not has_connection(port):
         assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
         time.sleep(0.1)
-    time.sleep(0.5)  # until it has said who it is
+    time.sleep(0.5)  # until its handshake is complete
     processes[lost].kill()
     code, _, err = ended(processes)[1 - lost]
     assert code == 10 and "E_RANK_LOST" in err and f"rank {lost} " in err and "left before all ranks were connected" in err, (code, err)
 
 
 def stop_one(name, phase_reached, code, said, **more):
-    """The second of two ranks alone is asked to stop: both end by that code, and the first one says why."""
+    """Sends SIGTERM to the second of two ranks only. Both must end with `code`, and the first one prints the reason."""
     port = free_port()
     processes = [start(name, by_torchrun(r, 2, port), "--batch_size", "4", "--max_steps", "100000", "--eval_steps", "1000000",
                        **(more if r == 1 else {})) for r in range(2)]
@@ -174,14 +176,14 @@ def stop_one(name, phase_reached, code, said, **more):
     assert ("E_STOPPED" if code == 75 else "E_INTERRUPTED") in results[0][2] and f"stopped by SIGTERM{said}" in results[0][2], results
 
 
-# Amid training all stop after the same step, which is saved; where nothing is trained yet, all end.
+# During training, all ranks stop after the same step, which is saved. Before training, all end.
 stop_one("stopped1", lambda processes: wait_for_steps("stopped1", processes), 75, "; a checkpoint contains all completed work")
 (code, _, err), = ended([start("stopped1", {}, "--ranks", "2", "--batch_size", "4", "--max_steps", "100000", "--max_minutes", "0.001",
                                "--eval_steps", "1000000", "--resume", "auto")])
 assert code == 75 and "resum" in err, (code, err)
 late = tempfile.mkdtemp()
 shutil.copy(f"{work}/vocab.txt", late)
-with open(f"{work}/train.csv") as few, open(f"{late}/train.csv", "w") as many:  # the second rank reads for long
+with open(f"{work}/train.csv") as few, open(f"{late}/train.csv", "w") as many:  # so that the second rank takes long to read it
     head, *rows = few.readlines()
     many.write(head)
     many.writelines(rows * (80_000_000 // sum(map(len, rows))))

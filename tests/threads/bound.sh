@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# bound.sh PROGRAM: under OMP_PROC_BIND the program's threads may run on every core that the process had when it was
-# started, although it starts itself once more (tools/main.cc). Exit 4: skipped, with the reason.
+# bound.sh PROGRAM: tests that with OMP_PROC_BIND the program's threads may run on every core that the process had when it
+# was started, although the program executes itself again (tools/main.cc). Exit code 4: skipped; the reason is printed.
 set -euo pipefail
 unset GOMP_SPINCOUNT OMP_WAIT_POLICY OMP_PLACES
-# GNU's OpenMP prints its places once for each start; without /sys it knows none and binds nothing.
+# GNU's OpenMP prints its places once for each start. Without /sys it finds no places and binds no threads.
 places() { OMP_PROC_BIND=true OMP_DISPLAY_ENV=true "$1" --version 2>&1 | sed -n "s/.*OMP_PLACES = '\(.*\)'/\1/p"; }
 printed=$(places "$1")
 if [ -z "$(tr -d '\n' <<<"$printed")" ]; then

@@ -141,7 +141,7 @@ TEST_CASE("a save syncs its files, its folder and the folder above, in this orde
   CHECK(fresh.synced == first);
   CHECK(fresh.left().empty());
   CHECK(fresh.too_early.empty());
-  // The same step again: after the exchange, the old checkpoint is removed.
+  // A second checkpoint of the same step: after the exchange, the old one is removed.
   const PowerCut replaced = traced(f, [&] { save(dir, 1); });
   CHECK(replaced.synced == Names{"state.safetensors", "manifest.json", aside(1), "checkpoints", "checkpoints"});
   CHECK(replaced.too_early.empty());

@@ -1,4 +1,4 @@
-// The gradient arena is divided into buckets of about 4 MiB. A large embedding table gets a bucket of its own, because
+// The gradient arena is divided into buckets of about 4 MiB. A large embedding table gets a separate bucket, because
 // only its nonzero rows are exchanged. cost() records the overlap of the sums with the backward pass.
 
 #include "trainer/comm/gradient_reducer.h"

@@ -20,7 +20,7 @@ class LabelRows {
  public:
   // Composes the graph of a request, without padding if packing is not null (PaddingRemoval::compose).
   using Compose = std::function<std::shared_ptr<Graph>(const GraphRequest&, const Packing*)>;
-  // table and source must outlive this object; they tell which weights train.
+  // table and source must outlive this object. They determine which weights are trained.
   LabelRows(Compose compose, const SourceGraph& source, const ParamTable& table, bool enabled, Log log)
       : compose_(std::move(compose)), source_(source), table_(table), enabled_(enabled), log_(std::move(log)) {}
 

@@ -31,7 +31,7 @@ struct Metrics {
 
 class WorstSamples;  // trainer/tasks/worst_samples.h
 
-// What a run optimizes and measures.
+// The losses that a run optimizes and the metrics that it computes.
 struct Objective {
   Losses losses;
   Task task = Task::none;  // selects the metrics, which use label and outputs of measured_loss()

@@ -1,4 +1,4 @@
-"""Writes mixing.json: batches mixed by timm's Mixup, with its rectangles for given shares and centres. Needs timm, torch."""
+"""Writes mixing.json: batches mixed by timm's Mixup, with its rectangles for given shares and centers. Needs timm, torch."""
 import json
 import os
 from unittest import mock

@@ -28,7 +28,7 @@ def dequantized(node, tensors, attributes):
 
 
 def load_quantized(model, graph, tensors):
-    """Copies the graph's linear maps to the model, whose q, k and v lie side by side in the graph."""
+    """Copies the graph's linear maps to the model, whose q, k and v are one map in the graph."""
     own = dict(model.named_parameters(remove_duplicate=False))
     for node in graph.node:
         if node.op_type != "MatMulNBits":

@@ -141,7 +141,7 @@ def filled(name, shape):
 
 
 class Drawn:
-    """What `create` makes where no library has it, written as one would in PyTorch: bench/recipes_torch_jobs.py's nets, an MLP."""
+    """Models of `create` that no library has, written in PyTorch: the nets of bench/recipes_torch_jobs.py, and an MLP."""
 
     def __init__(self):
         sys.path.insert(0, str(HERE.parents[2] / "bench"))

@@ -318,7 +318,7 @@ def sdpa(m, nodes, inside, tensor):
 
 
 def stripped(path):
-    """The model with each large floating weight filled with a constant of its own (so that none are tied by chance)."""
+    """The model with each large floating weight filled with a constant. The constants differ, so that no weights are tied."""
     m = onnx.load(path)
     k = 0
     tensors = list(m.graph.initializer) + [a.t for n in m.graph.node if n.op_type == "Constant" for a in n.attribute]

@@ -89,7 +89,7 @@ def nbest(size, negative, threshold):
 
 out = {"examples": examples, "features": features, "start": [s.tolist() for s in start],
        "end": [e.tolist() for e in end], "longest": 6, "runs": []}
-# All 19 places are among the 20 best starts and ends, so that every span is looked at; more than 20 spans are cut.
+# All 19 places are among the 20 best starts and ends, so that every span is a candidate; more than 20 spans are truncated.
 for size, negative, threshold in ((20, False, 0.0), (20, True, 0.0), (20, True, 1.5), (20, True, -2.0)):
     run = nbest(size, negative, threshold)
     run.update(n_best=size, negative=negative, threshold=threshold)

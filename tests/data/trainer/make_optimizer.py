@@ -56,7 +56,7 @@ CASES = {
     "sgd_groups": ("sgd", dict(lr=0.05, momentum=0.9, weight_decay=0.1), {}),
     "adamw_groups": ("adamw", dict(lr=0.02, weight_decay=0.1), dict(norm=1.0)),
 }
-# Parameters with a rate and a decay of their own, in the cases called *_groups.
+# Parameters with a separate rate and decay, in the cases called *_groups.
 GROUPS = {"encoder.weight": dict(lr_scale=0.25, weight_decay=0.3), "norm.weight": dict(lr_scale=3.0, weight_decay=0.2),
           "head.weight": dict(lr_scale=0.5)}
 

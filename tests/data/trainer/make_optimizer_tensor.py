@@ -30,7 +30,7 @@ CASES = {
     "lars_groups": ("lars", dict(lr=0.05, momentum=0.9, dampening=0.3, weight_decay=0.1, trust_coeff=0.3), 1.0),
     "adafactor_groups": ("adafactor", dict(lr=0.02, weight_decay=0.1, scale_parameter=True), 1.0),
 }
-# Of the cases called *_groups: gradients clipped by the norm of their own; no gradient before a step.
+# Parameters whose gradients are clipped as a separate group, or are 0 before a step, in the cases called *_groups.
 GROUPS = {"encoder.weight": dict(clip_group=1, max_grad_norm=0.3), "encoder.bias": dict(clip_group=1, max_grad_norm=0.3),
           "conv.weight": dict(unfreeze_step=7), "tall.weight": dict(clip_group=2, max_grad_norm=0.9, unfreeze_step=20)}
 ELEMENTWISE = {"tall.weight": dict(adamw=True)}  # of muon_elementwise

@@ -127,7 +127,7 @@ def main():
         sched = torch.optim.lr_scheduler.OneCycleLR(opt, LR, total_steps=1000, **options)
         cases.append(dict(kind="one_cycle", warmup=0, total=1000, options=options, lr=rates(opt, sched, 1000)))
     cases += [timm_case(*c) for c in TIMM]
-    averaged = []  # SWALR behind a schedule
+    averaged = []  # SWALR after a schedule
     for kind, start, anneal, strategy, rate in [("cosine", 700, 50, "cos", 1e-4), ("linear", 20, 7, "linear", 5e-4),
                                                 ("constant", 0, 10, "cos", 1e-5), ("cosine", 500, 0, "cos", 2e-4)]:
         opt = optimizer()

@@ -36,7 +36,7 @@ def chunk(kind, data):
 
 
 def png(path, ihdr, rows):
-    """What Pillow does not write: other depths, interlacing."""
+    """Writes PNG files that Pillow does not write: other depths, interlacing."""
     with open(path, "wb") as f:
         f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", ihdr) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 

@@ -158,7 +158,7 @@ tiffs()
 out = {}
 for name in written:
     with Image.open(name) as opened:
-        if name.endswith(".gif"):  # its index is color, too, where all colors are grey
+        if name.endswith(".gif"):  # decoded as colors, also if all colors are gray
             pixels = np.asarray(opened.convert("RGB"))
         elif opened.mode.startswith("I;16"):
             pixels = (np.asarray(opened) >> 8).astype(np.uint8)
@@ -166,7 +166,7 @@ for name in written:
             turned = ImageOps.exif_transpose(opened)
             pixels = np.asarray(turned.convert("L" if turned.mode in ("1", "L") else "RGB"))
         if name.endswith(".bmp") and pixels.ndim == 2:
-            pixels = np.stack([pixels] * 3, -1)  # a bitmap's greys are a palette
+            pixels = np.stack([pixels] * 3, -1)  # gray levels of a bitmap are a palette, so the image has colors
         out[name] = pixels
 np.savez_compressed("decoded_kinds.npz", **out)
 print({k: v.shape for k, v in out.items()})
