@@ -4,9 +4,10 @@
 1. Every relative link names a file that exists, and its fragment a heading of that file.
 2. Prose ends at column 100 and bullets have at most three lines. Tables and code blocks are not prose.
 3. No page contains one of the phrases of tests/language.py.
-4. A code block begins on the line after its ```, which has at most the name of a language, and ends.
-5. Every error id that a page names is in base/errors.txt, every warning id and setting of docs/faq.md in the sources.
-6. Answers of docs/faq.md have at most six lines."""
+4. A README.md that lists the files "it includes today" of its module lists exactly these (a folder stands for its files).
+5. A code block begins on the line after its ```, which has at most the name of a language, and ends.
+6. Every error id that a page names is in base/errors.txt, every warning id and setting of docs/faq.md in the sources.
+7. Answers of docs/faq.md have at most six lines."""
 import re
 import sys
 from pathlib import Path
@@ -52,6 +53,26 @@ def broken_code_blocks(page):
             yield f"line {number}: '{fence}' shares its line with other text"
     if len(fences) % 2:
         yield f"line {fences[-1][0]}: the code block has no end"
+
+
+def wrong_includes(page):
+    folder = page.parent.relative_to(ROOT)
+    text = " ".join(page.read_text().split())
+    listed = re.search(r"[Ii]t includes today:? (.*?)\.(?: |$)", text)
+    if not listed and "and no sibling" not in text:
+        return
+    names = re.findall(r"`([\w/]+(?:\.h)?)`", listed.group(1)) if listed else []
+    module = folder.parts[0]
+    included = set()
+    for source in [*page.parent.glob("*.cc"), *page.parent.glob("*.h")]:
+        included |= set(re.findall(rf'^#include "{module}/(.*)"', source.read_text(), re.M))
+    own = "/".join(folder.parts[1:]) + "/"
+    for header in sorted(h for h in included if not h.startswith(own)):
+        if not any(header == name or name.endswith("/") and header.startswith(name) for name in names):
+            yield f"{folder} includes {header}, which it does not list"
+    for name in names:
+        if not any(header == name or header.startswith(name) for header in included):
+            yield f"{folder} does not include {name}"
 
 
 def long_prose(page):
@@ -101,7 +122,7 @@ def frequent_questions():
 def main():
     wrong = [f"docs/faq.md: {problem}" for problem in frequent_questions()]
     for page in PAGES:
-        checks = [broken_links, broken_code_blocks, long_prose, banned_phrases, unknown_ids]
+        checks = [broken_links, broken_code_blocks, wrong_includes, long_prose, banned_phrases, unknown_ids]
         wrong += [f"{page.relative_to(ROOT)}: {problem}" for check in checks for problem in check(page)]
     print("\n".join(wrong) or f"{len(PAGES)} pages, ok")
     return 1 if wrong else 0
