@@ -178,7 +178,7 @@ class HalfConversion {
   }
 
   // Keeps nodes in float32 that read t as a divisor or exponent, if t holds values beyond the range of the 16-bit type.
-  // Such a constant is not a mask and must not be halved.
+  // Such a constant is not an attention mask, whose values may be replaced by half of the type's largest value.
   void keep_divisors_wide(const onnx::TensorProto& t) {
     const auto it = readers_.find(t.name());
     if (t.data_type() != kFloat || options_.weights.count(t.name()) || it == readers_.end()) return;

@@ -1,6 +1,6 @@
 // narrow_constant() distinguishes weights (must be in the type's range), bounds of Clip and the like (clamped),
-// attention masks (halved) and epsilons (raised). retype_attributes() handles operators whose output type is an
-// attribute.
+// attention masks (large values become half of the type's largest) and epsilons (raised). retype_attributes() handles
+// operators whose output type is an attribute.
 #include "importer/write/half_constants.h"
 
 #include <algorithm>

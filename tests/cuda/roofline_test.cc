@@ -67,8 +67,8 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   const DeviceDescription h200 = described("h200.json");
   int64_t bytes = 0;
   for (const cuda::Work& x : w.micro) bytes += x.bytes;
-  // Forward attention stores the rounding error of each row's log-sum-exp (fp32), backward reads it. The bound does not
-  // include it, because the bound is older.
+  // Forward attention stores the rounding error of each row's log-sum-exp (fp32), and backward reads it. kMegabytes is
+  // a bound on all other bytes.
   const int64_t rounding = 2 * r.model.layers * r.batch * r.model.heads * r.length * 4;
   CHECK((bytes - rounding) / 1000000 <= kMegabytes);
   CHECK(totals(w.micro, h200).size() <= 40);
