@@ -3,19 +3,20 @@
 // on an input; gradients gather from these.
 #pragma once
 
+#include "backend/cuda/raw.cuh"
 #include "backend/cuda/thread.cuh"
 #include "backend/sliding_window.h"
 #include "base/error.h"
 
 namespace amp::cuda {
 
-// Divides numbers below 2^31 by a constant (Granlund and Montgomery, Division by invariant integers using
-// multiplication, 1994).
-struct Divider {
+// As Divisor (divide.cuh), but only for numbers below 2^31, so that it needs no 64-bit arithmetic (Granlund and
+// Montgomery, Division by invariant integers using multiplication, 1994).
+struct SmallDivisor {
   unsigned d = 1, multiplier = 1, shift = 0;
 
-  Divider() = default;
-  explicit Divider(int64_t divisor) {
+  SmallDivisor() = default;
+  explicit SmallDivisor(int64_t divisor) {
     check(divisor >= 1 && divisor < (int64_t{1} << 31), "a divisor outside 1..2^31");
     d = static_cast<unsigned>(divisor);
     while ((uint64_t{1} << shift) < d) ++shift;
@@ -37,15 +38,9 @@ struct Divider {
   }
 };
 
-// Returns a / b, in 32 bits if both numbers fit.
-DEV int64_t quotient(int64_t a, int64_t b) {
-  if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
-  return a / b;
-}
-
 struct DeviceAxis {
   int in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0, pad_end = 0;
-  Divider by_stride, by_dilation;
+  SmallDivisor by_stride, by_dilation;
 
   DEV int at(int o, int k) const { return o * stride + k * dilation - pad; }
   // Taps [first_tap(o), last_tap(o)) of output o are inside the input. There are none if first_tap(o) >= last_tap(o).
@@ -79,7 +74,7 @@ struct DeviceAxis {
 
 struct DeviceWindow {
   DeviceAxis d, h, w;
-  Divider out_h, out_w, in_h, in_w;
+  SmallDivisor out_h, out_w, in_h, in_w;
 
   explicit DeviceWindow(const SlidingWindow& window)
       : out_h(extent(window[1].out)),
@@ -97,8 +92,8 @@ struct DeviceWindow {
       };
       fits(a.in + a.pad + a.pad_end + a.dilation + a.stride);
       fits((a.out - 1) * a.stride + a.reach());
-      *to[i] = {fits(a.in),  fits(a.out),     fits(a.kernel),    fits(a.stride),     fits(a.dilation),
-                fits(a.pad), fits(a.pad_end), Divider(a.stride), Divider(a.dilation)};
+      *to[i] = {fits(a.in),  fits(a.out),     fits(a.kernel),         fits(a.stride),          fits(a.dilation),
+                fits(a.pad), fits(a.pad_end), SmallDivisor(a.stride), SmallDivisor(a.dilation)};
     }
     if (volume(window, &WindowAxis::in) >= (int64_t{1} << 31) ||
         volume(window, &WindowAxis::out) >= (int64_t{1} << 31)) {

@@ -73,8 +73,8 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     chunks.each([&](int64_t first, int64_t images, const EachGroup& product) {
       const void* b = at(x.data, first * from, in);
       if (columns) {
-        launch_rows<Im2col>(d, images * gc * taps, p, in, b, columns, window, gc, false, Divider(images),
-                            Divider(taps));
+        launch_rows<Im2col>(d, images * gc * taps, p, in, b, columns, window, gc, false, SmallDivisor(images),
+                            SmallDivisor(taps));
         b = columns;
       }
       product(w.data, b, at(result.data, first * to, out));
@@ -91,7 +91,7 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
   if (q.depthwise()) {
     if (carve.measuring()) return {};
     return by_type({a.in[0], a.in[1], a.out[0]}, [&](auto r) -> Kernel {
-      const DepthwiseGradX<decltype(r)> body{a.in[0], a.in[1], a.out[0], q.window, q.s.m, Divider(q.s.groups)};
+      const DepthwiseGradX<decltype(r)> body{a.in[0], a.in[1], a.out[0], q.window, q.s.m, SmallDivisor(q.s.groups)};
       return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
     });
   }
@@ -160,11 +160,12 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
     more.each([&](int64_t first, int64_t images, const WeightProduct& add) {
       const void *b = at(x.data, first * gc * size, in), *up = at(dy.data, first * gm * p, in);
       if (columns) {
-        launch_rows<Im2col>(d, images * gc * taps, p, in, b, columns, window, gc, true, Divider(images), Divider(taps));
+        launch_rows<Im2col>(d, images * gc * taps, p, in, b, columns, window, gc, true, SmallDivisor(images),
+                            SmallDivisor(taps));
         b = columns;
       }
       if (above) {
-        launch_rows<ChannelsFirst>(d, images * gm, p, in, up, above, gm, p, Divider(images));
+        launch_rows<ChannelsFirst>(d, images * gm, p, in, up, above, gm, p, SmallDivisor(images));
         up = above;
       }
       (first == 0 ? begin : add)(up, b, dw.data);

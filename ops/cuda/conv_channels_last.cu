@@ -43,8 +43,8 @@ struct Columns {
   const void* of(CudaDevice& d, const void* x, int64_t first, int64_t images) const {
     const void* const from = at(x, first * in_size * gc, type);
     if (!place) return from;
-    launch_rows<Im2colLast>(d, images * p, k / c * gc, type, from, place, window, images * p, k, Divider(gc),
-                            Divider(c));
+    launch_rows<Im2colLast>(d, images * p, k / c * gc, type, from, place, window, images * p, k, SmallDivisor(gc),
+                            SmallDivisor(c));
     return place;
   }
 };

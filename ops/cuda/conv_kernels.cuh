@@ -19,7 +19,7 @@ struct Im2col {
   DeviceWindow w;
   int64_t channels;  // number of channels of an image, in all groups together
   bool images_inside;
-  Divider by_images, by_taps;
+  SmallDivisor by_images, by_taps;
   DEV void operator()(int64_t row, const RowTeam& team) const {
     int rest = static_cast<int>(row);
     int64_t plane = 0;
@@ -53,8 +53,8 @@ struct Im2colLast {
   const E* x;
   E* columns;
   DeviceWindow w;
-  int64_t rows, group;                     // rows and columns of a group's matrix
-  Divider by_channels, by_group_channels;  // channels of an image, channels of a group
+  int64_t rows, group;                          // rows and columns of a group's matrix
+  SmallDivisor by_channels, by_group_channels;  // channels of an image, channels of a group
   DEV void operator()(int64_t row, const RowTeam& team) const {
     const int64_t out = w.out_size(), image = quotient(row, out), channels = by_channels.d;
     int od, oh, ow;
@@ -80,7 +80,7 @@ struct ChannelsFirst {
   const E* x;
   E* y;
   int64_t channels, n;
-  Divider by_images;
+  SmallDivisor by_images;
   DEV void operator()(int64_t row, const RowTeam& team) const {
     int channel = static_cast<int>(row);
     const int image = by_images.split(channel);
@@ -155,7 +155,7 @@ struct DepthwiseGradX {
   R dy, w, dx;
   DeviceWindow window;
   int64_t m;
-  Divider by_groups;
+  SmallDivisor by_groups;
   DEV void operator()(int64_t i) const {
     const int64_t in = window.in_size(), out = window.out_size(), plane = quotient(i, in);
     int image = static_cast<int>(plane);

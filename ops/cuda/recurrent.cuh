@@ -50,7 +50,7 @@ struct AllBefore {
 // Sums the columns of a (rows, columns) matrix with elements f(row, column). A block has 32 columns. Warp w sums rows
 // w, w + warps, ...; the warps' sums are added in order.
 template <class F>
-struct ColumnSums {
+struct WarpColumnSums {
   static constexpr bool cooperative = true;
   F f;
   int64_t rows, columns;
@@ -74,7 +74,7 @@ struct ColumnSums {
 };
 template <class F>
 void column_sums(CudaDevice& d, int64_t rows, int64_t columns, const F& f, float* out) {
-  launch(d, {(columns + 31) / 32, 256, 256 * 4}, ColumnSums<F>{f, rows, columns, out});
+  launch(d, {(columns + 31) / 32, 256, 256 * 4}, WarpColumnSums<F>{f, rows, columns, out});
 }
 
 using MatrixProduct = std::function<void(const void*, const void*, void*)>;
