@@ -16,7 +16,6 @@ class Groups {
  public:
   explicit Groups(const ConvProblem& q) : q_(q), apart_(q.s.groups > 1) {}
   // Distances in elements from one group to the next (next_...), and from one row of the columns to the next.
-  int64_t next_x() const { return q_.s.c; }
   int64_t next_y() const { return q_.s.m; }
   int64_t next_w() const { return q_.s.m * q_.k; }
   int64_t next_columns(int64_t rows) const { return q_.pointwise() ? q_.s.c : rows * q_.k; }
