@@ -167,6 +167,7 @@ const RegisterSignatures onnx{
         {"f", {"com.microsoft::Gelu", "com.microsoft::QuickGelu"}},
         {"f f1", {"com.microsoft::BiasGelu"}},
         {"f3+ f3+ f1? f?", {"com.microsoft::FusedConv"}},
+        {"f2 f2", {"com.microsoft::CDist"}},
         {"f2 f2 f?", {"com.microsoft::FusedGemm"}},
         {"f1+ f1+", {"com.microsoft::FusedMatMul", "com.microsoft::TransposeMatMul"}},
         {"f1+ f1+ f?", {"com.microsoft::GemmFastGelu"}},

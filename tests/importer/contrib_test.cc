@@ -198,6 +198,29 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
   CHECK(cases >= 35);
 }
 
+// The distance of equal rows is 0. Its derivative does not exist there; 0 keeps training finite, as in PyTorch's cdist.
+TEST_CASE("gradients through the distance of equal rows are 0", "[contrib]") {
+  const TempDir f;
+  Case c{import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[1,2] x) => (float[1,2] y)
+    <float[2,2] w = {1, 0.5, -0.5, 2}, float[2,2] rows = {1.5, 3, 1.5, 4}> {
+      h = MatMul (x, w)
+      y = com.microsoft.CDist <metric = "euclidean"> (h, rows)
+    })"),
+         {},
+         {}};
+  c.feeds["x"] = HostTensor::of<float>({1, 2}, {2, 1});
+  const Bound64 bound(c, DType::f64, true);
+  const Interpreted r = interpret(bound.graph, cast_feeds(c.feeds, DType::f64), parameters(c.model.graph, DType::f64));
+  CHECK(r.outputs.at("y").to_doubles() == std::vector<double>{0, 1});
+  // dy = sin(1), sin(2); the second distance has the derivative (0, -1) with respect to h = x.
+  const std::vector<double> d = r.param_grads.at(0).to_doubles();
+  CHECK((d[0] == 0 && d[2] == 0));
+  CHECK(d[1] == Catch::Approx(-2 * std::sin(2)));
+  CHECK(d[3] == Catch::Approx(-1 * std::sin(2)));
+}
+
 // Scale, Round and Clip are separate nodes. Outputs and gradients must be PyTorch's
 // (tests/data/importer/make_quantizers.py).
 TEST_CASE("quantizers spelled out train straight through", "[contrib]") {

@@ -236,7 +236,15 @@ def permuted():
               {"x": r.standard_normal((2, 3, 48)).astype(np.float32)}, weights, {"y": T.FLOAT}, 1)
 
 
+def distances():
+    r = np.random.default_rng(6)
+    weights = {"w0": (0.5 * r.standard_normal((3, 4))).astype(np.float32), "rows": r.standard_normal((5, 4)).astype(np.float32)}
+    for metric in ("euclidean", "sqeuclidean"):
+        model("cdist_" + metric, [("MatMul", ["x", "w0"], ["h"], {}), ("ms:CDist", ["h", "rows"], ["y"], {"metric": metric})],
+              {"x": r.standard_normal((2, 3)).astype(np.float32)}, weights, {"y": T.FLOAT}, 1)
+
+
 if __name__ == "__main__":
     os.makedirs(mc.OUT, exist_ok=True)
-    for part in (sequences, regions, attention, tabular, quantized, permuted):
+    for part in (sequences, regions, attention, tabular, quantized, permuted, distances):
         part()
