@@ -164,7 +164,7 @@ def table(rows, total, facts):
         "",
         *common.prose(
             f"Made by `bench/fidelity.py` with {facts['program'].splitlines()[0]}, commit {facts['commit']}. "
-            "torch reproduces a model's gradients if, in float64, its run node by node has those of `grad --dtype fp64` to 1e-5."
+            "A model counts as reproduced by torch if its gradients in float64, computed node by node, equal those of `grad --dtype fp64` to 1e-5."
         ),
         "",
         "| model | fp32 | fp16 | bf16 | torch bf16 | bf16 / torch | fp16 / bf16 | loss scale | |",

@@ -19,9 +19,9 @@ struct RunRecord {
   std::map<std::string, FileSum> files;  // checksums of kModelFiles as the run wrote them
 };
 
-// Returns the record; nullopt if it is missing or damaged. Returns an empty record for a folder without one that holds
-// a checkpoint, or a run.json as earlier versions wrote it: its logs and checkpoints are a run's files, a model.onnx is
-// not.
+// Returns the record; nullopt if it is missing or damaged. Earlier versions wrote no record: if the folder has a
+// checkpoint or a run.json of theirs, an empty record is returned. Logs and checkpoints then count as files of the run,
+// but model.onnx does not.
 std::optional<RunRecord> read_record(const std::string& folder);
 bool has_record(const std::string& folder);  // whether the file ".run-files.json" exists
 void write_record(const std::string& folder, const RunRecord& record);

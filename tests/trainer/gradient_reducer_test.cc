@@ -201,8 +201,8 @@ TEST_CASE("training with sums in 16 bits", "[ranks]") {
     const std::vector<Replica> ranks = job.run(4, 8);
     require_equal(ranks);
     CHECK(ranks[0].params != exact[0].params);
-    // A step of AdamW has the size of the rate, however small the gradient. Rounding to 16 bits (2^-9 or less) changes
-    // the sign of few of 20 steps of 0.01.
+    // A step of AdamW has about the size of the rate, 0.01, also for small gradients. Rounding them to 16 bits (2^-9 or
+    // less) changes the direction of only a few of the 20 steps.
     CHECK(furthest(ranks[0].losses, exact[0].losses) <= 0.02);
     job.config.overlap_sums = false;
     CHECK(job.run(4, 8)[1].params == ranks[0].params);

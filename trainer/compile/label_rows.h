@@ -53,9 +53,9 @@ class LabelRows {
 // per factor of two and steps of count / 8, so that few Programs are compiled.
 int64_t rounded_rows(int64_t needed, int64_t count);
 
-// Returns the number of rows per chunk, of which only one chunk's logits are stored at a time; `rows`: one chunk. It
-// depends on the bytes of a row's logits, and of the head's weight if it has a gradient, of which each chunk has a
-// part: then chunks are larger, and used only if they save more memory than the parts take.
+// Returns the number of rows per chunk; `rows` means a single chunk. Only one chunk's logits are stored at a time.
+// row_bytes: bytes of the logits of a row. weight_bytes: bytes of the head's weight if it has a gradient, else 0. Each
+// chunk then stores a part of that gradient, so chunks are larger, and are used only if they save more than they cost.
 int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t weight_bytes);
 
 }  // namespace amp

@@ -16,8 +16,8 @@ struct ChannelWeights {
   int64_t channels = 0;  // in memory, not counted in pairs
 
   bool pairs() const { return data.dtype == DType::bf16; }
-  // Packs one row for each (tap of of_taps, channel of [first, first + n)). A row has `width` columns, a multiple of
-  // 16; columns from `columns` on are zero. at: index of the first column's element of channel 0.
+  // Packs one row for each tap of of_taps and each of the channels [first, first + n). A row has `width` columns, a
+  // multiple of 16; those from `columns` on are zero. at: index, in data, of the element of column 0 and channel 0.
   void pack(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns, int64_t width, int64_t first, int64_t n,
             float* to) const;
 
