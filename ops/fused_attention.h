@@ -22,7 +22,7 @@
 //   ratio, site, rows  dropout of p (ops/dropout.cc): the bits of a tensor (B, N, Sq, Sk); ratio 0: none
 //   max_len          with offsets: an upper bound of the sequences' lengths
 // With offsets, C sequences are concatenated, B is 1, Sq = Sk, and there is no mask. Token t of sequence c,
-// offsets[c] <= t < offsets[c + 1], sees only its own sequence. Tokens from offsets[C] on give y = 0, lse = inf and no
+// offsets[c] <= t < offsets[c + 1], reads only its own sequence. Tokens from offsets[C] on give y = 0, lse = inf and no
 // gradients. Dropout uses element (n max_len + i) max_len + j of sample c; i and j are positions in the sequence.
 //
 // FusedAttentionGrad(q, k, v, mask, offsets, y, lse, dy, rest) -> dq, dk, dv (packed: one), in the layouts of q, k, v.

@@ -12,6 +12,7 @@ BANNED = {
     r"\b(?:tells?|told|hears?|heard|forgets?|forgot)\b": "reports, is notified, receives, loses",
     r"\b(?:knows|not know)\b": "say what it stores or depends on",
     r"\b(?:looks|looked) at\b": "reads, examines",
+    r"\b(?:sees|judges?|judged)\b": "reads, attends to; checks, evaluates",
     r"\b(?:nobody|anybody|everybody|somebody|whoever)\b": "say who or what",
     # Literal prepositions and verbs.
     r"\bbehind\b": "after",
@@ -22,8 +23,9 @@ BANNED = {
     r"\b(?:bubble slices?|norm renewals?|resting rows?|working text|growing lines|told copies|sent values)\b":
         "slice hoisting, norm recomputation, zero-gradient rows, normalized string, incremental reader, known copies, "
         "compressed all-reduce",
-    r"\b(?:whole rules?|tensor rules?|lobby|take_up|ready_model|shape_gradients|shape_model)\b":
-        "tensor-wise optimizer, rendezvous, restore, prepare_model, transform_gradients, apply_surgery",
+    r"\b(?:whole rules?|tensor rules?|lobby|liveness|carriers?|take_up|ready_model|shape_gradients|shape_model)\b":
+        "tensor-wise optimizer, rendezvous, failure detector, transport, restore, prepare_model, transform_gradients, "
+        "apply_surgery",
     # American spelling.
     r"\b\w+(?:lis|nis|mis)(?:e|es|ed|ing|ation)\b": "American spelling: -ize",
     r"\b(?:behaviour|colour|neighbour|labelled|modelling|centre|grey(?!\.))\w*": "American spelling",

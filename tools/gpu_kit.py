@@ -73,7 +73,7 @@ class Kit:
     """The clock, the commands and the report of one call."""
 
     def __init__(self, name, seconds, patience=1.0):
-        """patience: every limit of a command is multiplied by it."""
+        """patience: factor of the time limits of all commands."""
         self.patience = patience
         self.name, self.end, self.began = name, time.monotonic() + seconds, time.monotonic()
         bundle = (ROOT / "bin").is_dir()

@@ -1,6 +1,6 @@
-// Verb sweep: trains once for each combination of settings, in child processes, and compares the runs. A run is judged
-// by the lines of its eval.jsonl alone, one after the other, so that the result does not depend on when this process
-// sees them: a run that was pruned at a step counts as it was at this step, however far it came.
+// Verb sweep: trains once for each combination of settings, in child processes, and compares the runs. Pruning depends
+// only on the lines of a run's eval.jsonl, one after the other, and not on when this process reads them. A run that was
+// pruned at a step counts with its results at this step, even if it had trained further.
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class Sweep {
         method_(opts.str("sweep_prune") == "median"    ? Pruning::median
                 : opts.str("sweep_prune") == "halving" ? Pruning::halving
                                                        : Pruning::none),
-        judged_(plan.runs.size()),
+        examined_(plan.runs.size()),
         starts_(plan.runs.size()),
         log_from_(plan.runs.size()),
         processes_(opts.integer("sweep_jobs")) {}
@@ -74,7 +74,7 @@ class Sweep {
       if (processes_.running() == 0) break;
       const std::vector<SweepProcesses::Ended> ended = processes_.wait(method_ == Pruning::none ? 5 : 0.2);
       for (size_t i = 0; i < plan_.runs.size(); ++i) {
-        if (plan_.runs[i].state == State::running && judge(i)) processes_.stop(i);
+        if (plan_.runs[i].state == State::running && apply_pruning(i)) processes_.stop(i);
       }
       for (const SweepProcesses::Ended& e : ended) end(e);
     }
@@ -92,7 +92,7 @@ class Sweep {
       return;
     }
     if (is_dir(run.folder)) finish_interrupted(run.folder);
-    if (!judge(i)) {
+    if (!apply_pruning(i)) {
       if (read_progress(run.folder).finished) {
         finished(i);
       } else {
@@ -124,19 +124,19 @@ class Sweep {
                   p.end.is_object() && value != p.end.end() ? cat(", ", p.metric, " ", value->dump()) : ""));
   }
 
-  // Judges the evaluations of a run that were not judged before. Returns whether the run is pruned. The evaluation
-  // after the last step prunes nothing: the work is done.
-  bool judge(size_t i) {
+  // Applies the pruning rule to the new evaluations of a run. Returns whether the run is pruned. The evaluation after
+  // the last step prunes nothing: the work is done.
+  bool apply_pruning(size_t i) {
     if (method_ == Pruning::none) return false;
     SweepRun& run = plan_.runs[i];
     const RunProgress progress = read_progress(run.folder);
     const MetricCurve curve = progress.curve();
-    for (; judged_[i] < curve.size(); ++judged_[i]) {
-      if (progress.planned > 0 && curve[judged_[i]].first >= progress.planned) continue;
-      const auto reason = pruned(method_, curve, judged_[i], others(i), progress.lower_is_better());
+    for (; examined_[i] < curve.size(); ++examined_[i]) {
+      if (progress.planned > 0 && curve[examined_[i]].first >= progress.planned) continue;
+      const auto reason = pruned(method_, curve, examined_[i], others(i), progress.lower_is_better());
       if (!reason) continue;
       run.state = State::pruned;
-      run.pruned_at = curve[judged_[i]].first;
+      run.pruned_at = curve[examined_[i]].first;
       run.reason = *reason;
       log_.info(cat(title(i), ": pruned: ", progress.metric, ": ", run.reason));
       return true;
@@ -194,7 +194,7 @@ class Sweep {
   const Log log_;
   const size_t jobs_;
   const Pruning method_;
-  std::vector<size_t> judged_;  // of each run: number of evaluations that are judged
+  std::vector<size_t> examined_;  // of each run: number of evaluations to which the pruning rule was applied
   std::vector<int> starts_;
   std::vector<int64_t> log_from_;  // of each run: size of its log when it was started
   SweepProcesses processes_;

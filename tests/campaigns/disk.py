@@ -15,7 +15,7 @@ SECTOR = 512
 
 
 class Node:
-    """A file (bytes) or a folder (name to Node): what a reader sees now, and what is durable."""
+    """A file (bytes) or a folder (name to Node): its current contents, and those that are durable."""
 
     def __init__(self, is_folder):
         self.is_folder = is_folder

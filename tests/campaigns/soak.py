@@ -42,7 +42,7 @@ def run(campaign):
 
 
 def watch(campaign, process, out):
-    """Samples the undisturbed run, which must succeed, and judges the samples."""
+    """Samples the undisturbed run, which must succeed, and checks the samples."""
     samples = []
     while process.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):

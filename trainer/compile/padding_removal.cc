@@ -22,7 +22,7 @@ const PaddingPlan& PaddingRemoval::plan(const GraphRequest& r) {
   plan = plan_padding(compiler_.compose(r), *r.losses, cpu_evaluator());
   if (!plan.seen_by.empty() && !said_why_) {
     said_why_ = true;
-    log_.note(cat("padding is computed too: ", plan.seen_by, " sees it"));
+    log_.note(cat("padding is computed too: ", plan.seen_by, " depends on it"));
   }
   return plan;
 }
