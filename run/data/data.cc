@@ -49,59 +49,6 @@ int64_t table_rows(const SourceGraph& g, int input) {
 
 }  // namespace
 
-std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
-  std::vector<InputSpec> specs;
-  for (const int v : inputs) {
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    InputSpec s;
-    s.name = x.name;
-    s.dtype = x.dtype;
-    if (x.rank_known) {
-      Dims d;
-      for (const Dim& dim : x.dims) d.push_back(dim.value);
-      s.dims = d;
-    }
-    specs.push_back(std::move(s));
-  }
-  return specs;
-}
-
-std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& needs) {
-  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
-  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
-  return specs;
-}
-
-std::string tokenizer_path(const RunSpec& spec) {
-  if (!spec.data.text.tokenizer.empty()) return spec.data.text.tokenizer;
-  if (!spec.data.text.vocab.empty()) return spec.data.text.vocab;
-  if (spec.model.model.empty()) return {};
-  std::string found;
-  for (const std::string& folder : folders_of_model(spec.model.model)) {
-    if (found.empty()) found = find_tokenizer(folder);
-  }
-  return found;
-}
-
-TokenizerOptions tokenizer_options(const TextSpec& text) { return {.lower_case = *text.lower_case}; }
-
-AnswerOptions answer_options(const TextSpec& text) {
-  return {*text.max_answer_length, text.n_best_size, *text.version_2_with_negative, *text.null_score_diff_threshold};
-}
-
-bool has_named_classes(Task task) { return task_rule(task).named_classes; }
-
-static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
-  const std::vector<LossSpec> losses = requested_losses(spec.objective).parts;
-  return !losses.empty() &&
-         std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return loss_rule(s.kind).*is; });
-}
-
-bool is_masked_language_model(const RunSpec& spec) { return all_losses(spec, &LossRule::hidden_tokens); }
-bool is_language_model(const RunSpec& spec) {
-  return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
-}
-
 static const char* const kNoLabel =
     "name the label's column with `label_column`, by its number from 0 where the file has no header; a word and its "
     "tag a line: `task` token; a language model's texts: `task` language, or `loss` masked_lm; source and target "
@@ -348,20 +295,6 @@ SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool t
             : text && spec.data.text.group_by_length ? Order::grouped
                                                      : Order::shuffled;
   return s;
-}
-
-std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
-  std::vector<int> out;
-  for (const std::string& name : losses.outputs()) {
-    if (g.find(name) >= 0) out.push_back(g.find(name));
-  }
-  return out;
-}
-
-void log_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
-                 const Log& log) {
-  const std::string matches = describe_matches(labels, classes);
-  if (!matches.empty()) log.note(cat(printable(file), ": ", matches));
 }
 
 }  // namespace amp

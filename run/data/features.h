@@ -10,7 +10,7 @@
 #include "data/features/feature_dataset.h"
 #include "data/features/features.h"
 #include "graph/source.h"
-#include "run/data/data.h"
+#include "run/data/data_needs.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {

@@ -17,8 +17,6 @@
 #include "data/text_dataset.h"
 #include "graph/bind.h"
 #include "graph/probe.h"
-#include "run/data/data.h"
-#include "run/data/images.h"
 #include "run/spec/images.h"
 
 namespace amp {

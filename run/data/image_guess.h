@@ -3,11 +3,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "data/dataset.h"
 #include "data/image_dataset.h"
 #include "graph/source.h"
 
 namespace amp {
+
+struct ImageSpec;
+
+// Returns the model's image input: the first one with four dimensions, or with three for gray images. The layout is
+// `image_layout`, or is found by the dimension of 1 or 3 channels. Throws E_IMAGE_INPUT (exit 5) if there is no such
+// input.
+ImageInput image_input(const ImageSpec& images, const SourceGraph& graph, const std::vector<InputSpec>& inputs);
 
 struct ImageGuess {
   std::string training, evaluation;  // pipelines (data/transforms/pipeline.h)

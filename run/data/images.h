@@ -9,7 +9,7 @@
 #include "data/image_dataset.h"
 #include "data/table.h"
 #include "graph/source.h"
-#include "run/data/data.h"
+#include "run/data/data_needs.h"
 
 namespace amp {
 
@@ -24,11 +24,6 @@ Table read_image_table(const RunSpec& spec, const std::string& path, bool labele
 std::string image_path_column(const ImageSpec& images);  // `image_column`, else the default name
 // Returns the classes in the order in which packed files (CIFAR, IDX) number them; empty for other images.
 std::vector<std::string> numbered_image_classes(const DataSpec& data, const std::string& path);
-
-// Returns the model's image input: the first one with four dimensions, or with three for gray images. The layout is
-// `image_layout`, or is found by the dimension of 1 or 3 channels. Throws E_IMAGE_INPUT (exit 5) if there is no such
-// input.
-ImageInput image_input(const ImageSpec& images, const SourceGraph& graph, const std::vector<InputSpec>& inputs);
 
 std::vector<ImageSize> image_sizes(const ImageSpec& images);  // `image_sizes`, largest first
 // Formats the number of images of each size: "192x256: 80, 256x192: 12".

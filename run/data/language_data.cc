@@ -16,6 +16,7 @@
 #include "data/language/masking.h"
 #include "run/data/model_folders.h"
 #include "run/data/text_rows.h"
+#include "run/data/text_settings.h"
 #include "run/spec/spec.h"
 
 namespace amp {

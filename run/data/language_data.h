@@ -7,7 +7,8 @@
 #include "data/language/language.h"
 #include "data/language/seq2seq.h"
 #include "data/text_dataset.h"
-#include "run/data/data.h"
+#include "run/data/data_needs.h"
+#include "run/data/text_rows.h"
 
 namespace amp {
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "data/dataset.h"
-#include "run/data/data.h"
+#include "run/data/data_needs.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {

@@ -15,7 +15,7 @@
 #include "data/label_spelling.h"
 #include "data/text_file.h"
 #include "data/tokenizer.h"
-#include "run/data/data.h"
+#include "run/data/text_settings.h"
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"

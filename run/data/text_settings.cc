@@ -1,0 +1,44 @@
+// Settings of texts. The tokenizer is searched in the folders that a model file may belong to (model_folders.h).
+#include "run/data/text_settings.h"
+
+#include <algorithm>
+
+#include "run/data/model_folders.h"
+#include "run/settings/asked_objective.h"
+#include "run/spec/spec.h"
+#include "trainer/losses/loss.h"
+#include "trainer/tasks/task_rule.h"
+
+namespace amp {
+
+std::string tokenizer_path(const RunSpec& spec) {
+  if (!spec.data.text.tokenizer.empty()) return spec.data.text.tokenizer;
+  if (!spec.data.text.vocab.empty()) return spec.data.text.vocab;
+  if (spec.model.model.empty()) return {};
+  std::string found;
+  for (const std::string& folder : folders_of_model(spec.model.model)) {
+    if (found.empty()) found = find_tokenizer(folder);
+  }
+  return found;
+}
+
+TokenizerOptions tokenizer_options(const TextSpec& text) { return {.lower_case = *text.lower_case}; }
+
+AnswerOptions answer_options(const TextSpec& text) {
+  return {*text.max_answer_length, text.n_best_size, *text.version_2_with_negative, *text.null_score_diff_threshold};
+}
+
+bool has_named_classes(Task task) { return task_rule(task).named_classes; }
+
+static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
+  const std::vector<LossSpec> losses = requested_losses(spec.objective).parts;
+  return !losses.empty() &&
+         std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return loss_rule(s.kind).*is; });
+}
+
+bool is_masked_language_model(const RunSpec& spec) { return all_losses(spec, &LossRule::hidden_tokens); }
+bool is_language_model(const RunSpec& spec) {
+  return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
+}
+
+}  // namespace amp

@@ -1,0 +1,26 @@
+// Facts about texts that follow from the settings, without reading data: the tokenizer, its options, the kind of task.
+#pragma once
+
+#include <string>
+
+#include "data/tokenizer.h"
+#include "trainer/tasks/answers.h"
+#include "trainer/tasks/task_name.h"
+
+namespace amp {
+
+struct RunSpec;
+struct TextSpec;
+
+// Returns `tokenizer`, else `vocab`, else the tokenizer in the model's folder, or an empty path if there is none.
+std::string tokenizer_path(const RunSpec& spec);
+TokenizerOptions tokenizer_options(const TextSpec& text);
+
+AnswerOptions answer_options(const TextSpec& text);  // for extractive question answering
+
+bool has_named_classes(Task task);
+bool is_masked_language_model(const RunSpec& spec);  // true if `loss` names only losses of masked tokens
+// True for a masked language model, or if `loss` names only losses of causal language models.
+bool is_language_model(const RunSpec& spec);
+
+}  // namespace amp
