@@ -9,6 +9,7 @@
 6. Every error id that a page names is in base/errors.txt, every warning id and setting of docs/faq.md in the sources.
 7. Answers of docs/faq.md have at most six lines."""
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,8 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import language  # noqa: E402
 
-FOLDERS = "base graph backend ops importer models precision data trainer run tools bench".split()
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(page for f in FOLDERS for page in (ROOT / f).rglob("README.md"))])
+COMMAND = ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"]
+NAMES = subprocess.run(COMMAND, check=True, capture_output=True, text=True).stdout.split("\n")
+# Records of measurements are not edited. docs/unprepared.md contains unprepared_notes.md.
+OTHERS = ("docs/results/", "bench/unprepared_notes.md")
+PAGES = sorted(ROOT / name for name in NAMES if name and not name.startswith(OTHERS) and (ROOT / name).exists())
 
 
 def heading_ids(page):
