@@ -28,7 +28,7 @@ BANNED = {
         "apply_surgery",
     # American spelling.
     r"\b\w+(?:lis|nis|mis)(?:e|es|ed|ing|ation)\b": "American spelling: -ize",
-    r"\b(?:behaviour|colour|neighbour|labelled|modelling|centre|grey(?!\.))\w*": "American spelling",
+    r"\b(?:behaviour|colour|neighbour|labelled|modelling|centre|licence|grey(?!\.))\w*": "American spelling",
 }
 SPELLED_WITH_S = {"promise", "promises", "promised", "premise", "premises", "otherwise", "surmise"}
 
