@@ -1,4 +1,4 @@
-"""What short epochs cost: runs of N epochs of one step beside runs of one epoch of N steps, on the same rows.
+"""The cost of short epochs: runs of N epochs of one step beside runs of one epoch of N steps, on the same rows.
 
 Checkpoints, reports and evaluations are due at the end of an epoch. The runs take turns. For each pair the ratio of
 wall time (training, by run.json) and of processor time (user and system, of the process) is printed, and their medians.

@@ -82,7 +82,7 @@ def embeddings(folder, _):
 
 
 def classifier(folder, program):
-    """A classifier as somebody else exported it: model.onnx, tokenizer.json, and a config.json whose classes are not in
+    """A classifier as others export them: model.onnx, tokenizer.json, and a config.json whose classes are not in
     alphabetical order. `program`: runs the program with these words."""
     checkpoint, trained, exported = folder / "checkpoint", folder / "trained", folder / "exported"
     shutil.copytree(ROOT / "tests/data/sentences/bert", checkpoint)
@@ -134,7 +134,7 @@ def images(folder, program):
 
 
 def table(folder, _):
-    """Prices of houses: 50 per room, and a premium by district."""
+    """Prices of houses: 50 times the number of rooms, and a premium by district."""
     draw = random.Random(7)
     districts = {"center": 120, "north": 40, "south": 0}
     rows = []

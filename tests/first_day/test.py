@@ -98,7 +98,7 @@ def run_commands(title, code, folder, env):
 
 
 def run_snippet(title, code, folder, python):
-    """Whether the snippet ran. It does not where Python lacks a package that it imports."""
+    """Returns true if the snippet ran. It does not where Python lacks a package that it imports."""
     snippet = code["python"]
     check(len(snippet.splitlines()) <= SNIPPET_LINES, f"{title}: {len(snippet.splitlines())} lines of Python")
     imports = snippet.splitlines()[0]

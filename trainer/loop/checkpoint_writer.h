@@ -1,4 +1,4 @@
-// Writes the checkpoints of a run on a thread of its own, so that steps do not wait for the disk. At most one save is
+// Writes the checkpoints of a run on a separate thread, so that steps do not wait for the disk. At most one save is
 // in progress. Errors and warnings of a save are reported to the thread that started it.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Save {
   std::function<void()> before;         // called first; may fail. Must be callable from another thread
 };
 
-// What finished saves leave to the thread that started them.
+// The result of finished saves, for the thread that started them.
 struct SaveResult {
   double seconds = 0;                 // time of writing
   std::vector<std::string> warnings;  // reasons why old checkpoints could not be removed
