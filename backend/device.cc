@@ -29,7 +29,7 @@ class CpuDevice final : public Device {
   DeviceTraits traits() const override {
     DeviceTraits t;
     t.host_memory = t.checks_indices = t.activates_norms = t.merges_qkv = true;
-    t.recomputes_freely = t.lends_gradients = true;
+    t.recomputes_freely = t.lends_gradients = t.reads_deferred = true;
     return t;
   }
   std::string description() const override { return "CPU"; }

@@ -37,6 +37,7 @@ struct DeviceTraits {
   bool recomputes_freely = false;  // norms and elementwise nodes cost little compared with products in fp32
   bool lends_gradients = false;    // the gradient arena can be scratch memory (backend/gradient_scratch.h)
   bool merges_qkv = false;         // merging products with the same input (query, key, value) is faster
+  bool reads_deferred = false;     // kernels dequantize the weights that they multiply (OpDef::deferred)
   bool chains_low = false;         // 16-bit convolutions are faster in NHWC regions
   bool chains_fp32 = false;        // fp32 convolutions are faster in NHWC regions
   // Steps are asynchronous. Their results are reported later, and nothing within a step waits for them.

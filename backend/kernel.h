@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -57,6 +58,9 @@ struct KernelArgs {
   Device* device = nullptr;         // null: the CPU
   // Address at which the communicator of the run will be stored. Null if there is none.
   DeviceCommunicator* const* ranks = nullptr;
+  // The node that would compute input OpDef::reads_deferred, which is not in memory (OpDef::deferred). Null: all inputs
+  // are in memory.
+  std::shared_ptr<const KernelArgs> deferred = nullptr;
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
   const Attrs& attrs() const { return node.attrs; }

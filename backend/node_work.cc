@@ -22,6 +22,9 @@ NodeWork node_work(const KernelArgs& a, bool accumulates) {
   const std::optional<Lookup> lookup = find_lookup(a.node.op->name);
   const bool looks_up = lookup && lookup->moves;
   for (const Tensor& t : a.in) w.read += !t.data ? 0 : looks_up ? std::min(t.bytes(), w.written) : t.bytes();
+  if (a.deferred && !looks_up) {
+    for (const Tensor& t : a.deferred->in) w.read += t.data ? t.bytes() : 0;
+  }
   if (accumulates) w.read += w.written;
   if (const auto it = counts().find(a.node.op->name); it != counts().end()) w.flops = it->second(a);
   return w;

@@ -54,9 +54,8 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
     if (v.kind != ValueKind::constant) continue;
     at = const_cast<void*>(v.constant.data());
     if (host) continue;
-    owned_.push_back(device_->allocate(std::max<int64_t>(v.constant.bytes(), 1)));
+    owned_.push_back(copy_of(v.constant, o));
     at = owned_.back().get();
-    device_->upload(at, v.constant.data(), v.constant.bytes());
   }
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     if (!plan.cached[static_cast<size_t>(n)]) continue;
@@ -74,6 +73,19 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
     else
       address_[i] = buffer >= 0 ? place(plan.buffers[static_cast<size_t>(buffer)]) : address_[root];
   }
+}
+
+// Returns a copy of a constant in the device's memory: the shared one, if there is one.
+DeviceMemory Program::copy_of(const HostTensor& constant, const ProgramOptions& o) const {
+  DeviceMemory* shared = nullptr;
+  if (o.constants) {
+    if (const auto it = o.constants->find(constant.data()); it != o.constants->end()) shared = &it->second;
+  }
+  if (shared && *shared) return *shared;
+  const DeviceMemory made = device_->allocate(std::max<int64_t>(constant.bytes(), 1));
+  device_->upload(made.get(), constant.data(), constant.bytes());
+  if (shared) *shared = made;
+  return made;
 }
 
 char* Program::place(const BufferLife& b) const { return b.place ? b.place : arena_ + b.offset; }
@@ -122,6 +134,7 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
                   device_,
                   o.state ? &o.state->ranks : nullptr};
   for (const ValueId v : node.in) args.in.push_back(tensor(v));
+  args.deferred = deferred_input(node, plan);
   for (const ValueId v : node.out) args.out.push_back(tensor(v));
   if (const int w = plan.workspace[n]; w >= 0) args.workspace = place(plan.buffers[static_cast<size_t>(w)]);
   if (!device_->traits().checks_indices) check_indices(node);
@@ -130,6 +143,19 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
   } catch (const std::exception&) {
     throw node_fault(node.op->name).at(cat("while preparing ", node.op->name, " (#", node.origin.source_node, ")"));
   }
+}
+
+// Returns the node that would compute the input OpDef::reads_deferred, if it has no step.
+std::shared_ptr<const KernelArgs> Program::deferred_input(const Node& node, const ProgramPlan& plan) const {
+  const auto i = static_cast<size_t>(node.op->reads_deferred);
+  if (node.op->reads_deferred < 0 || i >= node.in.size() || !node.in[i]) return nullptr;
+  const NodeId producer = graph_->value(node.in[i]).producer;
+  if (!producer || !graph_->node(producer).op->deferred || !plan.cached[static_cast<size_t>(producer.index)])
+    return nullptr;
+  auto out = std::make_shared<KernelArgs>(KernelArgs{graph_->node(producer), {}, {}});
+  for (const ValueId v : out->node.in) out->in.push_back(tensor(v));
+  out->out = {tensor(node.in[i])};
+  return out;
 }
 
 void Program::emit_gradient(size_t i, const ProgramOptions& o) {

@@ -27,6 +27,9 @@ struct ProgramOptions {
   // (backend/gradient_scratch.h).
   bool gradients_are_scratch = false;
   ParamCache* cache = nullptr;
+  // The constants that Programs share, by address on the host: their copies in the device's memory, null until one
+  // Program has made them. A Program has own copies of other constants.
+  std::map<const void*, DeviceMemory>* constants = nullptr;
   const RunState* state = nullptr;  // in the host's memory
   bool poison = false;              // fill freed memory with NaN: for tests
 };
@@ -91,9 +94,11 @@ class Program {
 
   void place_values(const ProgramPlan& plan, const ProgramOptions& o);
   char* place(const BufferLife& b) const;  // its address in the arena, or the one from the plan
+  DeviceMemory copy_of(const HostTensor& constant, const ProgramOptions& o) const;
   void place_copy(const Node& node, const ProgramOptions& o);
   void emit_steps(const ProgramPlan& plan, const ProgramOptions& o);
   void emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o);
+  std::shared_ptr<const KernelArgs> deferred_input(const Node& node, const ProgramPlan& plan) const;
   void emit_gradient(size_t i, const ProgramOptions& o);
   std::optional<Tensor> rows_of(size_t gradient, const ProgramOptions& o) const;
   void report_finished(const std::vector<size_t>& gradients, const ProgramOptions& o);

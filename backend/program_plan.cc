@@ -17,15 +17,34 @@ namespace {
 size_t index(ValueId v) { return static_cast<size_t>(v.index); }
 size_t index(NodeId n) { return static_cast<size_t>(n.index); }
 
+// Returns by node whether all readers of its output compute the elements that they need (OpDef::deferred). No reader
+// does so in fp64.
+std::vector<bool> deferred_nodes(const Graph& g, const ProgramOptions& o) {
+  std::vector<bool> out(static_cast<size_t>(g.n_nodes()), false);
+  if (!o.device->traits().reads_deferred) return out;
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    out[static_cast<size_t>(n)] = node.op->deferred && g.value(node.out[0]).dtype != DType::f64;
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      if (!node.in[i] || static_cast<int>(i) == node.op->reads_deferred) continue;
+      if (const NodeId from = g.value(node.in[i]).producer) out[index(from)] = false;
+    }
+  }
+  for (const auto& x : g.outputs) {
+    if (const NodeId from = g.value(x.value).producer) out[index(from)] = false;
+  }
+  return out;
+}
+
 std::vector<bool> cached_nodes(const Graph& g, const ProgramOptions& o) {
-  std::vector<bool> out(static_cast<size_t>(g.n_nodes()), false), read(static_cast<size_t>(g.n_values()), false);
+  std::vector<bool> out = deferred_nodes(g, o), read(static_cast<size_t>(g.n_values()), false);
   if (!o.cache) return out;
   const bool joined = o.device->traits().merges_qkv;
   for (const auto& x : g.outputs) read[index(x.value)] = true;
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});
     const bool of_param = node.op->name == "Cast" && g.value(node.in[0]).kind == ValueKind::param;
-    out[static_cast<size_t>(n)] = of_param || (joined && joined_params(g, node));
+    if (of_param || (joined && joined_params(g, node))) out[static_cast<size_t>(n)] = true;
     for (const ValueId v : node.in) {
       if (v && !out[static_cast<size_t>(n)]) read[index(v)] = true;
     }

@@ -24,8 +24,8 @@ struct ProgramPlan {
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
-  // By node's index: true if the node has no step, because the ParamCache keeps its result (a parameter's copy), or
-  // because only such a copy reads it.
+  // By node's index: true if the node has no step, because the ParamCache keeps its result (a parameter's copy),
+  // because only such a copy reads it, or because its readers compute its result (OpDef::deferred).
   std::vector<bool> cached;
   std::vector<bool> adds;  // by node's index: its outputs are added to the gradient arena's contents
   // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the index of the node after

@@ -66,7 +66,9 @@ std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in
       int64_t bytes = 0;
       for (const auto& [t, d] : c.outputs) bytes = std::max(bytes, checked_mul(numel(d), size_of(t)));
       const bool grows = def.name == "Expand" && bytes > kLazyExpandBytes;
-      if (!grows) {
+      if (def.view && graph_.value(in[0]).constant)  // shares the bytes
+        return {constant(graph_.value(in[0]).constant.reshaped(c.outputs.at(0).second))};
+      if (!grows && !def.deferred) {
         std::vector<ValueId> out;
         for (HostTensor& t : fold(graph_, evaluate_, def, in, attrs, c.outputs, bytes))
           out.push_back(constant(std::move(t)));
@@ -95,6 +97,16 @@ ValueId Builder::scalar(double v, DType t) { return constant(HostTensor::scalar<
 const HostTensor* Builder::constant_of(ValueId v) const {
   const Value& x = graph_.value(v);
   return x.kind == ValueKind::constant ? &x.constant : nullptr;
+}
+
+HostTensor Builder::content_of(ValueId v) const {
+  if (const HostTensor* t = constant_of(v)) return *t;
+  const Value& x = graph_.value(v);
+  if (!x.producer || !graph_.node(x.producer).op->deferred || !evaluate_) return {};
+  const Node& n = graph_.node(x.producer);
+  return fold(graph_, evaluate_, *n.op, n.in, n.attrs, {{x.dtype, x.dims}},
+              checked_mul(numel(x.dims), size_of(x.dtype)))
+      .at(0);
 }
 
 bool Builder::is_constant(ValueId v, double x) const {

@@ -39,6 +39,9 @@ class Builder {
   int64_t rank(ValueId v) const { return static_cast<int64_t>(dims(v).size()); }
   // Returns the content of a constant; null for other values.
   const HostTensor* constant_of(ValueId v) const;
+  // Returns the content of a constant, also if a node that is not folded computes it (OpDef::deferred). Returns an
+  // empty tensor for other values.
+  HostTensor content_of(ValueId v) const;
   // True if v is a constant whose elements all equal x.
   bool is_constant(ValueId v, double x) const;
 

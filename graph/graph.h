@@ -81,6 +81,8 @@ class Graph {
   int32_t n_nodes() const { return static_cast<int32_t>(nodes_.size()); }
   // Lets a pass store a floating-point value in another floating-point type.
   void set_dtype(ValueId v, DType t) { values_[static_cast<size_t>(v.index)].dtype = t; }
+  // Replaces the content of a constant by an equal tensor.
+  void set_constant(ValueId v, HostTensor t) { values_[static_cast<size_t>(v.index)].constant = std::move(t); }
   void set_name(ValueId v, std::string name) { values_[static_cast<size_t>(v.index)].name = std::move(name); }
   ValueId input(const std::string& name) const;  // invalid if there is none
 

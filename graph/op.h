@@ -55,6 +55,10 @@ struct OpDef {
   // True if the operator moves elements without arithmetic. Under a precision plan its output has the storage type of
   // input 0.
   bool moves = false;
+  // True if the output is a constant that is too large to store: a dequantized weight. Builder does not fold the node.
+  // A Program on a device with the trait reads_deferred does not run it if all readers compute the part that they need.
+  bool deferred = false;
+  int reads_deferred = -1;  // index of the input that the CPU kernel may get in this form (KernelArgs::deferred)
   int64_t (*workspace)(const Graph&, const Node&) = nullptr;  // scratch bytes that the CPU kernel needs
 };
 

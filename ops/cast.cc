@@ -15,6 +15,13 @@ ValueId simplify_cast(Builder& b, const std::vector<ValueId>& in, const Attrs& a
   const Value& x = b.value(in[0]);
   if (x.dtype == to) return in[0];
   if (a.has(kWholeNumbers)) return {};
+  // A dequantized weight is computed in the type of its readers.
+  if (x.producer && b.graph().node(x.producer).op->deferred && is_float(to)) {
+    const Node n = b.graph().node(x.producer);
+    Attrs of_type = n.attrs;
+    of_type.set("to", static_cast<int64_t>(to));
+    return b.op(n.op->name, n.in, std::move(of_type));
+  }
   // Moves the Cast before views, so that the producer of x may store the type itself (graph/passes.h).
   if (x.producer && b.graph().node(x.producer).op->view) {
     const Dims dims = x.dims;

@@ -158,6 +158,35 @@ void mat_mul(const InferCtx& c) {
   if (numel(c.in(2).dims) != n) refuse(cat("a bias of ", to_string(c.in(2).dims), " for ", n, " columns"));
 }
 
+// Checks that the integers, scales and zero points of a matrix (backend/quantized_matrix.h) are in their tensors.
+void dequantize_matrix(const InferCtx& c) {
+  const auto at = [&](const char* name, int64_t fallback) { return c.attrs.i(name, fallback); };
+  const int64_t rows = at("rows", 0), columns = at("columns", 0), bits = at("bits", 4), row_bits = at("row_bits", 0),
+                zero_bits = at("zero_bits", 0), block_rows = at("block_rows", 1), block = at("block_columns", 1),
+                flat = at("flat_block", 0), codes = at("codes", 0);
+  const bool table = codes > 1;
+  need(rows >= 0 && columns >= 0 && bits >= 1 && bits <= 8 && row_bits >= 0 && block_rows >= 1 && block >= 1 &&
+           flat >= 0 && zero_bits >= 0 && zero_bits <= 8 && codes >= 0 && codes <= 3 && (!table || bits == 4) &&
+           (at("high_first", 0) == 0 || 8 % bits == 0),
+       "a quantized matrix of an unknown form");
+  if (rows == 0 || columns == 0) return;
+  const int64_t elements = checked_mul(rows, columns);
+  const auto holds = [&](size_t i, int64_t wanted, const char* what) {
+    if (wanted > numel(c.in(i).dims)) refuse(cat(numel(c.in(i).dims), " ", what, ", ", wanted, " needed"));
+  };
+  need(size_of(c.in(0).dtype) == 1, "quantized elements that are not bytes");
+  holds(0, (checked_mul(rows - 1, row_bits) + checked_mul(columns, bits) + 7) / 8, "bytes of quantized elements");
+  const int64_t last = flat ? (elements - 1) / flat
+                            : checked_mul((rows - 1) / block_rows, at("scale_row", 0)) +
+                                  checked_mul((columns - 1) / block, at("scale_column", 0));
+  holds(1, last + 1, "scales");
+  if (c.n_in() < 3 || !c.inputs[2]) return;
+  if (zero_bits == 0) return holds(2, last + 1, "zero points");
+  need(size_of(c.in(2).dtype) == 1, "packed zero points that are not bytes");
+  const int64_t used = checked_mul((columns - 1) / block + 1, zero_bits);
+  holds(2, (checked_mul(rows - 1, at("zero_row_bits", 0)) + used + 7) / 8, "bytes of zero points");
+}
+
 // Checks xg (T, B, G H), R (G H, H), `states` states (B, H), lengths (B) and peepholes or reset biases (more H).
 void recurrent(const InferCtx& c, int64_t gates, size_t states, int64_t more) {
   const Dims &x = c.in(0).dims, &r = c.in(1).dims;
@@ -198,6 +227,7 @@ const RegisterChecks checks{{"Slice", slice},
                             {"CumSum", axis_alone},
                             {"LayerNorm", layer_norm},
                             {"MatMul", mat_mul},
+                            {"DequantizeMatrix", dequantize_matrix},
                             {"LSTM", lstm},
                             {"GRU", gru},
                             {"RNN", rnn}};

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/cpu/gemm/dequantize.h"
 #include "backend/indices.h"
 #include "backend/parallel.h"
+#include "ops/dequantize_matrix.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -30,7 +32,28 @@ void require_index_type(const Tensor& t) {
 // ---- Core GatherRows: data (outer, n, inner), indices (k) -> (outer, k, inner). Attributes: outer, n, inner, dims
 void infer_rows(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
+// Dequantizes the rows of a table that is not in memory.
+Kernel gather_quantized(const KernelArgs& a) {
+  const Tensor idx = a.in[1], y = a.out[0];
+  require_index_type(idx);
+  const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1),
+                k = idx.numel();
+  return [=, table = quantized_matrix(*a.deferred), type = a.in[0].dtype] {
+    parallel_ranges(outer * k, 16384 / (inner + 1) + 1, [&](int64_t b, int64_t e) {
+      thread_local std::vector<float> row;
+      row.resize(static_cast<size_t>(inner));
+      for (int64_t r = b; r < e; ++r) {
+        // The first element of the row or, along axis 1, the only one.
+        const int64_t at = (r / k * n + checked_index(index_at(idx, r % k), n)) * inner;
+        cpu::dequantize(table, at / table.columns, 1, at % table.columns, inner, type, row.data());
+        convert(type, row.data(), y.dtype, static_cast<char*>(y.data) + r * inner * size_of(y.dtype), inner);
+      }
+    });
+  };
+}
+
 Kernel gather_rows(const KernelArgs& a) {
+  if (a.deferred) return gather_quantized(a);
   const Tensor x = a.in[0], idx = a.in[1], y = a.out[0];
   require_index_type(idx);
   const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1),
@@ -155,6 +178,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, bool sc
   d.infer = infer;
   d.gradient = gradient;
   if (scatters) d.workspace = scatter_workspace;
+  if (d.name == "GatherRows") d.reads_deferred = 0;
   return d;
 }
 const RegisterOp ops_[] = {RegisterOp{def("GatherRows", infer_rows, grad_gather_rows, false)},

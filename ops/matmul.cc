@@ -7,6 +7,7 @@
 #include "backend/cpu/operands.h"
 #include "backend/node_work.h"
 #include "ops/composed/fused_activation.h"
+#include "ops/dequantize_matrix.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -72,8 +73,9 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// Returns the product of the first matrices of the batch, for fp32 or 16-bit operands.
-cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) {
+// Returns the product of the first matrices of the batch, for fp32 or 16-bit operands. weight: the second operand, if
+// it is not in memory.
+cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p, const QuantizedMatrix* weight) {
   cpu::PackedGemm g;
   g.m = p.shape.m;
   g.n = p.shape.n;
@@ -84,6 +86,7 @@ cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) 
   g.c = args.out[0].data;
   g.c_dtype = args.out[0].dtype;
   g.ldc = g.n;
+  if (args.deferred) g.b.quantized = weight;
   if (args.has(2)) {
     g.bias = args.in[2].data;
     g.bias_dtype = args.in[2].dtype;
@@ -92,11 +95,12 @@ cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) 
 }
 Kernel packed_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   const MatMulProducts p(args);
-  cpu::PackedGemm g = packed_product(args, p);
+  const auto weight = args.deferred ? std::make_shared<QuantizedMatrix>(quantized_matrix(*args.deferred)) : nullptr;
+  cpu::PackedGemm g = packed_product(args, p, weight.get());
   g.accumulate = accumulate;
-  if (p.batch == 1) return [=, workspace = carver.take<char>(g.workspace())] { g.run(workspace); };
+  if (p.batch == 1) return [g, weight, workspace = carver.take<char>(g.workspace())] { g.run(workspace); };
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
-  return [=, batch = p.batch, grain = grain(p.shape)] {
+  return [g, weight, oa, ob, batch = p.batch, grain = grain(p.shape)] {
     const auto at = [](const void* base, int64_t elements, DType t) {
       return static_cast<const char*>(base) + elements * size_of(t);
     };
@@ -155,6 +159,7 @@ OpDef matmul_def() {
   d.name = "MatMul";
   d.infer = infer_matmul;
   d.gradient = grad_matmul;
+  d.reads_deferred = 1;
   d.workspace = measure_workspace<matmul_kernel<false>>;
   return d;
 }

@@ -92,9 +92,11 @@ class Apply {
 
   // Returns whether input i stays fp32 although the node computes in 16 bits. This holds for scale, bias and statistics
   // of BatchNormalization, as under autocast: variances may exceed 65504, and running statistics change while the plan
-  // does not. It also holds for an attention mask: -FLT_MAX would become infinite and a masked row NaN.
+  // does not. It also holds for an attention mask: -FLT_MAX would become infinite and a masked row NaN. The scales of a
+  // quantized weight keep their type, and only the dequantized elements are rounded.
   static bool stays_wide(const Node& node, size_t i) {
     if (node.op->name == "FusedAttention") return i == 3;
+    if (node.op->deferred) return true;
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
   }
 
@@ -135,7 +137,9 @@ class Apply {
     for (size_t i = 0; i < made.size(); ++i) {
       map_[static_cast<size_t>(node.out[i].index)] = made[i];
       const Value& was = g_.value(node.out[i]);
-      if (!fresh || !is_float(was.dtype) || node.op->moves || out_.value(made[i]).kind != ValueKind::temp) continue;
+      if (!fresh || !is_float(was.dtype) || node.op->moves || node.op->deferred ||
+          out_.value(made[i]).kind != ValueKind::temp)
+        continue;
       if (is_low(compute)) continue;  // shape inference set the 16-bit type (and fp32 statistics)
       const Demand& d = demand(node.out[i]);
       const bool stat = i > 0;  // statistics of a norm stay fp32

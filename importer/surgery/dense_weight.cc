@@ -47,7 +47,7 @@ HostTensor unpacked_weight(const SourceGraph& g, const SourceNode& n, const Eval
   for (int32_t i = 0; i < graph.n_nodes(); ++i) {
     const Node& node = graph.node(NodeId{i});
     if (node.op->name != std::string_view("MatMul")) continue;
-    if (const HostTensor* w = b.constant_of(node.in.at(1))) return oriented(*w, node.attrs.i("transB", 0) != 0);
+    if (const HostTensor w = b.content_of(node.in.at(1))) return oriented(w, node.attrs.i("transB", 0) != 0);
   }
   return {};
 }
@@ -64,8 +64,8 @@ HostTensor dense_weight(const SourceGraph& g, const LinearMap& map, const Evalua
   Graph graph;
   Builder b(graph, evaluate);
   const Bound bound = bind(g, ParamTable(g), o, b);
-  const HostTensor* w = b.constant_of(bound.values[static_cast<size_t>(n.inputs[1])]);
-  return w ? oriented(*w, n.attrs.i("transB", 0) != 0) : HostTensor{};
+  const HostTensor w = b.content_of(bound.values[static_cast<size_t>(n.inputs[1])]);
+  return w ? oriented(w, n.attrs.i("transB", 0) != 0) : HostTensor{};
 }
 
 }  // namespace amp

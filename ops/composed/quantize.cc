@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
 #include "ops/compose.h"
+#include "ops/dequantize_matrix.h"
 
 namespace amp {
 namespace {
@@ -129,11 +131,45 @@ bool stored_weight(const Builder& b, ValueId v) {
   return b.constant_of(v) || b.value(v).kind == ValueKind::param;
 }
 
+// Describes a stored matrix of bytes that is dequantized: per tensor, per row or column, or in blocks along an axis. It
+// stays as it is stored (ops/dequantize_matrix.h). Returns nothing for other inputs.
+std::optional<QuantizedMatrix> stored_matrix(const Lowering& l) {
+  const HostTensor *x = l.b.constant_of(l.in(0)), *scales = l.b.constant_of(l.in(1)),
+                   *zeros = l.has(2) ? l.b.constant_of(l.in(2)) : nullptr;
+  const auto bytes = [](const HostTensor& t) { return t.dtype() == DType::i8 || t.dtype() == DType::u8; };
+  if (!x || !scales || x->rank() != 2 || !bytes(*x)) return std::nullopt;
+  if (l.has(2) && (!zeros || zeros->dims() != scales->dims() || !bytes(*zeros))) return std::nullopt;
+  QuantizedMatrix m;
+  m.rows = x->dims()[0], m.columns = x->dims()[1];
+  m.bits = 8, m.row_bits = m.columns * 8;
+  m.codes = x->dtype() == DType::i8 ? Codes::signed_integers : Codes::unsigned_integers;
+  if (scales->numel() == 1 && scales->rank() <= 1) return m;
+  const bool by_row = normalize_axis(l.attrs.i("axis", 1), 2) == 0;
+  const int64_t length = by_row ? m.rows : m.columns;
+  int64_t block = l.attrs.i("block_size", 0);
+  if (scales->rank() == 1) {
+    if (scales->numel() != length) return std::nullopt;
+    (by_row ? m.scale_row : m.scale_column) = 1;
+    if (by_row) m.block_columns = std::max<int64_t>(1, m.columns);
+    return m;
+  }
+  const Dims blocked = by_row ? Dims{length / std::max<int64_t>(1, block), m.columns}
+                              : Dims{m.rows, length / std::max<int64_t>(1, block)};
+  if (block < 1 || length % block != 0 || scales->dims() != blocked) return std::nullopt;
+  (by_row ? m.block_rows : m.block_columns) = block;
+  m.scale_row = blocked[1], m.scale_column = 1;
+  return m;
+}
+
 void lower_dequantize(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);
   const DType f = l.float_type();
   const HostTensor* scales = b.constant_of(l.in(1));
+  if (const auto m = stored_matrix(l)) {
+    require_finite(l, 1, scales->to_doubles());
+    return l.out(0, dequantized_matrix(b, *m, l.in(0), b.cast(l.in(1), f), l.has(2) ? l.in(2) : ValueId{}));
+  }
   if (scales && stored_weight(b, l.in(0))) require_finite(l, 1, scales->to_doubles());
   ValueId v = unquantized(b, l.in(0), f);
   if (l.has(2)) v = sub(b, v, against(l, b.cast(l.in(2), f), x));

@@ -1,14 +1,14 @@
 // com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and lookups with weights of 2 to 8 bits. The
-// weight is unpacked to its full size in floating point when the graph is bound to input shapes (graph/bind.h), and is
-// not trained. Gradients pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
+// weight is a DequantizeMatrix node (ops/dequantize_matrix.h), so that it stays as the file stores it, and is not
+// trained. Gradients pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
 #include "ops/compose.h"
 #include "ops/composed/quantize.h"
+#include "ops/dequantize_matrix.h"
 
 namespace amp {
 namespace {
@@ -27,127 +27,93 @@ const uint8_t* bytes_of(const Lowering& l, size_t i, int64_t least) {
     fail(Exit::model, "E_SHAPE", cat(l.node.op, ": input ", i, " has ", t.numel(), " bytes, it needs ", least));
   return static_cast<const uint8_t*>(t.data());
 }
-// Returns element k of a row of packed elements of `bits` bits, lowest bits first.
-int64_t unpacked(const uint8_t* row, int64_t k, int64_t bits) {
-  const int64_t at = k * bits;
-  const uint32_t pair = row[at / 8] | (at % 8 + bits > 8 ? static_cast<uint32_t>(row[at / 8 + 1]) << 8 : 0);
-  return (pair >> (at % 8)) & ((1u << bits) - 1);
-}
-ValueId as_working(const Lowering& l, Dims dims, const std::vector<float>& v) {
-  return l.b.constant(HostTensor::of<float>(std::move(dims), v).cast(l.float_type()));
-}
-
-// A weight that is quantized in blocks. row() dequantizes a row: it subtracts zero points and multiplies by scales.
-struct Blocks {
-  const uint8_t* data;
-  std::vector<double> scales, zeros;  // zeros: empty, or one per block
-  std::vector<int64_t> block_of;      // of each column (g_idx); empty: columns are in order
-  const uint8_t* packed_zeros = nullptr;
-  int64_t bits, block, blocks, row_bytes, zero_bytes;
-
-  void row(int64_t r, int64_t columns, float* out) const {
-    for (int64_t c = 0; c < columns; ++c) {
-      const int64_t k = block_of.empty() ? c / block : block_of[static_cast<size_t>(c)];
-      double zero = static_cast<double>(int64_t{1} << (bits - 1));
-      if (packed_zeros)
-        zero = static_cast<double>(unpacked(packed_zeros + r * zero_bytes, k, bits));
-      else if (!zeros.empty())
-        zero = zeros[static_cast<size_t>(r * blocks + k)];
-      const int64_t q = unpacked(data + r * row_bytes, c, bits);
-      out[c] = static_cast<float>((static_cast<double>(q) - zero) * scales[static_cast<size_t>(r * blocks + k)]);
-    }
-  }
-};
-
 // Returns the scales or zero points in input i, which are stored. Fails if one is not finite.
 std::vector<double> finite(const Lowering& l, size_t i) {
   std::vector<double> v = stored(l, i).to_doubles();
   require_finite(l, i, v);
   return v;
 }
-void read_scales(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
-  b.scales = finite(l, i);
-  if (static_cast<int64_t>(b.scales.size()) != rows * b.blocks)
-    fail(Exit::model, "E_SHAPE",
-         cat(l.node.op, ": ", b.scales.size(), " scales for ", rows, " rows of ", b.blocks, " blocks"));
-}
-void read_zeros(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
-  if (!l.has(i)) return;
-  if (is_float(stored(l, i).dtype())) {
-    b.zeros = finite(l, i);
-    if (b.zeros.size() != b.scales.size())
-      fail(Exit::model, "E_SHAPE", cat(l.node.op, ": ", b.zeros.size(), " zero points"));
-    return;
-  }
-  b.zero_bytes = (b.blocks * b.bits + 7) / 8;
-  b.packed_zeros = bytes_of(l, i, rows * b.zero_bytes);
-}
-void check_bits(const Lowering& l, const Blocks& b) {
-  if (b.bits < 2 || b.bits > 8) l.unsupported(cat(b.bits, " bits"));
-  if (b.block < 1 || b.block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", b.block));
+
+void check_blocks(const Lowering& l, int64_t bits, int64_t block) {
+  if (bits < 2 || bits > 8) l.unsupported(cat(bits, " bits"));
+  if (block < 1 || block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", block));
 }
 
-// Reads g_idx (K), the block of each column. Packed zero points beside it are refused, because onnxruntime ignores them
-// on a CPU: which of the two readings the exporter meant is not known.
-void read_columns(const Lowering& l, int64_t k, Blocks& b) {
-  if (!l.has(4)) return;
-  if (b.packed_zeros) l.unsupported("g_idx beside packed zero points");
-  b.block_of = stored(l, 4).to_ints();
-  const auto outside = [&](int64_t block) { return block < 0 || block >= b.blocks; };
-  if (static_cast<int64_t>(b.block_of.size()) < k || std::any_of(b.block_of.begin(), b.block_of.end(), outside))
+// Describes a matrix of `rows` rows, each quantized in blocks of `block` columns from the first column on. Input
+// `scales` has their scales (rows, blocks), input `scales` + 1 their zero points or nothing.
+QuantizedMatrix blocked(const Lowering& l, int64_t rows, int64_t columns, int64_t bits, int64_t block, size_t scales) {
+  check_blocks(l, bits, block);
+  QuantizedMatrix m;
+  m.rows = rows, m.columns = columns, m.bits = bits;
+  const int64_t blocks = (columns + block - 1) / block, count = checked_mul(rows, blocks);
+  m.block_columns = block, m.scale_column = 1, m.scale_row = blocks;
+  m.zero = static_cast<double>(int64_t{1} << (bits - 1));
+  if (const auto have = static_cast<int64_t>(finite(l, scales).size()); have != count)
+    fail(Exit::model, "E_SHAPE", cat(l.node.op, ": ", have, " scales for ", rows, " rows of ", blocks, " blocks"));
+  const size_t zeros = scales + 1;
+  if (!l.has(zeros)) return m;
+  if (is_float(stored(l, zeros).dtype())) {
+    if (static_cast<int64_t>(finite(l, zeros).size()) != count)
+      fail(Exit::model, "E_SHAPE", cat(l.node.op, ": ", stored(l, zeros).numel(), " zero points"));
+    return m;
+  }
+  const int64_t zero_bytes = (blocks * bits + 7) / 8;
+  bytes_of(l, zeros, rows * zero_bytes);
+  m.zero_bits = bits;
+  m.zero_row_bits = zero_bytes * 8;
+  return m;
+}
+ValueId dequantized(const Lowering& l, const QuantizedMatrix& m, size_t data, size_t scales) {
+  const size_t zeros = scales + 1;
+  return dequantized_matrix(l.b, m, l.in(data), l.in(scales), l.has(zeros) ? l.in(zeros) : ValueId{});
+}
+
+// Returns the dense weight of a product with g_idx (K), the block of each column, which is not kept packed. Packed zero
+// points beside it are refused, because onnxruntime ignores them on a CPU: which of the two readings the exporter meant
+// is not known.
+ValueId reordered_weight(const Lowering& l, QuantizedMatrix m) {
+  if (m.zero_bits != 0) l.unsupported("g_idx beside packed zero points");
+  const std::vector<int64_t> block_of = stored(l, 4).to_ints();
+  const auto outside = [&](int64_t block) { return block < 0 || block >= m.scale_row; };
+  if (static_cast<int64_t>(block_of.size()) < m.columns || std::any_of(block_of.begin(), block_of.end(), outside))
     fail(Exit::model, "E_SHAPE",
-         cat(l.node.op, ": g_idx has ", b.block_of.size(), " elements for ", k, " columns of ", b.blocks, " blocks"));
+         cat(l.node.op, ": g_idx has ", block_of.size(), " elements for ", m.columns, " columns of ", m.scale_row,
+             " blocks"));
+  const std::vector<double> scales = finite(l, 2), zeros = l.has(3) ? finite(l, 3) : std::vector<double>{};
+  m.data = static_cast<const uint8_t*>(stored(l, 1).data());
+  std::vector<float> w(static_cast<size_t>(m.rows * m.columns));
+  for (int64_t r = 0; r < m.rows; ++r) {
+    for (int64_t c = 0; c < m.columns; ++c) {
+      const auto i = static_cast<size_t>(r * m.scale_row + block_of[static_cast<size_t>(c)]);
+      const double q = static_cast<double>(quantized_integer(m, r, c)) - (zeros.empty() ? m.zero : zeros[i]);
+      w[static_cast<size_t>(r * m.columns + c)] = static_cast<float>(q * scales[i]);
+    }
+  }
+  return l.b.constant(HostTensor::of<float>({m.rows, m.columns}, w).cast(l.float_type()));
 }
 
 // MatMulNBits. Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
 void lower_n_bits(Lowering& l) {
-  const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0);
+  const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
   if (n < 1 || k < 1 || l.dims(0).empty() || l.dims(0).back() != k)
     fail(Exit::model, "E_SHAPE", cat("MatMulNBits of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n));
   if (l.attrs.i("weight_prepacked", 0) != 0) l.unsupported("a weight in a GPU's own layout (weight_prepacked)");
-  Blocks b{};
-  b.bits = l.attrs.i("bits", 4);
-  b.block = l.attrs.i("block_size", 0);
-  check_bits(l, b);
-  b.blocks = (k + b.block - 1) / b.block;
-  b.row_bytes = b.blocks * (b.block * b.bits / 8);
-  const int64_t bytes = checked_mul(n, b.row_bytes);
-  b.data = bytes_of(l, 1, bytes);
+  QuantizedMatrix m = blocked(l, n, k, l.attrs.i("bits", 4), block, 2);
+  if (block * m.bits % 8 != 0)
+    l.unsupported(cat("blocks of ", block, " numbers of ", m.bits, " bits: not whole bytes"));
+  const int64_t row_bytes = m.scale_row * (block * m.bits / 8), bytes = checked_mul(n, row_bytes);
+  m.row_bits = row_bytes * 8;
+  bytes_of(l, 1, bytes);
   // More bytes than these are packed with another number of bits or in other blocks, so every number would be wrong.
   if (stored(l, 1).numel() != bytes)
     fail(Exit::model, "E_SHAPE",
          cat("MatMulNBits: input 1 has ", stored(l, 1).numel(), " bytes ", to_string(l.dims(1)), ", ", n, " rows of ",
-             b.blocks, " blocks of ", b.block, " numbers of ", b.bits, " bits need ", bytes));
-  read_scales(l, 2, n, b);
-  read_zeros(l, 3, n, b);
-  read_columns(l, k, b);
-  std::vector<float> w(static_cast<size_t>(n * k));
-  for (int64_t r = 0; r < n; ++r) b.row(r, k, w.data() + r * k);
-  ValueId y = l.b.op("MatMul", {l.in(0), as_working(l, {n, k}, w)},
+             m.scale_row, " blocks of ", block, " numbers of ", m.bits, " bits need ", bytes));
+  ValueId y = l.b.op("MatMul", {l.in(0), l.has(4) ? reordered_weight(l, m) : dequantized(l, m, 1, 2)},
                      {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
   if (l.has(5)) y = add(l.b, y, l.in(5));
   l.out(0, y);
 }
-
-// The 16 values of bitsandbytes' formats FP4 and NF4.
-constexpr std::array<double, 16> kFp4{0,    5.208333333e-03,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
-                                      -0.0, -5.208333333e-03, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
-constexpr std::array<double, 16> kNf4{-1.0,
-                                      -0.6961928009986877,
-                                      -0.5250730514526367,
-                                      -0.39491748809814453,
-                                      -0.28444138169288635,
-                                      -0.18477343022823334,
-                                      -0.09105003625154495,
-                                      0.0,
-                                      0.07958029955625534,
-                                      0.16093020141124725,
-                                      0.24611230194568634,
-                                      0.33791524171829224,
-                                      0.44070982933044434,
-                                      0.5626170039176941,
-                                      0.7229568362236023,
-                                      1.0};
 
 // MatMulBnb4. Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per block
 // of the flat weight).
@@ -157,18 +123,14 @@ void lower_bnb4(Lowering& l) {
   if (n < 1 || k < 1 || block < 1 || l.dims(0).empty() || l.dims(0).back() != (transposed ? k : n))
     fail(Exit::model, "E_SHAPE",
          cat("MatMulBnb4 of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n, ", blocks of ", block));
-  const uint8_t* const data = bytes_of(l, 1, (checked_mul(n, k) + 1) / 2);
-  const std::vector<double> most = finite(l, 2);
-  if (static_cast<int64_t>(most.size()) < (n * k + block - 1) / block)
-    fail(Exit::model, "E_SHAPE", cat("MatMulBnb4: ", most.size(), " scales"));
-  const auto& table = l.attrs.i("quant_type", 1) == 0 ? kFp4 : kNf4;
-  std::vector<float> w(static_cast<size_t>(n * k));
-  for (int64_t i = 0; i < n * k; ++i) {
-    const uint8_t pair = data[i / 2];
-    w[static_cast<size_t>(i)] = static_cast<float>(table[i % 2 ? pair & 15 : pair >> 4]) *
-                                static_cast<float>(most[static_cast<size_t>(i / block)]);
-  }
-  l.out(0, l.b.op("MatMul", {l.in(0), as_working(l, {n, k}, w)},
+  bytes_of(l, 1, (checked_mul(n, k) + 1) / 2);
+  if (const auto have = static_cast<int64_t>(finite(l, 2).size()); have < (n * k + block - 1) / block)
+    fail(Exit::model, "E_SHAPE", cat("MatMulBnb4: ", have, " scales"));
+  QuantizedMatrix m;
+  m.rows = n, m.columns = k, m.row_bits = k * m.bits, m.flat_block = block;
+  m.high_first = true;
+  m.codes = l.attrs.i("quant_type", 1) == 0 ? Codes::fp4 : Codes::nf4;
+  l.out(0, l.b.op("MatMul", {l.in(0), dequantized(l, m, 1, 2)},
                   {{"transA", int64_t{0}}, {"transB", int64_t{transposed}}, {"alpha", 1.0}}));
 }
 
@@ -180,21 +142,19 @@ bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t b
   return std::all_of(bytes, bytes + data.bytes(), [](uint8_t b) { return b < 16; });
 }
 
-// Dequantizes an unpacked table: subtracts zero points (0 by default) and multiplies by scales.
-std::vector<float> dequantized_table(const Lowering& l, const HostTensor& data, int64_t block) {
-  const int64_t rows = data.dims()[0], columns = data.dims()[1], blocks = (columns + block - 1) / block;
-  const std::vector<double> q = data.to_doubles(), scales = finite(l, 2);
-  const std::vector<double> zeros = l.has(3) ? stored(l, 3).to_doubles() : std::vector<double>(scales.size(), 0);
-  if (static_cast<int64_t>(scales.size()) != rows * blocks || zeros.size() != scales.size())
+// Describes an unpacked table (rows, columns), whose zero points are 0 by default and one per scale.
+QuantizedMatrix table_of_bytes(const Lowering& l, const HostTensor& data, int64_t block) {
+  QuantizedMatrix m;
+  m.rows = data.dims()[0], m.columns = data.dims()[1];
+  m.bits = 8, m.row_bits = m.columns * 8;
+  m.codes = data.dtype() == DType::i8 ? Codes::signed_integers : Codes::unsigned_integers;
+  m.block_columns = block, m.scale_column = 1, m.scale_row = (m.columns + block - 1) / block;
+  const auto scales = static_cast<int64_t>(finite(l, 2).size()), zeros = l.has(3) ? stored(l, 3).numel() : scales;
+  if (scales != m.rows * m.scale_row || zeros != scales)
     fail(Exit::model, "E_SHAPE",
-         cat(l.node.op, ": ", scales.size(), " scales and ", zeros.size(), " zero points for ", rows, " rows of ",
-             blocks, " blocks"));
-  std::vector<float> table(q.size());
-  for (int64_t i = 0; i < rows * columns; ++i) {
-    const auto k = static_cast<size_t>(i / columns * blocks + i % columns / block);
-    table[static_cast<size_t>(i)] = static_cast<float>((q[static_cast<size_t>(i)] - zeros[k]) * scales[k]);
-  }
-  return table;
+         cat(l.node.op, ": ", scales, " scales and ", zeros, " zero points for ", m.rows, " rows of ", m.scale_row,
+             " blocks"));
+  return m;
 }
 
 // Looks up rows of an embedding table. Inputs: data (rows, packed columns), indices, scales (rows, blocks), zero
@@ -205,26 +165,20 @@ void lower_gather(Lowering& l) {
   if (rank != 2 || normalize_axis(l.attrs.i("gather_axis", 0), rank) != 0 ||
       normalize_axis(l.attrs.i("quantize_axis", 1), rank) != 1)
     l.unsupported("a table that is not (rows, columns) with blocks along the columns");
-  Blocks b{};
-  b.bits = l.attrs.i("bits", 4);
-  b.block = l.attrs.i("block_size", 128);
-  check_bits(l, b);
+  const int64_t bits = l.attrs.i("bits", 4), block = l.attrs.i("block_size", 128);
+  check_blocks(l, bits, block);
   const HostTensor& data = stored(l, 0);
   const Dims scales = l.dims(2);
+  QuantizedMatrix m;
   if (scales.size() == 2 && (data.dtype() == DType::i8 || data.dtype() == DType::u8) &&
-      unpacked_table(data, scales[1], b.block)) {
-    l.out(0, lookup(l.b, as_working(l, d, dequantized_table(l, data, b.block)), l.in(1)));
-    return;
+      unpacked_table(data, scales[1], block)) {
+    m = table_of_bytes(l, data, block);
+  } else {
+    m = blocked(l, d[0], d[1] * 8 / bits, bits, block, 2);
+    m.row_bits = d[1] * 8;
+    bytes_of(l, 0, d[0] * d[1]);
   }
-  const int64_t rows = d[0], columns = d[1] * 8 / b.bits;
-  b.blocks = (columns + b.block - 1) / b.block;
-  b.row_bytes = d[1];
-  b.data = bytes_of(l, 0, rows * d[1]);
-  read_scales(l, 2, rows, b);
-  read_zeros(l, 3, rows, b);
-  std::vector<float> table(static_cast<size_t>(rows * columns));
-  for (int64_t r = 0; r < rows; ++r) b.row(r, columns, table.data() + r * columns);
-  l.out(0, lookup(l.b, as_working(l, {rows, columns}, table), l.in(1)));
+  l.out(0, lookup(l.b, dequantized(l, m, 0, 2), l.in(1)));
 }
 
 const RegisterOnnx quantized_weights_onnx[] = {

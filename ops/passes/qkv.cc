@@ -157,27 +157,6 @@ Graph part_gradients(const Graph& g) {
   return std::move(out.out);
 }
 
-Graph repeat_joins(const Graph& g) {
-  const auto joins = [&](ValueId v) {
-    if (!v || g.value(v).kind != ValueKind::temp) return false;
-    const Node& node = g.node(g.value(v).producer);
-    return node.op->name == "Concat" &&
-           std::all_of(node.in.begin(), node.in.end(), [&](ValueId i) { return is_param(g, i); });
-  };
-  std::vector<bool> read(static_cast<size_t>(g.n_values()), false);
-  Copier out(g);
-  for (int32_t n = 0; n < g.n_nodes(); ++n) {
-    for (const ValueId v : g.node(NodeId{n}).in) {
-      if (!joins(v)) continue;
-      if (read[static_cast<size_t>(v.index)]) out.node(g.value(v).producer, types_of(g, {v}));
-      read[static_cast<size_t>(v.index)] = true;
-    }
-    out.node(NodeId{n}, types_of(g, g.node(NodeId{n}).out));
-  }
-  out.finish();
-  return std::move(out.out);
-}
-
 Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) {
   return ProjectionMerger(g, compute, evaluator).run();
 }

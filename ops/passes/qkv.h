@@ -17,8 +17,4 @@ Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluat
 // nothing is copied.
 Graph part_gradients(const Graph& g);
 
-// Requires a training graph that includes the backward pass. Concatenates parameters again for each reader, instead of
-// keeping the result from forward to backward.
-Graph repeat_joins(const Graph& g);
-
 }  // namespace amp

@@ -60,6 +60,7 @@ const std::map<std::string_view, std::pair<double, double>>& finite_operators() 
                                                                             {"PRelu", {-kInf, kInf}},
                                                                             {"Asinh", {-kInf, kInf}},
                                                                             {"MatMul", {-kInf, kInf}},
+                                                                            {"DequantizeMatrix", {-kInf, kInf}},
                                                                             {"MatMulGelu", {-kInf, kInf}},
                                                                             {"Conv", {-kInf, kInf}},
                                                                             {"BatchNorm", {-kInf, kInf}},

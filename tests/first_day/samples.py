@@ -134,7 +134,7 @@ def images(folder, program):
 
 
 def table(folder, _):
-    """Prices of houses: 50 times the number of rooms, and a premium by district."""
+    """Prices of houses: a price by size and area, and a premium by district."""
     draw = random.Random(7)
     districts = {"center": 120, "north": 40, "south": 0}
     rows = []

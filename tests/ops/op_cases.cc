@@ -142,6 +142,7 @@ const OpSpecs& op_specs() {
     add_sampling_cases(s);
     add_region_cases(s);
     add_attention_cases(s);
+    add_quantized_cases(s);
     add_moving_shapes(s);
     add_indexing_shapes(s);
     add_adding_shapes(s);

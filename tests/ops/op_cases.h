@@ -91,6 +91,7 @@ void add_recurrent_cases(OpSpecs& specs);
 void add_sampling_cases(OpSpecs& specs);
 void add_region_cases(OpSpecs& specs);
 void add_attention_cases(OpSpecs& specs);
+void add_quantized_cases(OpSpecs& specs);
 // Structured operators over small_shapes(), in op_shapes_*.cc.
 void add_moving_shapes(OpSpecs& specs);
 void add_indexing_shapes(OpSpecs& specs);

@@ -25,6 +25,7 @@
 #include "ops/passes/fused_operators.h"
 #include "ops/passes/norm_recomputation.h"
 #include "ops/passes/qkv.h"
+#include "ops/passes/repeat_nodes.h"
 #include "ops/passes/slice_hoisting.h"
 #include "precision/apply.h"
 #include "trainer/compile/gradient_penalty.h"
@@ -184,6 +185,7 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
     *graph = part_gradients(*graph);
     if (!low && traits_.host_memory) *graph = repeat_joins(*graph);
   }
+  *graph = repeat_dequantization(std::move(*graph));
   return graph;
 }
 

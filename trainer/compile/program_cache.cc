@@ -63,6 +63,7 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
   o.device = &params_.device();
   o.arena = arena_.get();
   o.cache = &params_.copies();
+  o.constants = &constants_.on_device();
   o.state = &state_;
   o.accumulate = accumulate;
   o.gradients_are_scratch = form == GraphForm::train && params_.device().traits().lends_gradients;
@@ -104,6 +105,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
     recomputed_ = choice ? std::move(choice->name) : "";
     if (choice) graph = std::make_shared<Graph>(std::move(choice->graph));
   }
+  constants_.share(*graph);
   auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
   });

@@ -13,6 +13,7 @@
 #include "trainer/compile/bucket_program.h"
 #include "trainer/compile/graph_compiler.h"
 #include "trainer/compile/parameter_arena.h"
+#include "trainer/compile/shared_constants.h"
 
 namespace amp {
 
@@ -48,7 +49,11 @@ class ProgramCache {
   };
   // Returns the cached Program, or compiles it from the graph that composed() returns (GraphCompiler::compose).
   BucketProgram& get(const GraphRequest& r, const Kind& kind, const std::function<std::shared_ptr<Graph>()>& composed);
-  void clear() { programs_.clear(); }  // required before parameters get new addresses
+  // Required before parameters get new addresses.
+  void clear() {
+    programs_.clear();
+    constants_.clear();
+  }
 
   // Returns options for a Program that is not in the cache.
   ProgramOptions options(GraphForm form, bool accumulate);
@@ -71,6 +76,7 @@ class ProgramCache {
   const RunState& state_;
   const Log log_;
   std::unique_ptr<Arena> arena_;
+  SharedConstants constants_;
   std::map<Key, std::unique_ptr<BucketProgram>> programs_;
   std::string recomputed_;
 };

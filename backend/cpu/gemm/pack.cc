@@ -8,6 +8,7 @@
 
 #include "backend/cpu/gemm/bf16_pairs.h"
 #include "backend/cpu/gemm/block_transpose.h"
+#include "backend/cpu/gemm/pack_quantized.h"
 #include "backend/cpu/isa_kernels.h"
 #include "base/simd.h"
 
@@ -280,6 +281,7 @@ void add_lanes(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64
 void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                  void* panels) {
   float* to = static_cast<float*>(panels);
+  if (x.quantized) return pack_quantized(x, l0, lanes, p0, depth, o, to);
   if (o.by_rows) return pack_row_groups(x, l0, lanes, p0, depth, o, to);
   if (o.pairs) return pack_pairs(x, l0, lanes, p0, depth, o, to);
   switch (x.dtype) {

@@ -6,6 +6,10 @@
 
 #include "base/dtype.h"
 
+namespace amp {
+struct QuantizedMatrix;  // backend/quantized_matrix.h
+}
+
 namespace amp::cpu {
 
 // A matrix as lanes (rows of A, columns of B) times depth (k), stored with unit stride along one of the two.
@@ -14,6 +18,8 @@ struct PackSource {
   DType dtype;       // f32, f16, bf16
   int64_t ld;        // elements between neighbors along the other one
   bool depth_major;  // unit stride along the depth
+  // Not null: the elements are those of this matrix, rounded to dtype. data and ld are not used.
+  const QuantizedMatrix* quantized = nullptr;
 };
 
 // Layout of panels: consecutive, each with steps(depth) * width 4-byte elements.

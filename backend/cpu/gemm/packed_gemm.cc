@@ -87,7 +87,7 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
 }
 
 PackSource a_source(const PackedGemm& g) { return {g.a.data, g.a.dtype, g.a.ld, !g.a.trans}; }
-PackSource b_source(const PackedGemm& g) { return {g.b.data, g.b.dtype, g.b.ld, g.b.trans}; }
+PackSource b_source(const PackedGemm& g) { return {g.b.data, g.b.dtype, g.b.ld, g.b.trans, g.b.quantized}; }
 
 // Packs steps [p, p + steps) of A's rows [i0, i1), or of B's columns [j0, j1). With `first`, also computes the sums
 // that a_sums or b_sums asks for.

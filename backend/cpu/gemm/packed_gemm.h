@@ -7,6 +7,10 @@
 
 #include "base/dtype.h"
 
+namespace amp {
+struct QuantizedMatrix;  // backend/quantized_matrix.h
+}
+
 namespace amp::cpu {
 
 // Computes the row-major C[m, n] = alpha op(A) op(B) + bias[n] or row_bias[m], or adds it to C if `accumulate`. op(A)
@@ -18,6 +22,9 @@ struct PackedGemm {
     DType dtype = DType::f32;  // f32, f16 or bf16
     int64_t ld = 0;            // elements between stored rows
     bool trans = false;
+    // Only of b, not null: the operand is this matrix, rounded to dtype, which is dequantized while it is packed. data
+    // and ld are not used.
+    const QuantizedMatrix* quantized = nullptr;
   };
 
   int64_t m = 0, n = 0, k = 0;
