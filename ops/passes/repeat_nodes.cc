@@ -39,7 +39,8 @@ Graph repeat_joins(const Graph& g) {
 
 Graph repeat_dequantization(Graph g) {
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
-    if (g.node(NodeId{n}).op->deferred) return repeat(g, [](const Node& node) { return node.op->deferred; });
+    if (!g.node(NodeId{n}).op->deferred) continue;
+    return repeat(prune(g), [](const Node& node) { return node.op->deferred; });
   }
   return g;
 }

@@ -34,10 +34,10 @@ AMP_INLINE inline void unpack(const Bytes16& a, const Bytes16& b, Bytes16& low, 
 #endif
 }
 
-// to[byte][lane] = from[lane][byte], by four perfect shuffles of 16 rows.
-AMP_INLINE inline void transpose_bytes(const uint8_t* const from[kSquare], uint8_t (&to)[kSquare][kSquare]) {
+// to[byte][lane] = from[lane * stride + byte], by four perfect shuffles of 16 rows.
+AMP_INLINE inline void transpose_bytes(const uint8_t* from, int64_t stride, uint8_t (&to)[kSquare][kSquare]) {
   Bytes16 a[kSquare], b[kSquare];
-  for (int64_t i = 0; i < kSquare; ++i) a[i] = *reinterpret_cast<const Bytes16At*>(from[i]);
+  for (int64_t i = 0; i < kSquare; ++i) a[i] = *reinterpret_cast<const Bytes16At*>(from + i * stride);
   constexpr auto all = std::make_integer_sequence<int, 16>();
   for (int round = 0; round < 2; ++round) {
     for (int64_t i = 0; i < 8; ++i) unpack(a[i], a[i + 8], b[2 * i], b[2 * i + 1], all);
@@ -106,28 +106,22 @@ class Writer {
   Writer(const QuantizedMatrix& m, int64_t width)
       : m_(by_rows(m)), width_(width), same_zero_(static_cast<float>(m.zero)) {
     for (int64_t q = 0; kind == Kind::table && q < 16; ++q) table_[q] = table_value(m.codes, q);
+    std::fill_n(zero_, kSquare, same_zero_);
   }
 
-  // Lanes are rows of the matrix. Packs `depth` columns from p0 on of rows [r0, r0 + n), at most `width_`, as one
-  // panel.
-  AMP_INLINE void across(int64_t r0, int64_t n, int64_t p0, int64_t depth, float* panel) {
+  // Lanes are rows of the matrix. Packs `depth` columns from p0 on of `width_` rows from r0 on as one panel.
+  AMP_INLINE void across(int64_t r0, int64_t p0, int64_t depth, float* panel) {
     const int64_t per_byte = 8 / m_.bits, deep = kSquare * per_byte;
     for (int64_t g = 0; g < width_; g += kSquare) {
-      const int64_t used = std::clamp<int64_t>(n - g, 0, kSquare);
-      const uint8_t* from[kSquare];
-      for (int64_t i = 0; i < kSquare; ++i) {  // lanes after the last one repeat it, with scale 0
-        row_[i] = r0 + std::min(g + i, n - 1);
-        from[i] = m_.data + (row_[i] * m_.row_bits + p0 * m_.bits) / 8;
-      }
+      const uint8_t* from = m_.data + ((r0 + g) * m_.row_bits + p0 * m_.bits) / 8;
       int64_t block = -1;  // whose scales are loaded
-      for (int64_t p = 0; p < depth; p += deep) {
-        transpose_bytes(from, bytes_);
-        for (int64_t i = 0; i < kSquare; ++i) from[i] += kSquare;
+      for (int64_t p = 0; p < depth; p += deep, from += kSquare) {
+        transpose_bytes(from, m_.row_bits / 8, bytes_);
         float* const to = panel + (pairs ? p / 2 * width_ : p * width_) + g;
         for (int64_t b = 0; b < kSquare; b += kSquare / per_byte) {  // 16 steps, which have one scale per lane
           if (const int64_t next = (p0 + p + b * per_byte) / m_.block_columns; next != block) {
             block = next;
-            load_scales(used, block);
+            load_scales(r0 + g, block);
           }
           for (int64_t k = b; k < b + kSquare / per_byte; ++k) {
             if (per_byte == 2)
@@ -196,13 +190,15 @@ class Writer {
     const int64_t at = r * m_.zero_row_bits + block * m_.zero_bits;
     return static_cast<float>(packed_bits(static_cast<const uint8_t*>(m_.zeros), at, m_.zero_bits, false));
   }
-  // Loads the scales and zero points of a block of columns in the lanes' rows. Those of lanes from `used` on are 0.
-  AMP_INLINE void load_scales(int64_t used, int64_t block) {
-    for (int64_t i = 0; i < kSquare; ++i) {
-      const int64_t s = scale_of(row_[i], block);
-      scale_[i] = i < used ? scale_at(m_, s) : 0.0F;
-      zero_[i] = zero_of(row_[i], block, s);
+  // Loads the scales and zero points of a block of columns in 16 rows from r on.
+  AMP_INLINE void load_scales(int64_t r, int64_t block) {
+    if (m_.scale_dtype == DType::f32 && m_.block_rows == 1) {
+      const float* const from = static_cast<const float*>(m_.scales) + scale_of(r, block);
+      for (int64_t i = 0; i < kSquare; ++i) scale_[i] = from[i * m_.scale_row];
+    } else {
+      for (int64_t i = 0; i < kSquare; ++i) scale_[i] = scale_at(m_, scale_of(r + i, block));
     }
+    for (int64_t i = 0; m_.zeros && i < kSquare; ++i) zero_[i] = zero_of(r + i, block, scale_of(r + i, block));
   }
   // Rounds two vectors to bf16, as BFloat16::encode does with finite numbers, and stores them as pairs.
   AMP_INLINE static void store_pair(const F& low, const F& high, float* to) {
@@ -288,7 +284,6 @@ class Writer {
   const QuantizedMatrix m_;
   const int64_t width_;
   const float same_zero_;  // if all elements have the same zero point
-  int64_t row_[kSquare];   // of each lane
   alignas(64) float table_[16], scale_[kSquare], zero_[kSquare];
   alignas(16) uint8_t bytes_[kSquare][kSquare];
 };
@@ -312,16 +307,16 @@ bool whole_blocks(const QuantizedMatrix& m, int64_t group) {
   return m.scale_column == 0 || m.block_columns % group == 0;
 }
 
-// True if Writer packs these lanes.
-bool writes(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o) {
+// True if Writer packs whole panels of these lanes.
+bool writes(const PackSource& x, int64_t l0, int64_t p0, int64_t depth, const PanelLayout& o) {
   const QuantizedMatrix& m = *x.quantized;
   const bool form = (m.bits == 4 || m.bits == 8) && m.row_bits % 8 == 0 && whole_blocks(m, kSquare);
   const bool type = o.pairs ? x.dtype == DType::bf16 : x.dtype == DType::f32;
   if (!form || !type || o.by_rows || !o.pad || o.width % kSquare != 0) return false;
   const int64_t deep = kSquare * 8 / m.bits, columns = x.depth_major ? p0 : l0;
   if (columns % kSquare != 0) return false;
-  if (x.depth_major) return depth % deep == 0 && o.steps(depth) == (o.pairs ? depth / 2 : depth);
-  return lanes % o.width == 0 && o.steps(depth) == (o.pairs ? (depth + 1) / 2 : depth);
+  if (x.depth_major && depth % deep != 0) return false;
+  return o.steps(depth) == (o.pairs ? (depth + 1) / 2 : depth);
 }
 
 template <bool pairs>
@@ -330,8 +325,7 @@ void write_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, in
   with_kind(*x.quantized, [&]<int Lanes, Kind kind>() AMP_INLINE {
     Writer<Lanes, kind, pairs> writer(*x.quantized, o.width);
     if (!x.depth_major) return writer.along(p0, depth, l0, lanes, o.steps(depth) * o.width, panels);
-    for (int64_t l = 0; l < lanes; l += o.width)
-      writer.across(l0 + l, std::min<int64_t>(o.width, lanes - l), p0, depth, panels + l * o.steps(depth));
+    for (int64_t l = 0; l < lanes; l += o.width) writer.across(l0 + l, p0, depth, panels + l * o.steps(depth));
   });
 }
 
@@ -356,9 +350,8 @@ void pack_by_buffer(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, 
 
 void pack_quantized(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                     float* panels) {
-  // The last panel may be narrower, and the depth may end within a square.
-  const int64_t whole = x.depth_major ? lanes : lanes / o.width * o.width;
-  if (whole == 0 || !writes(x, l0, whole, p0, depth, o)) return pack_by_buffer(x, l0, lanes, p0, depth, o, panels);
+  const int64_t whole = lanes / o.width * o.width;  // the last panel may be narrower
+  if (whole == 0 || !writes(x, l0, p0, depth, o)) return pack_by_buffer(x, l0, lanes, p0, depth, o, panels);
   if (o.pairs)
     write_panels<true>(x, l0, whole, p0, depth, o, panels);
   else
