@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -169,7 +170,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     // Find the weights, then apply names, flags and ties, which all refer to parameters.
     const ExporterRecord record = read_exporter_record(built, doc);
     out.verdicts = discover_parameters(g, record);
-    doc.caches = empty_pasts(built, options.past);
+    std::tie(doc.caches, out.caches) = empty_pasts(built, options.past);
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable, out.verdicts);
     if (options.tie_weights_auto) {

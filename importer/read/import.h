@@ -13,6 +13,7 @@
 #include "importer/adapter/slots.h"
 #include "importer/discover/layer_depths.h"
 #include "importer/discover/verdict.h"
+#include "importer/surgery/decoder_caches.h"
 
 namespace amp {
 
@@ -51,6 +52,7 @@ struct Imported {
   std::vector<Verdict> verdicts;   // per value as imported: why it is a weight or not
   LayerDepths layers;              // empty unless asked for
   std::vector<FoundSlot> slots;    // LoRA slots of the file, which the graph does not have
+  DecoderCaches caches;            // caches that are constants without positions in the graph
 };
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});

@@ -14,6 +14,8 @@ namespace amp {
 
 namespace {
 
+using Emptied = std::pair<std::vector<std::string>, DecoderCaches>;
+
 // Returns the dimension of positions of input i if it is an attention operator's past; -1 if it is not.
 int past_axis(const SourceNode& n, size_t i) {
   if (n.domain.empty()) return n.op == "Attention" && (i == 4 || i == 5) ? 2 : -1;
@@ -21,6 +23,14 @@ int past_axis(const SourceNode& n, size_t i) {
   if (one_of(n.op, {"GroupQueryAttention", "SparseAttention"})) return i == 3 || i == 4 ? 2 : -1;
   if (n.op == "MultiHeadAttention") return i == 6 || i == 7 ? 2 : -1;
   return n.op == "Attention" && i == 4 ? 3 : -1;
+}
+
+// Returns the output that continues the past in input i; -1 if the node does not compute it.
+int present_of(const SourceNode& n, size_t i) {
+  const bool one = n.domain == "com.microsoft" && n.op == "Attention";  // keys and values in one tensor
+  const bool value = n.op == "MultiHeadAttention" ? i == 7 : n.domain.empty() ? i == 5 : i == 4;
+  const size_t out = value && !one ? 2 : 1;
+  return out < n.outputs.size() ? n.outputs[out] : -1;
 }
 
 bool is_rearrangement(const SourceNode& n, size_t input) {
@@ -33,6 +43,10 @@ bool is_rearrangement(const SourceNode& n, size_t input) {
 bool ignores(const SourceNode& n, size_t input) {
   return n.domain == "com.microsoft" && n.op == "GroupQueryAttention" && (input == 5 || input == 6) &&
          n.attrs.i("causal", 1) != 0;
+}
+
+bool keeps_logits(const std::string& name) {
+  return name.starts_with("num_logits_to_keep") || name.starts_with("logits_to_keep");
 }
 
 // Returns the value that an integer or boolean input with this name has in whole sequences.
@@ -57,8 +71,7 @@ class EmptyPasts {
   EmptyPasts(Built& built, const PastOptions& options)
       : g_(built.graph), options_(options), consumers_(g_.consumers()), notes_(built.notes) {}
 
-  // Returns the names of the outputs that were removed.
-  std::vector<std::string> run() {
+  Emptied run() {
     const std::vector<int> inputs = g_.inputs;
     for (const int v : inputs) {
       if (is_float(g_.value(v).dtype))
@@ -69,7 +82,7 @@ class EmptyPasts {
     std::erase_if(g_.inputs, [&](int v) { return gone_.count(v) > 0; });
     leave_out_presents();
     report();
-    return caches_;
+    return {caches_, usable_ ? found_ : DecoderCaches()};
   }
 
  private:
@@ -79,6 +92,8 @@ class EmptyPasts {
     bool only_attention = true;  // no Concat reads it
     bool buffered = true;        // only GroupQueryAttention reads it, whose past may be a buffer of a fixed length
     std::vector<int> presents;   // values that contain the past and the new positions
+    std::vector<int> continued;  // values with the new positions, of which each continues the past
+    bool whole = false;          // `continued` contain the past, too
     std::vector<int> alike;      // values that differ from it only in the positions
   };
 
@@ -104,6 +119,8 @@ class EmptyPasts {
       p.buffered &= n.op == "GroupQueryAttention";
       if (axis >= 0) {
         for (size_t o = 1; o < n.outputs.size(); ++o) p.presents.push_back(n.outputs[o]);
+        p.continued.push_back(present_of(n, i));
+        p.whole = n.op != "GroupQueryAttention";
       } else if (n.domain.empty() && n.op == "Concat" && i == 0 && n.inputs.size() == 2) {
         axis = static_cast<int>(n.attrs.i("axis", 0));
         if (axis < 0) axis += static_cast<int>(g_.value(v).dims.size());
@@ -111,6 +128,7 @@ class EmptyPasts {
         if (!is_returned(n.outputs[0])) return false;
         p.presents.push_back(n.outputs[0]);
         p.alike.insert(p.alike.end(), {n.inputs[1], n.outputs[0]});
+        p.continued.push_back(n.inputs[1]);
       } else {
         return n.domain.empty() && n.op == "Shape";
       }
@@ -170,6 +188,8 @@ class EmptyPasts {
     gone_.insert(v);
     pasts_.push_back(x.name);
     presents_.insert(p->presents.begin(), p->presents.end());
+    usable_ &= p->continued.size() == 1 && p->continued[0] >= 0;
+    found_.parts.push_back({v, p->continued.at(0), p->whole, p->axis, p->buffered});
   }
 
   // Replaces an integer input that whole sequences do not need.
@@ -189,6 +209,22 @@ class EmptyPasts {
     x.data = HostTensor::zeros(x.dtype, Dims(x.dims.size(), 1));
     gone_.insert(v);
     (unread ? unread_ : numbers_).push_back(x.name);
+    if (unread)
+      add_length(v);
+    else
+      usable_ &= keeps_logits(x.name);  // the others have another value with a cache
+  }
+
+  // Records a length that attention reads only if there is a past.
+  void add_length(int v) {
+    bool last = false, total = false;
+    for (const int user : users(v)) {
+      const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
+      last |= n.inputs[5] == v;
+      total |= n.inputs.size() > 6 && n.inputs[6] == v;
+    }
+    usable_ &= last != total;
+    (last ? found_.lasts : found_.totals).push_back(v);
   }
 
   // Removes the caches, also rearranged ones, from the outputs.
@@ -250,12 +286,14 @@ class EmptyPasts {
   std::vector<std::string>& notes_;
   std::set<int> gone_, presents_;
   std::vector<std::string> pasts_, unread_, numbers_, caches_;
+  DecoderCaches found_;
+  bool usable_ = true;
 };
 
 }  // namespace
 
-std::vector<std::string> empty_pasts(Built& built, const PastOptions& options) {
-  return options.empty ? EmptyPasts(built, options).run() : std::vector<std::string>();
+std::pair<std::vector<std::string>, DecoderCaches> empty_pasts(Built& built, const PastOptions& options) {
+  return options.empty ? EmptyPasts(built, options).run() : Emptied();
 }
 
 }  // namespace amp

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "importer/read/build.h"
 #include "importer/read/import.h"
+#include "importer/surgery/decoder_caches.h"
 
 namespace amp {
 
@@ -18,8 +20,9 @@ namespace amp {
 //   GroupQueryAttention).
 // * numbers with a fixed value in whole sequences: the length of the past (0), the number of logits to keep (0: all),
 //   use_cache_branch (false). These are recognized by the name and one integer or boolean element.
-// Removes the caches that the graph returns from graph.outputs, and returns their names. Adds notes that say what was
-// fed.
-std::vector<std::string> empty_pasts(Built& built, const PastOptions& options);
+// Removes the caches that the graph returns from graph.outputs. Adds notes that say what was fed.
+// Returns the names of the outputs that were removed, and the caches; these have no parts if the graph cannot be
+// computed with them.
+std::pair<std::vector<std::string>, DecoderCaches> empty_pasts(Built& built, const PastOptions& options);
 
 }  // namespace amp
