@@ -1,22 +1,21 @@
-// The verb generate: greedy or top-k sampled text from a causal or an encoder-decoder model. Each token runs the whole
-// text again, because exported graphs have no key-value cache. Lengths are padded to multiples of 32, so that few
-// Programs are compiled.
+// The verb generate: greedy or sampled text from a causal or an encoder-decoder model. A causal model whose file has
+// key/value caches computes one position per token (cached_decoder.h), others the whole text (next_token.h).
 #include "run/evaluate/generate.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
+#include <memory>
 #include <optional>
+#include <set>
+#include <span>
 
 #include "base/error.h"
-#include "base/philox.h"
 #include "base/text.h"
-#include "data/language/seq2seq.h"
-#include "data/text_dataset.h"
 #include "run/data/data.h"
 #include "run/data/language_data.h"
+#include "run/data/prompts.h"
 #include "run/data/text_rows.h"
 #include "run/data/tokenize.h"
+#include "run/evaluate/cached_decoder.h"
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_metadata.h"
 #include "run/model/operator_advice.h"
@@ -28,15 +27,11 @@
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
-#include "trainer/metrics/metrics.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
 namespace {
-
-// Texts are padded to a multiple of this, because each length needs its own Program.
-constexpr int64_t kLengthStep = 32;
 
 std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
@@ -53,153 +48,142 @@ std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   return loss->values().front();
 }
 
-// Runs the model on a text and returns the logits of the next token.
-class NextToken {
+// Runs one model on prompts.
+class Generator {
  public:
-  NextToken(const RunSpec& spec, const SourceGraph& g, const std::string& logits, const Tokenizer& tokenizer,
-            const Log& log)
-      : logits_(logits),
-        outputs_{g.find(logits)},
-        tokenizer_(tokenizer),
-        session_(g, session_options(spec, Job::generate, choose_plan(spec.precision, Job::generate, g, log), log)),
-        inputs_(input_specs(g, needed_inputs(g, outputs_))),
-        fixed_(fixed_length(inputs_)) {}
-
-  int64_t fixed() const { return fixed_; }  // the only length that the graph accepts; 0: any
-
-  // Returns the logits (vocabulary) after the last id. `most`: the maximal length of the text.
-  std::vector<float> logits(const std::vector<int32_t>& ids, int64_t most) {
-    LabeledText text;
-    text.encoding.ids = ids;
-    text.encoding.types.assign(ids.size(), 0);
-    text.labels.assign(ids.begin(), ids.end());
-    TextOptions options;
-    options.labels = LabelForm::ids;
-    options.max_seq_len = most;
-    options.pad_to_multiple = kLengthStep;
-    options.fixed_seq_len = fixed_;
-    const auto data = make_labeled_dataset({std::move(text)}, {"the prompt"}, tokenizer_, inputs_, options);
-    return logits_at(*data, static_cast<int64_t>(ids.size()) - 1);
-  }
-
-  // Returns the logits (vocabulary) of an encoder-decoder model after the target ids.
-  std::vector<float> logits(const LabeledText& source, std::vector<int32_t> ids, const Seq2SeqOptions& options) {
-    const auto last = static_cast<int64_t>(ids.size());
-    ids.push_back(options.start);  // placeholder for the next token, which is not read
-    const auto data = make_seq2seq_dataset({{source}, {seq2seq_target(std::move(ids), options)}}, {"the prompt"},
-                                           tokenizer_, inputs_, kLengthStep, options);
-    return logits_at(*data, last);
-  }
+  Generator(const RunSpec& given, const std::vector<std::string>& prompts, const GenerateOptions& options,
+            const Log& log);
+  std::vector<GeneratedText> run();
 
  private:
-  std::vector<float> logits_at(const Dataset& data, int64_t place) {
-    const int64_t first = 0;
-    const HostTensor out = session_.forward(outputs_, data.batch({&first, 1}).inputs).at(logits_).cast(DType::f32);
-    if (out.rank() != 3 || out.dims()[1] <= place)
-      fail(Exit::usage, "E_TASK", cat("the output '", printable(logits_), "' has no logits of each token"),
-           "generate needs logits of each next token, (batch, length, vocabulary)");
-    const int64_t words = out.dims()[2];
-    const float* const at = out.as<float>() + place * words;
-    return {at, at + words};
-  }
+  struct Model {
+    Imported imported;
+    RunSpec spec;
+    Task task;
+    std::string logits;
+    bool low = false;
+  };
+  struct Prompt {
+    std::vector<int32_t> ids;
+    LabeledText source;  // of an encoder-decoder model, instead of ids
+  };
+  static Model open(const RunSpec& given, const Log& log);
+  Prompt encode(const std::string& prompt) const;
+  void require_places(int64_t longest) const;
+  GeneratedText continued(const Prompt& prompt, uint64_t index);
 
-  std::string logits_;
-  std::vector<int> outputs_;
-  const Tokenizer& tokenizer_;
-  Session session_;
-  std::vector<InputSpec> inputs_;
-  int64_t fixed_;
+  const GenerateOptions options_;
+  Model model_;
+  const std::unique_ptr<Tokenizer> tokenizer_;
+  const std::set<int32_t> ends_;
+  std::shared_ptr<const ChatTemplate> chat_;
+  std::optional<Seq2SeqOptions> seq2seq_;
+  const std::vector<InputSpec> inputs_;
+  std::vector<Prompt> prompts_;
+  std::unique_ptr<Session> session_;
+  std::optional<NextToken> whole_;
+  std::optional<CachedDecoder> next_;
 };
 
-std::vector<int32_t> ids_of(const std::string& prompt, const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids = tokenizer.encode(prompt).ids;
-  const SpecialIds& special = tokenizer.special();
-  if (ids.empty() && special.bos >= 0) ids = {special.bos};
-  if (ids.empty() && special.eos >= 0) ids = {special.eos};
-  if (ids.empty())
-    fail(Exit::usage, "E_USAGE", "an empty prompt, and the vocabulary has no token that a text begins with",
-         "give `prompt` at least a word");
-  return ids;
+Generator::Model Generator::open(const RunSpec& given, const Log& log) {
+  const RunSpec asked = with_run(given, log);
+  Model m{open_model(asked, Job::generate, log), asked, Task::language, "", false};
+  const SourceGraph& g = m.imported.graph;
+  const ModelRecord record = recorded(*m.imported.doc);
+  m.spec = with_recorded(with_letters(asked, Log()), record, Log());
+  if (requested_task(m.spec.objective) != Task::none)
+    m.task = requested_task(m.spec.objective);
+  else if (record.task != Task::none)
+    m.task = record.task;
+  m.logits = logits_of(m.spec, g, m.task);
+  const std::vector<int> outputs = {g.find(m.logits)};
+  require_known_operators(g, outputs);
+  log_fixed_shapes(fix_shapes(m.imported.graph, outputs), log);
+  check_vocabulary(m.spec, g, needed_inputs(g, outputs), log);
+  check_tokenizer(m.spec, record, log);
+  return m;
 }
 
-void require_places(const SourceGraph& g, const std::vector<int>& outputs, int64_t fixed, int64_t longest) {
-  if (fixed == 0) return require_length(g, outputs, longest);
+Generator::Generator(const RunSpec& given, const std::vector<std::string>& prompts, const GenerateOptions& options,
+                     const Log& log)
+    : options_(options),
+      model_(open(given, log)),
+      tokenizer_(tokenizer_of(model_.spec)),
+      ends_(end_tokens(model_.spec, *tokenizer_)),
+      inputs_(input_specs(model_.imported.graph,
+                          needed_inputs(model_.imported.graph, {model_.imported.graph.find(model_.logits)}))) {
+  SourceGraph& g = model_.imported.graph;
+  const RunSpec& spec = model_.spec;
+  if (task_rule(model_.task).text == TextForm::source_and_target) {
+    seq2seq_ = seq2seq_options(spec, *tokenizer_);
+    seq2seq_->max_target = options.max_new_tokens + 1;
+  } else if (options.chat) {
+    chat_ = chat_template_of(spec, *tokenizer_);
+  }
+  // Lengths are checked while the graph computes whole texts.
+  for (const std::string& p : prompts) {
+    prompts_.push_back(encode(p));
+    const auto source = static_cast<int64_t>(prompts_.back().source.encoding.ids.size());
+    require_places(std::max(static_cast<int64_t>(prompts_.back().ids.size()) + options.max_new_tokens, source));
+  }
+  const PrecisionPlan plan = choose_plan(spec.precision, Job::generate, g, log);
+  const SessionOptions how = session_options(spec, Job::generate, plan, log);
+  DecoderCaches caches = seq2seq_ || !options.use_cache ? DecoderCaches() : model_.imported.caches;
+  Tensors empty = empty_caches(g, caches);
+  feed_caches(g, caches);
+  session_ = std::make_unique<Session>(g, how);
+  whole_.emplace(*session_, model_.logits, *tokenizer_, inputs_, std::move(empty));
+  next_.emplace(*session_, *whole_, std::move(caches), plan.any_low(), log);
+  release_parameters(model_.imported);
+}
+
+Generator::Prompt Generator::encode(const std::string& prompt) const {
+  if (seq2seq_) return {{}, seq2seq_source(prompt, *tokenizer_, *seq2seq_)};
+  return {options_.chat ? chat_prompt_ids(prompt, *tokenizer_, chat_.get()) : prompt_ids(prompt, *tokenizer_), {}};
+}
+
+void Generator::require_places(int64_t longest) const {
+  const SourceGraph& g = model_.imported.graph;
+  const int64_t fixed = fixed_length(inputs_);
+  if (fixed == 0) return require_length(g, {g.find(model_.logits)}, longest, "lower `max_new_tokens`");
   if (longest > fixed)
     fail(Exit::usage, "E_SEQ_LEN", cat("prompt and new tokens are ", longest, ", the model takes ", fixed),
-         "lower `max_new_tokens`");
+         "lower `max_new_tokens`, or shorten the prompt");
+}
+
+std::vector<GeneratedText> Generator::run() {
+  std::vector<GeneratedText> out;
+  for (const Prompt& p : prompts_) out.push_back(continued(p, out.size()));
+  return out;
+}
+
+GeneratedText Generator::continued(const Prompt& prompt, uint64_t index) {
+  GeneratedText t;
+  t.ids = prompt.ids;
+  const auto before = static_cast<int64_t>(t.ids.size()), most = before + options_.max_new_tokens;
+  std::vector<int32_t> seen = t.ids;  // the ids that a repetition penalty counts
+  if (seq2seq_) seen = {seq2seq_->start};
+  while (!t.ended && t.fresh < options_.max_new_tokens) {
+    const std::vector<float> x =
+        seq2seq_ ? whole_->logits(prompt.source, t.ids, *seq2seq_) : next_->logits(t.ids, most);
+    const int32_t id = choose_token(x, options_.sampling, static_cast<uint64_t>(model_.spec.device.seed), index,
+                                    static_cast<uint64_t>(t.fresh), seen);
+    t.ids.push_back(id);
+    seen.push_back(id);
+    ++t.fresh;
+    t.ended = ends_.count(id) > 0;
+  }
+  t.text = tokenizer_->decode(t.ids);
+  t.answer = tokenizer_->decode(std::span(t.ids).subspan(static_cast<size_t>(before)));
+  return t;
 }
 
 }  // namespace
 
-int32_t choose_token(std::span<const float> logits, const Sampling& how, uint64_t seed, uint64_t text, uint64_t place) {
-  const auto n = static_cast<int64_t>(logits.size());
-  const int64_t best = argmax_rows(logits.data(), 1, n)[0];
-  if (best < 0)
-    fail(Exit::numerical, "E_NOT_FINITE", "a logit of the next token is NaN",
-         "are the weights of a run that diverged?");
-  if (!how.draw) return static_cast<int32_t>(best);
-  std::vector<float> sorted(logits.begin(), logits.end());
-  const int64_t kept = how.top_k > 0 ? std::min(how.top_k, n) : n;
-  std::nth_element(sorted.begin(), sorted.begin() + (kept - 1), sorted.end(), std::greater<>());
-  const float least = sorted[static_cast<size_t>(kept - 1)];
-  const double top = logits[static_cast<size_t>(best)];
-  std::vector<double> upto(logits.size());
-  double sum = 0;
-  for (size_t i = 0; i < logits.size(); ++i)
-    upto[i] = sum += logits[i] >= least ? std::exp((static_cast<double>(logits[i]) - top) / how.temperature) : 0;
-  const PhiloxBlock b = philox(seed, text, place);
-  const double u = static_cast<double>((uint64_t{b.v[0]} << 32 | b.v[1]) >> 11) * 0x1p-53;
-  const auto at = std::upper_bound(upto.begin(), upto.end(), u * sum);
-  return at == upto.end() ? static_cast<int32_t>(best) : static_cast<int32_t>(at - upto.begin());
-}
-
 std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std::string>& prompts,
-                                    int64_t max_new_tokens, const Sampling& how, const Log& log) {
+                                    const GenerateOptions& options, const Log& log) {
   set_threads(given.device, log);
-  const RunSpec asked = with_run(given, log);
-  Imported model = open_model(asked, Job::generate, log);
-  const SourceGraph& g = model.graph;
-  const ModelRecord record = recorded(*model.doc);
-  const RunSpec spec = with_recorded(with_letters(asked, Log()), record, Log());
-  const Task task = requested_task(spec.objective) != Task::none ? requested_task(spec.objective)
-                    : record.task == Task::none                  ? Task::language
-                                                                 : record.task;
-  const std::string logits = logits_of(spec, g, task);
-  const std::vector<int> outputs = {g.find(logits)};
-  require_known_operators(g, outputs);
-  log_fixed_shapes(fix_shapes(model.graph, outputs), log);
-  check_vocabulary(spec, g, needed_inputs(g, outputs), log);
-  check_tokenizer(spec, record, log);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec);
-  NextToken next(spec, g, logits, *tokenizer, log);
-  release_parameters(model);
-  std::vector<GeneratedText> out;
-  std::optional<Seq2SeqOptions> seq2seq;
-  if (task_rule(task).text == TextForm::source_and_target) {
-    seq2seq = seq2seq_options(spec, *tokenizer);
-    seq2seq->max_target = max_new_tokens + 1;
-  }
-  for (const std::string& prompt : prompts) {
-    GeneratedText t;
-    LabeledText source;
-    if (seq2seq)
-      source = seq2seq_source(prompt, *tokenizer, *seq2seq);
-    else
-      t.ids = ids_of(prompt, *tokenizer);
-    const auto before = static_cast<int64_t>(t.ids.size()), most = before + max_new_tokens;
-    require_places(g, outputs, next.fixed(), std::max(most, static_cast<int64_t>(source.encoding.ids.size())));
-    while (!t.ended && t.fresh < max_new_tokens) {
-      const std::vector<float> x = seq2seq ? next.logits(source, t.ids, *seq2seq) : next.logits(t.ids, most);
-      const int32_t id =
-          choose_token(x, how, static_cast<uint64_t>(spec.device.seed), out.size(), static_cast<uint64_t>(t.fresh));
-      t.ids.push_back(id);
-      ++t.fresh;
-      t.ended = id == tokenizer->special().eos;
-    }
-    t.text = tokenizer->decode(t.ids);
-    out.push_back(std::move(t));
-  }
-  return out;
+  return Generator(given, prompts, options, log).run();
 }
 
 }  // namespace amp

@@ -183,7 +183,7 @@ void restore(PreparedRun& run, Checkpoint& checkpoint) {
 
 }  // namespace
 
-void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
+void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest, const std::string& hint) {
   const ParamTable table(g);
   const auto fits = [&](int64_t s) {
     try {
@@ -197,7 +197,7 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
   fail(Exit::data, "E_DATA_LENGTH", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
-       cat("cut longer texts with `max_seq_len` ", ok));
+       hint.empty() ? cat("cut longer texts with `max_seq_len` ", ok) : hint);
 }
 
 int64_t longest_of(const TextSpec& text, const Dataset& data) {

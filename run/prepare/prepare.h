@@ -21,7 +21,8 @@ namespace amp {
 // require_length() throws E_DATA_LENGTH (exit 5) before anything is computed if texts are longer than the model's
 // position table; the message states the length that fits. longest_of() returns the sequence length of the longest
 // batch, in tokens.
-void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest);
+void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest,
+                    const std::string& hint = "");
 int64_t longest_of(const TextSpec& text, const Dataset& data);
 
 // Purpose of a prepared run: training in output_dir, estimating memory and time, or measuring a precision plan.

@@ -67,6 +67,30 @@ TEST_CASE("drawn tokens are as frequent as transformers' temperature and top-k l
   CHECK_THROWS(choose_token(std::vector<float>{0, NAN}, {}, 7, 0, 0));
 }
 
+TEST_CASE("tokens are drawn with the probabilities of transformers' logits processors") {
+  // made by tests/data/generate/make_sampling.py
+  for (const json& c : json::parse(std::ifstream(test_data("generate/sampling.json")))) {
+    INFO(c.dump());
+    const auto logits = c["logits"].get<std::vector<float>>();
+    const auto before = c["before"].get<std::vector<int32_t>>();
+    Sampling how{true, c["temperature"].get<double>(), c["top_k"].get<int64_t>(), c["top_p"].get<double>(),
+                 c["repetition_penalty"].get<double>()};
+    constexpr int kDraws = 20000;
+    std::vector<int> counts(logits.size());
+    for (int i = 0; i < kDraws; ++i)
+      ++counts[static_cast<size_t>(choose_token(logits, how, 11, 2, static_cast<uint64_t>(i), before))];
+    for (size_t t = 0; t < logits.size(); ++t) {
+      const double p = c["probabilities"][t].get<double>();
+      INFO("token " << t << ", probability " << p << ", drawn " << counts[t]);
+      if (p == 0) CHECK(counts[t] == 0);
+      // five standard deviations of a binomial count, and a draw of a token that is rarer than one in all draws
+      CHECK(std::abs(counts[t] - kDraws * p) <= 5 * std::sqrt(kDraws * p * (1 - p)) + 1);
+    }
+    how.draw = false;
+    CHECK(choose_token(logits, how, 0, 0, 0, before) == c["likeliest"].get<int32_t>());
+  }
+}
+
 TEST_CASE("a seed writes the same text again, another one another") {
   const TempDir f;
   const std::string model = small_gpt2(f);
@@ -84,6 +108,9 @@ TEST_CASE("what cannot be written is refused by name") {
   const Said longer = run_verb({"generate", model, "--prompt", "the cat", "--max_new_tokens", "100"});
   CHECK(longer.id == "E_DATA_LENGTH");
   CHECK(longer.fact.find("at most 64") != std::string::npos);
+  CHECK(longer.hint.find("max_new_tokens") != std::string::npos);
+  CHECK(longer.hint.find("max_seq_len") == std::string::npos);
+  CHECK(run_verb({"generate", model, "--prompt", "a", "--chat"}).id == "E_CHAT_TEMPLATE_MISSING");
   CHECK(run_verb({"generate", model}).id == "E_USAGE");
   must_run({"create", "bert", "--model_head", "sequence_classification", "--out", f / "bert.onnx", "--model_config",
             R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32})"});
