@@ -28,13 +28,26 @@ void write_record(const std::string& folder, const RunRecord& record);
 
 inline constexpr const char* kExportRecord = "export.safetensors";  // run/prepare/export_record.h
 inline constexpr const char* kSamplesFile = "samples.json";         // run/evaluate/samples.h
+inline constexpr const char* kAnswersFile = "answers.json";         // run/train/sample_prompts.h
 inline constexpr const char* kLrRangeFile = "lr_range.json";        // run/prepare/lr_range.h
 inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
-inline constexpr std::array kRunFiles = {
-    "metrics.jsonl",      "eval.jsonl", "precision_plan.json", "run.json",
-    kExportRecord,        "model.onnx", "model.onnx.data",     "checkpoints",
-    "report.html",        kLrRangeFile, "test_metrics.json",   kSamplesFile,
-    "model.onnx_adapter", "slots.json", "adapter_config.json", "adapter_model.safetensors"};
+inline constexpr std::array kRunFiles = {"metrics.jsonl",
+                                         "eval.jsonl",
+                                         "precision_plan.json",
+                                         "run.json",
+                                         kExportRecord,
+                                         "model.onnx",
+                                         "model.onnx.data",
+                                         "checkpoints",
+                                         "report.html",
+                                         kLrRangeFile,
+                                         "test_metrics.json",
+                                         kSamplesFile,
+                                         kAnswersFile,
+                                         "model.onnx_adapter",
+                                         "slots.json",
+                                         "adapter_config.json",
+                                         "adapter_model.safetensors"};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data",     "model.onnx_adapter",
                                            "slots.json", "adapter_config.json", "adapter_model.safetensors"};
 std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles and the existing event files

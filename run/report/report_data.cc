@@ -149,6 +149,7 @@ json ReportData::read() {
           {"skipped_count", skipped_},
           {"evals", evals_.lines()},
           {"samples", small_file(folder_ + "/" + kSamplesFile)},
+          {"answers", small_file(folder_ + "/" + kAnswersFile)},
           {"lr_range", small_file(folder_ + "/" + kLrRangeFile)},
           {"plan", *plan_}};
 }

@@ -14,7 +14,9 @@ struct EvaluationSpec {
   std::string metric_for_best_model = "auto";
   int64_t early_stopping_patience = 0;
   double early_stopping_threshold = 0;
-  std::vector<std::string> require;  // "accuracy>=0.85"
+  std::vector<std::string> require;         // "accuracy>=0.85"
+  std::vector<std::string> sample_prompts;  // texts, or files with one in each line
+  int64_t sample_new_tokens = 64;
 };
 
 }  // namespace amp

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/fs.h"
 #include "base/text.h"
 #include "importer/read/import.h"
 #include "run/evaluate/exported_metrics.h"
@@ -26,7 +27,9 @@
 #include "run/train/average_statistics.h"
 #include "run/train/replicas.h"
 #include "run/train/run_watch.h"
+#include "run/train/sample_prompts.h"
 #include "run/train/sum_trace.h"
+#include "trainer/comm/evaluation.h"
 #include "trainer/compile/flat_views.h"
 #include "trainer/compile/update_profile.h"
 
@@ -41,6 +44,7 @@ struct Training {
   std::unique_ptr<Trainer> trainer;
   TrainReport report;
   std::unique_ptr<RunWatch> watch = nullptr;
+  std::unique_ptr<SamplePrompts> prompts = nullptr;
   // metadata of the model file; made at the start, when all inputs are read
   std::map<std::string, std::string> metadata = {};
   bool export_agreed = false;    // the result of try_export()
@@ -73,6 +77,25 @@ void profile(Training& t, const Tensors& batch) {
   if (t.report.facts.update) log_profile(*t.report.facts.update, t.run.host.log);
 }
 
+// Starts the observers. The answers to `sample_prompts` are written before the page that shows them.
+void watch(Training& t) {
+  t.watch = std::make_unique<RunWatch>(t.run, t.work());
+  if (t.prompts->empty()) return;
+  const auto answer = [&t](int64_t step) {
+    warn_of_failure(t.run.host.log, "the answers to `sample_prompts` are missing",
+                    [&] { t.prompts->answer(*t.session, step, t.work()); });
+  };
+  // A checkpoint is restored later, so these are the weights before training, also in a resumed run.
+  if (!path_exists(t.work() + "/" + kAnswersFile)) answer(0);
+  t.run.config.on_eval = [&t, answer, then = t.run.config.on_eval](int64_t step, const Metrics& m) {
+    {
+      const EvaluatedWeights weights(*t.session, t.trainer->evaluated());
+      answer(step);
+    }
+    then(step, m);
+  };
+}
+
 // Creates and compiles the session, then writes the first files of the run. Everything that can fail early fails here.
 void begin(Training& t) {
   PreparedRun& run = t.run;
@@ -88,6 +111,7 @@ void begin(Training& t) {
   for (const Dataset* d : {run.data.train.get(), run.data.val.get()}) {
     if (d) check_labels(*t.session, losses, *d);
   }
+  t.prompts = std::make_unique<SamplePrompts>(run);
   run.folder->begin();
   run.config.before_save = [&folder = *run.folder] { folder.require_present(); };
   write_plan(t.work(), run.graph(), run.plan,
@@ -104,7 +128,7 @@ void begin(Training& t) {
   log_groups(run.ready.groups, run.spec.optimization, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
-  t.watch = std::make_unique<RunWatch>(run, t.work());
+  watch(t);
 }
 
 // Trains; returns true if training reached its end. Stop signals are caught during this call.

@@ -178,6 +178,18 @@ function worst(samples) {
     card.append(words); box.append(card);
   }
 }
+function answers(given) {
+  const list = x => Array.isArray(x) ? x : [], evals = list(given.evaluations), last = evals[evals.length - 1];
+  if (!last) return;
+  const box = el("div", undefined, "samples");
+  section("Answers", true, `to the prompts of sample_prompts, at step ${short(last.step)}`).append(box);
+  list(given.prompts).forEach((prompt, i) => {
+    const card = el("div", undefined, "sample"), words = el("div"), before = evals.length > 1 ? evals[0] : undefined;
+    words.append(el("div", String(prompt), "soft"), el("div", String(list(last.answers)[i]), "text"));
+    if (before) words.append(el("div", `at step ${short(before.step)}: ${list(before.answers)[i]}`, "where"));
+    card.append(words); box.append(card);
+  });
+}
 function overlays(samples) {
   const part = (title, list, note) => {
     list = (list || []).filter(x => isPicture(x.predicted_mask));
@@ -242,6 +254,7 @@ function render() {
   if (one) {
     metrics(runs, one);
     plan(runs[0].plan);
+    if (runs[0].answers) answers(runs[0].answers);
     if (runs[0].samples) { worst(runs[0].samples); overlays(runs[0].samples); }
   }
   settings(runs, one);

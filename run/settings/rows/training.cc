@@ -259,6 +259,19 @@ std::vector<Setting> evaluation_settings() {
           .shown_as("COLUMN")
           .read_by(jobs(Job::train, Job::evaluate))
           .may_change(),
+      setting(
+          "sample_prompts", &EvaluationSpec::sample_prompts,
+          "Prompts that a causal language model continues at each evaluation, to see what it learns: a text, a JSON "
+          "array of messages, or a file with one of these in each line. Repeatable. Default: none.")
+          .shown_as("FILE|TEXT")
+          .read_by(kTrain)
+          .may_change(),
+      setting("sample_new_tokens", &EvaluationSpec::sample_new_tokens,
+              "Largest number of tokens to generate for each of `sample_prompts`.")
+          .at_least(1)
+          .at_most(100000)
+          .read_by(kTrain)
+          .may_change(),
       setting("metric_for_best_model", &EvaluationSpec::metric_for_best_model,
               "Metric that selects the best model; auto: chosen by the task.")
           .one_of(metric_choices())
