@@ -100,7 +100,7 @@ RunSpec checked_spec(const std::vector<std::string>& words) {
   check_settings(spec, Job::train);
   if (spec.schedule.lr_range_test > 0)
     fail(Exit::usage, "E_SWEEP", "`lr_range_test` trains no model to compare", "run it without 'sweep'");
-  if (spec.data.val.empty() && spec.data.val_split == 0)
+  if (spec.data.val.empty() && *spec.data.val_split == 0)
     fail(Exit::usage, "E_SWEEP", "a sweep compares its runs on validation data, and there is none",
          "add `val` FILE, or `val_split` 0.1");
   return spec;

@@ -1,11 +1,15 @@
-// Verb create: writes a new model with random weights. Verb convert: converts a checkpoint to ONNX, or ONNX to a
-// checkpoint.
+// Verb create: writes a new model with random weights, whose sizes may be those of a table. Verb convert: converts a
+// checkpoint to ONNX, or ONNX to a checkpoint.
 #include <iostream>
 
+#include "base/error.h"
 #include "base/fs.h"
 #include "base/text.h"
 #include "run/model/build.h"
+#include "run/model/model_classes.h"
+#include "run/model/table_model.h"
 #include "run/spec/spec.h"
+#include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
@@ -31,7 +35,18 @@ int told(const BuiltModel& built, const std::string& out) {
 static int run_create(const cli::Options& opts, const Console& console) {
   BuildSpec spec = spec_of_build(opts);
   spec.config = opts.str("model_config");
-  return told(create_model(spec, opts.str("out"), console.log()), opts.str("out"));
+  const std::string& out = opts.str("out");
+  for (const char* name : {"target", "categorical", "continuous", "date", "join"}) {
+    if (opts.has(name) && opts.str("train").empty())
+      fail(Exit::usage, "E_USAGE", cat("--", name, " names columns of a table, and --train names none"),
+           "add --train FILE.csv");
+  }
+  if (opts.str("train").empty()) return told(create_model(spec, out, console.log()), out);
+  if (!is_table_architecture(spec.model))
+    fail(Exit::usage, "E_USAGE", cat("--train derives the sizes of tabular and mlp, the model is '", spec.model, "'"),
+         "leave --train out; --model_config sets sizes");
+  const ReadTable read = read_for_model(with_label_file(spec_of(opts)), false, console.log());
+  return told(create_for_table(spec, read, out, console.log()), out);
 }
 
 static int run_convert(const cli::Options& opts, const Console& console) {

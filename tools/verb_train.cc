@@ -49,6 +49,7 @@ void print_summary(const TrainReport& report, const std::string& val) {
             << (r.skipped ? cat(", ", r.skipped, " skipped, because gradients were not finite") : std::string()) << '\n'
             << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
             << "model: " << report.model << '\n'
+            << (report.raw_rows.empty() ? std::string() : cat("raw rows of the table: ", report.raw_rows, "\n"))
             << "report: " << report.page << '\n';
 }
 

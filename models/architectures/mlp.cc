@@ -45,27 +45,30 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
     for (const int64_t n : sizes)
       widths.push_back(std::min<int64_t>(600, std::llround(1.6 * std::pow(static_cast<double>(n), 0.56))));
   }
-  if (sizes.empty() || widths.size() != sizes.size())
-    c.refuse("embedding", "expected one number for each of `categories`");
+  if (widths.size() != sizes.size()) c.refuse("embedding", "expected one number for each of `categories`");
   const int64_t numbers = c.number("continuous", 0) == 0 ? 0 : c.positive("continuous");
-  const NetValue ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
-  std::optional<NetValue> x;  // a net's inputs must be added before its other values
+  if (sizes.empty() && numbers == 0) c.refuse("continuous", "expected columns here or in `categories`");
+  std::optional<NetValue> ids, x;  // a net's inputs must be added before its other values
+  if (!sizes.empty()) ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
   if (numbers > 0) x = net.input("continuous", DType::f32, rows_by(numbers));
   std::vector<NetValue> parts;
   int64_t width = numbers;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const std::string at = cat("embeds.", i);
-    const NetValue id = net.gather(ids, at, static_cast<int64_t>(i), 1, DType::i64);
+    const NetValue id = net.gather(*ids, at, static_cast<int64_t>(i), 1, DType::i64);
     parts.push_back(net.embedding(id, at, sizes[i], widths[i], Init::normal(0.01)));
     width += widths[i];
   }
-  NetValue all = net.op("Concat", "embeds", parts, {{"axis", int64_t{1}}});
-  all = dropout(net, all, c, "embedding_dropout", "embeds");
-  if (x) {
-    parts = {all, batch_norm(net, *x, "bn_cont", numbers)};
-    all = net.op("Concat", "", parts, {{"axis", int64_t{1}}});
+  std::optional<NetValue> all;
+  if (ids) {
+    all = net.op("Concat", "embeds", parts, {{"axis", int64_t{1}}});
+    all = dropout(net, *all, c, "embedding_dropout", "embeds");
   }
-  net.output(layers(net, all, c, width), "output", rows_by(c.positive("outputs")));
+  if (x) {
+    const NetValue scaled = batch_norm(net, *x, "bn_cont", numbers);
+    all = all ? net.op("Concat", "", {*all, scaled}, {{"axis", int64_t{1}}}) : scaled;
+  }
+  net.output(layers(net, *all, c, width), "output", rows_by(c.positive("outputs")));
 }
 
 const RegisterArchitecture mlp_rows[] = {

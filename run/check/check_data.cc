@@ -18,6 +18,7 @@
 #include "run/data/data.h"
 #include "run/data/language_data.h"
 #include "run/model/model_file.h"
+#include "run/model/table_model.h"
 #include "run/prepare/objective.h"
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
@@ -212,6 +213,7 @@ void DataReport::check_spelling(const FileReport& f) {
 
 DataReport check_data(const RunSpec& given, const Log& log) {
   RunSpec named = given;
+  if (wants_table_model(named)) named = with_table_target(std::move(named));
   if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
   const RunSpec spec = with_conversations(with_letters(named, log), named.data.train, log);
   const DataKind kind = data_kind(spec.data, spec.data.train);

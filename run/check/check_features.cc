@@ -14,6 +14,7 @@
 #include "data/features/forms.h"
 #include "importer/surgery/edit.h"
 #include "run/data/features.h"
+#include "run/model/table_model.h"
 #include "run/prepare/common.h"
 #include "run/prepare/objective.h"
 #include "run/settings/asked_objective.h"
@@ -131,13 +132,18 @@ class FeatureChecker {
 
 // Reports how the columns feed the model's inputs. Fits the features on all rows.
 void look_at_model(const RunSpec& spec, const FeatureTable& table, Task task, DataReport& report) {
-  const Imported model = open_model(spec, Job::train, Log());
   DataNeeds needs;
   needs.task = task;
-  needs.inputs = needed_inputs(model.graph, model.graph.outputs);
   needs.classes = feature_labels(spec.data, table, task);
   RunSpec all = spec;
   all.data.val_split = 0;
+  if (wants_table_model(spec)) {
+    report.inputs.push_back(cat("configuration of ", spec.model.model, ": ",
+                                fitting_config(spec.model.model, fit_training_rows(all, table, needs), needs)));
+    return;
+  }
+  const Imported model = open_model(spec, Job::train, Log());
+  needs.inputs = needed_inputs(model.graph, model.graph.outputs);
   const Log lines([&](Level, const std::string& text) { report.inputs.push_back(text); });
   learn_features(all, table, model.graph, needs, lines);
 }

@@ -89,17 +89,10 @@ void check_codes(const Features& features, const SourceGraph& g, const std::vect
   }
 }
 
-// Returns the command that creates a model for these columns. A column with missing numbers also feeds an input that
-// marks them. classes: 0 for a numeric target.
-std::string create_command(const Features& features, size_t classes) {
-  std::vector<std::string> sizes;
-  for (const CategoryMap& c : features.categories) sizes.push_back(std::to_string(c.codes()));
-  size_t numbers = features.numbers.size();
-  for (const NumberMap& n : features.numbers) numbers += n.missing;
-  return cat("`create ", sizes.empty() ? "mlp" : "tabular", " --model_config '{",
-             sizes.empty() ? cat("\"inputs\": ", numbers)
-                           : cat("\"categories\": [", join(sizes, ", "), "], \"continuous\": ", numbers),
-             ", \"outputs\": ", std::max<size_t>(classes, 1), "}' --out new.onnx`");
+std::string create_command(const Features& features, const DataNeeds& needs) {
+  const char* const architecture = features.categories.empty() ? "mlp" : "tabular";
+  return cat("`create ", architecture, " --model_config '", fitting_config(architecture, features, needs),
+             "' --out new.onnx`");
 }
 
 void note_inputs(const Features& features, const std::vector<FeatureInput>& inputs, const Log& log) {
@@ -264,8 +257,20 @@ std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable
   return find_classes(table.table(), target_column(data));
 }
 
-std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
-                                               const DataNeeds& needs, const Log& log) {
+std::string fitting_config(const std::string& architecture, const Features& features, const DataNeeds& needs) {
+  std::vector<std::string> sizes;
+  for (const CategoryMap& c : features.categories) sizes.push_back(std::to_string(c.codes()));
+  size_t numbers = features.numbers.size();
+  for (const NumberMap& n : features.numbers) numbers += n.missing;
+  const TaskRule& rule = task_rule(needs.task);
+  const int64_t outputs = rule.has_numbers() ? 1 : rule.outputs_for(static_cast<int64_t>(needs.classes.size()));
+  return cat("{",
+             architecture == "mlp" ? cat("\"inputs\": ", sizes.size() + numbers)
+                                   : cat("\"categories\": [", join(sizes, ", "), "], \"continuous\": ", numbers),
+             ", \"outputs\": ", outputs, "}");
+}
+
+Features fit_training_rows(const RunSpec& spec, const FeatureTable& table, const DataNeeds& needs) {
   const FeatureSchema schema = schema_of(spec.data);
   Features target;  // has only the target's name: limit and split are stratified by the target's labels
   target.target = schema.target;
@@ -273,17 +278,21 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
       limited(make_label_dataset(table, labels_of(table, target, needs)), spec.data.limit_train, spec);
   std::vector<int64_t> rows(static_cast<size_t>(all->size()));
   std::iota(rows.begin(), rows.end(), int64_t{0});
-  if (spec.data.val_split > 0)
-    rows = split_samples(*all, spec.data.val_split, static_cast<uint64_t>(spec.device.seed)).train;
+  if (*spec.data.val_split > 0)
+    rows = split_samples(*all, *spec.data.val_split, static_cast<uint64_t>(spec.device.seed)).train;
   rows = all->batch(rows).samples;  // of the table: a limit keeps sampled rows, not the first ones
-  Features out = fit_features(table, schema, rows, task_rule(needs.task).has_numbers());
+  return fit_features(table, schema, rows, task_rule(needs.task).has_numbers());
+}
+
+std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
+                                               const DataNeeds& needs, const Log& log) {
+  Features out = fit_training_rows(spec, table, needs);
   try {
     const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
     check_codes(out, graph, inputs);
     note_inputs(out, inputs, log);
   } catch (const Error& e) {
-    fail(e.exit(), e.id(), e.fact(),
-         cat(e.hint(), "; a new model for these columns: ", create_command(out, needs.classes.size())));
+    fail(e.exit(), e.id(), e.fact(), cat(e.hint(), "; a new model for these columns: ", create_command(out, needs)));
   }
   return std::make_shared<const Features>(std::move(out));
 }

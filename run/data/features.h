@@ -43,8 +43,16 @@ RunSpec with_fed_columns(RunSpec spec, const SourceGraph& graph, const std::stri
 // tables do not support.
 std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable& table, Task task);
 
-// Fits categories, fill values and scales on the rows that will train (`limit_train`, `val_split`), and logs them with
-// the inputs that they feed. Throws E_CATEGORIES if a column has more codes than its embedding table has rows.
+// Fits categories, fill values and scales on the rows that will train (`limit_train`, `val_split`). Uses the members
+// labeled, task and classes of `needs`.
+Features fit_training_rows(const RunSpec& spec, const FeatureTable& table, const DataNeeds& needs);
+
+// Returns the keys of the configuration (a JSON object) with which `architecture`, tabular or mlp, fits these features.
+// A column with missing numbers also feeds an input that marks them. Uses the members task and classes of `needs`.
+std::string fitting_config(const std::string& architecture, const Features& features, const DataNeeds& needs);
+
+// As fit_training_rows(), and logs the features with the inputs that they feed. Throws E_CATEGORIES if a column has
+// more codes than its embedding table has rows.
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
                                                const DataNeeds& needs, const Log& log);
 

@@ -26,9 +26,9 @@ int64_t rows_in_turn(const Losses& losses, const Dataset& data) {
 }
 
 void split_validation(const RunSpec& spec, TrainData& data) {
-  if (spec.data.val_split <= 0) return;
+  if (*spec.data.val_split <= 0) return;
   const std::shared_ptr<const Dataset> all = std::move(data.train);
-  SampleSplit split = split_samples(*all, spec.data.val_split, static_cast<uint64_t>(spec.device.seed));
+  SampleSplit split = split_samples(*all, *spec.data.val_split, static_cast<uint64_t>(spec.device.seed));
   data.train = make_subset(all, std::move(split.train));
   const std::shared_ptr<const Dataset> evaluated = all->for_evaluation();
   data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));

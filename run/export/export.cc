@@ -155,7 +155,7 @@ void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
   }
   if (e.precision == "fp16") e.wide = epsilon_in_fp32(model.graph, DType::f16);
   for (const std::string& note : engine_notes(model.graph, e)) log.note(note);
-  if (spec.output.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
+  if (*spec.output.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
   for (const std::string& note : export_model(*model.doc, model.graph, {}, e, out).notes) log.note(note);
 }
 

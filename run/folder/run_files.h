@@ -47,9 +47,12 @@ inline constexpr std::array kRunFiles = {"metrics.jsonl",
                                          "model.onnx_adapter",
                                          "slots.json",
                                          "adapter_config.json",
-                                         "adapter_model.safetensors"};
-inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data",     "model.onnx_adapter",
-                                           "slots.json", "adapter_config.json", "adapter_model.safetensors"};
+                                         "adapter_model.safetensors",
+                                         "raw_rows.onnx",
+                                         "raw_rows.onnx.data"};
+inline constexpr std::array kModelFiles = {"model.onnx",          "model.onnx.data",          "raw_rows.onnx",
+                                           "raw_rows.onnx.data",  "model.onnx_adapter",       "slots.json",
+                                           "adapter_config.json", "adapter_model.safetensors"};
 std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles and the existing event files
 inline constexpr const char* kRecordFile = ".run-files.json";
 inline constexpr const char* kMoveFile = ".move.json";  // a recorded move (run/folder/output_folder.h)

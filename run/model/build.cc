@@ -89,6 +89,7 @@ void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
 BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log&) {
   const Architecture& a = architecture(spec.model);
   ModelConfig config(std::string(a.config), cat("configuration of ", a.name));
+  if (!spec.derived.empty()) config.override_with(spec.derived);
   if (!spec.config.empty()) {
     const bool text = spec.config.find('{') != std::string::npos;
     config.override_with(text ? spec.config : std::string(read_file(spec.config).text()));

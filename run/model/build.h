@@ -13,6 +13,8 @@ struct BuildSpec {
   std::string model = {};  // for create: an architecture's name; for convert: a checkpoint's folder
   // For create: keys that differ from the architecture's own, as a JSON object or the name of a file with one.
   std::string config = {};
+  // For create: a JSON object of keys that the data determine; `config` overrides them.
+  std::string derived = {};
   // A head of models/architecture.h; empty: the architecture's first head, or the checkpoint's.
   std::string head = {};
   uint64_t seed = 42;  // for random weights

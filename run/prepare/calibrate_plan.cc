@@ -20,7 +20,7 @@ CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& g
   o.low = *spec.precision.use_bf16 ? DType::bf16 : DType::f16;
   o.rtol = spec.precision.calibrate_rtol;
   o.session = session_options(spec, job, PrecisionPlan{}, log);
-  o.session.batchnorm_train = spec.model.batchnorm == "train";
+  o.session.batchnorm_train = *spec.model.batchnorm == "train";
   if (!spec.precision.precision_plan.empty()) {
     o.bases = {spec.precision.precision_plan};
   } else if (spec.precision.amp_level.asked() && *spec.precision.amp_level != "auto") {

@@ -81,7 +81,7 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
     o.gradient_stops = job != Job::plan;
     o.freeze = spec.model.freeze;
     o.trainable = spec.model.trainable;
-    o.batchnorm_train = steps && spec.model.batchnorm == "train";
+    o.batchnorm_train = steps && *spec.model.batchnorm == "train";
     o.freeze_layers = spec.model.freeze_layers;
     o.find_layers =
         job == Job::train && (spec.optimization.layer_decay != 1 || spec.optimization.gradual_unfreezing > 0);
@@ -140,7 +140,7 @@ PrecisionPlan choose_low_plan(const PrecisionSpec& precision, Job job, const Sou
 }
 
 bool synchronizes(const DistributionSpec& distribution, const ModelSpec& model) {
-  return distribution.sync_bn && model.batchnorm == "train" && distribution.ranks > 1;
+  return distribution.sync_bn && *model.batchnorm == "train" && distribution.ranks > 1;
 }
 
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log) {
@@ -152,7 +152,7 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
     o.low = plan.low;
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
-  if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.model.batchnorm == "train";
+  if (job == Job::train || job == Job::gradients) o.batchnorm_train = *spec.model.batchnorm == "train";
   o.sync_batchnorm = job == Job::train && synchronizes(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;

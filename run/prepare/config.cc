@@ -103,7 +103,7 @@ namespace {
 // Scales `lr` with the number of samples per step: linearly (Goyal et al. 2017, arXiv:1706.02677) or by the square root
 // (Krizhevsky 2014, arXiv:1404.5997). The names of the settings are timm's.
 double scaled_lr(const RunSpec& spec) {
-  if (spec.optimization.lr_base_scale == "none") return spec.optimization.lr;
+  if (spec.optimization.lr_base_scale == "none") return *spec.optimization.lr;
   if (spec.data.text.in_tokens)
     fail(Exit::usage, "E_USAGE",
          cat("`lr_base_scale` ", spec.optimization.lr_base_scale,
@@ -112,7 +112,7 @@ double scaled_lr(const RunSpec& spec) {
   const auto samples = static_cast<double>(spec.schedule.batch_size * spec.schedule.gradient_accumulation_steps *
                                            spec.distribution.ranks);
   const double ratio = samples / static_cast<double>(spec.optimization.lr_base_size);
-  return spec.optimization.lr * (spec.optimization.lr_base_scale == "sqrt" ? std::sqrt(ratio) : ratio);
+  return *spec.optimization.lr * (spec.optimization.lr_base_scale == "sqrt" ? std::sqrt(ratio) : ratio);
 }
 
 ScheduleConfig schedule_config(const RunSpec& spec, int64_t steps, const Sampler& sampler) {
@@ -224,7 +224,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     c.sampler.in_tokens = false;
   }
   c.sampler.ranks = spec.distribution.ranks;
-  if (spec.distribution.sync_bn && spec.model.batchnorm != "train")
+  if (spec.distribution.sync_bn && *spec.model.batchnorm != "train")
     fail(Exit::usage, "E_USAGE", "`sync_bn` is about batch statistics, which `batchnorm` train computes",
          "give `batchnorm` train, or leave `sync_bn` out");
   c.sampler.every_rank = synchronizes(spec.distribution, spec.model);

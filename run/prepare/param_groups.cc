@@ -167,13 +167,13 @@ void check_rule(const ParamGroup& row, const OptimizationSpec& optimization) {
 
 void apply_row(ParamGroups& groups, const ParamGroup& row, const OptimizationSpec& optimization, Values& values,
                const std::set<size_t>& masters, std::map<size_t, std::string>& frozen) {
-  if (row.lr && optimization.lr == 0)
+  if (row.lr && *optimization.lr == 0)
     refuse(row, "E_FLAG_VALUE", cat("lr=", number_text(*row.lr), " follows the schedule, and `lr` is 0"),
            "give `lr` the peak of the schedule");
   check_rule(row, optimization);
   for (const size_t i : masters) {
     ParamGroups::Own& own = groups.own[values[i].name];
-    if (row.lr) own.lr_factor = *row.lr / optimization.lr;
+    if (row.lr) own.lr_factor = *row.lr / *optimization.lr;
     if (row.lr_scale) own.lr_factor = *row.lr_scale;
     if (row.weight_decay) own.weight_decay = row.weight_decay;
     if (row.max_grad_norm) {
@@ -333,8 +333,8 @@ void log_groups(const ParamGroups& groups, const OptimizationSpec& optimization,
   if (groups.own.empty()) return;
   for (const Chunk& c : layout.chunks()) {
     if (c.frozen || !groups.own.count(c.name)) continue;
-    log.detail(cat("group: ", printable(c.name), ": lr ", number_text(optimization.lr * c.lr_factor), ", weight decay ",
-                   number_text(c.weight_decay.value_or(optimization.weight_decay))));
+    log.detail(cat("group: ", printable(c.name), ": lr ", number_text(*optimization.lr * c.lr_factor),
+                   ", weight decay ", number_text(c.weight_decay.value_or(optimization.weight_decay))));
   }
 }
 

@@ -53,8 +53,8 @@ void require_one_kind(const RunSpec& spec) {
          "name the label of texts with `label_column`");
 }
 
-// Returns the facts about the training data that the model's head depends on. Also fills in `read`, a table of
-// features, and `labels`.
+// Returns the facts about the training data that the model's head depends on. Also fills in `labels` and `read`, a
+// table of features, unless it has been read already.
 DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
   const DataKind kind = data_kind(spec.data, spec.data.train);
@@ -65,17 +65,39 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   if (kind == DataKind::tensors) return f;  // no head is needed: losses read the model's own outputs
   if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
-    auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
-    spec = with_columns(spec, *table, log);
-    if (f.task == Task::none) f.task = feature_task(spec.data, *table);
-    labels.texts = feature_labels(spec.data, *table, f.task);
-    read = std::move(table);
+    if (!read) {
+      auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
+      spec = with_columns(spec, *table, log);
+      read = std::move(table);
+    }
+    if (f.task == Task::none) f.task = feature_task(spec.data, *read);
+    labels.texts = feature_labels(spec.data, *read, f.task);
     return f;
   }
   f.sides = f.text && wants_sides(spec.objective);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec.objective) : text_task(spec);
   labels = read_labels(spec, spec.data.train, f.task, true);
   return f;
+}
+
+// Fails for `export_raw_rows` of data that are no table, or whose features no ONNX node computes.
+void require_raw_rows(const RunSpec& spec, const DataFacts& facts) {
+  if (!*spec.output.export_raw_rows) return;
+  if (!facts.features)
+    fail(Exit::usage, "E_USAGE", "`export_raw_rows` is for tables of features, `train` names other data",
+         "leave it out, or name the table's column with `target`");
+  if (spec.data.tables.feature_scaling == "quantiles")
+    fail(Exit::unsupported, "E_RAW_ROWS", "`feature_scaling` quantiles is what no ONNX node computes",
+         "leave `export_raw_rows` out, or take `feature_scaling` standard");
+  if (*spec.output.export_precision != "fp32" || !spec.output.lora_exports_model())
+    fail(Exit::usage, "E_USAGE", "`export_raw_rows` is for a whole model in `export_precision` fp32",
+         "leave one of them out");
+}
+
+void check_facts(const PreparedRun& run, const DataLabels& labels, const SourceGraph& graph) {
+  require_raw_rows(run.spec, run.facts);
+  for (const std::string& what : suspicious_labels(labels.texts)) run.host.log.warning(what);
+  require_known_task(run.spec, graph, run.facts.kind(), run.facts.task);
 }
 
 // Returns the DataFacts of the run that is resumed. Its weights were trained with the classes in that order, even if
@@ -117,7 +139,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   }
   run.data.text = run.facts.text;
   run.data.train = open_dataset(spec, spec.data.train, g, needs, spec.schedule.batch_size);
-  if (spec.data.val_split > 0) run.data.train = with_groups(spec, spec.data.train, std::move(run.data.train));
+  if (*spec.data.val_split > 0) run.data.train = with_groups(spec, spec.data.train, std::move(run.data.train));
   const auto cut = [&](std::unique_ptr<Dataset>& data, int64_t limit) {
     const int64_t together = rows_in_turn(objective.losses, *data);
     data = limited(std::move(data), limit, spec, together);
@@ -255,17 +277,17 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
 
 // Logs a note that the default rate is for pretrained models, if the weights are random.
 static void hint_at_rate(const PreparedRun& run) {
-  if (run.mode != Mode::train || run.spec.optimization.lr != RunSpec().optimization.lr ||
+  if (run.mode != Mode::train || *run.spec.optimization.lr != *RunSpec().optimization.lr ||
       !never_trained(*run.ready.model.doc))
     return;
-  run.host.log.note(cat("the model's weights are drawn, and `lr` ", run.spec.optimization.lr,
+  run.host.log.note(cat("the model's weights are drawn, and `lr` ", *run.spec.optimization.lr,
                         " is for fine-tuning: from nothing 1e-3 and more is usual; `lr_range_test` finds a rate"));
 }
 
 static void note_scaled_rate(const PreparedRun& run) {
   if (run.mode != Mode::train || run.spec.optimization.lr_base_scale == "none") return;
   run.host.log.note(cat("`lr_base_scale` ", run.spec.optimization.lr_base_scale, ": the peak rate is ",
-                        number_text(run.config.schedule.lr), ", ", number_text(run.spec.optimization.lr), " at ",
+                        number_text(run.config.schedule.lr), ", ", number_text(*run.spec.optimization.lr), " at ",
                         run.spec.optimization.lr_base_size, " samples a step"));
 }
 
@@ -279,16 +301,33 @@ static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
   return with_run_tokenizer(std::move(spec), log);
 }
 
-std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mode mode) {
+// Creates the model if `model` names an architecture for tables. Returns the settings with its file, and the table.
+static RunSpec with_table_model(PreparedRun& run, const RunSpec& given, std::shared_ptr<const FeatureTable>& table) {
+  if (!wants_table_model(given)) return given;
+  const OutputSpec& output = given.output;
+  const bool kept = run.mode == Mode::train;
+  if (kept && run.host.ranks->is_root() && output.resume == "none" && !output.overwrite)
+    OutputFolder({output.output_dir, output.resume, false, {}});  // refuses the folder before anything is written
+  const ReadTable read = read_for_model(with_label_file(given), true, run.host.log);
+  run.created = create_run_model(read, kept, run.host.log);
+  table = read.table;
+  RunSpec spec = read.spec;
+  spec.model.model = run.created->path();
+  return spec;
+}
+
+std::unique_ptr<PreparedRun> prepare(const RunSpec& asked, const Host& host, Mode mode) {
+  auto run = std::make_unique<PreparedRun>();
+  run->host = host;
+  run->mode = mode;
+  std::shared_ptr<const FeatureTable> table;  // read once, used by inspection and by the dataset
+  const RunSpec given = with_table_model(*run, asked, table);
   RunSpec spec = with_start_token(
       with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
   set_threads(spec.device, host.log);
   requested_losses(spec.objective);
   requested_groups(spec.optimization);
   require_one_kind(spec);
-  auto run = std::make_unique<PreparedRun>();
-  run->host = host;
-  run->mode = mode;
   Imported model = open_model(spec, run->job(), host.log);
   run->spec = spec = with_conversations(spec, spec.data.train, host.log);
   if (data_kind(spec.data, spec.data.train) == DataKind::tensors)
@@ -298,11 +337,9 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back(setting_name(name), path);
     run->folder.emplace(std::move(request), host.log);
   }
-  std::shared_ptr<const FeatureTable> table;  // read once, used by inspection and by the dataset
   DataLabels labels;
   run->facts = inspect_data(run->spec, table, labels, host.log);
-  for (const std::string& what : suspicious_labels(labels.texts)) host.log.warning(what);
-  require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
+  check_facts(*run, labels, model.graph);
   if (run->facts.kind() != DataKind::tensors && has_named_classes(run->facts.task)) {
     const DataFacts before = resumed_facts(*run);
     ClassOrder order =
@@ -319,7 +356,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Mod
   check_samples(*run);
   const std::string work = run->folder ? run->folder->work() : spec.output.output_dir;
   run->plan = plan_of(*run, work);
-  if (padding_counts(run->graph(), run->ready.objective.losses, spec.model.batchnorm == "train")) {
+  if (padding_counts(run->graph(), run->ready.objective.losses, *spec.model.batchnorm == "train")) {
     run->data.whole_batches = true;
     host.log.note("the last batch of an epoch is left out where it is short: its padding would count");
   }

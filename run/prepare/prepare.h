@@ -10,6 +10,7 @@
 #include "run/data/data.h"
 #include "run/folder/output_folder.h"
 #include "run/host.h"
+#include "run/model/table_model.h"
 #include "run/prepare/common.h"
 #include "run/prepare/objective.h"
 #include "run/prepare/prepared_model.h"
@@ -35,6 +36,7 @@ struct PreparedRun {
   DataFacts facts;
   PreparedModel ready;
   std::unique_ptr<OpenTeacher> teacher;
+  std::unique_ptr<CreatedModel> created;     // set if the run created its model for a table
   std::optional<OutputFolder> folder;        // only for Mode::train, on the first rank
   std::optional<Checkpoint> checkpoint;      // only on other ranks: the checkpoint that the first rank resumes from
   std::shared_ptr<const Features> features;  // set only for a table of features

@@ -22,7 +22,7 @@ struct DataSpec {
   std::string delimiter = "auto", data_format = "auto";
   std::string decimal = "auto";            // decimal separator of text tables: point, comma
   bool trim_labels = true;                 // strip spaces around labels
-  double val_split = 0;                    // fraction of the training data used for validation
+  Default<double> val_split{0};            // fraction of the training data used for validation
   int64_t limit_train = 0, limit_val = 0;  // in samples; 0: all
   std::string limit_order = "sample";      // samples that a limit keeps: sampled by seed, or the first
   bool shuffle = true, weighted_sampling = false;

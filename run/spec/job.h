@@ -5,8 +5,9 @@
 
 namespace amp {
 
-// write: writes a model file in another form; build: creates a model file.
-enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build, generate };
+// write: writes a model file in another form; build: creates a model file; convert: writes a checkpoint as a model file
+// or back.
+enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build, convert, generate };
 
 using JobSet = uint32_t;
 template <class... J>

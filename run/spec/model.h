@@ -19,7 +19,8 @@ struct ModelSpec {
   int64_t freeze_layers = -1;                  // -1: none
   std::string lora;                            // "r=8,alpha=16,..."; empty: none
   std::string adapter;                         // .onnx_adapter file or PEFT folder to start from; empty: none
-  std::string tie_weights = "auto", batchnorm = "freeze", past = "empty";
+  Default<std::string> batchnorm{"freeze"};
+  std::string tie_weights = "auto", past = "empty";
   bool train_quantized = false, straight_through = true;
 };
 

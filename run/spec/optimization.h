@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "run/spec/default.h"
+
 namespace amp {
 
 struct OptimizationSpec {
   std::string optimizer = "adamw";
   std::string optim_args;  // "key=value,...": docs/optimizers.md
-  double lr = 5e-5, momentum = 0;
+  Default<double> lr{5e-5};
+  double momentum = 0;
   std::string lr_base_scale = "none";
   int64_t lr_base_size = 256;  // samples per step
   bool nesterov = false;

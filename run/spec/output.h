@@ -19,7 +19,7 @@ struct OutputSpec {
   std::string serve = "off";                      // port on 127.0.0.1; 0: any free port
   Default<std::string> export_precision{"fp32"};  // if not requested: the file's types (export_types())
   std::string export_weights = "last", lora_export = "merge";
-  bool export_raw_rows = false;  // adds nodes that preprocess a table's raw rows
+  Default<bool> export_raw_rows{false};  // adds nodes that preprocess a table's raw rows
   bool verify_export = true;
 
   // Returns whether `lora_export` names a form: merge, keep, slots, adapter or peft.

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "importer/read/import.h"
 #include "run/evaluate/exported_metrics.h"
+#include "run/export/export.h"
 #include "run/export/export_check.h"
 #include "run/export/weights.h"
 #include "run/folder/run_files.h"
@@ -254,6 +255,17 @@ WrittenModel write_or_explain(const Training& t, const std::vector<TrainedTensor
   }
 }
 
+// Writes the file of `export_raw_rows` from the written model, if it is asked for. Returns whether it was written.
+bool write_raw_rows(const PreparedRun& run, const std::string& model, const std::string& folder) {
+  if (!*run.spec.output.export_raw_rows) return false;
+  return warn_of_failure(run.host.log, "raw_rows.onnx was not written", [&] {
+    RunSpec spec;
+    spec.model.model = model;
+    spec.output.export_raw_rows = true;
+    export_file(spec, folder + "/raw_rows.onnx", run.host.log);
+  });
+}
+
 void finish(Training& t) {
   PreparedRun& run = t.run;
   TrainReport& report = t.report;
@@ -292,7 +304,9 @@ void finish(Training& t) {
                                   report.result.last ? report.result.last->not_finite_text() : std::string()}) {
     if (!text.empty()) run.host.log.warning(text);
   }
+  const bool raw = write_raw_rows(run, written.model, staged);
   write_report(t, staged, true);
+  if (raw) report.raw_rows = run.spec.output.output_dir + "/raw_rows.onnx";
   const bool whole = writes_model(run.spec.output, run.ready.trainable);
   report.model =
       run.spec.output.output_dir + (whole                                     ? "/model.onnx"

@@ -14,6 +14,7 @@ struct TrainReport {
   TrainResult result;  // its last evaluation is that of model.onnx
   RunFacts facts;
   std::string model;                // path of the exported file; empty if training stopped early
+  std::string raw_rows;             // path of the file that takes raw rows of a table; empty: not written
   std::string page;                 // path of report.html
   std::optional<LrRange> lr_range;  // set by --lr_range_test, which exports nothing
   // stopped: by a signal, Host::stop or --max_minutes; saved: a checkpoint holds all completed steps

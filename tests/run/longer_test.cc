@@ -63,7 +63,7 @@ std::vector<double> rates(const RunSpec& spec) {
   for (std::string line; std::getline(in, line);) {
     const auto j = nlohmann::json::parse(line);
     CHECK(j["step"].get<size_t>() == out.size() + 1);
-    out.push_back(j["lr"].get<double>() / spec.optimization.lr);
+    out.push_back(j["lr"].get<double>() / *spec.optimization.lr);
   }
   return out;
 }

@@ -14,10 +14,10 @@ std::vector<Setting> data_settings() {
       setting("train", &DataSpec::train,
               "Training data: a table of texts or features (.csv, .tsv, .jsonl, .txt, plain or .gz; several as A,B or "
               "'part-*.csv'), a folder of images, or tensors in .safetensors or .npz. bench uses synthetic data "
-              "without it.")
+              "without it; create derives the sizes of tabular and mlp from a table.")
           .shown_as("FILE|FOLDER")
           .names_files()
-          .read_by(kTrain)
+          .read_by(kTrain | jobs(Job::build))
           .in_short_help()
           .needed_by(kTrain)
           .also({"train_file"})
@@ -42,20 +42,20 @@ std::vector<Setting> data_settings() {
               "Column of the label, or several columns A,B,C that hold 0 or 1 for one label each (a row may have "
               "several labels).")
           .shown_as("NAME")
-          .read_by(kFeed)
+          .read_by(kTableJobs)
           .in_short_help()
           .also({"label_column_name"}),
       setting("label_map", &DataSpec::label_map,
               "Read the label OLD as NEW; repeat the flag for more labels. Default: labels are read as they are.")
           .shown_as("OLD=NEW")
-          .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
+          .read_by(jobs(Job::train, Job::evaluate, Job::plan, Job::build)),
       setting("labels", &DataSpec::labels,
               "Class names in the order of the model's outputs, or a file with one name per line. Default: the names "
               "in the model or in a config.json beside it, else whole numbers as ids; for a new head, the labels of "
               "the data in natural order.")
           .shown_as("NAME,NAME|FILE")
           .by_commas()
-          .read_by(kFeed)
+          .read_by(kTableJobs)
           .in_short_help()
           .also({"class_names", "class_map"}),
       setting("val_text_columns", &TextSpec::val_text_columns,
@@ -73,19 +73,19 @@ std::vector<Setting> data_settings() {
           "data_format", &DataSpec::data_format,
           "Format of text files. auto: chosen by the file's name; lines: one text per line, in a column named text.")
           .one_of({"auto", "csv", "tsv", "jsonl", "lines"})
-          .read_by(kFeed),
+          .read_by(kTableJobs),
       setting("delimiter", &DataSpec::delimiter,
               "Character between the fields of text tables; auto: chosen by the file's name.")
           .shown_as("CHAR")
           .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
-          .read_by(kFeed),
+          .read_by(kTableJobs),
       setting("decimal", &DataSpec::decimal,
               "Decimal mark of numbers in text tables: point (1,234.5) or comma (1.234,5). auto: decided by the "
               "columns of features and the regression target; ambiguous numbers are an error.")
           .one_of({"auto", "point", "comma"})
-          .read_by(kFeed),
+          .read_by(kTableJobs),
       setting("trim_labels", &DataSpec::trim_labels, "Remove spaces around labels of text tables.")
-          .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
+          .read_by(jobs(Job::train, Job::evaluate, Job::plan, Job::build)),
       setting("tokenizer", &TextSpec::tokenizer,
               "Tokenizer file (tokenizer.json, vocab.json with merges.txt beside it, spiece.model or vocab.txt), or "
               "its folder. Default: the tokenizer beside the model.")
@@ -202,7 +202,7 @@ std::vector<Setting> data_settings() {
           "Fraction of the training data that is held out for validation, the same fraction of each class; 0: none.")
           .at_least(0)
           .below(1)
-          .read_by(kTrain),
+          .read_by(kTrain | jobs(Job::build)),
       setting("in_memory_max_size", &DeviceSpec::in_memory_max_size,
               "Bytes of data that are kept in memory. Texts and tokens beyond this go to a temporary file in $TMPDIR "
               "or /var/tmp, and larger files are mapped. 0: a quarter of the memory.")
@@ -211,7 +211,7 @@ std::vector<Setting> data_settings() {
           .may_change(),
       setting("limit_train", &DataSpec::limit_train, "Number of samples to train on, chosen by `limit_order`; 0: all.")
           .at_least(0)
-          .read_by(kTrain)
+          .read_by(kTrain | jobs(Job::build))
           .also({"max_train_samples"}),
       setting("limit_val", &DataSpec::limit_val, "Number of samples to validate on, chosen by `limit_order`; 0: all.")
           .at_least(0)
@@ -222,7 +222,7 @@ std::vector<Setting> data_settings() {
               "Samples that `limit_train` and `limit_val` keep. sample: a random sample by `seed` with the same "
               "fraction of each class; first: the first samples of the file.")
           .one_of({"sample", "first"})
-          .read_by(jobs(Job::train, Job::evaluate)),
+          .read_by(jobs(Job::train, Job::evaluate, Job::build)),
       setting("shuffle", &DataSpec::shuffle, "Shuffle the training data in every epoch, by `seed`.")
           .read_by(kTrain)
           .also({"shuffle_train_dataset"}),

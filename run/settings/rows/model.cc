@@ -29,13 +29,14 @@ std::vector<std::pair<std::string_view, std::string_view>> task_synonyms() {
 
 std::vector<Setting> model_settings() {
   return {
-      setting("model", &ModelSpec::model,
-              "ONNX file of the model, or its folder (create: an architecture). May also be given as the first "
-              "argument without the flag.")
+      setting(
+          "model", &ModelSpec::model,
+          "ONNX file of the model, or its folder (create: an architecture); tabular or mlp: a new model with the sizes "
+          "that the table of `train` needs. May also be given as the first argument without the flag.")
           .shown_as("FILE")
-          .read_by(kRun | kExport | jobs(Job::build))
+          .read_by(kRun | kExport | jobs(Job::build, Job::convert))
           .in_short_help()
-          .needed_by(kRun | kExport | jobs(Job::build))
+          .needed_by(kRun | kExport | jobs(Job::build, Job::convert))
           .also({"model_name_or_path", "onnx_path"})
           .same_content(),
       setting("task", &ObjectiveSpec::task,

@@ -32,7 +32,8 @@ struct TextSpec;
 inline constexpr JobSet kTrain = jobs(Job::train);
 inline constexpr JobSet kExport = jobs(Job::train, Job::write);
 inline constexpr JobSet kData = jobs(Job::train, Job::evaluate, Job::predict);
-inline constexpr JobSet kFeed = kData | jobs(Job::plan);  // jobs that read data; plan reads it to calibrate
+inline constexpr JobSet kFeed = kData | jobs(Job::plan);        // jobs that read data; plan reads it to calibrate
+inline constexpr JobSet kTableJobs = kFeed | jobs(Job::build);  // build reads a table to derive the sizes of a model
 inline constexpr JobSet kText = kFeed | jobs(Job::tokenize);
 inline constexpr JobSet kTokenizer = kText | jobs(Job::generate);
 // jobs that build the training graph

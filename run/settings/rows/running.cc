@@ -100,8 +100,10 @@ std::vector<Setting> export_settings() {
           .also({OtherName("load_best_model_at_end", "best", "last")})
           .may_change(),
       setting("export_raw_rows", &OutputSpec::export_raw_rows,
-              "For a model of tables: add nodes that compute the features from the cells of a table's rows.")
-          .read_by(jobs(Job::write)),
+              "For a model of tables: add nodes that compute the features from the cells of a table's rows. Training "
+              "writes raw_rows.onnx in addition to model.onnx.")
+          .read_by(kExport)
+          .may_change(),
       setting(
           "lora_export", &OutputSpec::lora_export,
           "Forms of low-rank adapters to write, separated by commas. In model.onnx one of merge: merged into the "
@@ -237,7 +239,7 @@ std::vector<Setting> run_settings() {
           .may_change(),
       setting("seed", &DeviceSpec::seed, "Seed of all random numbers.")
           .at_least(0)
-          .read_by(kGraph | jobs(Job::build, Job::generate))
+          .read_by(kGraph | jobs(Job::build, Job::convert, Job::generate))
           .in_short_help()
           .also({"random_seed"}),
       setting("profile", &DeviceSpec::profile,
