@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// What an integer stands for before it is scaled. fp4, nf4: the 16 values of bitsandbytes' formats.
+// Meaning of an integer before it is scaled. fp4, nf4: the 16 values of bitsandbytes' formats.
 enum class Codes : int64_t { unsigned_integers, signed_integers, fp4, nf4 };
 
 struct QuantizedMatrix {

@@ -30,7 +30,7 @@ BANNED = {
     **language.BANNED,
     r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|What|Whether|The same|Behind|Beside|Where(?! \()) ":
         "begin with the noun or verb",
-    r"\brooms?\b": "module",
+    r"\broom\b": "module",
 }
 NOT_PROSE = {"tests/language.py", "tests/style/test.py"}  # lists of banned phrases
 
