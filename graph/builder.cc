@@ -99,14 +99,20 @@ const HostTensor* Builder::constant_of(ValueId v) const {
   return x.kind == ValueKind::constant ? &x.constant : nullptr;
 }
 
+// Evaluates the node, and those that move or convert its output (a Transpose).
 HostTensor Builder::content_of(ValueId v) const {
   if (const HostTensor* t = constant_of(v)) return *t;
   const Value& x = graph_.value(v);
-  if (!x.producer || !graph_.node(x.producer).op->deferred || !evaluate_) return {};
+  if (!x.producer || !evaluate_) return {};
   const Node& n = graph_.node(x.producer);
-  return fold(graph_, evaluate_, *n.op, n.in, n.attrs, {{x.dtype, x.dims}},
-              checked_mul(numel(x.dims), size_of(x.dtype)))
-      .at(0);
+  if (n.op->effect != Effect::pure || n.out.size() != 1) return {};
+  std::vector<HostTensor> in;
+  for (const ValueId i : n.in) {
+    in.push_back(i ? content_of(i) : HostTensor());
+    if (i && !in.back()) return {};
+  }
+  require_constant(n.op->name, static_cast<double>(checked_mul(numel(x.dims), size_of(x.dtype))));
+  return evaluate_(*n.op, in, n.attrs, {{x.dtype, x.dims}}).at(0);
 }
 
 bool Builder::is_constant(ValueId v, double x) const {

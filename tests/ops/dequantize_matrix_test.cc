@@ -93,6 +93,9 @@ TEST_CASE("a quantized weight is not folded, and its content is available") {
   const ValueId w = weight(b);
   CHECK_FALSE(b.constant_of(w));
   CHECK(b.content_of(w).dims() == Dims{kRows, kColumns});
+  const HostTensor turned = b.content_of(b.transpose(w, {1, 0}));
+  CHECK(turned.dims() == Dims{kColumns, kRows});
+  CHECK(turned.as<float>()[kRows] == b.content_of(w).as<float>()[1]);
   const ValueId low = b.cast(w, DType::bf16);
   CHECK(b.graph().node(b.value(low).producer).op->name == "DequantizeMatrix");
   CHECK(b.content_of(low).dtype() == DType::bf16);
