@@ -7,6 +7,8 @@ A chain of kills is in one mode. The modes take turns:
   exchange   a new run on a file system without RENAME_EXCHANGE that keeps one checkpoint. SIGTERM takes turns with
              kills: it stops evaluations, whose step is then saved twice, which needs the exchange. Half of the
              processes are killed between the renames that replace the exchange.
+  short      a new run whose epochs have one step, with a checkpoint after each epoch: at most 2 steps may be lost
+  automatic  the same with automatic checkpoints
   export     the verb export over an older file
 """
 import shutil
@@ -14,7 +16,7 @@ import signal
 import subprocess
 
 import faults
-from compare import contents, digest, wrong_result
+from compare import contents, differences, digest, lines, temporary, wrong_result
 from job import CREATE_LARGER, LARGER, OTHER_RATE, OVERWRITE, RESUME, STOP_EARLY, finish, job, timed, write_materials
 
 STEPS = 40
@@ -24,7 +26,7 @@ LONGEST = 12  # kills in a chain
 def run(campaign):
     """Kills chains of runs, in all modes in turn, until enough kills have struck."""
     write_materials(campaign.folder)
-    modes = [Train(campaign), Exchange(campaign), Export(campaign), Replace(campaign)]
+    modes = [kind(campaign) for kind in (Train, Exchange, Export, Replace, ShortEpochs, AutomaticSaves)]
     for mode in modes:
         mode.prepare()
     chain, most = 0, max(1, min(LONGEST, campaign.count // len(modes)))
@@ -113,6 +115,54 @@ class Train:
     def problems_at_end(self):
         """Problems of the run that ended."""
         return wrong_result(self.wanted, self.folder / self.out)
+
+
+class ShortEpochs(Train):
+    """Kills of a run with epochs of one step and a checkpoint after each, written in the background."""
+    name, strategy = "epochs of a step", "epoch"
+    settings = {"steps": 150, "save": 0, "evaluate": 0, "train": "few.csv", "val": "few.csv"}
+
+    def prepare(self):
+        header, *rows = (self.folder / "t.csv").read_text().splitlines()
+        lengths = [len(row.split()) for row in rows]
+        same = [row for row in rows if len(row.split()) == max(lengths, key=lengths.count)]
+        (self.folder / "few.csv").write_text("\n".join([header, *same[:8]]) + "\n")
+        whole = self.folder / f"whole_{self.strategy}"
+        self.length = timed(lambda: self.program.succeed(self.command(whole), self.folder))
+        self.wanted = contents(whole)
+
+    def command(self, out, *more):
+        """The words of the job."""
+        return job(out, "--save_strategy", self.strategy, *more, **self.settings)
+
+    def start(self):
+        more = RESUME if self.begun else []
+        self.begun = True
+        return self.program.start(self.command(self.out, *more), self.folder)
+
+    def problems_between(self):
+        """Counts the steps that the next process repeats: one whose checkpoint is being written, and one after it."""
+        out = self.folder / self.out
+        made = [int(c.name.split("-")[1]) for c in (out / "checkpoints").glob("checkpoint-*") if ".tmp" not in c.name]
+        lost = len(lines(out / "metrics.jsonl") or []) - max(made, default=0)
+        name = f"most steps repeated, {self.strategy}"
+        self.campaign.measured[name] = max(lost, self.campaign.measured.get(name, 0))
+        return [f"{lost} steps are lost"] * (lost > 2) if self.strategy == "epoch" else []
+
+
+class AutomaticSaves(ShortEpochs):
+    """The same with automatic saves, whose steps depend on time: checkpoints that both runs have are compared."""
+    name, strategy = "automatic saves", "auto"
+
+    def problems_at_end(self):
+        wanted, got = dict(self.wanted), contents(self.folder / self.out)
+        both = wanted["checkpoints"].keys() & got["checkpoints"].keys()
+        for value in (wanted, got):
+            value["checkpoints"] = {name: value["checkpoints"][name] for name in both}
+        last = f"checkpoint-{self.settings['steps']}"
+        left = temporary(self.folder / self.out)
+        return ([] if last in both else [f"there is no {last}"]) + [
+            f"differs: {d}" for d in differences(wanted, got)[:5]] + [f"left {left}"] * bool(left)
 
 
 class Exchange(Train):
