@@ -205,6 +205,7 @@ void OutputFolder::lock() {
 void OutputFolder::examine() {
   finish_move(request_.dir + kNewRun, request_.dir);
   finish_move(request_.dir + kFinish, request_.dir);
+  ::rmdir((request_.dir + kNewRun).c_str());  // if it is empty: its files were moved, and the process was killed then
   refuse_foreign();
   for (const std::string& folder : {request_.dir, request_.dir + kNewRun}) {
     for (const std::string& path : recover_checkpoints(folder + "/checkpoints"))
