@@ -67,11 +67,13 @@ bool needs_no_mention(const std::string& name) {
          name.ends_with("num_batches_tracked");
 }
 
-// Copies the tokenizer, preprocessor and sentence-transformers files that the folder `to` does not have yet.
-void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
+// Copies the tokenizer, preprocessor and sentence-transformers files that the folder `to` does not have yet. `timm`:
+// also config.json, which has the preprocessing and the class names of timm's models.
+void copy_beside(const fs::path& from, const fs::path& to, const Log& log, bool timm = false) {
   std::vector<std::string> copied, names = tokenizer_files();
   names.insert(names.end(), {"chat_template.jinja", "preprocessor_config.json", "modules.json", "1_Pooling/config.json",
                              "sentence_bert_config.json", "config_sentence_transformers.json"});
+  if (timm) names.emplace_back("config.json");
   for (const std::string& name : names) {
     std::error_code none;
     if (!fs::exists(from / name, none) || fs::exists(to / name, none)) continue;
@@ -120,7 +122,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
   std::vector<std::string> unused = weights.unused();
   unused.erase(std::remove_if(unused.begin(), unused.end(), needs_no_mention), unused.end());
   if (!unused.empty()) log.warning(cat("tensors of the checkpoint that the model does not have: ", join(unused, ", ")));
-  copy_beside(spec.model, folder_of(out), log);
+  copy_beside(spec.model, folder_of(out), log, timm);
   return built;
 }
 

@@ -90,11 +90,12 @@ def run_commands(title, code, folder, env):
     done = subprocess.run(["bash", "-e", "-c", script], cwd=folder, env=env, text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
     check(done.returncode == 0, f"{title}: exit status {done.returncode}\n{done.stdout}")
+    if done.returncode:
+        return
     printed = {without_numbers(line) for line in done.stdout.splitlines()}
-    for line in code["text"].splitlines():
-        check(without_numbers(line) in printed, f"{title}: not printed: {line}\n{done.stdout}")
-    if done.returncode == 0:
-        check_results(title, folder)
+    missing = [line for line in code["text"].splitlines() if without_numbers(line) not in printed]
+    check(not missing, f"{title}: not printed: {missing} but\n{done.stdout}")
+    check_results(title, folder)
 
 
 def run_snippet(title, code, folder, python):
