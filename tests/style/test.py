@@ -30,8 +30,8 @@ BANNED = {
     **language.BANNED,
     r"^(?:Of (?:a|an|the|one|several|all)|Whoever|Whatever|What|Whether|The same|Behind|Beside|Where(?! \()) ":
         "begin with the noun or verb",
-    r"\broom\b": "module",
 }
+BANNED_IN_PRODUCT = {**BANNED, r"\brooms?\b": "module"}
 NOT_PROSE = {"tests/language.py", "tests/style/test.py"}  # lists of banned phrases
 
 
@@ -73,12 +73,12 @@ def faults_of_messages(text):
             message = ""
 
 
-def faults_of_language(lines, comments):
+def faults_of_language(lines, comments, banned=BANNED):
     previous = -1
     for number, text in comments(lines):
         continued, previous = previous == number - 1, number
         plain = re.sub(r"`[^`]*`|\"[^\"]*\"", "", text)
-        patterns = {p: b for p, b in BANNED.items() if not (continued and p.startswith("^"))}
+        patterns = {p: b for p, b in banned.items() if not (continued and p.startswith("^"))}
         for found, better in language.banned_phrases(plain, patterns):
             yield f"line {number}: '{found}' (better: {better})"
 
@@ -96,7 +96,8 @@ def faults(name):
     lines = (ROOT / name).read_text().splitlines()
     if len(lines) > MOST_LINES:
         yield f"{len(lines)} lines, at most {MOST_LINES}"
-    yield from faults_of_language(lines, language.slash_comments)
+    banned = BANNED_IN_PRODUCT if is_product(name) else BANNED
+    yield from faults_of_language(lines, language.slash_comments, banned)
     if not is_product(name):
         return
     for function, start, length in functions(lines):
