@@ -21,7 +21,7 @@ struct LoadedAdapter {
   std::vector<LoadedModule> modules;
   bool rslora = false, dora = false;
   bool scaled = false;              // B holds the factor of the map's node as well (.onnx_adapter)
-  int32_t base_sum = 0;             // base_checksum() of the base it was trained on; 0: the file does not tell
+  int32_t base_sum = 0;             // base_checksum() of the base it was trained on; 0: unknown
   std::optional<PeftAdapter> peft;  // the folder's settings, if it was one
 };
 

@@ -151,7 +151,7 @@ class ShortEpochs(Train):
 
 
 class AutomaticSaves(ShortEpochs):
-    """The same with automatic saves, whose steps depend on time: checkpoints that both runs have are compared."""
+    """As ShortEpochs, with automatic saves, whose steps depend on time: checkpoints that both runs have are compared."""
     name, strategy = "automatic saves", "auto"
 
     def problems_at_end(self):
