@@ -46,11 +46,11 @@ void MeasuringDevice::download(void* host, const void*, int64_t bytes) {
 
 std::unique_ptr<DeviceUpdate> MeasuringDevice::make_update(const UpdateSpec&) { bug("an update is not measured"); }
 
-std::vector<std::string> largest_tensors(const Graph& g, size_t count) {
+std::vector<std::string> largest_tensors(const Graph& g, size_t count, bool deferred) {
   std::vector<std::pair<int64_t, std::string>> rows;
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
-    if (v.kind != ValueKind::temp) continue;
+    if (v.kind != ValueKind::temp || (!deferred && g.node(v.producer).op->deferred)) continue;
     const int64_t bytes = numel(v.dims) * size_of(v.dtype);
     rows.emplace_back(bytes, cat(g.node(v.producer).op->name, ' ', to_string(v.dims), ' ', name_of(v.dtype), ", ",
                                  with_thousands(bytes), " B"));

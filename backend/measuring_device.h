@@ -48,7 +48,8 @@ class MeasuringDevice final : public Device {
   uintptr_t next_ = 1 << 20;
 };
 
-// Describes the largest tensors that a graph computes: "Softmax [32,12,128,128] float16, 12,582,912 B".
-std::vector<std::string> largest_tensors(const Graph& g, size_t count);
+// Describes the largest tensors that a graph computes: "Softmax [32,12,128,128] float16, 12,582,912 B". deferred:
+// includes dequantized weights (OpDef::deferred), which are not stored on devices with the trait reads_deferred.
+std::vector<std::string> largest_tensors(const Graph& g, size_t count, bool deferred);
 
 }  // namespace amp

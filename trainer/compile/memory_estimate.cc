@@ -81,7 +81,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.labeled_graph(losses, batch);
   if (libraries) b.libraries = libraries(*graph);
-  b.largest = largest_tensors(*graph, 3);
+  b.largest = largest_tensors(*graph, 3, !device.traits().reads_deferred);
   return b;
 }
 
