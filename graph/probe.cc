@@ -23,8 +23,9 @@ void differentiate(const SourceGraph& g, const Bound& bound, Builder& b, const s
                    const std::vector<ValueId>& wrt, Probe& p) {
   const int32_t nodes = b.graph().n_nodes();
   for (int32_t n = 0; n < nodes; ++n) {
-    const int source = b.graph().node(NodeId{n}).origin.source_node;
-    if (source >= 0) p.folded[static_cast<size_t>(source)] = false;
+    const Node& node = b.graph().node(NodeId{n});
+    const int source = node.origin.source_node;
+    if (source >= 0 && !node.op->deferred) p.folded[static_cast<size_t>(source)] = false;
   }
   Autodiff ad(b, wrt);
   for (const ValueId y : outputs) {
