@@ -134,8 +134,12 @@ TEST_CASE("when gradients are compared", "[padding]") {
   }
   state.step = 4;
   CHECK(!guard.due(state));
+  PaddingGuard resumed;  // compares in the same steps
+  resumed.restore(guard.counts());
+  CHECK(!resumed.due(state));
   state.step = 256;
   CHECK(guard.due(state));
+  CHECK(resumed.due(state));
   guard.on_verdict(PaddingGuard::Verdict::different);
   CHECK(guard.off());
   state.step = 512;

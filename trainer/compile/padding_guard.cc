@@ -128,11 +128,11 @@ PaddingGuard::Verdict PaddingGuard::compare(const LossesAndOutputs& padded, cons
 
 bool PaddingGuard::due_evaluation() {
   if (off_) return false;
-  return evaluations_++ % kEveryEvaluation == 0 || agreed_evaluations_ < kFirst;
+  return counts_.evaluated++ % kEveryEvaluation == 0 || counts_.agreed_evaluations < kFirst;
 }
 
 bool PaddingGuard::on_evaluation(Verdict v) {
-  if (v == Verdict::equal) ++agreed_evaluations_;
+  if (v == Verdict::equal) ++counts_.agreed_evaluations;
   off_ = off_ || v == Verdict::different;
   return v == Verdict::different;
 }
@@ -140,11 +140,11 @@ bool PaddingGuard::on_evaluation(Verdict v) {
 bool PaddingGuard::due(const RunState& state) {
   if (off_ || state.samples_before != 0 || state.step == last_step_) return false;
   last_step_ = state.step;
-  return agreed_ < kFirst || state.step % kEvery == 0;
+  return counts_.agreed < kFirst || state.step % kEvery == 0;
 }
 
 bool PaddingGuard::on_verdict(Verdict v) {
-  if (v == Verdict::equal) ++agreed_;
+  if (v == Verdict::equal) ++counts_.agreed;
   off_ = off_ || v == Verdict::different;
   return v == Verdict::different;
 }

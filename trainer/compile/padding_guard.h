@@ -1,8 +1,7 @@
 // PaddingGuard: numerical check of padding removal. From time to time it compares a packed computation with the padded
 // graph: losses and gradients in training (with the same dropout mask), losses and outputs in evaluation.
-// The structural analysis (ops/passes/padding_flow.h) decides what is packed. Equal results change nothing, so the
-// frequency of the checks does not affect a run's result. A difference disables padding removal for the rest of the
-// run, with a warning; checkpoints store that.
+// The structural analysis (ops/passes/padding_flow.h) decides what is packed. Equal results change nothing. A
+// difference disables padding removal for the rest of the run, with a warning; checkpoints store that.
 #pragma once
 
 #include <map>
@@ -49,13 +48,22 @@ class PaddingGuard {
   bool on_verdict(Verdict v);  // records a verdict; returns whether it ends padding removal
   bool on_evaluation(Verdict v);
 
+  // Checkpoints store the counts, so that a resumed run compares the same batches as a run without a stop. A comparison
+  // in another step could find a difference that the other run does not see.
+  struct Counts {
+    int64_t agreed = 0, agreed_evaluations = 0;  // equal comparisons
+    int64_t evaluated = 0;                       // batches
+    bool operator==(const Counts&) const = default;
+  };
+  const Counts& counts() const { return counts_; }
+  void restore(const Counts& counts) { counts_ = counts; }
+
   bool off() const { return off_; }
   void turn_off() { off_ = true; }
 
  private:
   int64_t last_step_ = -1;
-  int agreed_ = 0, agreed_evaluations_ = 0;
-  int64_t evaluations_ = 0;
+  Counts counts_;
   bool off_ = false;
 };
 

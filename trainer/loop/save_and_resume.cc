@@ -73,6 +73,9 @@ Checkpoint Trainer::checkpoint(const SamplerState& next) const {
   if (const std::vector<double> step_scalars = engine_.step_scalars(); !step_scalars.empty())
     state["facts"] = step_scalars;
   if (session_.padding_guard().off()) state["padding_removal"] = "off";
+  if (const PaddingGuard::Counts& n = session_.padding_guard().counts(); n != PaddingGuard::Counts())
+    state["padding_checks"] = {
+        {"agreed", n.agreed}, {"agreed_evaluations", n.agreed_evaluations}, {"evaluated", n.evaluated}};
   if (plateau_) {
     const Plateau::State& p = plateau_->state();
     state["plateau"] = {
@@ -217,6 +220,11 @@ void Trainer::resume(const Checkpoint& c) {
   best_ = {best.number("value", -kLargest, kLargest), best.whole("step", -1, c.step),
            best.whole("evals_since", 0, c.step)};
   if (state.has("padding_removal") && state.text("padding_removal") == "off") session_.padding_guard().turn_off();
+  if (state.has("padding_checks")) {
+    const CheckedState n = state.member("padding_checks");
+    session_.padding_guard().restore({n.whole("agreed", 0, kMostCount), n.whole("agreed_evaluations", 0, kMostCount),
+                                      n.whole("evaluated", 0, kMostCount)});
+  }
   evaluation_due_ = state.has("evaluation_due") && state.truth("evaluation_due");
   if (plateau_) {
     const CheckedState p = state.member("plateau");

@@ -42,8 +42,10 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
 std::optional<Metrics> Trainer::evaluate() {
   doing("evaluation");
   const EvaluatedWeights weights(session_, evaluated());
+  const PaddingGuard::Counts checks = session_.padding_guard().counts();
   std::optional<Metrics> m =
       evaluate_unless_stopped(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
+  if (!m) session_.padding_guard().restore(checks);  // the resumed run repeats the evaluation
   const std::string text = m && !warned_not_finite_ ? m->not_finite_text() : "";
   if (!text.empty()) config_.log.warning(cat(text, " (evaluation at step ", step_, "; reported once)"));
   warned_not_finite_ = warned_not_finite_ || !text.empty();
