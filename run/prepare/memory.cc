@@ -94,6 +94,9 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
   const MemoryEstimate bill = bill_of(g, options, config, data)(config.sampler.batch_size);
   out.device = options.device->description();
   out.text = bill.text();
+  if (config.saves && options.device->traits().host_memory)
+    out.text += cat("; ", with_thousands(bill.parameters + bill.moments),
+                    " B more while a checkpoint is written, if that much is free: its copy");
   out.total = bill.total();
   out.largest = bill.largest;
   out.weights = bill.parameters;
