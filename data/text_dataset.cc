@@ -41,6 +41,10 @@ class TextDataset final : public Dataset {
       if (texts_.labels(i).size() != want)
         bug("a text without a label for each of its ids, or for both ends of its span");
     }
+    if (!options_.sides || texts_.empty()) return;
+    sides_ = 2;
+    find_longest_sides();
+    for (size_t s = 0; s < texts_.size(); s += 2) sample_rows_.push_back(texts_.rows()[s]);
   }
 
   TextDataset(const Table& table, const Tokenizer& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
@@ -74,6 +78,7 @@ class TextDataset final : public Dataset {
     return sides_ == 1 ? texts_.lengths() : std::span<const int32_t>(longest_sides_);
   }
   std::span<const int64_t> source_rows() const override {
+    if (sides_ > 1 && labeled_) return sample_rows_;
     return labeled_ ? texts_.rows() : std::span<const int64_t>();
   }
   std::string where(int64_t sample) const override {
@@ -149,8 +154,13 @@ class TextDataset final : public Dataset {
     encode_rows(table, columns.size(), [&](int64_t r, size_t side) {
       return tokenizer.encode(table.text(r, columns[side]), options_.max_seq_len);
     });
-    for (size_t s = 0; s < texts_.size(); s += columns.size()) {
-      const std::span<const int32_t> all = texts_.lengths().subspan(s, columns.size());
+    find_longest_sides();
+  }
+
+  void find_longest_sides() {
+    const auto sides = static_cast<size_t>(sides_);
+    for (size_t s = 0; s < texts_.size(); s += sides) {
+      const std::span<const int32_t> all = texts_.lengths().subspan(s, sides);
       longest_sides_.push_back(*std::max_element(all.begin(), all.end()));
     }
   }
@@ -182,6 +192,7 @@ class TextDataset final : public Dataset {
   int32_t pad_;
   int64_t sides_ = 1;                   // number of sequences per sample
   std::vector<int32_t> longest_sides_;  // for each sample, the length of its longest sequence, if samples have several
+  std::vector<int64_t> sample_rows_;    // for each sample its row of the table, if samples have several labeled texts
   std::vector<int64_t> classes_;
   std::vector<float> numbers_;
   size_t width_ = 1;      // how many of numbers_ belong to each sample
@@ -265,7 +276,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   const int64_t padded = std::max(
       longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
   const int64_t length = options_.fixed_seq_len > 0 ? options_.fixed_seq_len : padded;
-  if (labeled_ || !options_.label_column.empty()) b.labels = labels(samples, length);
+  if (labeled_ || !options_.label_column.empty()) b.labels = labels(labeled_ ? sequences : b.samples, length);
   b.valid_items = count_valid(b.labels);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (roles_[i] == TextRole::label && !b.labels) {

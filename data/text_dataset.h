@@ -43,8 +43,9 @@ int64_t fixed_length(const std::vector<InputSpec>& inputs);
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 
-// Makes a dataset of texts that carry their labels. `names` are the names of the files, indexed by LabeledText::file.
-// The columns and the separator in `options` are not used. key: the reference answers of questions, else null.
+// Makes a dataset of texts that carry their labels. With options.sides, a sample has two consecutive texts. `names` are
+// the names of the files, indexed by LabeledText::file. The columns and the separator in `options` are not used. key:
+// the reference answers of questions, else null.
 std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names,
                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                               const TextOptions& options,

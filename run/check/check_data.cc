@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "data/label_spelling.h"
 #include "data/labels.h"
+#include "data/language/preferences.h"
 #include "run/check/check_features.h"
 #include "run/check/check_images.h"
 #include "run/data/data.h"
@@ -53,10 +54,8 @@ class Checker {
       const TextRows rows = read_text_rows(spec, path, task_);
       f.rows = rows.size();
       if (rows.table) report_.notes(rows.table->notes());
-      language_.reset();
-      if (rule_.text == TextForm::own_tokens && tokenizer_)
-        language_ = std::make_unique<LanguageReader>(*rows.table, *tokenizer_, chat_template_of(spec, *tokenizer_),
-                                                     language_options(spec, 0));
+      language_.clear();
+      if (rule_.text == TextForm::own_tokens && tokenizer_) open_readers(spec, *rows.table);
       std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
       for (int64_t r = 0; r < f.rows; ++r)
         row(read(spec.data, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
@@ -70,6 +69,17 @@ class Checker {
   }
 
  private:
+  void open_readers(const RunSpec& spec, const Table& table) {
+    const LanguageOptions options = language_options(spec, 0);
+    const auto chat = chat_template_of(spec, *tokenizer_);
+    if (!has_answer_pairs(task_)) {
+      language_.push_back(std::make_unique<LanguageReader>(table, *tokenizer_, chat, options));
+      return;
+    }
+    for (const LanguageOptions& side : pair_options(table, options))
+      language_.push_back(std::make_unique<LanguageReader>(table, *tokenizer_, chat, side));
+  }
+
   void problem(const std::string& where, const std::string& what) { report_.problem(where, what); }
 
   Row read(const DataSpec& data, const TextRows& rows, int64_t r) const {
@@ -122,7 +132,8 @@ class Checker {
     }
     if (!training) report_.in_both += training_.count(text) > 0;
     if (!tokenizer_) return;
-    if (language_) return learnt(row, r, length);
+    for (const std::unique_ptr<LanguageReader>& reader : language_) learnt(*reader, row, r, length);
+    if (!language_.empty()) return;
     if (rule_.text == TextForm::source_and_target && row.texts.size() == 2) {
       const auto source = static_cast<int64_t>(
                      tokenizer_->encode(*spec_.data.language.source_prefix + row.texts[0]).ids.size()),
@@ -137,15 +148,15 @@ class Checker {
     length = static_cast<int64_t>(e.ids.size());
   }
 
-  void learnt(const Row& row, int64_t r, int64_t& length) {
+  void learnt(const LanguageReader& reader, const Row& row, int64_t r, int64_t& length) {
     try {
-      const LabeledText t = language_->read(r);
-      length = static_cast<int64_t>(t.encoding.ids.size());
-      const int64_t most = *spec_.data.text.max_seq_len;
-      int64_t first = 1;  // the first token whose prediction is trained
-      while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
-      if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
-      if (most > 0 && first >= most && first < length)
+      const LabeledText t = reader.read(r);
+      const auto n = static_cast<int64_t>(t.encoding.ids.size()), most = *spec_.data.text.max_seq_len;
+      length = std::max(length, n);  // of the longer answer, if there are two
+      int64_t first = 1;             // the first token whose prediction is trained
+      while (first < n && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
+      if (n > 0 && first == n) problem(row.where, "there is no answer to learn");
+      if (most > 0 && first >= most && first < n)
         problem(row.where, cat("the answer begins at token ", first, ", beyond `max_seq_len`"));
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
@@ -178,7 +189,8 @@ class Checker {
   const TaskRule& rule_;
   DataReport& report_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<LanguageReader> language_;  // set if the labels of the current file are its own tokens
+  // Readers of the current file if its labels are its own tokens: one, or two for pairs of answers.
+  std::vector<std::unique_ptr<LanguageReader>> language_;
   std::map<std::string, int64_t> known_;
   // key: text; value: label and location of the first row with this text
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;

@@ -55,7 +55,7 @@ static const char* const kNoLabel =
     "texts: `task` seq2seq";
 
 Task text_task(const RunSpec& spec) {
-  if (is_language_model(spec)) return Task::language;
+  if (is_language_model(spec)) return language_task(spec);
 
   const bool images = data_kind(spec.data, spec.data.train) == DataKind::images;
   if (images && !spec.data.images.train_masks.empty()) return Task::segmentation;

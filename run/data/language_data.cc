@@ -14,6 +14,7 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/language/masking.h"
+#include "data/language/preferences.h"
 #include "run/data/model_folders.h"
 #include "run/data/text_rows.h"
 #include "run/data/text_settings.h"
@@ -158,10 +159,32 @@ std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const 
                             tokenizer);
 }
 
+// Opens pairs of answers: a sample has two rows.
+static std::unique_ptr<Dataset> open_pairs_dataset(const TextRows& rows, const Tokenizer& tokenizer,
+                                                   std::shared_ptr<const ChatTemplate> chat,
+                                                   const std::vector<InputSpec>& specs, TextOptions t,
+                                                   const LanguageOptions& options, const DataNeeds& needs) {
+  AnswerPairs pairs = encode_pairs(*rows.table, tokenizer, std::move(chat), options);
+  if (pairs.cut > 0)
+    needs.log.note(cat(with_thousands(pairs.cut), " answers of ", with_thousands(rows.table->rows()), " rows of ",
+                       rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
+  if (pairs.unanswered > 0)
+    needs.log.warning(cat("W_NO_ANSWER: ", with_thousands(pairs.unanswered), " of ", with_thousands(rows.table->rows()),
+                          " rows of ", rows.table->name(), " have nothing to learn within `max_seq_len` ",
+                          options.max_seq_len, ": left out"));
+  if (pairs.texts.empty())
+    fail(Exit::data, "E_DATA_EMPTY", cat(rows.table->name(), ": there is nothing to learn in any row"),
+         "give a larger `max_seq_len`");
+  t.sides = true;
+  return make_labeled_dataset(std::move(pairs.texts), rows.names, tokenizer, specs, t);
+}
+
 std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                                const std::vector<InputSpec>& specs, const TextOptions& t,
                                                const DataNeeds& needs) {
   LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
+  if (has_answer_pairs(needs.task))
+    return open_pairs_dataset(rows, tokenizer, chat_template_of(spec, tokenizer), specs, t, options, needs);
   if (needs.labeled) {
     require_apart(spec.data.language, specs);
   } else {  // each row has a separate prediction

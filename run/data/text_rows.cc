@@ -63,17 +63,21 @@ RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log
       spec.data.text.text_columns.asked() || !spec.data.text.text_columns->empty() || spec.data.label_column.asked();
   const bool open_task = *spec.objective.task == "auto" && requested_losses(spec.objective).parts.empty();
   if (path.empty() || given || data_kind(spec.data, path) != DataKind::text || names_tagged_words(path)) return spec;
-  if (!open_task && *spec.objective.task != "language" && !is_language_model(spec)) return spec;
+  const bool pairs = *spec.objective.task == "preference" || language_task(spec) != Task::language;
+  if (!open_task && !pairs && *spec.objective.task != "language" && !is_language_model(spec)) return spec;
   const Table table = read_table(spec, path);
   if (table.has_column(*spec.data.label_column)) return spec;
-  const std::vector<std::vector<std::string>> usual = {{"messages"}, {"conversations"}, {"prompt", "completion"}};
+  const std::vector<std::vector<std::string>> texts = {{"messages"}, {"conversations"}, {"prompt", "completion"}},
+                                              answers = {{"prompt", "chosen", "rejected"}, {"chosen", "rejected"}};
+  const auto& usual = pairs ? answers : texts;
   for (const std::vector<std::string>& columns : usual) {
     const auto present = [&](const std::string& c) { return table.has_column(c); };
     if (!std::all_of(columns.begin(), columns.end(), present)) continue;
     spec.data.text.text_columns.suggest(columns);
     if (open_task) spec.objective.task.suggest("language");
-    log.info(cat("data: `text_columns` ", join(columns, ","), ", `task` language, because '", printable(path), "' has ",
-                 columns.size() == 1 ? "this column" : "these columns", " and no label (either setting overrules)"));
+    log.info(cat("data: `text_columns` ", join(columns, ","), ", `task` ", pairs ? "preference" : "language",
+                 ", because '", printable(path), "' has ", columns.size() == 1 ? "this column" : "these columns",
+                 " and no label (either setting overrules)"));
     break;
   }
   return spec;

@@ -41,4 +41,17 @@ bool is_language_model(const RunSpec& spec) {
   return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
 }
 
+bool has_answer_pairs(Task task) {
+  if (task == Task::none || task_rule(task).text != TextForm::own_tokens) return false;
+  const LossRule& rule = loss_rule(task_rule(task).loss);
+  return rule.next_token && rule.rows_in_turn == 2;
+}
+
+Task language_task(const RunSpec& spec) {
+  const std::vector<LossSpec> losses = requested_losses(spec.objective).parts;
+  const bool pairs = std::all_of(losses.begin(), losses.end(),
+                                 [](const LossSpec& s) { return has_answer_pairs(loss_rule(s.kind).task); });
+  return pairs && !losses.empty() ? loss_rule(losses[0].kind).task : Task::language;
+}
+
 }  // namespace amp

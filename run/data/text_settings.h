@@ -22,5 +22,8 @@ bool has_named_classes(Task task);
 bool is_masked_language_model(const RunSpec& spec);  // true if `loss` names only losses of masked tokens
 // True for a masked language model, or if `loss` names only losses of causal language models.
 bool is_language_model(const RunSpec& spec);
+bool has_answer_pairs(Task task);  // true if a sample of its texts is a preferred and a rejected answer
+// The task of a language model's texts: preference if `loss` names only losses of pairs of answers, else language.
+Task language_task(const RunSpec& spec);
 
 }  // namespace amp

@@ -44,7 +44,7 @@ Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
 
 // Infers the task from the validation data's labels, as a training run would.
 Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
-  if (is_language_model(spec)) return Task::language;
+  if (is_language_model(spec)) return language_task(spec);
   if (data_kind(spec.data, spec.data.val) == DataKind::features) return task_of_table(spec, g);
   if (data_kind(spec.data, spec.data.val) != DataKind::text) return Task::classification;
   RunSpec trained = spec;

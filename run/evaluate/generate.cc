@@ -35,9 +35,10 @@ namespace {
 
 std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
-  const bool own =
-      std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
-  // If the model computes this loss itself, its logits are another output.
+  const bool own = std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) {
+    return loss_rule(s.kind).own_output || loss_rule(s.kind).teacher;
+  });
+  // If the model computes this loss itself, its logits are another output. A loss with a teacher needs one.
   if (own) spec.objective.loss = RunSpec::Texts{};
   const Objective objective = task_rule(task).writes_text() ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);

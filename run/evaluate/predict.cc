@@ -175,7 +175,7 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported&
   if (record.task != Task::none) return record.task;
   if (kind != DataKind::text) return task_of_rows(g);
   if (wants_sides(spec.objective)) return sides_task(spec.objective);
-  if (is_language_model(spec)) return Task::language;
+  if (is_language_model(spec)) return language_task(spec);
   const Task task = task_by_outputs(g, known_classes(spec.model, model));
   if (task == Task::none)
     fail(Exit::usage, "E_TASK", "the model does not say whether its outputs are tags of words or a language model's",

@@ -188,7 +188,9 @@ class SampleRows {
     for (const auto& [name, value] : batch.inputs) {
       if (text_role(name) != TextRole::ids) continue;
       const std::vector<int64_t> padded = value.to_ints();
-      const std::vector<int32_t> ids(padded.begin(), padded.begin() + std::min<int64_t>(batch.tokens, value.numel()));
+      // Padding follows each row of a pair.
+      const int64_t n = data_.rows_per_sample() > 1 ? value.numel() : std::min<int64_t>(batch.tokens, value.numel());
+      const std::vector<int32_t> ids(padded.begin(), padded.begin() + n);
       return tokenizer_->decode(ids, is_masked_language_model(spec_));
     }
     return {};

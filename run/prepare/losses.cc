@@ -86,6 +86,14 @@ void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
          "leave it out, or train with `loss` cross_entropy");
 }
 
+// Returns the kind of the first loss that reads a teacher.
+std::string teacher_loss(const Losses& losses) {
+  for (const LossSpec& s : losses.parts) {
+    if (loss_rule(s.kind).teacher) return s.kind;
+  }
+  return "distill";
+}
+
 // Adds a distill loss for `teacher` unless the user named one. With a teacher, kl without a label means distill.
 void add_teacher(const ObjectiveSpec& objective, Losses& losses) {
   const bool teacher = !objective.teacher.empty();
@@ -94,7 +102,8 @@ void add_teacher(const ObjectiveSpec& objective, Losses& losses) {
   }
   if (!teacher) {
     if (losses.wants_teacher())
-      fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add `teacher` FILE (train)");
+      fail(Exit::usage, "E_TEACHER", cat("the loss ", teacher_loss(losses), " needs a teacher"),
+           "add `teacher` FILE (train); for dpo it is the model before training");
     return;
   }
   if (losses.wants_teacher()) return;

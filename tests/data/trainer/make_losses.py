@@ -231,8 +231,46 @@ def ordinal():
     case("two classes", dict(kind="coral", ignore_index=9), [x[:, :1]], two, lambda a: coral(a, two))
 
 
+def preferences():
+    """Pairs of answers (rows 2i: preferred, 2i + 1: rejected), by the formulas of TRL's DPOTrainer (sigmoid loss with
+    label_smoothing), ORPOTrainer and CPOTrainer (simpo, cpo_alpha 0). The first term of ORPO counts the labels."""
+    own, other = torch.randn(10, 5, 7), torch.randn(10, 5, 7)
+    words = ids((10, 5), 7, -100)
+    words[:, 3] = torch.arange(10) % 7  # each answer has a label
+
+    def logps(x, mean):
+        y, valid = words[:, 1:].clamp(min=0), words[:, 1:] != -100
+        p = x[:, :-1].log_softmax(-1).gather(-1, y[..., None]).squeeze(-1) * valid
+        return p.sum(-1) / (valid.sum(-1) if mean else 1)
+
+    def smoothed(u, e):
+        return (-(1 - e) * F.logsigmoid(u) - e * F.logsigmoid(-u)).mean()
+
+    def dpo(x, beta=0.1, e=0.0):
+        delta = logps(x, False) - logps(other, False)
+        return smoothed(beta * (delta[0::2] - delta[1::2]), e)
+
+    def simpo(x, beta=2.0, gamma=0.5, e=0.0):
+        p = logps(x, True)
+        return smoothed(beta * (p[0::2] - p[1::2] - gamma / beta), e)
+
+    def orpo(x, beta=0.1):
+        p = logps(x, True)
+        odds = (p[0::2] - p[1::2]) - (torch.log1p(-torch.exp(p[0::2])) - torch.log1p(-torch.exp(p[1::2])))
+        nll = F.cross_entropy(x[0::2, :-1].reshape(-1, 7), words[0::2, 1:].reshape(-1))
+        return nll - (beta * F.logsigmoid(odds)).mean()
+
+    case("dpo", dict(kind="dpo"), [own], words, dpo, teacher=other)
+    case("dpo smoothed", dict(kind="dpo", beta=0.5, label_smoothing=0.2), [own], words, lambda a: dpo(a, 0.5, 0.2), teacher=other)
+    case("orpo", dict(kind="orpo"), [own], words, orpo)
+    case("orpo beta 2", dict(kind="orpo", beta=2.0), [own], words, lambda a: orpo(a, 2.0))
+    case("simpo", dict(kind="simpo"), [own], words, simpo)
+    case("simpo smoothed", dict(kind="simpo", beta=1.5, gamma=1.0, label_smoothing=0.1), [own], words,
+         lambda a: simpo(a, 1.5, 1.0, 0.1))
+
+
 if __name__ == "__main__":
-    for make in (entropy, binary, numbers, masks, embeddings, probabilities, ordinal):
+    for make in (entropy, binary, numbers, masks, embeddings, probabilities, ordinal, preferences):
         make()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.json"), "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
