@@ -270,22 +270,25 @@ Table images_named(const std::string& names, const ImageColumns& columns) {
   return with_notes(out, notes);
 }
 
-std::vector<std::string> image_paths(const Table& table, const std::string& column, const std::string& root) {
+std::string image_path(const Table& table, int64_t row, const std::string& column, const std::string& root) {
   const size_t c = table.column(column);
-  std::vector<std::string> out;
-  for (int64_t r = 0; r < table.rows(); ++r) {
-    const std::string_view text = table.has(r, c) ? table.text(r, c) : std::string_view();
-    if (text.empty())
-      fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(r), ": no path in column '", printable(column), "'"),
-           "fill it in or remove the row");
-    const bool listed = table.line(r) == 0;  // listed from a folder: already a full path
-    const std::string& file = table.names()[static_cast<size_t>(table.file(r))];
-    const fs::path base = !root.empty() ? fs::path(root) : fs::path(file).parent_path();
-    out.push_back(listed ? std::string(text) : (base / fs::path(text)).string());
-    if (listed || path_exists(out.back())) continue;
-    fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(r), ": there is no file '", printable(out.back()), "'"),
+  const std::string_view text = table.has(row, c) ? table.text(row, c) : std::string_view();
+  if (text.empty())
+    fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(row), ": no path in column '", printable(column), "'"),
+         "fill it in or remove the row");
+  if (table.line(row) == 0) return std::string(text);  // listed from a folder: already a full path
+  const std::string& file = table.names()[static_cast<size_t>(table.file(row))];
+  const fs::path base = !root.empty() ? fs::path(root) : fs::path(file).parent_path();
+  std::string path = (base / fs::path(text)).string();
+  if (!path_exists(path))
+    fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(row), ": there is no file '", printable(path), "'"),
          "paths are relative to the table's folder, or to `image_root` FOLDER");
-  }
+  return path;
+}
+
+std::vector<std::string> image_paths(const Table& table, const std::string& column, const std::string& root) {
+  std::vector<std::string> out;
+  for (int64_t r = 0; r < table.rows(); ++r) out.push_back(image_path(table, r, column, root));
   return out;
 }
 

@@ -26,8 +26,9 @@ Table masked_images(const std::string& folders, const std::string& masks, const 
 // Returns a table of images without labels. `names`: files, or folders that are searched recursively. Column: path.
 Table images_named(const std::string& names, const ImageColumns& columns = {});
 
-// Returns the paths of a column. Relative paths are resolved in `root`, or in the table's folder if `root` is empty.
-// Throws E_IMAGE_MISSING with the row for a file that does not exist.
+// Returns the path of a row, or of all rows. Relative paths are resolved in `root`, or, if that is empty, in the
+// table's folder. Throws E_IMAGE_MISSING with the row for a file that does not exist.
+std::string image_path(const Table& table, int64_t row, const std::string& column, const std::string& root);
 std::vector<std::string> image_paths(const Table& table, const std::string& column, const std::string& root);
 
 }  // namespace amp

@@ -27,8 +27,7 @@ void join_label_columns(Table& table, const std::string& names) {
   if (labels.size() < 2 || table.has_column(names) || std::none_of(labels.begin(), labels.end(), there)) return;
   std::vector<size_t> columns;
   for (const std::string& label : labels) columns.push_back(table.column(label));
-  std::vector<std::string> lists;
-  for (int64_t r = 0; r < table.rows(); ++r) {
+  const auto list_of = [&](int64_t r) {
     nlohmann::json list = nlohmann::json::array();
     for (size_t i = 0; i < columns.size(); ++i) {
       const bool text = table.has(r, columns[i]) && !table.is_json(r, columns[i]);
@@ -41,8 +40,11 @@ void join_label_columns(Table& table, const std::string& names) {
              "correct the row; one column of class names: `label_column` NAME");
       if (*has) list.push_back(labels[i]);
     }
-    lists.push_back(list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
+    return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  table.skip_failing([&](int64_t r) { list_of(r); });
+  std::vector<std::string> lists;
+  for (int64_t r = 0; r < table.rows(); ++r) lists.push_back(list_of(r));
   table.set_lists(columns[0], names, lists);
 }
 

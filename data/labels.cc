@@ -71,6 +71,19 @@ void refuse_label(const std::string& what, const ClassNames& classes) {
        "labels come from the training data; correct the row or add such rows to the training data");
 }
 
+namespace {
+
+int64_t class_id(const Table& table, int64_t row, const std::string& column, std::string_view value,
+                 const LabelIndex& index, const ClassNames& classes) {
+  const auto match = index.find(value);
+  if (!match)
+    refuse_label(cat(table.where(row), ": label '", printable(value), "' in column '", printable(column), "'"),
+                 classes);
+  return match->id;
+}
+
+}  // namespace
+
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes) {
   const size_t c = table.column(column);
   const LabelIndex index(classes);
@@ -79,13 +92,7 @@ std::vector<int64_t> class_ids(const Table& table, const std::string& column, co
   for (int64_t r = 0; r < table.rows(); ++r) {
     const std::string value(label(table, r, c));
     auto known = ids.find(value);
-    if (known == ids.end()) {
-      const auto match = index.find(value);
-      if (!match)
-        refuse_label(cat(table.where(r), ": label '", printable(value), "' in column '", printable(column), "'"),
-                     classes);
-      known = ids.emplace(value, match->id).first;
-    }
+    if (known == ids.end()) known = ids.emplace(value, class_id(table, r, column, value, index, classes)).first;
     out.push_back(known->second);
   }
   return out;
@@ -150,33 +157,45 @@ void refuse_multi_hot(const Table& table, const std::string& column,
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string> names_of_row(const Table& table, int64_t row, size_t column, char separator) {
+  std::vector<std::string> out;
+  if (!table.has(row, column)) return out;
+  if (table.is_json(row, column)) return names_in_json(table, row, column);
+  std::string_view rest = table.text(row, column);
+  if (looks_like_list(rest)) {
+    if (parse_list_text(rest, out)) return out;
+    fail(Exit::data, "E_DATA_LABEL",
+         cat(table.where(row), ": '", printable(rest), "' in column '", printable(table.columns()[column]),
+             "' begins and ends like a list and is none that can be read"),
+         "write labels as a|b, or as ['a', 'b']");
+  }
+  while (true) {
+    const size_t at = rest.find(separator);
+    const std::string_view name = trimmed(rest.substr(0, at));
+    if (!name.empty()) out.emplace_back(name);
+    if (at == std::string_view::npos) return out;
+    rest.remove_prefix(at + 1);
+  }
+}
+
+void set_names(const Table& table, int64_t row, const std::vector<std::string>& names, const LabelIndex& index,
+               const ClassNames& classes, float* to) {
+  for (const std::string& name : names) {
+    const auto match = index.find(name);
+    if (!match) refuse_label(cat(table.where(row), ": label '", printable(name), "'"), classes);
+    if (to) to[match->id] = 1;
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator) {
   const size_t c = table.column(column);
   if (!separator) separator = find_separator(table, c);
   std::vector<std::vector<std::string>> out;
-  for (int64_t r = 0; r < table.rows(); ++r) {
-    out.emplace_back();
-    if (!table.has(r, c)) continue;
-    if (table.is_json(r, c)) {
-      out.back() = names_in_json(table, r, c);
-      continue;
-    }
-    std::string_view rest = table.text(r, c);
-    if (looks_like_list(rest)) {
-      if (parse_list_text(rest, out.back())) continue;
-      fail(Exit::data, "E_DATA_LABEL",
-           cat(table.where(r), ": '", printable(rest), "' in column '", printable(column),
-               "' begins and ends like a list and is none that can be read"),
-           "write labels as a|b, or as ['a', 'b']");
-    }
-    while (true) {
-      const size_t at = rest.find(separator);
-      const std::string_view name = trimmed(rest.substr(0, at));
-      if (!name.empty()) out.back().emplace_back(name);
-      if (at == std::string_view::npos) break;
-      rest.remove_prefix(at + 1);
-    }
-  }
+  for (int64_t r = 0; r < table.rows(); ++r) out.push_back(names_of_row(table, r, c, separator));
   refuse_multi_hot(table, column, out);
   return out;
 }
@@ -194,40 +213,63 @@ std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<s
                              const ClassNames& classes) {
   const LabelIndex index(classes);
   std::vector<float> out(sets.size() * classes.size());
-  for (size_t r = 0; r < sets.size(); ++r) {
-    for (const std::string& name : sets[r]) {
-      const auto match = index.find(name);
-      if (!match) refuse_label(cat(table.where(static_cast<int64_t>(r)), ": label '", printable(name), "'"), classes);
-      out[r * classes.size() + static_cast<size_t>(match->id)] = 1;
-    }
-  }
+  for (size_t r = 0; r < sets.size(); ++r)
+    set_names(table, static_cast<int64_t>(r), sets[r], index, classes, out.data() + r * classes.size());
   return out;
 }
 
 bool is_regression_column(const Table& table, const std::string& column) {
   const size_t c = table.column(column);
+  const int64_t most = std::min(table.may_skip(), table.rows() / 10);  // rows that may be skipped
   bool fractions = false;
+  int64_t others = 0;
   for (int64_t r = 0; r < table.rows(); ++r) {
-    if (!table.has(r, c) || table.is_json(r, c)) return false;
-    const auto v = finite_number(table.text(r, c));
-    if (!v) return false;
-    fractions |= *v != std::floor(*v);
+    const bool text = table.has(r, c) && !table.is_json(r, c);
+    const std::optional<float> v = text ? finite_number(table.text(r, c)) : std::nullopt;
+    if (!v && ++others > most) return false;
+    fractions |= v && *v != std::floor(*v);
   }
   return fractions;
 }
 
+namespace {
+
+float label_number(const Table& table, int64_t row, size_t column) {
+  const std::string_view text = label(table, row, column);
+  const auto v = finite_number(text);
+  if (!v)
+    fail(Exit::data, "E_DATA_LABEL", cat(table.where(row), ": label '", printable(text), "' is not a finite number"),
+         "correct it or remove the row; is `task` classification meant?");
+  return *v;
+}
+
+}  // namespace
+
 std::vector<float> label_numbers(const Table& table, const std::string& column) {
   const size_t c = table.column(column);
   std::vector<float> out;
-  for (int64_t r = 0; r < table.rows(); ++r) {
-    const std::string_view text = label(table, r, c);
-    const auto v = finite_number(text);
-    if (!v)
-      fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"),
-           "correct it or remove the row; is `task` classification meant?");
-    out.push_back(*v);
-  }
+  for (int64_t r = 0; r < table.rows(); ++r) out.push_back(label_number(table, r, c));
   return out;
+}
+
+LabelCheck::LabelCheck(const Table& table, const std::string& column, LabelForm form, const ClassNames& classes)
+    : table_(table),
+      column_(table.column(column)),
+      form_(form),
+      classes_(classes),
+      index_(classes),
+      separator_(form == LabelForm::sets ? find_separator(table, column_) : '|') {}
+
+void LabelCheck::operator()(int64_t row) const {
+  if (form_ == LabelForm::numbers) {
+    label_number(table_, row, column_);
+  } else if (form_ == LabelForm::sets) {
+    const std::vector<std::string> names = names_of_row(table_, row, column_, separator_);
+    if (!classes_.empty()) set_names(table_, row, names, index_, classes_, nullptr);
+  } else if (form_ == LabelForm::classes) {
+    const std::string_view value = label(table_, row, column_);
+    if (!classes_.empty()) class_id(table_, row, table_.columns()[column_], value, index_, classes_);
+  }
 }
 
 }  // namespace amp

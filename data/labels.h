@@ -27,6 +27,22 @@ std::vector<std::string> distinct_labels(const Table& table, const std::string& 
 // Like distinct_labels, for training data: throws E_DATA_LABEL if all labels are equal.
 std::vector<std::string> find_classes(const Table& table, const std::string& column);
 
+// Throws the error of distinct_labels(), label_numbers() or label_sets() for the label of one row, according to `form`.
+// With classes, also that of class_ids() and multi_hot(). For rows that may be skipped.
+class LabelCheck {
+ public:
+  LabelCheck(const Table& table, const std::string& column, LabelForm form, const ClassNames& classes = {});
+  void operator()(int64_t row) const;
+
+ private:
+  const Table& table_;
+  size_t column_;
+  LabelForm form_;
+  const ClassNames& classes_;
+  LabelIndex index_;
+  char separator_;
+};
+
 // Returns the class id of each row's label, as LabelIndex finds it. Throws E_DATA_LABEL_NEW with the label, the classes
 // and file:line for an unknown label.
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes);

@@ -23,7 +23,9 @@ Table Table::read(const std::string& names, const TableOptions& options) {
   std::optional<Table> all;
   for (const std::string& f : files) {
     const TableReader& reader = options.reader.empty() ? reader_of(f) : reader_named(options.reader);
-    Table one = parse(read_text_file(f), f, reader, options);
+    TableOptions own = options;
+    if (all) own.most_skipped = all->may_skip();
+    Table one = parse(read_text_file(f), f, reader, own);
     if (all) {
       all->append(one);
     } else {
@@ -42,13 +44,24 @@ Table Table::parse(std::string_view text, const std::string& name, const TableRe
                options);
 }
 
+static bool is_utf16(std::string_view bytes) {  // by the byte order mark
+  return bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
+}
+
 Table Table::parse(const FileBytes& file, const std::string& name, const TableReader& reader,
                    const TableOptions& options) {
   const std::string_view bytes = file.text();
-  check_utf8_file(bytes, name);
-  TableBuilder builder(name, file);
+  bool utf8 = true;
+  try {
+    check_utf8_file(bytes, name);
+  } catch (const Error&) {
+    utf8 = false;
+    if (options.most_skipped == 0 || is_utf16(bytes)) throw;
+  }
+  TableBuilder builder(name, file, options.most_skipped);
   reader.read(bytes, options, builder);
   Table table = builder.finish();
+  if (!utf8) table.require_utf8_rows();
   std::set<std::string> seen;
   for (const std::string& c : table.columns_) {
     if (!seen.insert(c).second) {
@@ -61,6 +74,45 @@ Table Table::parse(const FileBytes& file, const std::string& name, const TableRe
          "write at least one row below the names of the columns");
   }
   return table;
+}
+
+void Table::require_utf8_rows() {
+  for (const std::string& c : columns_) check_utf8_file(c, name());
+  skip_failing([&](int64_t row) {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const std::string_view text = bytes(row, cell(row, c));
+      if (find_invalid_utf8(text) == std::string_view::npos && text.find('\0') == std::string_view::npos) continue;
+      fail(Exit::data, "E_DATA_UTF8", cat(where(row, c), ": not UTF-8, or a NUL byte"), "convert the file to UTF-8");
+    }
+  });
+}
+
+std::vector<int64_t> Table::skip_failing(const std::function<void(int64_t)>& check) {
+  std::vector<int64_t> left;
+  if (most_skipped_ == 0) return left;
+  const size_t before = skipped_.size();
+  for (int64_t r = 0; r < rows(); ++r) {
+    try {
+      check(r);
+      left.push_back(r);
+    } catch (const Error& e) {
+      const bool last = r + 1 == rows() && left.empty();
+      if (e.exit() != Exit::data || may_skip() <= 0 || last) throw;
+      skipped_.push_back({names_[static_cast<size_t>(file(r))], line(r), e.fact()});
+    }
+  }
+  if (skipped_.size() == before) return {};
+  const size_t width = columns_.size();
+  for (size_t to = 0; to < left.size(); ++to) {
+    const auto from = static_cast<size_t>(left[to]);
+    std::copy_n(cells_.data() + from * width, width, cells_.data() + to * width);
+    lines_[to] = lines_[from];
+    files_[to] = files_[from];
+  }
+  cells_.resize(left.size() * width);
+  lines_.resize(left.size());
+  files_.resize(left.size());
+  return left;
 }
 
 void Table::append(const Table& other) {
@@ -105,6 +157,7 @@ void Table::append(const Table& other) {
   names_.push_back(other.name());
   sources_.push_back(other.sources_[0]);
   notes_.insert(notes_.end(), other.notes_.begin(), other.notes_.end());
+  skipped_.insert(skipped_.end(), other.skipped_.begin(), other.skipped_.end());
 }
 
 bool Table::has_column(const std::string& column) const {
@@ -161,6 +214,7 @@ void Table::replace(size_t column, const std::map<std::string, std::string>& tex
     if (found == texts.end()) continue;
     const auto [at, fresh] = placed.emplace(found->second, text_.size());
     if (fresh) text_.append(found->second);
+    c.place = character_of(r, c);
     c.begin = at->second;
     c.size = static_cast<uint32_t>(found->second.size());
     c.kind = Kind::text;
@@ -172,6 +226,7 @@ void Table::set_lists(size_t column, std::string name, const std::vector<std::st
   for (int64_t r = 0; r < rows(); ++r) {
     const std::string& list = lists[static_cast<size_t>(r)];
     Cell& c = cells_[static_cast<size_t>(r) * columns_.size() + column];
+    c.place = character_of(r, c);
     c.begin = text_.size();
     c.size = static_cast<uint32_t>(list.size());
     c.kind = Kind::structure;
@@ -186,9 +241,19 @@ std::string Table::where(int64_t row) const {
   return line(row) == 0 ? name : cat(name, ":", line(row));
 }
 
+// The position of a cell in the file is stored in bytes, and counted in characters only here. Texts that are not in the
+// file store it in characters.
 std::string Table::where(int64_t row, size_t column) const {
-  const uint32_t place = cell(row, column).place;
-  return place ? cat(where(row), ":", place) : where(row);
+  const Cell& c = cell(row, column);
+  return c.place == 0 ? where(row) : cat(where(row), ":", character_of(row, c));
+}
+
+uint32_t Table::character_of(int64_t row, const Cell& c) const {
+  if (!c.in_file || c.place == 0) return c.place;
+  const std::string_view before = sources_[static_cast<size_t>(file(row))].text().substr(0, c.begin);
+  std::string_view line = before.substr(before.find_last_of("\r\n") + 1);  // npos + 1 is 0
+  line = without_byte_order_mark(line);
+  return static_cast<uint32_t>(count_code_points(line.substr(0, c.place - 1)) + 1);
 }
 
 }  // namespace amp

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,13 +22,21 @@ enum class Quoting : uint8_t { automatic, rfc4180, none };  // automatic: decide
 
 struct TableReader;  // data/reader.h
 
+// A row that was left out because it cannot be read.
+struct SkippedRow {
+  std::string file;
+  int64_t line = 0;    // from 1; 0: the row is a file
+  std::string reason;  // text of the error
+};
+
 struct TableOptions {
   char delimiter = 0;  // 0: the reader's default
   Quoting quoting = Quoting::automatic;
   bool header = true;  // false: the file has no header, and its columns are named "0", "1", ...
   // Columns that will be read. If all are numbers, the file has no header, unless its first row contains all of them.
   std::vector<std::string> wanted = {};
-  std::string reader = {};  // name of a reader; empty: by the file's extension
+  std::string reader = {};   // name of a reader; empty: by the file's extension
+  int64_t most_skipped = 0;  // number of rows that cannot be read and may be left out (Table::skipped)
 };
 
 class Table {
@@ -60,6 +69,14 @@ class Table {
   void replace(size_t column, const std::map<std::string, std::string>& texts);
   // Renames a column and replaces its cells by these JSON lists, one per row.
   void set_lists(size_t column, std::string name, const std::vector<std::string>& lists);
+  // Calls check(row) for each row, and removes the rows for which it throws an error of Exit::data. Throws the error if
+  // more than TableOptions::most_skipped rows were left out, or if no row would be left. Does nothing if that number is
+  // 0. Returns the rows that are left, by their number before, or nothing if all are left.
+  std::vector<int64_t> skip_failing(const std::function<void(int64_t)>& check);
+  const std::vector<SkippedRow>& skipped() const { return skipped_; }
+  int64_t may_skip() const { return most_skipped_ - static_cast<int64_t>(skipped_.size()); }
+  // Allows the rows of folders to be skipped; rows of files by TableOptions.
+  void allow_skipped(int64_t most) { most_skipped_ = most; }
   // Notes on rows or bytes that were left out or changed, one sentence each; the caller prints them.
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
@@ -75,16 +92,20 @@ class Table {
   struct Cell {
     uint64_t begin = 0;
     uint32_t size = 0;
-    uint32_t place = 0;  // character in the row's first line, from 1; 0: unknown
+    uint32_t place = 0;  // position in the row's first line from 1, see where(); 0: unknown
     Kind kind = Kind::absent;
     bool in_file = false;  // whether `begin` is an offset in the row's file; else it is one in text_
   };
   const Cell& cell(int64_t row, size_t column) const;
   std::string_view bytes(int64_t row, const Cell& cell) const;
+  uint32_t character_of(int64_t row, const Cell& cell) const;  // from 1; 0: unknown
   void append(const Table& other);
+  void require_utf8_rows();  // throws or skips rows that are not valid UTF-8 or contain NUL
   std::vector<std::string> names_;
   bool open_ended_ = false;  // rows may lack columns (JSON)
   std::vector<std::string> columns_, notes_;
+  int64_t most_skipped_ = 0;
+  std::vector<SkippedRow> skipped_;
   std::vector<FileBytes> sources_;  // bytes of each file in names_, as the reader got them
   SpillVector<char> text_;          // texts of cells that are not in a file unchanged
   SpillVector<Cell> cells_;         // cells of all rows, row by row

@@ -16,6 +16,11 @@ void TableBuilder::begin_row(int64_t line) {
   row_start_ = table_.cells_.size();
 }
 
+void TableBuilder::skip(const Error& error, int64_t line) {
+  if (error.exit() != Exit::data || table_.may_skip() <= 0) throw;
+  table_.skipped_.push_back({name(), line, error.fact()});
+}
+
 // Adds absent cells to a row that has fewer cells than there are columns.
 void TableBuilder::end_row() {
   while (!widths_.empty() && cells_in_row() < widths_.back().second) add_absent();
@@ -29,6 +34,22 @@ void TableBuilder::add(std::string_view text, Table::Kind kind, uint32_t place) 
   table_.cells_.push_back(
       {in_file ? at - begin : table_.text_.size(), static_cast<uint32_t>(text.size()), place, kind, in_file});
   if (!in_file) table_.text_.append(text);
+}
+
+void TableBuilder::add_row(int64_t line, std::span<const std::string_view> fields, std::span<const uint32_t> places) {
+  begin_row(line);
+  const std::string_view file = table_.sources_[0].text();
+  const size_t at = table_.cells_.size();
+  table_.cells_.resize(at + fields.size());
+  Table::Cell* cell = table_.cells_.data() + at;
+  for (size_t i = 0; i < fields.size(); ++i, ++cell) {
+    const std::string_view text = fields[i];
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(text.data()) - reinterpret_cast<uintptr_t>(file.data());
+    const bool in_file = begin <= file.size() && text.size() <= file.size() - begin;
+    *cell = {in_file ? begin : table_.text_.size(), static_cast<uint32_t>(text.size()), places[i], Table::Kind::text,
+             in_file};
+    if (!in_file) table_.text_.append(text);
+  }
 }
 
 Table TableBuilder::finish() {

@@ -1,26 +1,32 @@
 // TableBuilder: the interface with which readers fill a Table.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "data/table.h"
 
 namespace amp {
 
 class TableBuilder {
  public:
-  // source: the bytes that the reader parses; empty: rows are files.
-  explicit TableBuilder(std::string name, FileBytes source = {}) {
+  // source: the bytes that the reader parses; empty: rows are files. most_skipped: TableOptions::most_skipped.
+  explicit TableBuilder(std::string name, FileBytes source = {}, int64_t most_skipped = 0) {
     table_.names_ = {std::move(name)};
+    table_.most_skipped_ = most_skipped;
     table_.sources_ = {std::move(source)};
   }
   const std::string& name() const { return table_.names_[0]; }
   std::vector<std::string>& columns() { return table_.columns_; }
   int64_t rows() const { return table_.rows(); }
 
+  // Leaves out the row at `line`, which has not begun, because of this error. Rethrows the error, which is being
+  // handled, if no more rows may be left out.
+  void skip(const Error& error, int64_t line);
   void begin_row(int64_t line);
   // Begins a row that is a file by itself, such as an image.
   void begin_file(std::string name) {
@@ -29,6 +35,8 @@ class TableBuilder {
     begin_row(0);
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
+  // Adds a row of texts. places: as `place` of add_text(), but in bytes for parts of the source file.
+  void add_row(int64_t line, std::span<const std::string_view> fields, std::span<const uint32_t> places);
   // Adds a text; a part of the source file is not copied. place: character of the cell in the row's first line, from 1;
   // 0: unknown.
   void add_text(std::string_view text, uint32_t place = 0) { add(text, Table::Kind::text, place); }

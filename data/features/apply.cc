@@ -106,27 +106,32 @@ FeatureValues feature_values(const FeatureTable& table, const Features& features
   return out;
 }
 
+double target_number(const FeatureTable& table, const std::string& target, std::string_view text, int64_t row,
+                     const TargetTransform& transform) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    fail(Exit::data, "E_DATA_LABEL", cat(table.where(row, target), ": ", what), hint);
+  };
+  if (text.empty())
+    refuse(cat("no value in the target column '", printable(target), "'"), "fill it in or remove the row");
+  const std::optional<double> y = read_number(text);
+  if (!y)
+    refuse(cat("'", printable(text), "' in the target column '", printable(target), "' is no number"),
+           "`task` classification takes texts as classes");
+  if (!transform.takes(*y))
+    refuse(cat("the target is ", text, ", ",
+               transform.form == TargetForm::log ? "log takes numbers above 0" : "log1p numbers above -1"),
+           transform.form == TargetForm::log ? "`target_transform` log1p takes 0 too; or remove such rows"
+                                             : "train without `target_transform`, or remove such rows");
+  return *y;
+}
+
 std::vector<float> target_numbers(const FeatureTable& table, const std::string& target,
                                   const TargetTransform& transform) {
   const FeatureColumn column = table.column(target);
   std::vector<float> out;
   for (int64_t r = 0; r < table.rows(); ++r) {
-    const std::string_view text = column.texts[static_cast<size_t>(r)];
-    const auto refuse = [&](const std::string& what, const std::string& hint) {
-      fail(Exit::data, "E_DATA_LABEL", cat(table.where(r, target), ": ", what), hint);
-    };
-    if (text.empty())
-      refuse(cat("no value in the target column '", printable(target), "'"), "fill it in or remove the row");
-    const std::optional<double> y = read_number(text);
-    if (!y)
-      refuse(cat("'", printable(text), "' in the target column '", printable(target), "' is no number"),
-             "`task` classification takes texts as classes");
-    if (!transform.takes(*y))
-      refuse(cat("the target is ", text, ", ",
-                 transform.form == TargetForm::log ? "log takes numbers above 0" : "log1p numbers above -1"),
-             transform.form == TargetForm::log ? "`target_transform` log1p takes 0 too; or remove such rows"
-                                               : "train without `target_transform`, or remove such rows");
-    out.push_back(static_cast<float>(transform.forward(*y)));
+    const double y = target_number(table, target, column.texts[static_cast<size_t>(r)], r, transform);
+    out.push_back(static_cast<float>(transform.forward(y)));
   }
   return out;
 }

@@ -102,6 +102,16 @@ int64_t FeatureTable::join(const Join& join, Table other) {
   return without;
 }
 
+void FeatureTable::skip_failing(const std::function<void(int64_t)>& check) {
+  const std::vector<int64_t> left = sources_.front().table.skip_failing(check);
+  if (left.empty()) return;
+  for (Source& s : sources_) {
+    if (s.rows.empty()) continue;
+    for (size_t to = 0; to < left.size(); ++to) s.rows[to] = s.rows[static_cast<size_t>(left[to])];
+    s.rows.resize(left.size());
+  }
+}
+
 void FeatureTable::add_parts(const std::string& column) {
   require(column);
   const Place dates = places_.at(column);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,6 +42,8 @@ class FeatureTable {
   // Adds the columns of `other` to the rows with the same keys. A column whose name exists already is named
   // STEM.COLUMN. Returns the number of rows without a match. Throws E_JOIN if a key occurs twice in `other`.
   int64_t join(const Join& join, Table other);
+  // Removes the rows for which check(row) throws, as Table::skip_failing() does for the main table.
+  void skip_failing(const std::function<void(int64_t)>& check);
   void add_parts(const std::string& column);  // adds the parts of a column of dates (data/features/dates.h)
 
   Table release() && { return std::move(sources_.front().table); }

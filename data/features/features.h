@@ -94,6 +94,10 @@ FeatureValues feature_values(const FeatureTable& table, const Features& features
 std::vector<float> target_numbers(const FeatureTable& table, const std::string& target,
                                   const TargetTransform& transform);
 
+// Returns the target of a row, before the transform. Throws the errors of target_numbers(). text: the row's cell.
+double target_number(const FeatureTable& table, const std::string& target, std::string_view text, int64_t row,
+                     const TargetTransform& transform);
+
 // Parses a cell. Returns 1 for true, 0 for false, and NaN for a missing value. Throws E_DATA_NUMBER for a text that is
 // not a finite number.
 double cell_number(const FeatureTable& table, const std::string& column, std::string_view text, int64_t row);

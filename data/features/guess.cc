@@ -18,22 +18,27 @@ struct Look {
   int64_t distinct() const { return static_cast<int64_t>(values.size()); }
 };
 
-Look look_at(const FeatureColumn& column) {
+// most: number of rows that may be skipped.
+Look look_at(const FeatureColumn& column, int64_t most) {
   Look out;
+  int64_t no_numbers = 0, no_dates = 0;  // distinct texts
   double last = 0;
   for (const std::string_view text : column.texts) {
     ++out.rows;
     if (text.empty()) continue;
     ++out.present;
     if (!out.values.insert(text).second) continue;
-    const std::optional<double> x = out.numbers ? read_number(text) : std::nullopt;
-    out.numbers = x.has_value();
-    out.dates = out.dates && !x && parse_date(text);
+    const std::optional<double> x = no_numbers <= most ? read_number(text) : std::nullopt;
+    no_numbers += !x;
+    no_dates += no_dates <= most && (x || !parse_date(text));
     if (!x) continue;
     out.fractions |= *x != std::floor(*x);
     out.counts_up = out.counts_up && (out.present == 1 || *x == last + 1);
     last = *x;
   }
+  const auto few = [&](int64_t others) { return others <= most && 10 * others <= out.distinct(); };
+  out.numbers = few(no_numbers);
+  out.dates = few(no_dates);
   return out;
 }
 
@@ -66,7 +71,7 @@ Guess guess_features(FeatureTable& table, const std::string& target, std::vector
       (part->continuous ? out.continuous : out.categorical).push_back(name);
       continue;
     }
-    const Look look = look_at(table.column(name));
+    const Look look = look_at(table.column(name), table.table().may_skip());
     const bool key = is_key(name);
     if (const std::string why = reason_to_leave(look, key); !why.empty()) {
       out.left_out.emplace_back(name, why);
@@ -92,7 +97,7 @@ Guess guess_features(FeatureTable& table, const std::string& target, std::vector
 }
 
 bool is_number_target(const FeatureTable& table, const std::string& target) {
-  const Look look = look_at(table.column(target));
+  const Look look = look_at(table.column(target), table.table().may_skip());
   return look.present > 0 && look.numbers && (look.fractions || look.distinct() > kMostClasses);
 }
 

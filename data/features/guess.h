@@ -2,7 +2,8 @@
 //   columns of dates stay dates; numbers with fractions or with more than 20 distinct values are continuous; others
 //   are categories.
 // Columns without values, with a single value, or with a different value in (nearly) every row are left out. Keys of
-// joins are always categories.
+// joins are always categories. If rows may be skipped (Table::may_skip), a few texts among numbers or dates do not
+// count.
 #pragma once
 
 #include <string>

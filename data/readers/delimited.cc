@@ -37,7 +37,7 @@ class DelimitedParser {
     if (least > 0) out_.rows_may_lack_columns();
     bool named = false;
     std::vector<std::string_view> fields;
-    while (next_row(quoted, unquote, fields)) {
+    while (next_row_left(quoted, unquote, named, fields)) {
       if (!named) {
         named = true;
         const bool header = has_header(fields);
@@ -47,16 +47,18 @@ class DelimitedParser {
           continue;
         }
       }
-      if (least == 0 && fields.size() != out_.columns().size()) ragged(fields.size());
+      if (least == 0 && fields.size() != out_.columns().size()) {
+        skip_ragged(fields.size());
+        continue;
+      }
       for (size_t i = out_.columns().size(); i < fields.size(); ++i) out_.columns().push_back(std::to_string(i));
-      out_.begin_row(row_line_);
-      for (size_t i = 0; i < fields.size(); ++i) out_.add_text(fields[i], places_[i]);
+      out_.add_row(row_line_, fields, places_);
     }
   }
 
   // Properties of the lines when they are read without quoting.
   struct Plain {
-    bool rectangular = true;   // all have as many fields as the first
+    bool rectangular = true;   // all have as many fields as the first, except rows that may be skipped
     bool quotes_text = false;  // a field has quotes that are not valid RFC 4180
     // Number of fields that each line needs to contain the columns requested by number. 0: a line has fewer fields, or
     // columns are requested by name.
@@ -67,13 +69,15 @@ class DelimitedParser {
     std::vector<std::string_view> fields;
     std::string unused;
     size_t width = 0;
+    int64_t uneven = 0;
     while (next_row(false, false, fields)) {
       if (width == 0) {
         width = fields.size();
         out.least = has_header(fields) ? 0 : columns_wanted();
       }
       if (fields.size() < out.least) out.least = 0;
-      out.rectangular = out.rectangular && fields.size() == width;
+      uneven += fields.size() != width;
+      out.rectangular = uneven <= options_.most_skipped;
       for (const std::string_view f : fields)
         out.quotes_text = out.quotes_text || (f.find('"') != std::string::npos && !unquoted(f, unused));
     }
@@ -118,6 +122,33 @@ class DelimitedParser {
     return w.empty() || !std::all_of(w.begin(), w.end(), is_number) || std::all_of(w.begin(), w.end(), named);
   }
 
+  // Reads the next row of those that are not skipped, because their quotes are not valid. named: the row with the names
+  // of the columns, which cannot be skipped, has been read.
+  bool next_row_left(bool quoted, bool unquote, bool named, std::vector<std::string_view>& fields) {
+    while (true) {
+      try {
+        return next_row(quoted, unquote, fields);
+      } catch (const Error& e) {
+        if (!named) throw;
+        out_.skip(e, row_line_);
+        // The quote may belong to the text, and the lines that it includes may be rows: continues after the line in
+        // which the row begins.
+        at_ = row_start_;
+        line_ = row_line_;
+        while (!at_line_end()) ++at_;
+        skip_line_end();
+      }
+    }
+  }
+
+  void skip_ragged(size_t fields) {
+    try {
+      ragged(fields);
+    } catch (const Error& e) {
+      out_.skip(e, row_line_);
+    }
+  }
+
   bool at_end() const { return at_ >= bytes_.size(); }
   bool at_line_end() const { return at_end() || bytes_[at_] == '\n' || bytes_[at_] == '\r'; }
 
@@ -153,32 +184,43 @@ class DelimitedParser {
     unescaped_.clear();
     places_.clear();
     while (true) {
-      if (bytes_.substr(at_, 3) == kByteOrderMark) at_ += 3;
+      if (!at_end() && bytes_[at_] == kByteOrderMark[0] && bytes_.substr(at_, 3) == kByteOrderMark) at_ += 3;
       if (at_end()) return false;
       if (!at_line_end()) break;
       skip_line_end();
     }
     row_line_ = line_;
-    uint32_t place = 1;
+    row_start_ = at_;
     while (true) {
-      places_.push_back(line_ == row_line_ ? place : 0);
-      const size_t begin = at_;
+      const size_t begin = at_, kept = unescaped_.size();
+      const bool first_line = line_ == row_line_;
       if (quoted && !at_end() && bytes_[at_] == '"') {
         fields.push_back(quoted_field());
       } else {
         fields.push_back(plain_field(unquote));
       }
+      places_.push_back(first_line ? place_of(begin, unescaped_.size() > kept) : 0);
       if (at_line_end()) break;
       ++at_;  // skips the delimiter
-      place += static_cast<uint32_t>(count_code_points(bytes_.substr(begin, at_ - begin)));
     }
     skip_line_end();
     return true;
   }
 
+  // Returns the position of byte `at` in the row's first line, as TableBuilder::add_row() takes it. copied: the field
+  // is not a part of the file.
+  uint32_t place_of(size_t at, bool copied) const {
+    const size_t before = at - row_start_;
+    return static_cast<uint32_t>((copied ? count_code_points(bytes_.substr(row_start_, before)) : before) + 1);
+  }
+
   std::string_view plain_field(bool unquote) {
     const Place start = here();
-    while (!at_line_end() && bytes_[at_] != delimiter_) ++at_;
+    const char* p = bytes_.data() + at_;
+    const char* const end = bytes_.data() + bytes_.size();
+    const char delimiter = delimiter_;
+    while (p != end && *p != delimiter && *p != '\n' && *p != '\r') ++p;
+    at_ = static_cast<size_t>(p - bytes_.data());
     require_size(start);
     const std::string_view field = bytes_.substr(start.at, at_ - start.at);
     std::string text;
@@ -246,9 +288,9 @@ class DelimitedParser {
   char delimiter_;
   const TableOptions& options_;
   TableBuilder& out_;
-  std::vector<uint32_t> places_;  // for each field of the row: position of its first character in the row's first line
+  std::vector<uint32_t> places_;       // for each field of the row: its position in the row's first line
   std::deque<std::string> unescaped_;  // fields of the row with doubled quotes
-  size_t at_ = 0, line_start_ = 0;
+  size_t at_ = 0, line_start_ = 0, row_start_ = 0;
   int64_t line_ = 1, row_line_ = 1;
 };
 

@@ -199,7 +199,12 @@ void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder&
   std::vector<const ordered_json*> values;
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
   for_each_part(bytes, out, [&](const Part& part) {
-    const ordered_json object = parse_object(part, out);
+    ordered_json object;
+    try {
+      object = parse_object(part, out);
+    } catch (const Error& e) {
+      return out.skip(e, part.line);
+    }
     values.assign(known.size(), nullptr);
     for (const auto& [key, value] : object.items()) {
       const auto [at, fresh] = known.emplace(key, values.size());

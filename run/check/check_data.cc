@@ -225,6 +225,7 @@ void DataReport::check_spelling(const FileReport& f) {
 
 DataReport check_data(const RunSpec& given, const Log& log) {
   RunSpec named = given;
+  named.data.skip_bad_rows = 0;  // all problems are reported
   if (wants_table_model(named)) named = with_table_target(std::move(named));
   if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
   const RunSpec spec = with_conversations(with_letters(named, log), named.data.train, log);

@@ -17,6 +17,7 @@
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "importer/surgery/edit.h"
+#include "run/data/bad_rows.h"
 #include "run/data/derived_inputs.h"
 #include "run/data/features.h"
 #include "run/data/images.h"
@@ -81,7 +82,8 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
     if (std::vector<std::string> numbered = numbered_image_classes(spec.data, path); !numbered.empty())
       return {std::move(numbered), true};
   }
-  const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
+  Table table = images ? read_image_table(spec, path) : read_table(spec, path);
+  skip_bad_labels(spec, task, table);
   if (rule.labels == LabelForm::sets) {
     std::vector<std::string> names = find_names(label_sets(table, *spec.data.label_column));
     std::vector<std::string> columns = joined_labels(table, *spec.data.label_column);
@@ -206,21 +208,31 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     fail(Exit::usage, "E_IMAGE_SIZES", cat("`image_sizes` is for image files, '", printable(path), "' holds none"),
          "leave it out; arrays keep their size");
   if (kind == DataKind::images) {
-    const Table table = read_image_table(spec, path, needs.labeled);
+    Table table = read_image_table(spec, path, needs.labeled);
+    skip_unknown_labels(spec, needs, table);
+    report_skipped(spec, table, needs);
     for (const std::string& note : table.notes()) needs.log.note(note);
     return open_image_dataset(spec, table, graph, needs);
   }
   if (kind == DataKind::features) {
-    if (needs.table) return open_feature_dataset(*needs.table, graph, needs);
-    return open_feature_dataset(read_feature_table(spec, path, needs.features.get(), needs.log), graph, needs);
+    std::optional<FeatureTable> read;
+    if (!needs.table) {
+      read.emplace(read_feature_table(spec, path, needs.features.get(), needs.log));
+      skip_bad_features(spec, needs.task, needs.features.get(), needs.classes, needs.labeled, *read);
+    }
+    const FeatureTable& table = needs.table ? *needs.table : *read;
+    report_skipped(spec, table.table(), needs);
+    return open_feature_dataset(table, graph, needs);
   }
   if (kind == DataKind::text) {
     if (spec.data.text.text_columns->empty() && task_rule(needs.task).from_table())
       fail(Exit::usage, "E_USAGE", "text data needs `text_columns`",
            "name the column that holds the text; a table of image files: `image_column`, of features: `target`");
     require_tokenizer(spec);
-    const TextRows rows = read_text_rows(spec, path, needs.task, needs.labeled);
+    TextRows rows = read_text_rows(spec, path, needs.task, needs.labeled);
     if (rows.table) {
+      skip_bad_texts(spec, needs, *rows.table);
+      report_skipped(spec, *rows.table, needs);
       for (const std::string& note : rows.table->notes()) needs.log.note(note);
     }
     return open_text_dataset(spec, rows, graph, needs);

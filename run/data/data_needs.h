@@ -9,6 +9,7 @@
 #include "data/class_names.h"
 #include "data/dataset.h"
 #include "data/features/features.h"
+#include "data/table.h"
 #include "graph/source.h"
 #include "trainer/losses/losses.h"
 #include "trainer/tasks/task_name.h"
@@ -39,6 +40,7 @@ struct DataNeeds {
   bool log_matches = false;                            // log the labels that are spelled differently from their classes
   std::string column_hint = {};                        // hint of the error that reports a missing text column
   std::shared_ptr<const Features> features = nullptr;  // how the columns of a table of features become inputs
+  std::vector<SkippedRow>* skipped = nullptr;          // receives the rows that `skip_bad_rows` left out; may be null
   std::shared_ptr<const FeatureTable> table = nullptr;  // the table of features, if it has been read already
   Log log = {};
 };

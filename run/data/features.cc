@@ -18,6 +18,7 @@
 #include "data/labels.h"
 #include "data/subset.h"
 #include "graph/bind.h"
+#include "run/data/data_kind.h"
 #include "run/data/limits.h"
 #include "run/data/text_rows.h"
 #include "run/settings/asked_objective.h"

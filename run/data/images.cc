@@ -16,10 +16,13 @@
 #include "data/reader.h"
 #include "data/text_dataset.h"
 #include "data/transforms/mixing.h"
+#include "run/data/bad_rows.h"
+#include "run/data/data_kind.h"
 #include "run/data/features.h"
 #include "run/data/image_guess.h"
 #include "run/data/image_notes.h"
 #include "run/data/preprocessor_config.h"
+#include "run/data/text_rows.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -63,7 +66,7 @@ std::vector<std::string> numbered_image_classes(const DataSpec& data, const std:
   return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(data, true)) : std::vector<std::string>();
 }
 
-Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled) {
+static Table all_images(const RunSpec& spec, const std::string& path, bool labeled) {
   const ImageColumns columns{image_path_column(spec.data.images), *spec.data.label_column};
   if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec.data, labeled));
   const bool files = names_folders(path) || has_image_extension(last_of(path));
@@ -74,6 +77,12 @@ Table read_image_table(const RunSpec& spec, const std::string& path, bool labele
     fail(Exit::usage, "E_USAGE", cat("'", printable(path), "' is an image, and has no label"),
          "name a folder with a folder for each class, or a table of images with `image_column`");
   return class_folders(path, columns);
+}
+
+Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled) {
+  Table table = all_images(spec, path, labeled);
+  skip_bad_images(spec, table);
+  return table;
 }
 
 std::vector<ImageSize> image_sizes(const ImageSpec& images) {

@@ -15,6 +15,8 @@
 #include "data/label_spelling.h"
 #include "data/text_file.h"
 #include "data/tokenizer.h"
+#include "run/data/bad_rows.h"
+#include "run/data/data_kind.h"
 #include "run/data/text_settings.h"
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
@@ -106,7 +108,9 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   if (spec.data.label_column.asked()) {
     for (const std::string& column : split(*spec.data.label_column, ',')) t.wanted.push_back(column);
   }
+  t.most_skipped = spec.data.skip_bad_rows;
   Table table = Table::read(path, t);
+  skip_known_rows(spec, table);
   join_label_columns(table, *spec.data.label_column);
   const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
   const TaskRule& task = task_rule(requested_task(spec.objective));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "data/labels.h"
+#include "run/data/bad_rows.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
 #include "run/data/groups.h"
@@ -102,7 +103,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   if (data_kind(asked.data, asked.data.val) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {asked.data.val}, false, log);
   const ModelRecord record = recorded(*model.doc);
-  RunSpec spec = evaluated_spec(asked, record, log);
+  RunSpec spec = with_skipping(evaluated_spec(asked, record, log), {asked.data.val});
   SourceGraph& g = model.graph;
   if (record.task == Task::none && data_kind(spec.data, spec.data.val) == DataKind::text)
     spec = with_problem_type(spec, log);

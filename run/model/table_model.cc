@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "data/label_columns.h"
 #include "importer/read/import.h"
+#include "run/data/bad_rows.h"
 #include "run/data/features.h"
 #include "run/model/model_metadata.h"
 #include "run/settings/asked_objective.h"
@@ -84,11 +85,12 @@ bool wants_table_model(const RunSpec& spec) {
 
 ReadTable read_for_model(const RunSpec& given, bool training, const Log& log) {
   ReadTable out;
-  out.spec = with_table_target(given);
+  out.spec = with_table_target(given.data.skipped ? given : with_skipping(given, {}));
   FeatureTable table = read_feature_table(out.spec, out.spec.data.train, nullptr, log);
   out.spec = with_columns(out.spec, table, log);
   out.task = requested_task(out.spec.objective);
   if (out.task == Task::none) out.task = feature_task(out.spec.data, table);
+  skip_bad_features(out.spec, out.task, nullptr, *out.spec.data.labels, true, table);
   if (training) out.spec = with_first_settings(std::move(out.spec), table.rows(), out.task, log);
   out.labels.texts = feature_labels(out.spec.data, table, out.task);
   out.table = std::make_shared<const FeatureTable>(std::move(table));

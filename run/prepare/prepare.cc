@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/label_spelling.h"
 #include "data/loader.h"
+#include "run/data/bad_rows.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
 #include "run/data/groups.h"
@@ -68,6 +69,8 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
     if (!read) {
       auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
       spec = with_columns(spec, *table, log);
+      if (f.task == Task::none) f.task = feature_task(spec.data, *table);
+      skip_bad_features(spec, f.task, nullptr, *spec.data.labels, true, *table);
       read = std::move(table);
     }
     if (f.task == Task::none) f.task = feature_task(spec.data, *read);
@@ -131,6 +134,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   }
   if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
   needs.log = run.host.log;
+  needs.skipped = &run.skipped;
   if (run.facts.features) {
     needs.features = run.features = learn_features(spec, *table, g, needs, run.host.log);
     needs.table = std::move(table);
@@ -321,7 +325,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& asked, const Host& host, Mod
   run->host = host;
   run->mode = mode;
   std::shared_ptr<const FeatureTable> table;  // read once, used by inspection and by the dataset
-  const RunSpec given = with_table_model(*run, asked, table);
+  const RunSpec given = with_table_model(*run, with_skipping(asked, {asked.data.train, asked.data.val}), table);
   RunSpec spec = with_start_token(
       with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
   set_threads(spec.device, host.log);

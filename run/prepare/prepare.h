@@ -40,6 +40,7 @@ struct PreparedRun {
   std::optional<OutputFolder> folder;        // only for Mode::train, on the first rank
   std::optional<Checkpoint> checkpoint;      // only on other ranks: the checkpoint that the first rank resumes from
   std::shared_ptr<const Features> features;  // set only for a table of features
+  std::vector<SkippedRow> skipped;           // rows that `skip_bad_rows` left out
   TrainData data;
   PrecisionPlan plan;
   TrainerConfig config;

@@ -215,6 +215,8 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                  {"tokens_per_s", per_second(r.tokens, r.seconds)}};
   j["timing"]["first_step_seconds"] =
       facts.first_step_seconds ? finite_or_null(*facts.first_step_seconds) : nlohmann::json(nullptr);
+  for (const SkippedRow& row : facts.skipped)
+    j["skipped_rows"].push_back({{"file", row.file}, {"line", row.line}, {"reason", row.reason}});
   j["peak_memory_bytes"] = peak_rss_bytes();
   if (facts.device_memory)
     j["device_memory"] = {{"peak_memory_bytes", facts.device_memory->peak},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/plugin.h"
+#include "data/table.h"
 #include "importer/write/export.h"
 #include "precision/cost.h"
 #include "precision/decide.h"
@@ -37,6 +38,7 @@ struct RunFacts {
   std::optional<PluginMemory> device_memory;  // memory of a GPU at the end of training
   std::optional<UpdateProfile> update;        // `profile` on a GPU
   std::string groups = "{}";                  // groups_json()
+  std::vector<SkippedRow> skipped;            // rows that `skip_bad_rows` left out
 };
 
 // Returns a warning if losses were not finite, else "".

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run/spec/default.h"
@@ -25,7 +28,12 @@ struct DataSpec {
   Default<double> val_split{0};            // fraction of the training data used for validation
   int64_t limit_train = 0, limit_val = 0;  // in samples; 0: all
   std::string limit_order = "sample";      // samples that a limit keeps: sampled by seed, or the first
+  int64_t skip_bad_rows = 0;               // rows of each data set that may be left out
   bool shuffle = true, weighted_sampling = false;
+
+  // Not a setting: rows that were left out (file, line), with the reason. Later readings leave them out too. Copies of
+  // a RunSpec share it. Null: no rows may be skipped.
+  std::shared_ptr<std::map<std::pair<std::string, int64_t>, std::string>> skipped = nullptr;
 
   TextSpec text;
   LanguageSpec language;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,8 @@ struct ImageSpec {
   double mixup = 0, cutmix = 0;  // alpha; 0: not used
   double mixup_prob = 1, mixup_switch_prob = 0.5;
   int64_t mixup_off_epoch = 0;
+  // Not a setting: files that cannot be decoded, with the reason (run/data/bad_rows.h). Null: not examined.
+  std::shared_ptr<const std::map<std::string, std::string>> unreadable = nullptr;
 };
 
 }  // namespace amp

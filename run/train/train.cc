@@ -128,6 +128,7 @@ void begin(Training& t) {
   describe_start(*t.session, run.plan, run.config, run.data.train->size(), batch_rows(losses, batch));
   log_groups(run.ready.groups, run.spec.optimization, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
+  t.report.facts.skipped = run.skipped;
   write_report(t, t.work(), false);
   watch(t);
 }
