@@ -27,6 +27,7 @@
 #include "run/model/model_metadata.h"
 #include "run/model/operator_advice.h"
 #include "run/model/unknown_task.h"
+#include "run/prepare/batch_notes.h"
 #include "run/prepare/calibrate_plan.h"
 #include "run/prepare/class_weights.h"
 #include "run/prepare/config.h"
@@ -181,6 +182,7 @@ void check_samples(PreparedRun& run) {
     check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.data.shuffle);
     longest = std::max(longest, longest_of(spec.data.text, *d));
   }
+  note_small_batches(spec, run.graph(), run.data, run.host.log);
   if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);
 }
 

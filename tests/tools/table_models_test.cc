@@ -139,6 +139,22 @@ TEST_CASE("a run that only reports leaves no model of its table", "[tables]") {
   CHECK(list_dir(f / ".") == Words{"t.csv"});
 }
 
+TEST_CASE("batches of one sample are noted where BatchNorm uses their statistics", "[tables]") {
+  const TempDir f;
+  write_bytes(f / "t.csv", shop(121));
+  const auto said = [&](const Words& more) {
+    Words words = {"tabular",     "--train", f / "t.csv",   "--target", "price",        "--device", "cpu",
+                   "--val_split", "0",       "--max_steps", "1",        "--output_dir", f / "run",  "--overwrite"};
+    words.insert(words.end(), more.begin(), more.end());
+    return must_run(words).err;
+  };
+  CHECK_THAT(said({"--batch_size", "1"}), ContainsSubstring("the statistics of one sample (--batch_size 1)"));
+  const std::string last = "the last micro-batch of an epoch has one sample (121 by --batch_size 8)";
+  CHECK_THAT(said({"--batch_size", "8"}), ContainsSubstring(last));
+  CHECK_THAT(said({"--batch_size", "9"}), !ContainsSubstring("one sample"));
+  CHECK_THAT(said({"--batch_size", "8", "--batchnorm", "freeze"}), !ContainsSubstring("one sample"));
+}
+
 TEST_CASE("a model for a table is refused without one", "[tables]") {
   const TempDir f;
   write_bytes(f / "t.csv", shop());

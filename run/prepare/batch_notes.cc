@@ -1,0 +1,27 @@
+#include "run/prepare/batch_notes.h"
+
+#include "run/spec/spec.h"
+
+namespace amp {
+
+void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log) {
+  if (*spec.model.batchnorm != "train" || spec.data.text.in_tokens || spec.distribution.sync_bn) return;
+  bool norms = false, rows_only = false;  // rows_only: statistics over rows, not over positions too
+  for (const SourceNode& n : graph.nodes) {
+    if (n.op != "BatchNormalization" || n.inputs.empty() || n.inputs[0] < 0) continue;
+    const SourceValue& x = graph.value(n.inputs[0]);
+    norms = true;
+    rows_only = rows_only || (x.rank_known && x.dims.size() == 2);
+  }
+  const int64_t size = spec.schedule.batch_size, last = data.train->size() % size;
+  if (norms && size == 1) {
+    log.note(
+        "`batchnorm` train computes the statistics of one sample (`batch_size` 1): give a larger `batch_size`, or "
+        "`batchnorm` freeze");
+  } else if (rows_only && last == 1 && spec.distribution.ranks == 1) {
+    log.note(cat("the last micro-batch of an epoch has one sample (", data.train->size(), " by `batch_size` ", size,
+                 "), whose batch statistics are its own values: another `batch_size` avoids it"));
+  }
+}
+
+}  // namespace amp
