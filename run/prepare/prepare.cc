@@ -27,10 +27,10 @@
 #include "run/model/model_metadata.h"
 #include "run/model/operator_advice.h"
 #include "run/model/unknown_task.h"
-#include "run/prepare/batch_notes.h"
 #include "run/prepare/calibrate_plan.h"
 #include "run/prepare/class_weights.h"
 #include "run/prepare/config.h"
+#include "run/prepare/data_notes.h"
 #include "run/prepare/export_record.h"
 #include "run/prepare/fed_checkpoint.h"
 #include "run/prepare/finished_run.h"
@@ -138,6 +138,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   needs.skipped = &run.skipped;
   if (run.facts.features) {
     needs.features = run.features = learn_features(spec, *table, g, needs, run.host.log);
+    note_scaled_numbers(spec, run.ready.model, *run.features, run.host.log);
     needs.table = std::move(table);
     objective.target = run.features->target_transform;
     require_outputs(g, objective.losses, needs.classes.names);

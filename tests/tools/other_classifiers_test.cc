@@ -84,6 +84,11 @@ TEST_CASE("a network of scikit-learn trains from the accuracy that it has", "[cl
     CHECK_THAT(run.at("initial_metrics").at("accuracy").get<double>(),
                WithinAbs(expected.at(name).at("accuracy").get<double>(), 1e-9));
     if (name == "network_zip") CHECK_THAT(s.err, ContainsSubstring("ZipMap"));
+    const std::string note = "numbers are scaled for training (--feature_scaling standard)";
+    CHECK_THAT(s.err, !ContainsSubstring(note));
+    const Said scaled = must_run({folder + "/" + name + ".onnx", "--train", rows, "--target", "label", "--max_steps",
+                                  "1", "--output_dir", f / "scaled", "--device", "cpu"});
+    CHECK_THAT(scaled.err, ContainsSubstring(note));
   }
 }
 

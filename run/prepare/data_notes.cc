@@ -1,5 +1,6 @@
-#include "run/prepare/batch_notes.h"
+#include "run/prepare/data_notes.h"
 
+#include "run/model/model_metadata.h"
 #include "run/spec/spec.h"
 
 namespace amp {
@@ -22,6 +23,13 @@ void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const Tra
     log.note(cat("the last micro-batch of an epoch has one sample (", data.train->size(), " by `batch_size` ", size,
                  "), whose batch statistics are its own values: another `batch_size` avoids it"));
   }
+}
+
+void note_scaled_numbers(const RunSpec& spec, const Imported& model, const Features& features, const Log& log) {
+  const bool own = never_trained(*model.doc) || !recorded(*model.doc).losses.empty();  // of this program
+  if (own || spec.data.tables.feature_scaling == "none" || features.numbers.empty()) return;
+  log.note(cat("numbers are scaled for training (`feature_scaling` ", spec.data.tables.feature_scaling,
+               "): if another program trained the model on unscaled numbers, give `feature_scaling` none"));
 }
 
 }  // namespace amp

@@ -1,8 +1,10 @@
-// Notes on batch sizes that training computes with, but that are probably not meant.
+// Notes on data settings that training accepts, but that are probably not meant.
 #pragma once
 
 #include "base/log.h"
+#include "data/features/features.h"
 #include "graph/source.h"
+#include "importer/read/import.h"
 #include "run/data/data.h"
 
 namespace amp {
@@ -12,5 +14,8 @@ struct RunSpec;
 // Logs a note if `batchnorm` is train and a micro-batch has one sample: every one, or, for a BatchNorm of (B, C), the
 // last one of an epoch. Batch statistics of one row make each output its bias.
 void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log);
+
+// Logs a note if the numbers of a table are scaled for a model that another program may have trained on unscaled ones.
+void note_scaled_numbers(const RunSpec& spec, const Imported& model, const Features& features, const Log& log);
 
 }  // namespace amp
