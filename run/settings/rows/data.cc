@@ -14,7 +14,7 @@ std::vector<Setting> data_settings() {
       setting("train", &DataSpec::train,
               "Training data: a table of texts or features (.csv, .tsv, .jsonl, .txt, plain or .gz; several as A,B or "
               "'part-*.csv'), a folder of images, or tensors in .safetensors or .npz. bench uses synthetic data "
-              "without it; create derives the sizes of tabular and mlp from a table.")
+              "without it.")
           .shown_as("FILE|FOLDER")
           .names_files()
           .read_by(kTrain | jobs(Job::build))

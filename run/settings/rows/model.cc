@@ -29,10 +29,9 @@ std::vector<std::pair<std::string_view, std::string_view>> task_synonyms() {
 
 std::vector<Setting> model_settings() {
   return {
-      setting(
-          "model", &ModelSpec::model,
-          "ONNX file of the model, or its folder (create: an architecture); tabular or mlp: a new model with the sizes "
-          "that the table of `train` needs. May also be given as the first argument without the flag.")
+      setting("model", &ModelSpec::model,
+              "ONNX file or folder of the model (create: an architecture; train: also tabular, mlp). May be the first "
+              "argument.")
           .shown_as("FILE")
           .read_by(kRun | kExport | jobs(Job::build, Job::convert))
           .in_short_help()
