@@ -329,6 +329,8 @@ class Verdict:
             return "refused", text
         if self.verb == "check" and status == 4 and re.search('trains: no|"trains": false', result[1]):
             return "refused", f"{self.source.name}: trains: no"
+        if self.verb == "grad" and told.get("id") == "E_GRADIENT_NONFINITE":
+            return "refused", text  # drawn inputs may be so large that a gradient overflows
         if status == 5 and '"first_problems"' in result[1]:
             return "refused", f"{self.source.name}: --check_data lists problems"
         return "failed", text + ("" if told.get("hint") else " (no hint)") + (" (after a step)" if self.stepped() else "")
