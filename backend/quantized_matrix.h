@@ -38,6 +38,10 @@ struct QuantizedMatrix {
   }
 };
 
+struct KernelArgs;
+// Returns the matrix that a DequantizeMatrix node describes, with the addresses of its inputs.
+QuantizedMatrix quantized_matrix(const KernelArgs& a);
+
 // Returns `bits` bits, at most 8, from bit `at` on.
 HD inline int64_t packed_bits(const uint8_t* data, int64_t at, int64_t bits, bool high_first) {
   const int64_t first = at / 8, shift = at % 8;

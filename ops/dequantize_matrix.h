@@ -9,9 +9,6 @@
 
 namespace amp {
 
-// Returns the matrix that a DequantizeMatrix node describes, with the addresses of its inputs.
-QuantizedMatrix quantized_matrix(const KernelArgs& a);
-
 // Adds a DequantizeMatrix node of constants. The addresses in `form` are not used. `zeros` may be invalid.
 ValueId dequantized_matrix(Builder& b, const QuantizedMatrix& form, ValueId data, ValueId scales, ValueId zeros);
 

@@ -304,6 +304,7 @@ class Verdict:
         before = self.stepped()
         stops = (128 + signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGHUP)
         # Before the first step there is nothing to save, and at first no handler for signals.
+        before = before and "--lr_range_test" not in words  # it has nothing to save, either
         good = (0, 75, -signal.SIGKILL) + (() if before else stops + (-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP))
         if self.first and (text := self.fault_of(self.first, good)):
             return text

@@ -19,7 +19,7 @@ bool has_answer(const LabeledTexts& texts, size_t at) {
 std::array<LanguageOptions, 2> pair_options(const Table& table, const LanguageOptions& options) {
   const std::vector<std::string>& columns = options.columns;
   if (options.packing != TextPacking::none)
-    fail(Exit::usage, "E_PACKING", "`packing` puts texts of one kind together, not pairs of answers", "leave it out");
+    fail(Exit::usage, "E_PACKING", "pairs of answers cannot be packed, and `packing` is given", "leave it out");
   if (columns.size() != 2 && columns.size() != 3)
     fail(Exit::usage, "E_TEXT_COLUMNS", "pairs of answers are in two or three columns",
          "give `text_columns` prompt,chosen,rejected, or chosen,rejected for whole conversations");

@@ -2,7 +2,7 @@
 // in memory until the product that reads it has run (ops/passes/repeat_nodes.h).
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
-#include "ops/dequantize_matrix.h"
+#include "backend/quantized_matrix.h"
 
 namespace amp::cuda {
 namespace {

@@ -111,7 +111,7 @@ BuiltModel create_for_table(BuildSpec build, const ReadTable& read, const std::s
                " categorical and ", features.numbers.size(), " continuous columns; target ", target, ": ",
                rule.has_numbers() ? std::string("a number (regression)")
                                   : cat(needs.classes.size(), " classes (", rule.name, ")"),
-               "; `task` overrules it"));
+               "; another one is chosen by `task`"));
   log.info(cat("configuration: ", build.derived));
   return built;
 }
