@@ -89,6 +89,7 @@ class Kit:
         self.failed_log.unlink(missing_ok=True)
         self.folders = library_folders()
         self.bin = ROOT / "bin" if bundle else ROOT / "build"
+        self.interrupted = False
         self.program = self.bin / "onnx-amp-finetune"
         self.tests = self.bin / "test_cuda" if bundle else self.bin / "tests" / "test_cuda"
         self.plugin = Path(os.environ.get("ONNX_AMP_CUDA_PLUGIN") or self.bin / "libonnx_amp_cuda.so")
@@ -221,6 +222,8 @@ class Kit:
     def note(self, name, outcome, text, seconds=0.0):
         text = " ".join(str(text).split())
         with self.lock:
+            if self.interrupted:  # stopped() records what the killed commands were doing
+                return False
             self.report["steps"][name] = {"outcome": outcome, "seconds": round(seconds, 1), "text": text[:2000]}
             self.write()
         if outcome != "running":
@@ -235,6 +238,7 @@ class Kit:
     def stopped(self, number, _):
         """Signal handler: kills running commands and records the interruption."""
         try:
+            self.interrupted = True
             for pid in list(self.children):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
