@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <vector>
 
 #include "backend/arena.h"
 #include "backend/kernel.h"
+#include "bench/timing.h"
 #include "graph/graph.h"
 
 using namespace amp;
@@ -45,16 +45,6 @@ const Case cases[] = {
     {"narrow heads s128", 16, 12, 128, 128, 16},
     {"one query", 16, 12, 1, 128, 32},
 };
-
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
-}
 
 // A graph of one node, and the memory of its values, laid out as in a Program.
 class Node1 {

@@ -5,16 +5,15 @@
 // are bf16, and gradients of weights are fp32.
 #include <omp.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
 #include "backend/cpu/conv/conv.h"
+#include "bench/timing.h"
 
 using namespace amp;
 
@@ -51,23 +50,6 @@ const Case cases[] = {
     {"convnext depthwise 7x7 96 24", 8, 1, 24, 1, 7, 1, 3, 96},
     {"convnext 1x1 96-384 24", 8, 96, 24, 384, 1, 1, 0, 1},
 };
-
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
-}
-// Returns this thread's processor time, which other load on the machine affects less.
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-template <class F>
-double seconds_of(F&& work) {
-  const double begin = thread_seconds();
-  work();
-  return thread_seconds() - begin;
-}
 
 struct Prepared {
   std::vector<char> workspace;
@@ -161,7 +143,7 @@ void measure(const Case& k, int rounds, bool bf16) {
   for (size_t i = 0; i < 3; ++i) {
     std::vector<double> a, b;
     for (int r = -1; r < rounds; ++r) {
-      const double t = seconds_of([&] { ours[i].run(); }), u = seconds_of([&] { library.run(i); });
+      const double t = thread_seconds_of([&] { ours[i].run(); }), u = thread_seconds_of([&] { library.run(i); });
       if (r >= 0) a.push_back(flops / t * 1e-9), b.push_back(flops / u * 1e-9);
     }
     std::printf("  %6.1f %6.1f", median(a), median(b));

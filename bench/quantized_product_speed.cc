@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include "backend/cpu/gemm/dequantize.h"
 #include "backend/cpu/gemm/packed_gemm.h"
 #include "base/host_tensor.h"
+#include "bench/timing.h"
 
 using namespace amp;
 
@@ -22,16 +22,6 @@ namespace {
 
 constexpr int64_t kOut = 2048, kIn = 2048;
 constexpr int kWeights = 16;  // multiplied in turn: 256 MB in fp32
-
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
-}
 
 struct Format {
   const char* name;
@@ -93,9 +83,7 @@ struct Product {
   double seconds(const Weight& w, bool packed) {
     g.b.data = packed ? nullptr : w.dense.data();
     g.b.quantized = packed ? &w.packed : nullptr;
-    const double begin = thread_seconds();
-    g.run(workspace.mutable_data());
-    return thread_seconds() - begin;
+    return thread_seconds_of([&] { g.run(workspace.mutable_data()); });
   }
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/cpu/update/optimizer.h"
+#include "bench/timing.h"
 
 using namespace amp;
 
@@ -34,11 +35,6 @@ void copy_in_parallel(char* to, const char* from, int64_t bytes) {
     const int64_t begin = bytes * i / n / 64 * 64, end = i + 1 == n ? bytes : bytes * (i + 1) / n / 64 * 64;
     std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
   }
-}
-
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
 }
 
 void measure(const OptimizerConfig& config, int64_t n, int rounds) {
