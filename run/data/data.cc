@@ -22,7 +22,6 @@
 #include "run/data/features.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
-#include "run/data/model_folders.h"
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/losses/loss.h"

@@ -1,4 +1,4 @@
-// DataNeeds and TrainData: what is requested from the data of a run, and the datasets that are opened.
+// DataNeeds: the requirements of a job on its datasets. TrainData: the datasets that are opened for training.
 #pragma once
 
 #include <memory>

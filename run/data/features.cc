@@ -18,6 +18,7 @@
 #include "data/labels.h"
 #include "data/subset.h"
 #include "graph/bind.h"
+#include "run/data/bad_rows.h"
 #include "run/data/data_kind.h"
 #include "run/data/limits.h"
 #include "run/data/text_rows.h"
@@ -256,6 +257,14 @@ std::vector<std::string> feature_labels(const DataSpec& data, const FeatureTable
          "leave one of them out");
   if (task_rule(task).has_numbers()) return {};
   return find_classes(table.table(), target_column(data));
+}
+
+FeatureTable read_training_table(RunSpec& spec, Task& task, const Log& log) {
+  FeatureTable table = read_feature_table(spec, spec.data.train, nullptr, log);
+  spec = with_columns(spec, table, log);
+  if (task == Task::none) task = feature_task(spec.data, table);
+  skip_bad_features(spec, task, nullptr, *spec.data.labels, true, table);
+  return table;
 }
 
 std::string fitting_config(const std::string& architecture, const Features& features, const DataNeeds& needs) {

@@ -35,6 +35,10 @@ RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
 // Regression or classification, by the values of the target.
 Task feature_task(const DataSpec& data, const FeatureTable& table);
 
+// Reads `train` for a new head or model. Applies with_columns() to `spec`, sets `task` by feature_task() if it is none,
+// and skips rows that cannot be used (run/data/bad_rows.h).
+FeatureTable read_training_table(RunSpec& spec, Task& task, const Log& log);
+
 // Makes all columns except the target `continuous`, in the file's order, if the model records no features and has one
 // floating-point input (B, N). Changes nothing for other models, or if the settings name columns. Throws
 // E_FEATURE_WIDTH if the settings name a table of features that does not have N such columns.

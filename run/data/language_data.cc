@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "data/language/masking.h"
 #include "data/language/preferences.h"
-#include "run/data/model_folders.h"
 #include "run/data/text_rows.h"
 #include "run/data/text_settings.h"
 #include "run/spec/spec.h"
@@ -44,12 +43,7 @@ void require_apart(const LanguageSpec& language, const std::vector<InputSpec>& i
 
 // Returns decoder_start_token_id of the config.json in the model's or the tokenizer's folder; -1: there is none.
 int64_t configured_start(const RunSpec& spec) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path files = tokenizer_path(spec);
-  std::vector<std::string> folders = folders_of_model(spec.model.model);
-  folders.push_back((fs::is_directory(files, error) ? files : files.parent_path()).string());
-  for (const fs::path folder : folders) {
+  for (const std::filesystem::path folder : config_folders(spec)) {
     const std::string path = (folder / "config.json").string();
     if (!path_exists(path)) continue;
     const FileBytes bytes = read_file(path);
@@ -152,11 +146,17 @@ LanguageOptions language_options(const RunSpec& spec, int64_t most) {
 }
 
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer) {
-  const std::filesystem::path files = tokenizer_path(spec);
-  std::error_code error;
-  const bool folder = std::filesystem::is_directory(files, error);
-  return open_chat_template(spec.data.language.chat_template, (folder ? files : files.parent_path()).string(),
-                            tokenizer);
+  return open_chat_template(spec.data.language.chat_template, tokenizer_folder(spec), tokenizer);
+}
+
+static void warn_unanswered(const DataNeeds& needs, const Table& table, int64_t rows, int64_t max_seq_len) {
+  if (rows > 0)
+    needs.log.warning(cat("W_NO_ANSWER: ", with_thousands(rows), " of ", with_thousands(table.rows()), " rows of ",
+                          table.name(), " have nothing to learn within `max_seq_len` ", max_seq_len, ": left out"));
+}
+
+[[noreturn]] static void refuse_unanswered(const Table& table, const std::string& hint) {
+  fail(Exit::data, "E_DATA_EMPTY", cat(table.name(), ": there is nothing to learn in any row"), hint);
 }
 
 // Opens pairs of answers: a sample has two rows.
@@ -168,13 +168,8 @@ static std::unique_ptr<Dataset> open_pairs_dataset(const TextRows& rows, const T
   if (pairs.cut > 0)
     needs.log.note(cat(with_thousands(pairs.cut), " answers of ", with_thousands(rows.table->rows()), " rows of ",
                        rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
-  if (pairs.unanswered > 0)
-    needs.log.warning(cat("W_NO_ANSWER: ", with_thousands(pairs.unanswered), " of ", with_thousands(rows.table->rows()),
-                          " rows of ", rows.table->name(), " have nothing to learn within `max_seq_len` ",
-                          options.max_seq_len, ": left out"));
-  if (pairs.texts.empty())
-    fail(Exit::data, "E_DATA_EMPTY", cat(rows.table->name(), ": there is nothing to learn in any row"),
-         "give a larger `max_seq_len`");
+  warn_unanswered(needs, *rows.table, pairs.unanswered, options.max_seq_len);
+  if (pairs.texts.empty()) refuse_unanswered(*rows.table, "give a larger `max_seq_len`");
   t.sides = true;
   return make_labeled_dataset(std::move(pairs.texts), rows.names, tokenizer, specs, t);
 }
@@ -199,12 +194,8 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   if (texts.cut > 0 && needs.labeled)
     needs.log.note(
         cat(of_all(texts.cut), " of ", rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
-  if (texts.unanswered > 0 && needs.labeled)
-    needs.log.warning(cat("W_NO_ANSWER: ", of_all(texts.unanswered), " of ", rows.table->name(),
-                          " have nothing to learn within `max_seq_len` ", options.max_seq_len, ": left out"));
-  if (texts.texts.empty())
-    fail(Exit::data, "E_DATA_EMPTY", cat(rows.table->name(), ": there is nothing to learn in any row"),
-         "give a larger `max_seq_len`, or `train_on` all");
+  if (needs.labeled) warn_unanswered(needs, *rows.table, texts.unanswered, options.max_seq_len);
+  if (texts.texts.empty()) refuse_unanswered(*rows.table, "give a larger `max_seq_len`, or `train_on` all");
   if (options.packing != TextPacking::none)
     needs.log.info(cat("packing ", *spec.data.language.packing, ": ", of_all(rows.table->rows()), " in ",
                        with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));

@@ -7,8 +7,7 @@
 #include "base/file.h"
 #include "base/json_nesting.h"
 #include "data/language/conversation.h"
-#include "run/data/data.h"
-#include "run/data/model_folders.h"
+#include "run/data/text_settings.h"
 #include "run/spec/spec.h"
 
 namespace amp {
@@ -40,15 +39,18 @@ std::vector<int32_t> prompt_ids(const std::string& prompt, const Tokenizer& toke
   return ids;
 }
 
+bool is_conversation(const std::string& prompt) {
+  const json parsed = parse_json(prompt);
+  return parsed.is_array() && !parsed.empty() && parsed[0].is_object();
+}
+
 std::vector<int32_t> chat_prompt_ids(const std::string& prompt, const Tokenizer& tokenizer, const ChatTemplate* chat) {
   if (!chat)
     fail(Exit::usage, "E_CHAT_TEMPLATE_MISSING", "a chat prompt, but the tokenizer's folder has no chat template",
          "give it with `chat_template` FILE: a Jinja file, or a tokenizer_config.json");
-  const json parsed = parse_json(prompt);
-  const bool messages = parsed.is_array() && !parsed.empty() && parsed[0].is_object();
   const nlohmann::ordered_json conversation =
-      messages ? read_messages(prompt, "the prompt")
-               : nlohmann::ordered_json::array({{{"role", "user"}, {"content", prompt}}});
+      is_conversation(prompt) ? read_messages(prompt, "the prompt")
+                              : nlohmann::ordered_json::array({{{"role", "user"}, {"content", prompt}}});
   std::vector<int32_t> ids;
   for (const Piece& p : tokenizer.pieces(chat->render(conversation, true).text)) ids.push_back(p.id);
   if (ids.empty())
@@ -59,14 +61,11 @@ std::vector<int32_t> chat_prompt_ids(const std::string& prompt, const Tokenizer&
 std::set<int32_t> end_tokens(const RunSpec& spec, const Tokenizer& tokenizer) {
   std::set<int32_t> out;
   if (tokenizer.special().eos >= 0) out.insert(tokenizer.special().eos);
-  const fs::path files = tokenizer_path(spec);
   std::error_code error;
-  std::vector<std::string> folders = folders_of_model(spec.model.model);
-  folders.push_back((fs::is_directory(files, error) ? files : files.parent_path()).string());
   const auto read = [&](const fs::path& path) {
     return fs::is_regular_file(path, error) ? parse_json(read_file(path.string()).text()) : json();
   };
-  for (const fs::path folder : folders) {
+  for (const fs::path folder : config_folders(spec)) {
     add_ends(read(folder / "generation_config.json"), tokenizer, out);
     const json genai = read(folder / "genai_config.json");
     if (genai.is_object() && genai.contains("model")) add_ends(genai["model"], tokenizer, out);

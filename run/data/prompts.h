@@ -17,6 +17,8 @@ struct RunSpec;
 // E_USAGE if there is no such token.
 std::vector<int32_t> prompt_ids(const std::string& prompt, const Tokenizer& tokenizer);
 
+bool is_conversation(const std::string& prompt);  // true for a JSON array of messages
+
 // Tokenizes a conversation, followed by what the template writes before an answer. prompt: the text of a user's
 // message, or a JSON array of messages. Throws E_CHAT_TEMPLATE_MISSING if chat is null, E_DATA_CHAT for a JSON array
 // that is no conversation, and E_CHAT_TEMPLATE.

@@ -2,6 +2,7 @@
 #include "run/data/text_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "run/data/model_folders.h"
 #include "run/settings/asked_objective.h"
@@ -20,6 +21,18 @@ std::string tokenizer_path(const RunSpec& spec) {
     if (found.empty()) found = find_tokenizer(folder);
   }
   return found;
+}
+
+std::string tokenizer_folder(const RunSpec& spec) {
+  const std::filesystem::path files = tokenizer_path(spec);
+  std::error_code error;
+  return (std::filesystem::is_directory(files, error) ? files : files.parent_path()).string();
+}
+
+std::vector<std::string> config_folders(const RunSpec& spec) {
+  std::vector<std::string> folders = folders_of_model(spec.model.model);
+  folders.push_back(tokenizer_folder(spec));
+  return folders;
 }
 
 TokenizerOptions tokenizer_options(const TextSpec& text) { return {.lower_case = *text.lower_case}; }

@@ -145,11 +145,8 @@ Generator::Prompt Generator::encode(const std::string& prompt) const {
 
 void Generator::require_places(int64_t longest) const {
   const SourceGraph& g = model_.imported.graph;
-  const int64_t fixed = fixed_length(inputs_);
-  if (fixed == 0) return require_length(g, {g.find(model_.logits)}, longest, "lower `max_new_tokens`");
-  if (longest > fixed)
-    fail(Exit::usage, "E_SEQ_LEN", cat("prompt and new tokens are ", longest, ", the model takes ", fixed),
-         "lower `max_new_tokens`, or shorten the prompt");
+  require_generated_length(g, g.find(model_.logits), fixed_length(inputs_), longest, "lower `max_new_tokens`",
+                           "lower `max_new_tokens`, or shorten the prompt");
 }
 
 std::vector<GeneratedText> Generator::run() {

@@ -86,11 +86,8 @@ bool wants_table_model(const RunSpec& spec) {
 ReadTable read_for_model(const RunSpec& given, bool training, const Log& log) {
   ReadTable out;
   out.spec = with_table_target(given.data.skipped ? given : with_skipping(given, {}));
-  FeatureTable table = read_feature_table(out.spec, out.spec.data.train, nullptr, log);
-  out.spec = with_columns(out.spec, table, log);
   out.task = requested_task(out.spec.objective);
-  if (out.task == Task::none) out.task = feature_task(out.spec.data, table);
-  skip_bad_features(out.spec, out.task, nullptr, *out.spec.data.labels, true, table);
+  FeatureTable table = read_training_table(out.spec, out.task, log);
   if (training) out.spec = with_first_settings(std::move(out.spec), table.rows(), out.task, log);
   out.labels.texts = feature_labels(out.spec.data, table, out.task);
   out.table = std::make_shared<const FeatureTable>(std::move(table));

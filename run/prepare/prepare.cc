@@ -67,13 +67,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   if (kind == DataKind::tensors) return f;  // no head is needed: losses read the model's own outputs
   if (f.task == Task::none) f.task = task_from_name(spec.model.head);
   if (f.features) {
-    if (!read) {
-      auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.data.train, nullptr, log));
-      spec = with_columns(spec, *table, log);
-      if (f.task == Task::none) f.task = feature_task(spec.data, *table);
-      skip_bad_features(spec, f.task, nullptr, *spec.data.labels, true, *table);
-      read = std::move(table);
-    }
+    if (!read) read = std::make_shared<const FeatureTable>(read_training_table(spec, f.task, log));
     if (f.task == Task::none) f.task = feature_task(spec.data, *read);
     labels.texts = feature_labels(spec.data, *read, f.task);
     return f;
@@ -227,6 +221,13 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
   fail(Exit::data, "E_DATA_LENGTH", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
        hint.empty() ? cat("cut longer texts with `max_seq_len` ", ok) : hint);
+}
+
+void require_generated_length(const SourceGraph& g, int logits, int64_t fixed, int64_t longest, const std::string& hint,
+                              const std::string& fixed_hint) {
+  if (fixed == 0) return require_length(g, {logits}, longest, hint);
+  if (longest > fixed)
+    fail(Exit::usage, "E_SEQ_LEN", cat("prompt and new tokens are ", longest, ", the model takes ", fixed), fixed_hint);
 }
 
 int64_t longest_of(const TextSpec& text, const Dataset& data) {

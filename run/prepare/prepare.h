@@ -24,6 +24,10 @@ namespace amp {
 // batch, in tokens.
 void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest,
                     const std::string& hint = "");
+// As require_length(), for prompts with their new tokens. fixed: the only length that the graph accepts; 0: any. For
+// longer texts throws E_SEQ_LEN (Exit::usage) with fixed_hint.
+void require_generated_length(const SourceGraph& graph, int logits, int64_t fixed, int64_t longest,
+                              const std::string& hint, const std::string& fixed_hint);
 int64_t longest_of(const TextSpec& text, const Dataset& data);
 
 // Purpose of a prepared run: training in output_dir, estimating memory and time, or measuring a precision plan.

@@ -39,11 +39,6 @@ std::vector<std::string> read_prompts(const std::string& value) {
   return out;
 }
 
-bool is_conversation(const std::string& prompt) {
-  const json parsed = parse_json(prompt);
-  return parsed.is_array() && !parsed.empty() && parsed[0].is_object();
-}
-
 }  // namespace
 
 SamplePrompts::SamplePrompts(const PreparedRun& run)
@@ -66,9 +61,7 @@ SamplePrompts::SamplePrompts(const PreparedRun& run)
                                                       : prompt_ids(text, *tokenizer_)});
       const int64_t longest = static_cast<int64_t>(prompts_.back().ids.size()) + new_tokens_;
       const std::string hint = "lower `sample_new_tokens`, or shorten `sample_prompts`";
-      if (const int64_t fixed = fixed_length(inputs_); fixed > 0 && longest > fixed)
-        fail(Exit::usage, "E_SEQ_LEN", cat("prompt and new tokens are ", longest, ", the model takes ", fixed), hint);
-      require_length(g, {g.find(logits_)}, longest, hint);
+      require_generated_length(g, g.find(logits_), fixed_length(inputs_), longest, hint, hint);
     }
   }
 }
