@@ -86,10 +86,12 @@ HD inline int64_t packed_zero(const QuantizedMatrix& m, int64_t r, int64_t c) {
   return packed_bits(static_cast<const uint8_t*>(m.zeros), at, m.zero_bits, false);
 }
 
+HD inline bool by_table(const QuantizedMatrix& m) { return m.codes == Codes::fp4 || m.codes == Codes::nf4; }
+
 // Returns the element of the integer q, computed in T: float or double.
 template <class T>
 HD T dequantized(const QuantizedMatrix& m, int64_t q, T scale, T zero) {
-  if (m.codes == Codes::fp4 || m.codes == Codes::nf4) return static_cast<T>(table_value(m.codes, q)) * scale;
+  if (by_table(m)) return static_cast<T>(table_value(m.codes, q)) * scale;
   return (static_cast<T>(q) - zero) * scale;
 }
 

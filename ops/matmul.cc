@@ -86,7 +86,7 @@ cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p, 
   g.c = args.out[0].data;
   g.c_dtype = args.out[0].dtype;
   g.ldc = g.n;
-  if (args.deferred) g.b.quantized = weight;
+  g.b.quantized = weight;
   if (args.has(2)) {
     g.bias = args.in[2].data;
     g.bias_dtype = args.in[2].dtype;

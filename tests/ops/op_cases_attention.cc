@@ -52,8 +52,8 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   c.attrs.set("empty_rows_zero", int64_t{zero});
   return c;
 }
-// Query i attends only to keys `i - behind` to `i + ahead`. Causal masks and windows have this form and mask whole
-// blocks.
+// A mask with which query i attends only to keys from i - `behind` to i + `ahead`, as causal and local attention do. It
+// hides whole blocks of keys.
 OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool boolean) {
   OpCase c = attention(s);
   c.in.push_back({{1, 1, s.queries, s.keys},

@@ -1,7 +1,8 @@
 // PaddingGuard: numerical check of padding removal. From time to time it compares a packed computation with the padded
 // graph: losses and gradients in training (with the same dropout mask), losses and outputs in evaluation.
-// The structural analysis (ops/passes/padding_flow.h) decides what is packed. Equal results change nothing. A
-// difference disables padding removal for the rest of the run, with a warning; checkpoints store that.
+// The structural analysis (ops/passes/padding_flow.h) decides which values are packed. If the results are equal, the
+// run continues unchanged. If they differ, padding removal is disabled for the rest of the run, with a warning, and
+// checkpoints store that.
 #pragma once
 
 #include <map>

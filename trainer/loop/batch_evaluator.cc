@@ -73,7 +73,7 @@ EvaluatedBatch BatchEvaluator::run(const Batch& batch) const {
   b.rows = batch.rows;
   if (!spec_) return b;
   for (const std::string& name : spec_->values()) b.outputs.push_back(outputs.at(name));
-  if (loss_rule(spec_->kind).teacher && spec_->label_name().size() > 0) {
+  if (loss_rule(spec_->kind).teacher && !spec_->label_name().empty()) {
     for (const std::string& name : spec_->outputs) b.outputs.push_back(tensors.at(teacher_name(name)));
   }
   b.samples = batch.samples;

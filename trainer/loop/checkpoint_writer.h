@@ -18,7 +18,7 @@ namespace amp {
 // One save. It owns its tensors if another thread writes it.
 struct Save {
   std::vector<Checkpoint> checkpoints;  // written in this order: checkpoints are pruned in the order of their steps
-  SaveOptions options;                  // without `warn`
+  SaveOptions options;                  // `warn` is not called
   std::function<void()> before;         // called first; may fail. Must be callable from another thread
 };
 

@@ -48,8 +48,8 @@ struct TrainerConfig {
   int64_t save_steps = 0;  // 0: only as save_strategy defines
   SaveStrategy save_strategy = SaveStrategy::epoch;
   int64_t save_total_limit = 2;
-  // Bytes of memory that copies of checkpoints may take; -1: a quarter of what is free. Where there is less, a save
-  // needs no copy and steps wait for it.
+  // Largest number of bytes of memory for copies of checkpoints; -1: a quarter of the free memory. A checkpoint that
+  // does not fit is saved without a copy, and training waits until it is written.
   int64_t copy_bytes = -1;
   int64_t max_consecutive_skips = 50;  // 0: never stop
   int64_t early_stopping_patience = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "trainer/losses/loss.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -123,17 +124,16 @@ class PreferenceError final : public PerSampleError {
 
   double error(const SampleRow& r) const override {
     const double margin = margin_of(loss_, r.outputs, r.label, r.row);
-    return margin > 0 ? kNone : minus_log(sigmoid(margin));
+    return margin > 0 ? kNone : minus_log(math::sigmoid(margin));
   }
 
   void describe(const SampleRow& r, SampleRecord& out) const override {
     out.label = "the preferred answer";
     out.predicted = "the rejected answer";
-    out.probability = 1 - sigmoid(margin_of(loss_, r.outputs, r.label, r.row));
+    out.probability = 1 - math::sigmoid(margin_of(loss_, r.outputs, r.label, r.row));
   }
 
  private:
-  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
   const LossSpec loss_;
 };
 

@@ -31,6 +31,4 @@ inline float zero_at(const QuantizedMatrix& m, int64_t i, int64_t r, int64_t c) 
   return static_cast<float>(packed_zero(m, r, c));
 }
 
-inline bool by_table(const QuantizedMatrix& m) { return m.codes == Codes::fp4 || m.codes == Codes::nf4; }
-
 }  // namespace amp::cpu
