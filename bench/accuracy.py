@@ -48,7 +48,7 @@ class Job:
         self.dev_y = np.array([self.labels.index(label) for _, label in self.dev])
 
     def dev_batches(self, size=64):
-        """(rows, ids, mask); short rows are batched together."""
+        """Yields (rows, ids, mask) per batch. Rows of similar length are in the same batch."""
         order = np.argsort([len(t) for t in self.dev_ids], kind="stable")
         for start in range(0, len(order), size):
             rows = order[start : start + size]

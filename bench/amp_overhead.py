@@ -31,8 +31,8 @@ def seconds(args, case, flags, out):
 
 
 def instructions(args, case, flags, folder):
-    """Instructions of a step and of its finite check: the difference of a longer and a shorter run. One thread, AVX2
-    (the most that valgrind supports)."""
+    """Returns the instructions of a step and of its finite check, as the difference of a longer and a shorter run. Runs
+    use one thread and AVX2 (the most that valgrind supports)."""
     total, check = {}, {}
     few, many = case["warm"], min(len(case["rows"]), case["warm"] + args.counted)
     for steps in (few, many):

@@ -47,7 +47,7 @@ def export(path):
 
 
 def block(args, model, flags, out, steps):
-    """Seconds of each counted step, and the planned bytes of activations as the program reports them."""
+    """Returns seconds of each counted step, and the planned bytes of activations as the program reports them."""
     done = subprocess.run(
         [args.binary, model, *flags, "--train", common.TWEETS / "train.csv", "--vocab", common.TWEETS / "vocab.txt",
          "--text_columns", "text", "--label_column", "sentiment", "--batch_size", "32", "--lr", "1e-4", "--dropout", "0",

@@ -40,7 +40,7 @@ SHAPES = {"lenet": (1, 28, 28), "mlp": (32,), "tabular": (233,), "mobilenet": (3
 
 
 def build_text(name, attention):
-    """(B, S) ids -> logits, with transformers."""
+    """Returns a module of transformers that computes logits from ids (B, S)."""
     import torch
     import transformers
 
@@ -73,7 +73,7 @@ def build_text(name, attention):
 
 
 def build_net(name, attention="sdpa"):
-    """The models in PyTorch; both sides start from these weights."""
+    """Returns the model in PyTorch. The program and PyTorch both start from its weights."""
     import torch
     from torch import nn
 
@@ -218,8 +218,8 @@ def prepare(name, folder, steps, minilm, binary=None):
 
 
 def tweet_batches(folder, size, steps, grouped):
-    """The first `steps` batches of an epoch, of rows with similar length or in random order. One batch of each length
-    comes before them."""
+    """Returns the first `steps` batches of an epoch, of rows with similar length or in random order. One batch of each
+    length comes before them."""
     rows = common.read_tweets(common.TWEETS / "train.csv")
     ids = common.tokenize([t for t, _ in rows])
     labels = sorted({label for _, label in rows})

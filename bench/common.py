@@ -22,7 +22,7 @@ MAX_LEN = 128
 
 
 def prose(text, bullet=""):
-    """A paragraph or bullet of a Markdown page, wrapped at 100 columns, as a list of lines."""
+    """Returns a paragraph or bullet of a Markdown page, wrapped at 100 columns, as a list of lines."""
     indent = " " * len(bullet)
     return textwrap.wrap(bullet + text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
@@ -44,7 +44,7 @@ def find_minilm(given):
 
 
 def pinned(binary, folder):
-    """A copy of the program, so that a build in the meantime does not change the measured binary."""
+    """Returns a copy of the program, so that a build in the meantime does not change the measured binary."""
     return Path(shutil.copy2(binary, Path(folder) / "onnx-amp-finetune"))
 
 
@@ -57,7 +57,8 @@ def run_ours(binary, *args):
 
 
 def scratch_dir():
-    """A temporary folder, in memory if possible, so that checkpoints of one side do not disturb the other's timing."""
+    """Returns a temporary folder, in memory if possible, so that checkpoints of one side do not disturb the other's
+    timing."""
     shm = Path("/dev/shm")
     roomy = shm.is_dir() and os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 4 << 30
     return tempfile.TemporaryDirectory(prefix="amp-bench-", dir=shm if roomy else None)
@@ -80,8 +81,8 @@ def write_tweets(path, rows):
 
 
 def tokenize(texts):
-    """Token ids of each text with special tokens, truncated to MAX_LEN, by Hugging Face's tokenizer with the program's
-    vocabulary."""
+    """Returns token ids of each text with special tokens, truncated to MAX_LEN, by Hugging Face's tokenizer with the
+    program's vocabulary."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers import BertTokenizerFast
 
@@ -90,7 +91,7 @@ def tokenize(texts):
 
 
 def pad(rows):
-    """input_ids and attention_mask, int64 [B, S]; S is the longest row, rounded up to PAD_TO."""
+    """Returns input_ids and attention_mask, int64 [B, S]. S is the length of the longest row, rounded up to PAD_TO."""
     import numpy as np
 
     longest = max(len(r) for r in rows)
@@ -104,7 +105,8 @@ def pad(rows):
 
 
 def grouped_batches(lengths, batch_size, rng, chunk_batches=50):
-    """Row numbers of each batch, grouped as in the program: shuffle, sort within chunks, shuffle the batches."""
+    """Returns row numbers of each batch, grouped as in the program: shuffle, sort within chunks, shuffle the
+    batches."""
     import numpy as np
 
     order = rng.permutation(len(lengths))
@@ -122,7 +124,7 @@ def grouped_batches(lengths, batch_size, rng, chunk_batches=50):
 
 
 def summary(values):
-    """Median and interquartile range of a few numbers."""
+    """Returns the median and interquartile range of a few numbers."""
     values = sorted(values)
     if len(values) < 2:
         return {"median": values[0], "q1": values[0], "q3": values[0], "values": values}
@@ -131,7 +133,7 @@ def summary(values):
 
 
 def peak_bytes():
-    """VmHWM of this process: its peak resident memory."""
+    """Returns the peak resident memory of this process (VmHWM)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

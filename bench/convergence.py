@@ -49,7 +49,7 @@ def fashion(folder, work, rows):
 
 
 def drawn(model, seed, path):
-    """The model with new random weights."""
+    """Returns the model with new random weights."""
     import onnx
     from onnx import numpy_helper
 
@@ -103,7 +103,7 @@ JOBS = {"LeNet, Fashion-MNIST": lenet, "MiniLM, tweets": minilm}
 
 
 def judge(runs):
-    """Per precision: the mean, and whether it lies within the range of the fp32 runs."""
+    """Returns, for each precision, the mean and whether it is in the range of the fp32 runs."""
     exact = [r["accuracy"] for r in runs["fp32"]]
     out = {}
     for name, group in runs.items():

@@ -13,7 +13,8 @@ OURS = "onnx-amp-finetune "
 
 
 def ratios(case):
-    """(precision, variant) -> ratios of the program's blocks to PyTorch's fastest arm (by median) of that precision."""
+    """Returns a dict: (precision, variant) -> ratios of the program's blocks to PyTorch's fastest configuration (by
+    median) of that precision."""
     arms, out = case["arms"], {}
     torch = {p: [n for n in arms if n.startswith("PyTorch") and (" bf16" in n) == (p == "bf16")] for p in ("fp32", "bf16")}
     for name, arm in arms.items():

@@ -164,7 +164,7 @@ class Drill:
         return process, group
 
     def command(self, case, folder):
-        """Exit code and stderr of the case's command."""
+        """Returns the exit code and stderr of the case's command."""
         process, group = self.start(case, folder)
         try:
             if "signal" in case.how:
@@ -280,7 +280,7 @@ def mount_tmpfs(path, size):
 
 
 def new_cgroup(limit):
-    """A control group (version 1 or 2) inside this process's own, with a memory limit."""
+    """Returns a control group (version 1 or 2) inside this process's own, with a memory limit."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, kind, path = line.split(":", 2)
         if kind not in ("", "memory"):

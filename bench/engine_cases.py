@@ -84,7 +84,7 @@ def resize_modes(opset):
 
 
 def interpolate(x, attributes, scales, sizes):
-    """The PyTorch call that its exporters write with these attributes; None if there is none."""
+    """Returns the PyTorch call that its exporters write with these attributes; None if there is none."""
     rank = x.ndim - 2
     t, mode = attributes.get("coordinate_transformation_mode"), attributes["mode"]
     name = {"linear": ["linear", "bilinear", "trilinear"][rank - 1], "cubic": "bicubic"}.get(mode, "nearest")
@@ -146,7 +146,8 @@ def resize_cases():
 
 
 def length_cases():
-    """Scales whose products are inexact: the output length and the nearest pixel depend on fp32 rounding."""
+    """Yields cases of Resize with scales whose products are inexact: the output length and the nearest pixel depend on
+    fp32 rounding."""
     empty = np.zeros(0, np.float32)
     for n, s in itertools.product([3, 5, 6, 7, 10, 13, 17, 20, 30, 41], [0.1, 0.3, 0.7, 0.9, 1.1, 1.4, 1 / 3, 2 / 3, 7 / 5, 3.3]):
         if n * s < 1:

@@ -136,7 +136,7 @@ def worth(value):
 
 
 def verdict(case, got):
-    """The classes of equal results, as a short text."""
+    """Returns the classes of equal results, as a short text."""
     names, groups = ["reference", "onnxruntime", "torch", "ours"], []
     for name in names:
         if got[name] is None:

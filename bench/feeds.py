@@ -57,7 +57,7 @@ class Feed:
         return text
 
     def shown(self, words):
-        """The command as a user would type it."""
+        """Returns the command as a user would type it."""
         return self.without_places(" ".join(shlex.quote(str(w)) for w in words))
 
     def call(self, *words):

@@ -30,7 +30,7 @@ TEXT = ["--lr", "2e-4", "--batch_size", "16"]
 
 
 def sentences(data):
-    """Classes and numbers for one or two texts."""
+    """Yields classes and numbers for one or two texts."""
     glue, xnli, tokenizers = data / "glue", data / "xnli", data / "tokenizers"
     uncased = tokenizers / "bert-base-uncased" / "vocab.txt"
     chinese = tokenizers / "bert-base-chinese" / "vocab.txt"
@@ -114,7 +114,8 @@ def images_and_tables(data):
 
 
 def language(data, zoo, text, tokenizers):
-    """text: a folder with train.txt and dev.txt. tokenizers: folder for tokenizers that are not in a file."""
+    """Yields the cases of language models. text: a folder with train.txt and dev.txt. tokenizers: folder for tokenizers
+    that are not in a file."""
     flags = ["--task", "language", "--text_columns", "text", "--train", text / "train.txt", "--val", text / "dev.txt"]
     flags += ["--lr", "1e-3", "--batch_size", "8", "--packing"]
     zoo_tokenizer = tokenizers / "letters" / "tokenizer.json"

@@ -86,7 +86,7 @@ def word_piece(case):
 
 
 def cells(made):
-    """The text columns of each row of the original file, by name or by number."""
+    """Returns the text columns of each row of the original file, by name or by number."""
     path, columns = Path(made.case.inputs), made.case.reads["columns"].split(",")
     with open(path, newline="", encoding="utf-8-sig") as f:
         tabs = path.suffix != ".csv"
@@ -97,7 +97,7 @@ def cells(made):
 
 
 def run_padded(session, outputs, encodings, pad=0):
-    """(row, the model's outputs without padding); rows of similar length are batched together."""
+    """Yields (row, the model's outputs without padding); rows of similar length are batched together."""
     names = {i.name for i in session.get_inputs()}
     order = sorted(range(len(encodings)), key=lambda r: len(encodings[r].ids))
     for at in range(0, len(order), BATCH):
@@ -170,7 +170,7 @@ def tagged_texts(path):
 
 
 def entities(tags, probabilities):
-    """(type, first word, last word, probability) by conlleval's rules."""
+    """Returns (type, first word, last word, probability) by conlleval's rules."""
     out, before = [], ("O", "")
     for i, tag in enumerate(tags):
         prefix, _, kind = (tag or "O").partition("-")
@@ -278,7 +278,7 @@ def grey_images(made):
 
 
 def masks(made):
-    """Pixels: a row is equal if all of its pixels are."""
+    """Compares predicted masks with those of onnxruntime. A row is equal if all of its pixels are."""
     from PIL import Image
 
     session, tally = made.session(), Tally("share of the pixels")
@@ -304,7 +304,7 @@ PARTS = {"Year": lambda d: d.year, "Month": lambda d: d.month, "Day": lambda d: 
 
 
 def raw_rows(made):
-    """The file that accepts raw rows (--export_raw_rows), fed with the cells of the CSV files."""
+    """Returns the file that accepts raw rows (--export_raw_rows), fed with the cells of the CSV files."""
     with open(made.case.reads["join"], newline="") as f:
         store = {row["Store"]: row for row in csv.DictReader(f)}
     session, tally = made.session(made.more), Tally("relative number")

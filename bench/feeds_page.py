@@ -46,7 +46,7 @@ METRICS = ("accuracy", "spearman", "entity_f1", "span_f1", "miou", "rmspe", "mae
 
 
 def typed(words):
-    """A command in lines of about 118 characters; a flag and its value stay together."""
+    """Returns a command in lines of about 118 characters; a flag and its value stay together."""
     lines, room = [["onnx-amp-finetune"]], 118
     units = []
     for word in shlex.split(words):

@@ -30,7 +30,7 @@ FLOOR = 1e-5
 
 
 def loss_of(kind, out, label):
-    """The losses of ref.json (ZOO.md), in the type of the outputs."""
+    """Returns the loss of ref.json (ZOO.md), in the type of the outputs."""
     y = torch.from_numpy(label)
     first = out[0]
     wide = lambda t: t.double() if t.dtype == torch.float64 else t.float()  # noqa: E731
@@ -58,7 +58,7 @@ def loss_of(kind, out, label):
 
 
 def relative(got, want):
-    """L2 over all parameters as one vector."""
+    """Returns the relative L2 error over all parameters as one vector."""
     names = sorted(want)
     flat = lambda g: np.concatenate([np.asarray(g[n], np.float64).reshape(-1) for n in names])  # noqa: E731
     a, b = flat(got), flat(want)
@@ -114,7 +114,7 @@ class Entry:
 
 
 def short(r):
-    """The limits that the entry exceeds."""
+    """Returns the limits that the entry exceeds."""
     out = []
     if "torch" in r and not r["bf16"] <= TIMES_TORCH * r["torch"]:
         out.append("bf16 beyond 2x torch")

@@ -42,7 +42,7 @@ class Case:
         print(f"{self.name} {text}", file=sys.stderr, flush=True)
 
     def once(self, key, seconds, work):
-        """r[key], computed by work() the first time. seconds: its time limit."""
+        """Returns r[key], which work() computes the first time. seconds: its time limit."""
         if key not in self.r:
             self.need(seconds)
             self.r[key] = work()
@@ -67,7 +67,7 @@ class Case:
             self.once("update", 60, lambda: self.update(low))
 
     def parity(self, precision):
-        """Losses of the first steps, the program's and PyTorch's eager ones, without TF32."""
+        """Returns losses of the first steps, the program's and PyTorch's eager ones, without TF32."""
         args = argparse.Namespace(**vars(self.args) | {"strict_fp32": True})
         steps = min(PARITY_STEPS, self.case["warm"] + self.case["steps"])
         theirs = Torch(args, self.name, self.case, precision, "eager", None, parity=steps)
@@ -84,7 +84,8 @@ class Case:
         return {"worst": worst, "allowed": TOLERANCE[precision], "passed": passed, "ours": a, "pytorch": b}
 
     def first_step(self, precision):
-        """Time from the start of the process to the end of its first step: without cached tuning, then with it."""
+        """Returns the time from the start of the process to the end of its first step: without cached tuning, then with
+        it."""
         ours = Ours(self.args, self.name, self.case, precision)
         before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(self.case["folder"] / "fresh-cache")
@@ -97,7 +98,7 @@ class Case:
         return {"precision": precision, "first": times[0], "again": times[1]}
 
     def update(self, precision):
-        """The optimizer phase only, and PyTorch's: unscale, clip_grad_norm_, fused AdamW."""
+        """Times only the optimizer phase of the program and of PyTorch: unscale, clip_grad_norm_, fused AdamW."""
         theirs = Torch(self.args, self.name, self.case, precision, "eager", None)
         try:
             seconds = theirs.run("update")["seconds"]
@@ -157,7 +158,7 @@ class Case:
         return False
 
     def kept(self):
-        """The fastest arm of each precision, and the fastest eager one."""
+        """Yields the fastest arm of each precision, and the fastest eager one."""
         for precision in self.args.precisions:
             ranked = sorted((d["ms"], l) for l, d in self.r["screened"].items() if d["precision"] == precision)
             eager = [l for _, l in ranked if self.r["screened"][l]["mode"] == "eager"]
@@ -195,7 +196,7 @@ def gpu_facts():
 
 
 def open_report(args):
-    """The report of an earlier call with the same program and flags, or a new one."""
+    """Returns the report of an earlier call with the same program and flags, or a new one."""
     flags = {k: v for k, v in vars(args).items() if k not in ("out", "seconds", "cases", "binary", "program")}
     files = [Path(args.program or args.binary), *sorted(Path(__file__).parent.glob("gpu*.py"))]
     hashes = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}

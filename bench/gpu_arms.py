@@ -18,8 +18,8 @@ RECORDED = 3  # runs of a batch shape until both sides replay a recorded graph
 
 
 def tweet_batches(binary, folder, size, steps):
-    """Batches grouped by length and padded to the longest row (a multiple of 8); the first ones contain every shape
-    RECORDED times. Also writes them as the text file for the program. Returns the batches and the number of first
+    """Makes batches grouped by length and padded to the longest row (a multiple of 8). The first ones contain every
+    shape RECORDED times. Also writes them as the text file for the program. Returns the batches and the number of first
     ones."""
     rows = common.read_tweets(common.TWEETS / "train.csv")
     lines = "".join(" ".join(text.split()) + "\n" for text, _ in rows)
@@ -69,7 +69,7 @@ def prepare(args, name, folder, steps, warm):
 
 
 def training_words(args, name, case, out, dropout=0):
-    """The program's arguments for a case, without its precision."""
+    """Returns the program's arguments for a case, without its precision."""
     return [
         case["folder"] / "model.onnx", *case["flags"], "--device", args.device,
         "--batch_size", gpu_models.CASES[name]["batch"], "--no_shuffle", "--epochs", 1, "--optimizer", "adamw", "--lr", LR,

@@ -139,7 +139,8 @@ def loss_of(name, logits, label):
 
 
 def make_batches(name, steps):
-    """Batches of a case without texts, in the order that both sides use. Labels are learnable, so that losses change."""
+    """Returns batches of a case without texts, in the order that both sides use. Labels are learnable, so that losses
+    change."""
     case, rng = CASES[name], np.random.default_rng(0)
     rows = steps * case["batch"]
     if case.get("attention"):

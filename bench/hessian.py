@@ -26,8 +26,8 @@ KEPT = 512  # elements of a golden tensor
 
 
 def direction(names, shapes):
-    """v by a formula that other programs can repeat: element i of tensor k, by name, is ((7919 (i + 1) + 104729 k) mod
-    1009) / 504.5 - 1."""
+    """Returns the direction v by a formula that other programs can repeat: element i of tensor k, by name, is ((7919 (i
+    + 1) + 104729 k) mod 1009) / 504.5 - 1."""
     out = {}
     for k, name in enumerate(sorted(names)):
         i = np.arange(1, int(np.prod(shapes[name])) + 1, dtype=np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 import common
 
-UNIT = 2.0**-14  # unit of the output: d loss / d output contains UNIT twice
+UNIT = 2.0**-14  # the output is scaled by UNIT; the gradient contains UNIT twice
 ROWS, INPUTS, HIDDEN = 128, 8, 32
 
 
@@ -55,7 +55,8 @@ def make_model(path, rng):
 
 
 def activation_gradients(x, y, weights):
-    """d loss / d (every value of the hidden layer and of the output before scaling by UNIT), in float64."""
+    """Returns the gradients of the loss with respect to every value of the hidden layer and of the output before
+    scaling by UNIT, in float64."""
     w1, w2 = (weights[n].astype(np.float64) for n in ("w1", "w2"))
     a = np.tanh(x @ w1)
     d_out = 2 * (a @ w2 * UNIT - y) / len(x) * UNIT
@@ -79,7 +80,7 @@ class Runs:
             return [json.loads(line) for line in f], out / "model.onnx"
 
     def without_masters(self):
-        """fp16 weights only: after every step the weights are those of an fp16 file."""
+        """Trains with fp16 weights only: after every step the weights are those of an fp16 file."""
         lines, model = [], None
         for step in range(self.args.steps):
             part, model = self.train(f"step{step % 2}", "--use_fp16", "--init_loss_scale", self.args.scale,

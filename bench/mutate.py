@@ -31,7 +31,8 @@ DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 75}
 
 
 def seeds(folder, count, largest=70_000):
-    """Models that store their data in the file; each turn adds the one with the most operators not yet covered."""
+    """Returns models that store their data in the file. Each next model is the one with the most operators that the
+    previous ones do not have."""
     found = []
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
@@ -76,7 +77,7 @@ class Worker:
                                         stdout=subprocess.PIPE, text=True)
 
     def run(self, argv):
-        """Exit code (negative: signal), processor seconds, peak MB, stderr."""
+        """Returns the exit code (negative: signal), processor seconds, peak MB, and stderr."""
         self.process.stdin.write("\t".join(argv) + "\n")
         self.process.stdin.flush()
         status, seconds, memory = self.process.stdout.readline().split()

@@ -62,7 +62,7 @@ class Graph(MovingCalls):
                 yield onnx.helper.make_node("Identity", [inner.name], [outer])
 
     def intermediate(self, batch):
-        """Every tensor of a run of the whole file."""
+        """Returns every tensor of a run of the whole file."""
         m = onnx.ModelProto()
         m.CopyFrom(self.proto)
         have = {o.name for o in m.graph.output}
@@ -84,7 +84,7 @@ class Graph(MovingCalls):
             return feed | dict(zip(names, ReferenceEvaluator(m).run(names, feed)))
 
     def run(self, outputs, dtype, autocast=None):
-        """(outputs by name, trained leaves by name). dtype: type of floating tensors before autocast."""
+        """Returns (outputs by name, trained leaves by name). dtype: type of floating tensors before autocast."""
         state, needed = {}, set(outputs)
         for n in reversed(self.nodes):
             if any(o in needed for o in n.output):
@@ -113,7 +113,7 @@ class Graph(MovingCalls):
         return {o: tensor(o) for o in outputs}, {n: tensor(n) for n in self.trained}
 
     def ints(self, node, i, attribute=None, default=None):
-        """Input i as integers; older versions have an attribute instead."""
+        """Returns input i as integers; older versions have an attribute instead."""
         a = attributes(node)
         if attribute in a:
             value = a[attribute]
@@ -146,8 +146,8 @@ class Graph(MovingCalls):
         return y + a.get("beta", 1.0) * x[2] if len(x) > 2 else y
 
     def padded(self, n, a, x, kernel, fill):
-        """Input with explicit zeros if PyTorch's symmetric padding cannot express the padding; and the remaining
-        padding."""
+        """Returns the input and the padding that is left to PyTorch's operator. If PyTorch's symmetric padding cannot
+        express the padding, explicit zeros are added to the input."""
         rank = len(kernel)
         strides, dilations = a.get("strides", [1] * rank), a.get("dilations", [1] * rank)
         pads = list(a.get("pads", [0] * 2 * rank))

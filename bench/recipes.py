@@ -37,7 +37,8 @@ class Job:
 
 
 def days(folder, work):
-    """The two files of models/rossmann/run.sh: days on which a store was open, the last six weeks for evaluation."""
+    """Returns the two files of models/rossmann/run.sh: days on which a store was open, the last six weeks for
+    evaluation."""
     script = (MODELS / "rossmann" / "run.sh").read_text()
     split = script[script.index("split_days()") : script.index('"$program" create')]
     subprocess.run(["bash", "-euc", f'data="{folder}" out="{work}"\n{split}'], check=True)

@@ -24,7 +24,7 @@ def names():
 
 
 def timed(command, env, cwd, log):
-    """Wall and CPU seconds of a command and its child processes."""
+    """Returns wall and CPU seconds of a command and its child processes."""
     began = time.monotonic()
     with open(log, "w", encoding="utf-8") as f:
         process = subprocess.Popen(command, env=env, cwd=cwd, stdout=f, stderr=subprocess.STDOUT)
@@ -46,7 +46,7 @@ def run(args, name):
 
 
 def compared(args, name):
-    """The numbers that each run of the recipe printed, and onnxruntime's."""
+    """Returns the numbers that each run of the recipe printed, and onnxruntime's."""
     out = []
     for folder in sorted(p.parent for p in (args.work / "runs" / name).glob("**/run.json")):
         printed = json.loads((folder / "run.json").read_text())

@@ -44,7 +44,7 @@ def table(path):
 
 
 def outputs(folder, names, encodings):
-    """The exported file's outputs for each text, in order."""
+    """Returns the exported file's outputs for each text, in order."""
     out = dict(feeds.run_padded(session_of(folder), names, encodings))
     return [out[r] for r in range(len(encodings))]
 
@@ -77,7 +77,7 @@ def membranes(folder, models):
 
 
 def sales(folder, models):
-    """The file that accepts raw rows, fed with the cells of the CSV files."""
+    """Returns the file that accepts raw rows, fed with the cells of the CSV files."""
     import recipes_torch_jobs as jobs
 
     with open(models / "rossmann" / "sample" / "store.csv", newline="") as f:
@@ -117,7 +117,7 @@ def cosines(folder, models):
 
 
 def entity_f1(folder, models):
-    """conlleval's F1: type and all words must match."""
+    """Returns conlleval's F1: an entity counts if its type and all of its words match."""
     path, texts, tags = models / "ner" / "sample" / "dev.conll", [], []
     for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:
         if not line.strip():
@@ -142,7 +142,7 @@ def entity_f1(folder, models):
 
 
 def spans(folder, models, asked, length, stride, longest):
-    """For each (question, text) the best span of all windows, as exact text."""
+    """Returns for each (question, text) the best span of all windows, as text."""
     encodings, of = [], []
     tokenizer = tokenizer_of(models, length, stride=stride, strategy="only_second")
     for q, pair in enumerate(asked):
@@ -216,7 +216,8 @@ def by_language(folder, models):
 
 
 def perplexity(folder, models):
-    """Texts concatenated with the end of text between them, in blocks of 128 tokens."""
+    """Returns the perplexity of the texts, concatenated with the end-of-text token between them, in blocks of 128
+    tokens."""
     from tokenizers import ByteLevelBPETokenizer
 
     here = models / "language_model"

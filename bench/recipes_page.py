@@ -45,7 +45,7 @@ def spread(values):
 
 
 def ratio(runs, key, arm, beside):
-    """The mean ratio of runs with the same seed, and minimum and maximum if there are several."""
+    """Returns the mean ratio of runs with the same seed, and minimum and maximum if there are several."""
     of = {r["seed"]: r[key] for r in runs if r["arm"] == beside}
     ratios = [r[key] / of[r["seed"]] for r in runs if r["arm"] == arm and r["seed"] in of]
     if not ratios:

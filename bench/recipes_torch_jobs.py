@@ -21,7 +21,8 @@ functional = nn.functional
 
 
 def initializers(path):
-    """The floating weights of an ONNX file written by `create`; the networks below have the same parameter names."""
+    """Returns the floating weights of an ONNX file written by `create`; the networks below have the same parameter
+    names."""
     import onnx
     from onnx import numpy_helper
 
@@ -106,7 +107,7 @@ class Tabular(nn.Module):
 
 
 def dated(rows):
-    """Columns of a table of days with the parts of their dates, as lists of texts."""
+    """Returns columns of a table of days with the parts of their dates, as lists of texts."""
     import datetime
 
     columns = {k: [r[k] for r in rows] for k in rows[0]}

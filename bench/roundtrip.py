@@ -43,7 +43,7 @@ def load_checked(folder):
 
 
 def difference(model, path, tokens):
-    """Difference between transformers' and onnxruntime's logits, relative to the largest logit."""
+    """Returns the difference between transformers' and onnxruntime's logits, relative to the largest logit."""
     import onnxruntime
     import torch
 

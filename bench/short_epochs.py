@@ -32,7 +32,7 @@ def write_rows(path, copies, seed=1):
 
 
 def timed(binary, folder, data, epochs, more):
-    """Trains; returns the seconds of training (with what happens between epochs) and the processor's seconds."""
+    """Trains. Returns the seconds of training (with what happens between epochs) and the processor's seconds."""
     out = folder / "run"
     shutil.rmtree(out, ignore_errors=True)
     command = [binary, folder / "mlp.onnx", "--train", data, "--epochs", epochs, "--batch_size", BATCH, "--threads", 1,

@@ -75,12 +75,12 @@ def run(*words):
 
 
 def sentences(args):
-    """The flags of a job on SST-2's sentences with one thread."""
+    """Returns the flags of a job on SST-2's sentences with one thread."""
     return ["--train", f"{args.data}/train.tsv", "--text_columns", "sentence", "--vocab", args.vocab, "--batch_size", args.batch_size,
             "--max_steps", args.steps, "--threads", 1, "--limit_train", 20000]
 
 
 def lines_of(folder, skip):
-    """Lines of metrics.jsonl without the first ones."""
+    """Returns lines of metrics.jsonl without the first ones."""
     with open(f"{folder}/metrics.jsonl", encoding="utf-8") as f:
         return [json.loads(line) for line in f][skip:]

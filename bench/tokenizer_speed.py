@@ -20,7 +20,7 @@ from tokenizers import Tokenizer  # noqa: E402
 
 
 def run(binary, path, text, *flags):
-    """Output and processor seconds."""
+    """Returns output and processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([binary, "tokenize", "--tokenizer", path, *flags], input=text, capture_output=True)
     if done.returncode:

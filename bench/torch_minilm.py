@@ -41,7 +41,7 @@ class SentenceClassifier(torch.nn.Module):
 
 
 def load_bert(binary, path, attention="sdpa", dropout=0.0):
-    """BertModel with all weights from the ONNX file, by the names that `check` reports."""
+    """Returns a BertModel with all weights from the ONNX file, by the names that `check` reports."""
     listed = json.loads(common.run_ours(binary, "check", path, "--json"))["parameters"]
     payload = {t.name: t for t in onnx.load(str(path)).graph.initializer}
     state = {}
@@ -81,7 +81,7 @@ def load(binary, path, classes=3, seed=42, attention="sdpa", dropout=0.0):
 
 
 def adamw(model, lr, weight_decay):
-    """As the program's default: biases and normalization weights (rank <= 1) have no weight decay."""
+    """Returns AdamW with the program's defaults: biases and normalization weights (rank <= 1) have no weight decay."""
     params = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in params if p.dim() > 1], "weight_decay": weight_decay},
@@ -91,14 +91,14 @@ def adamw(model, lr, weight_decay):
 
 
 def linear_schedule(optimizer, warmup, total):
-    """Hugging Face's linear schedule with warm-up."""
+    """Returns Hugging Face's linear schedule with warm-up."""
     warmup = math.ceil(total * warmup) if warmup < 1 else int(warmup)
     factor = lambda s: s / max(1, warmup) if s < warmup else max(0.0, (total - s) / max(1, total - warmup))
     return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
 def verify(binary, path, rows=64):
-    """Largest differences from onnxruntime in hidden states and embedding, over batches of tweets."""
+    """Returns the largest differences from onnxruntime in hidden states and embedding, over batches of tweets."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])

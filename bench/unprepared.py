@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def entries(corpus):
-    """The states of all attempted exports, by folder name."""
+    """Returns the states of all attempted exports, by folder name."""
     return {f.parent.name: json.loads(f.read_text()) for f in sorted(corpus.glob("*/status.json"))}
 
 

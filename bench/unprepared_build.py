@@ -34,7 +34,8 @@ def hashed(name):
 
 
 def half_of(name):
-    """Rules may be fitted to one half of the architectures; the other half evaluates them."""
+    """Returns the half of an architecture. Rules may be fitted to one half of the architectures; the other half
+    evaluates them."""
     return "fit" if hashed(name)[0] % 2 == 0 else "held-out"
 
 
@@ -181,8 +182,8 @@ class Reference:
 
 
 def frozen_parameters(p, maps, gradients):
-    """Parameters that the file does not contain exactly once and unchanged: their training cannot be compared step by
-    step."""
+    """Returns parameters that the file does not contain exactly once and unchanged: their training cannot be compared
+    step by step."""
     count = np.zeros(p.flat.size, np.int64)
     for index in maps.values():
         kept = index[index >= 0]

@@ -82,7 +82,8 @@ class Entry:
         self.compare_gradients(load_file(out))
 
     def engine_loss_error(self, loss):
-        """Distance of the loss from the file's loss in an inference engine; small if the exporter is at fault."""
+        """Returns the distance of the loss from the file's loss in an inference engine; small if the exporter is at
+        fault."""
         feeds = load_file(self.batch)
         try:
             runner, out = run_reference(self.model, feeds)
@@ -129,12 +130,13 @@ class Entry:
         self.row.update(gradients=worst, gradients_compared=compared, gradients_all=whole, gradients_bad=bad)
 
     def scale(self):
-        """The largest gradient: 1e-7 of it is rounding."""
+        """Returns the largest gradient. A difference of 1e-7 of it is rounding."""
         return max([p["grad_max"] for p in self.ref["params"] if p["grad"] == "ok"] + [0.0])
 
     def freeze_flags(self):
-        """Flags for parameters that PyTorch's trajectories also keep fixed: those that the file stores in another form
-        than PyTorch, and those that PyTorch uses under torch.no_grad() or after detach(), which no file records."""
+        """Returns flags for parameters that PyTorch's trajectories also keep fixed: those that the file stores in
+        another form than PyTorch, and those that PyTorch uses under torch.no_grad() or after detach(), which no file
+        records."""
         flags, frozen = [], set(self.ref["frozen"]).union(p["torch"] for p in self.ref["params"] if p["grad"] == "none")
         for name in sorted(self.trained):
             t = self.truth.get(name)

@@ -77,7 +77,7 @@ def tiny_config(model_type, **over):
 
 
 def first_float(out):
-    """The first floating tensor in a model's result."""
+    """Returns the first floating tensor in a model's result."""
     if isinstance(out, torch.Tensor):
         return out if out.is_floating_point() else None
     parts = out.values() if isinstance(out, dict) else out if isinstance(out, (tuple, list)) else []
@@ -110,8 +110,8 @@ def generator(seed=0):
 
 
 def tokens(shape=(BATCH, LENGTH), seed=1, low=5, high=VOCAB):
-    """Token ids above the special ones, because PyTorch stops gradients at an embedding's padding_idx, which no file
-    records."""
+    """Returns token ids above the special ones, because PyTorch stops gradients at an embedding's padding_idx, which no
+    file records."""
     return torch.randint(low, high, shape, generator=generator(seed))
 
 

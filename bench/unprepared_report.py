@@ -17,7 +17,7 @@ def share(part, whole):
 
 
 def reasons(r):
-    """Why an entry differs from PyTorch, as text; empty if it does not."""
+    """Returns the reasons why an entry differs from PyTorch, as text; empty if it does not."""
     out = []
     if "error" in r:
         out.append(f"`{r['error']}`" + (f"; {r['engine']}" if "engine" in r else ""))
@@ -66,7 +66,7 @@ def table(rows):
 
 
 def cell(text):
-    """Text for a cell of a Markdown table."""
+    """Returns text for a cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 

@@ -16,7 +16,7 @@ EITHER = ("gathered", "folded")
 
 
 def floating_tensors(model):
-    """{name: array} of the initializers and Constant nodes of the graph, its subgraphs and its functions."""
+    """Returns {name: array} of the initializers and Constant nodes of the graph, its subgraphs and its functions."""
     found = {}
 
     def keep(name, tensor):
@@ -45,8 +45,8 @@ def floating_tensors(model):
 
 
 def live_tensors(model):
-    """Names of the tensors on which an output of the graph depends; a node with subgraphs depends on all tensors that
-    they name."""
+    """Returns names of the tensors on which an output of the graph depends; a node with subgraphs depends on all
+    tensors that they name."""
     produced = {o: n for n in model.graph.node for o in n.output}
     seen, todo = set(), [o.name for o in model.graph.output]
 
@@ -86,7 +86,7 @@ class Parameters:
         self.sorted = flat[self.order]
 
     def locate(self, values):
-        """Index in the vector of every element, -1 where no parameter has that value."""
+        """Returns the index in the vector of every element, -1 where no parameter has that value."""
         if not self.sorted.size:
             return np.full(values.size, -1)
         at = np.minimum(np.searchsorted(self.sorted, values.reshape(-1)), self.sorted.size - 1)
@@ -109,7 +109,7 @@ def transform_of(array, source):
 
 
 def formula(array, p):
-    """A formula of one parameter that gives the tensor's values in some order; None if none is known."""
+    """Returns a formula of one parameter that gives the tensor's values in some order; None if none is known."""
     if array.size == 0 or not np.isfinite(array).all():
         return None
     mine = np.sort(array.reshape(-1))
@@ -133,7 +133,7 @@ def formula(array, p):
 
 
 def truth(array, p, buffers):
-    """A tensor's truth and, if it consists of parameters' elements, their indices in the parameters' vector."""
+    """Returns a tensor's truth and, if it consists of parameters' elements, their indices in the parameters' vector."""
     index = p.locate(array)
     hit = index >= 0
     if array.size and hit.mean() >= (0.99 if array.size >= 100 else 1.0):
@@ -159,16 +159,17 @@ def truth(array, p, buffers):
 
 
 def is_plain(array):
-    """Values that no folded parameter has: whole numbers, few distinct ones, non-finite ones."""
+    """Returns whether the values are of a kind that no folded parameter has: whole numbers, few distinct ones,
+    non-finite ones."""
     finite = array[np.isfinite(array)]
     few = finite.size > 4 and np.unique(finite).size <= 2
     return finite.size == 0 or few or np.array_equal(finite, np.round(finite))
 
 
 def classify(model, named_parameters, named_buffers, second_draw):
-    """Rows for every floating tensor, and {name: indices} of those that consist of parameters' elements. `second_draw`
-    returns the tensors of the same export with other parameters: a tensor that changes was folded from parameters,
-    one that does not is a constant."""
+    """Returns rows for every floating tensor, and {name: indices} of those that consist of parameters' elements.
+    `second_draw` returns the tensors of the same export with other parameters: a tensor that changes was folded from
+    parameters, one that does not is a constant."""
     p, live = Parameters(named_parameters), live_tensors(model)
     tensors = floating_tensors(model)
     rows, maps, open_ones = {}, {}, []

@@ -46,7 +46,7 @@ FAULTS = ("missed weight", "trained constant")
 
 
 def element_counts(model):
-    """{name: elements} of initializers and Constant nodes, also of subgraphs and functions."""
+    """Returns {name: elements} of initializers and Constant nodes, also of subgraphs and functions."""
     counts = {}
 
     def nodes_of(nodes):
@@ -70,7 +70,7 @@ def element_counts(model):
 
 
 def verdicts_of(binary, path, flags):
-    """{name: row of `check --json`}, or None and the error where the program refuses the file."""
+    """Returns {name: row of `check --json`}, or None and the error where the program refuses the file."""
     run = subprocess.run([binary, "check", str(path), "--json", *flags], capture_output=True, text=True)
     try:
         return {row["name"]: row for row in json.loads(run.stdout)["tensors"]}, ""
@@ -79,8 +79,8 @@ def verdicts_of(binary, path, flags):
 
 
 def judge(truth, row):
-    """(outcome, confidence). The outcome is "right", or "missed weight" or "trained constant",
-    which may be followed by " (unsure)".
+    """Returns (outcome, confidence). The outcome is "right", or "missed weight" or "trained constant", which may be
+    followed by " (unsure)".
     """
     trained = bool(row and row["trainable"])
     outcome = "right" if trained == (truth == "weight") else FAULTS[trained]
@@ -88,7 +88,7 @@ def judge(truth, row):
 
 
 def measure(folder, binary, flags):
-    """One dict for each tensor, and {case: error} of the refused files."""
+    """Returns one dict for each tensor, and {case: error} of the refused files."""
     rows, refused = [], {}
     for truth_file in sorted(folder.glob("*/truth.json")):
         case = truth_file.parent
@@ -121,7 +121,7 @@ def share(part, whole):
 
 
 def totals(rows, refused):
-    """The first lines of every report."""
+    """Returns the first lines of every report."""
     tensors, elements = len(rows), sum(r["elements"] for r in rows)
     count = Counter(r["outcome"] for r in rows)
     size = Counter()
@@ -140,7 +140,7 @@ def totals(rows, refused):
 
 
 def calibration(rows):
-    """Markdown: the share of right verdicts in each bucket of the stated confidence."""
+    """Returns a Markdown table: the share of right verdicts in each bucket of the stated confidence."""
     lines = ["| stated confidence | tensors | right | share right | of weights | of constants |", "|---|---|---|---|---|---|"]
     for low, high in zip(BUCKETS, BUCKETS[1:]):
         mine = [r for r in rows if r["confidence"] is not None and low <= r["confidence"] < high]
@@ -155,7 +155,7 @@ def calibration(rows):
 
 
 def by(rows, key):
-    """A line for each value of `key`: tensors, faults, unsure."""
+    """Returns a line for each value of `key`: tensors, faults, unsure."""
     lines = []
     for value in sorted({r[key] for r in rows}):
         mine = [r for r in rows if r[key] == value]

@@ -19,7 +19,7 @@ STEPS = 10
 
 
 def worst_ratio(got, want, tolerance):
-    """Largest |got - want| over the tolerance; infinite if only one of two numbers is finite."""
+    """Returns the largest |got - want| divided by the tolerance; infinite if only one of two numbers is finite."""
     got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
     if got.shape != want.shape:
         return float("inf")
@@ -63,7 +63,8 @@ class Entry:
         return ["--batchnorm", "train"] if self.batch_statistics else []
 
     def outputs(self):
-        """Outputs against PyTorch's, relative to 1e-5 of the largest element (1e-2 for files that compute in fp16)."""
+        """Returns the error of the outputs against PyTorch's, relative to 1e-5 of the largest element (1e-2 for files
+        that compute in fp16)."""
         out = self.scratch / "out.safetensors"
         self.run("predict", self.model, "--inputs", self.batch, "--out", out)
         got, worst = load_file(out), 0.0
@@ -76,7 +77,7 @@ class Entry:
         return worst
 
     def gradients(self):
-        """Relative errors of the losses, and the worst gradient relative to its tolerance."""
+        """Returns relative errors of the losses, and the worst gradient relative to its tolerance."""
         out, losses = self.scratch / "grads.safetensors", {}
         for dtype in ("fp64", "fp32"):
             text = self.run(
@@ -99,7 +100,7 @@ class Entry:
         return relative(losses["fp32"], self.ref["loss"]), relative(losses["fp64"], self.ref["loss_fp64"]), worst
 
     def trajectory(self, optimizer):
-        """Ten losses relative to their tolerance; keeps the run for the export check."""
+        """Returns the errors of ten losses relative to their tolerance. Keeps the run for the export check."""
         want = self.ref["trajectories"][optimizer]
         out = self.scratch / optimizer
         self.run(
@@ -121,8 +122,8 @@ class Entry:
         return worst
 
     def exported(self):
-        """onnxruntime (or onnx.reference) on the trained file against the program's outputs of it; and which engine ran
-        it."""
+        """Compares onnxruntime (or onnx.reference) on the trained file with the program's outputs of it. Returns the
+        error, and which engine ran the file."""
         model, out = self.scratch / "sgd" / "model.onnx", self.scratch / "exported.safetensors"
         feeds = load_file(self.batch)
         self.run("predict", model, "--inputs", self.batch, "--out", out)

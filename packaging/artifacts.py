@@ -36,12 +36,12 @@ def version():
 
 
 def top_folder(machine):
-    """The folder in the tarball; the tarball is named after it."""
+    """Returns the folder in the tarball; the tarball is named after it."""
     return f"{NAME}-{version()}-linux-{machine}"
 
 
 def bundled_libraries():
-    """The entries of third_party.toml whose code is in the program."""
+    """Returns the entries of third_party.toml whose code is in the program."""
     table = tomllib.loads((ROOT / "third_party.toml").read_text())
     return [e for e in table["library"] if e.get("bundled") and e["for"] == "program"]
 
@@ -71,7 +71,7 @@ class Packages:
         return found.stdout if found.returncode == 0 else None
 
     def owner(self, file):
-        """The package that installed a file, or None."""
+        """Returns the package that installed a file, or None."""
         path = pathlib.Path(file).resolve()
         foreign = self.root and path.is_relative_to(self.root)
         found = self.query("-S", pathlib.Path("/") / path.relative_to(self.root), root=self.root) if foreign else self.query("-S", path)
@@ -104,7 +104,7 @@ def write_notices(folder, archives, static, jinja, debian):
 
 
 def bill_of_materials(libraries, files, debian):
-    """SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3)."""
+    """Returns a bill of materials in SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3)."""
     packages = [{"SPDXID": "SPDXRef-program", "name": NAME, "versionInfo": version(), "licenseConcluded": "Apache-2.0",
                  "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION",
                  "filesAnalyzed": False}]
@@ -145,7 +145,8 @@ def write_tarball(stage, out, top, compression=9):
 
 
 def write_wheel(stage, out_folder, machine):
-    """py3-none-<platform> (PEP 427): the package is ctypes over the library, so any Python 3.9 or later will do."""
+    """Writes a wheel with the tag py3-none-<platform> (PEP 427): the package calls the library by ctypes, so it runs on
+    any Python from 3.9 on."""
     tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
     files = {f"onnx_amp/{p.name}": (p.read_bytes(), 0o644) for p in sorted((ROOT / "python/onnx_amp").iterdir()) if p.is_file()}
     files["onnx_amp/bin/onnx-amp-finetune"] = ((stage / "bin/onnx-amp-finetune").read_bytes(), 0o755)

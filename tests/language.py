@@ -43,7 +43,8 @@ def banned_phrases(text, patterns):
 
 
 def slash_comments(lines):
-    """(number, text) of C++ comments on separate lines and after code. Strings that contain slashes are skipped."""
+    """Yields (number, text) of C++ comments on separate lines and after code. Strings that contain slashes are
+    skipped."""
     for number, line in enumerate(lines, 1):
         found = re.match(r"\s*//+!? ?(.*)", line) or re.match(r'(?:[^"/]|/(?!/)|"(?:[^"\\]|\\.)*")*?\s//+ ?(.*)', line)
         if found and "NOLINT" not in line and "clang-format" not in line:
@@ -51,7 +52,7 @@ def slash_comments(lines):
 
 
 def script_comments(lines):
-    """(number, text) of comments of shell scripts and CMake files."""
+    """Yields (number, text) of comments of shell scripts and CMake files."""
     for number, line in enumerate(lines, 1):
         found = re.match(r"\s*#(?!!) ?(.*)", line) or re.match(r"""(?:[^"'#]|"[^"]*"|'[^']*')*\s# (.*)""", line)
         if found:
@@ -59,7 +60,7 @@ def script_comments(lines):
 
 
 def python_comments(lines):
-    """(number, text) of comments and docstrings of a Python file."""
+    """Yields (number, text) of comments and docstrings of a Python file."""
     starts_statement = True
     for token in tokenize.generate_tokens(iter([line + "\n" for line in lines]).__next__):
         if token.type == tokenize.COMMENT and not token.string.startswith("#!"):

@@ -24,7 +24,7 @@ ONNX_TYPES = {1: "F32", 2: "U8", 3: "I8", 6: "I32", 7: "I64", 9: "BOOL", 10: "F1
 
 
 def read_safetensors(path):
-    """{name: (dtype, dims, values)}; bfloat16 is widened to F32."""
+    """Returns {name: (dtype, dims, values)}; bfloat16 is widened to F32."""
     data = pathlib.Path(path).read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     tensors = {}
@@ -41,7 +41,7 @@ def read_safetensors(path):
 
 
 def read_npz(path):
-    """The dims and floating values of each array of an .npz file: {name: (dims, values)}."""
+    """Returns the dims and floating values of each array of an .npz file: {name: (dims, values)}."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -76,7 +76,7 @@ def write_tensors(path, tensors):
 
 
 def fields(data):
-    """(number, value) of each field of a protobuf message."""
+    """Yields (number, value) of each field of a protobuf message."""
     at = 0
 
     def varint():
@@ -101,7 +101,8 @@ def fields(data):
 
 
 def model_inputs(path):
-    """The graph inputs of an ONNX file that are no initializers: [(name, dtype, dims)]; 0 for a dynamic dimension."""
+    """Returns the graph inputs of an ONNX file that are no initializers: [(name, dtype, dims)]; 0 for a dynamic
+    dimension."""
     graph = next(v for n, v in fields(pathlib.Path(path).read_bytes()) if n == 7)
     stored = {v for n, t in fields(graph) if n == 5 for k, v in fields(t) if k == 8}
     inputs = []
@@ -195,7 +196,7 @@ class Recipe:
 
 
 def table(path, columns, kinds=("csv", "tsv", "jsonl")):
-    """Rows of a table, as files of a random kind."""
+    """Returns a function that writes rows of the table to files of a random kind."""
     tabs = path.suffix == ".tsv"
     with open(path, newline="", encoding="utf-8") as f:
         rows = list(csv.reader(f, delimiter="\t" if tabs else ",", quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL))
@@ -219,7 +220,7 @@ def table(path, columns, kinds=("csv", "tsv", "jsonl")):
 
 
 def pieces(path, separator):
-    """Documents of a text file that `separator` separates."""
+    """Returns a function that writes documents of a text file to files of the same kind. `separator` separates them."""
     parts = [p for p in path.read_text(encoding="utf-8").split(separator) if p.strip()]
 
     def write(rng, folder):
@@ -306,7 +307,8 @@ def conversations(rng, folder):
 
 
 def recipes(create):
-    """The sources that need no file: create(name, architecture, configuration, head) writes a model and returns its path."""
+    """Returns the sources that need no file: create(name, architecture, configuration, head) writes a model and returns
+    its path."""
     tiny = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     gpt = {"vocab_size": 2000, "n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2}
     small = {"image_size": 32, "num_classes": 3}

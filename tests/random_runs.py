@@ -97,7 +97,7 @@ class Runner:
         return path
 
     def run(self, words, folder, stop=None):
-        """(exit status, standard output, standard error); stop: (signal, seconds)."""
+        """Returns (exit status, standard output, standard error). stop: (signal, seconds)."""
         command = [str(self.args.binary)] + [str(w) for w in words]
         with open(folder / "commands", "a", encoding="utf-8") as log:
             print(shlex.join(command), f"# {stop}" if stop else "", file=log)
@@ -116,7 +116,8 @@ class Runner:
         return process.returncode, out, err
 
     def opened(self, path, batch):
-        """Errors of onnx's checker and onnxruntime for a file, and faults of its outputs. One process opens all files."""
+        """Returns errors of onnx's checker and of onnxruntime for a file, and faults of its outputs. One process opens
+        all files."""
         if not self.checker or self.checker.poll() is not None:
             self.checker = subprocess.Popen([self.args.python, "-c", CHECKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             text=True)
@@ -137,7 +138,7 @@ class Runner:
         return self.flags_of[verb]
 
     def draw_flags(self, rng, verb, kinds, most):
-        """Up to `most` groups of flags; a later value of a flag replaces an earlier one."""
+        """Returns up to `most` groups of flags; a later value of a flag replaces an earlier one."""
         groups = [g for kind in ("any", *kinds) for g in FLAGS[kind] if g.split()[0] in self.help(verb)]
         drawn = {}
         for group in rng.sample(groups, min(len(groups), rng.randint(0, most))):
@@ -159,7 +160,7 @@ class Runner:
         return ["--use_" + kind, "--amp_level", level]
 
     def one(self, seed, verb, kind):
-        """('passed' | 'refused' | 'failed' | 'skipped', what happened) of one draw."""
+        """Returns ('passed' | 'refused' | 'failed' | 'skipped', what happened) of one draw."""
         rng = random.Random(f"{seed} {verb} {kind}")
         folder = self.work / f"{verb}_{kind}_{seed}"
         shutil.rmtree(folder, ignore_errors=True)
@@ -200,7 +201,7 @@ class Verdict:
         return words + self.runner.draw_flags(self.rng, "train", kinds, 7) + ["--output_dir", out]
 
     def ask(self, model, file, verb):
-        """Words of a verb that reads a model and rows: the flags of the source that the verb has."""
+        """Returns the words of a verb that reads a model and rows: those flags of the source that the verb has."""
         flags = self.runner.help(verb)
         base, words = self.made["base"] + [str(w) for p in self.made.get("masks", {}).items() for w in p], []
         for name, value in zip(base[::2], base[1::2]):
@@ -213,7 +214,7 @@ class Verdict:
         return [verb, model] + file + words + self.runner.precision(self.rng, verb, self.kind) + self.runner.draw_flags(self.rng, verb, self.source.kinds, 4)
 
     def trained(self):
-        """The run folder of a short run, or None: half of the files that other verbs read are trained ones."""
+        """Returns the run folder of a short run, or None. Half of the files that other verbs read are trained ones."""
         if self.rng.random() < 0.5 or self.verb in ("grad", "plan", "check", "bench"):
             return None
         words = self.train_words("run")
@@ -250,7 +251,7 @@ class Verdict:
         return self.ask(model, rng.choice([[], ["--out", "plan.html"]]) if self.verb == "plan" else [], self.verb)
 
     def resumed(self):
-        """Words of the second part of a run that was stopped, killed, or made longer."""
+        """Returns words of the second part of a run that was stopped, killed, or made longer."""
         rng = self.rng
         words = self.train_words("run")
         how = rng.choice(["longer", "minutes", signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP])

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 
 
 def catch_cases(path):
-    """(passed, failed, skipped) as lists of (name, reason); None when the binary did not get to its end."""
+    """Returns (passed, failed, skipped) as lists of (name, reason); None if the test program did not reach its end."""
     try:
         root = ET.parse(path).getroot()
     except (ET.ParseError, FileNotFoundError):

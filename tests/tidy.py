@@ -39,7 +39,8 @@ def cache_folder():
 
 
 def parted(entries):
-    """A file that only includes others, as CMake makes for a unity build, is replaced by them, each with its command."""
+    """Replaces a file that only includes others, as CMake makes for a unity build, by those files, each with its
+    command."""
     out = []
     for entry in entries:
         path = pathlib.Path(entry["directory"]) / entry["file"]
@@ -53,8 +54,8 @@ def parted(entries):
 
 
 def sources(entries):
-    """The files of the modules that are compiled, as paths from ROOT, without generated files and .cu files. The emulator
-    compiles .cu files."""
+    """Returns the files of the modules that are compiled, as paths from ROOT, without generated files. Files of CUDA
+    kernels are left out, because the emulator compiles them."""
     paths = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in entries}
     inside = (p.relative_to(ROOT) for p in paths if p.is_relative_to(ROOT) and p.suffix == ".cc")
     return {str(p) for p in inside if p.parts[0] in MODULES}

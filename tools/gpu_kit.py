@@ -49,7 +49,8 @@ class Ended:
 
 
 def library_folders():
-    """Folders of NVIDIA's libraries. Python packages come before a toolkit, because their versions match each other."""
+    """Returns the folders of NVIDIA's libraries. Python packages precede a toolkit, because their versions match each
+    other."""
     spec = importlib.util.find_spec("nvidia")
     homes = list((spec and spec.submodule_search_locations) or [])
     sites = [sysconfig.get_paths()[k] for k in ("purelib", "platlib")] + [p for p in sys.path if p.endswith("-packages")]
@@ -189,7 +190,8 @@ class Kit:
                 f.write(text)
 
     def wrapper(self, file):
-        """A script that runs `file` with the libraries' folders: for a Python, profiler or sanitizer that must not see them."""
+        """Writes a script that runs `file` with the libraries' folders. It is for a Python, profiler or sanitizer that
+        must not see them."""
         path = self.work / f"run-{file.name}"
         path.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH="{":".join(self.folders)}" exec "{file}" "$@"\n')
         path.chmod(0o755)
@@ -215,7 +217,7 @@ class Kit:
         return self.note(name, outcome, text, time.monotonic() - began)
 
     def steps(self, jobs, workers):
-        """Steps (name, work) of which `workers` run at a time."""
+        """Runs steps (name, work), `workers` of them at a time."""
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             return list(pool.map(lambda job: self.step(*job), jobs))
 

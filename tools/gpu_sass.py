@@ -26,7 +26,7 @@ def run(*words):
 
 
 def kernels(tool, file):
-    """By mangled name: instructions, registers, spill bytes (of the stack), shared memory."""
+    """Returns by mangled name: instructions, registers, spill bytes (of the stack), shared memory."""
     found = {}
     for line in run(tool, "-res-usage", file).splitlines():
         name = re.match(r"\s*Function (\S+):", line)
@@ -50,7 +50,7 @@ TYPES = {"0": "fp32", "2": "fp16", "3": "bf16"}  # of base/dtype.h
 
 
 def short(name):
-    """The kernel's struct: `void amp::cuda::entry<Gelu>(Gelu)` is Gelu."""
+    """Returns the name of the kernel's struct: `void amp::cuda::entry<Gelu>(Gelu)` is Gelu."""
     name = name.replace("amp::cuda::", "").replace("(anonymous namespace)::", "").replace("amp::", "")
     name = re.sub(r"^void entry<(.+?) ?>\(\1 ?\)$", r"\1", name.strip()).replace("> >", ">>").replace("> >", ">>")
     name = re.sub(r"\(DType\)(\d+)", lambda m: TYPES.get(m.group(1), f"type {m.group(1)}"), name)
@@ -58,7 +58,7 @@ def short(name):
 
 
 def named(found):
-    """kernels() as pairs with the names of short(): several kernels may have the same name."""
+    """Returns kernels() as pairs with the names of short(), because several kernels may have the same name."""
     shown = subprocess.run(["c++filt"], input="\n".join(found), capture_output=True, text=True, check=True).stdout.splitlines()
     return list(zip(map(short, shown), found.values()))
 

@@ -40,7 +40,7 @@ FLAGS = {"bert": ["--loss", "cross_entropy", "--max_seq_len", 32], "gpt2": ["--l
 
 
 def metrics(folder):
-    """The lines of metrics.jsonl. A loss that is not a number is null there."""
+    """Returns the lines of metrics.jsonl. A loss that is not a number is null there."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     for line in lines:
         line["loss"] = math.nan if line["loss"] is None else line["loss"]
@@ -55,7 +55,7 @@ class Smoke:
     # --- losses compared with the CPU's
 
     def losses(self, model, precision, device, env=None, flags=(), tag=""):
-        """(losses, how the run ended)"""
+        """Returns (losses, how the run ended)."""
         folder = self.kit.work / f"{model}-{precision}-{device}{tag}".replace(" ", "_")
         zoo = gpu_kit.ROOT / "tests" / "data" / "zoo" / ZOO[model]
         words = [self.kit.program, zoo / "model.onnx", "--train", zoo / "batch.safetensors", "--loss", "cross_entropy",
@@ -71,7 +71,7 @@ class Smoke:
         return found, ended, words
 
     def compared(self, model, precision, env=None, flags=(), tag=""):
-        """(whether the losses equal the CPU's, text)"""
+        """Returns (whether the losses equal the CPU's, text)."""
         got, ended, words = self.losses(model, precision, self.device, env, flags, tag or "-tried")
         if ended.status:
             return False, ended.said
@@ -94,7 +94,8 @@ class Smoke:
     # --- bisection
 
     def tried(self, attempt, tag):
-        """attempt(env, flags, tag) as it is, and when it fails, its variants side by side."""
+        """Calls attempt(env, flags, tag) without changes. If it fails, calls it with each variant of the flags, several
+        at a time."""
         right, text = attempt({}, [], tag)
         if right or self.device == "cpu":
             return right, text
@@ -150,7 +151,7 @@ class Smoke:
         return self.tried(attempt, f"dropout {dropout}")
 
     def base_training(self, env, flags=(), tag=""):
-        """The step as training runs it: recorded, with uploads and reports."""
+        """Times the step as training runs it: recorded, with uploads and reports."""
         steps, rows, length, vocabulary = (8, 4, 32, 200) if self.small else (80, 32, 128, 30522)
         data, out = self.kit.work / "base.safetensors", self.kit.work / f"base{tag}".replace(" ", "_")
         if not data.exists():

@@ -31,7 +31,7 @@ def tokens(vocab, length, dtype=np.int32):
 
 
 def registrar(families):
-    """The decorator family(half, *ways) of a generator: appends (half, ways, function) to `families`."""
+    """Returns the decorator family(half, *ways) of a generator: appends (half, ways, function) to `families`."""
 
     def family(half, *ways):
         def register(make):
@@ -44,8 +44,8 @@ def registrar(families):
 
 
 def floating_tensors(model):
-    """[(name, array)] of initializers and Constant nodes, in the graph, its subgraphs and
-    functions, in the file's order.
+    """Returns [(name, array)] of initializers and Constant nodes, in the graph, its subgraphs and functions, in the
+    file's order.
     """
     found = []
 
@@ -75,8 +75,7 @@ def floating_tensors(model):
 
 
 def live_names(model):
-    """Names that a graph output depends on. A node with subgraphs needs every name that these
-    mention.
+    """Returns names that a graph output depends on. A node with subgraphs needs every name that these mention.
     """
     producer = {o: n for n in model.graph.node for o in n.output}
 
@@ -171,7 +170,7 @@ class Walk:
 
 
 def only_shapes_read(model):
-    """Names of tensors of which only the shape is used: training them or not makes no difference.
+    """Returns names of tensors of which only the shape is used: training them or not makes no difference.
     """
     uses = {}
     for node in model.graph.node:
@@ -181,8 +180,8 @@ def only_shapes_read(model):
 
 
 def truth_of(first, second, ambiguous=()):
-    """{tensor name: "weight", "constant" or "any"} of `first`, by what differs from it in
-    `second`. A tensor that was merged from a weight and a constant is "any".
+    """Returns {tensor name: "weight", "constant" or "any"} of `first`, by what differs from it in `second`. A tensor
+    that was merged from a weight and a constant is "any".
     """
     live, walk = live_names(first), Walk(first, second)
     by_name = {} if first.functions else dict(floating_tensors(second))

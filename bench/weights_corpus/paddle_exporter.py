@@ -280,7 +280,7 @@ def paddle_swin():
 
 
 def into_constants(model):
-    """Every initializer becomes a Constant node of the same name."""
+    """Turns every initializer into a Constant node of the same name."""
     graph = model.graph
     nodes = [onnx.helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]
     rest = list(graph.node)

@@ -23,7 +23,7 @@ def classification(classes=3):
 
 
 def cases():
-    """(half, name, opset, fitted pipeline, data)."""
+    """Yields (half, name, opset, fitted pipeline, data)."""
     x, y = classification()
     yield "fit", "sklearn_scaled_classifier", 15, make_pipeline(StandardScaler(), MLPClassifier(**QUICK)).fit(x * 9 + 3, y), x * 9 + 3
     yield "fit", "sklearn_binary_tanh", 17, MLPClassifier(activation="tanh", **QUICK).fit(*classification(2)), x

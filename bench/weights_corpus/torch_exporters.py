@@ -70,7 +70,7 @@ def few_levels(array, how):
 
 @contextlib.contextmanager
 def rounded(module, how):
-    """The module's matrices and kernels in few levels, within the context."""
+    """Rounds the module's matrices and kernels to few levels, within the context."""
     kept = {p: p.detach().clone() for p in module.parameters() if p.requires_grad and p.dim() >= 2 and p.numel() >= 128} if how else {}
     for p, value in kept.items():
         _set(p, few_levels(value.numpy(), how))
@@ -80,7 +80,7 @@ def rounded(module, how):
 
 
 def export(module, inputs, way):
-    """`module` as the ModelProto that `way` gives."""
+    """Returns the ModelProto of `module` that `way` gives."""
     exporter, *options = way.split("-")
     with rounded(module, next((o for o in options if o in ("palette", "int4", "ternary")), None)):
         model = export_as_is(module, inputs, exporter, options)

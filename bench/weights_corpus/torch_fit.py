@@ -14,7 +14,7 @@ BATCH = 4
 
 
 def mel_filters(bins, mels, rate=8000):
-    """Triangular filters, HTK scale, as torchaudio and librosa make them: (bins, mels)."""
+    """Returns triangular filters, HTK scale, as torchaudio and librosa make them: (bins, mels)."""
     to_mel = lambda f: 2595 * math.log10(1 + f / 700)  # noqa: E731
     points = torch.linspace(to_mel(0), to_mel(rate / 2), mels + 2)
     hz = 700 * (10 ** (points / 2595) - 1)

@@ -256,7 +256,7 @@ def gin_molecules():
 
 
 def harmonics(v):
-    """Real spherical harmonics of degree 0 to 2."""
+    """Returns real spherical harmonics of degree 0 to 2."""
     x, y, z = v.unbind(-1)
     return torch.stack(
         [

@@ -91,7 +91,7 @@ def weight_norm_tcn():
 
 
 def mel_matrix():
-    """Rectangular filters over logarithmic bands, rows that sum to 1."""
+    """Returns rectangular filters over logarithmic bands, rows that sum to 1."""
     edges = np.unique(np.round(np.geomspace(1, 32, 11)).astype(int))
     fb = np.zeros((33, len(edges) - 1), np.float32)
     for i, (a, b) in enumerate(zip(edges, edges[1:])):

@@ -28,7 +28,7 @@ DAY = datetime.timedelta(days=1)
 
 
 def easter(year):
-    """Easter Sunday, by the anonymous Gregorian algorithm."""
+    """Returns Easter Sunday, by the anonymous Gregorian algorithm."""
     a, b, c = year % 19, year // 100, year % 100
     d = (19 * a + b - b // 4 - (b - (b + 8) // 25 + 1) // 3 + 15) % 30
     e = (32 + 2 * (b % 4) + 2 * (c // 4) - d - c % 4) % 7
@@ -37,7 +37,7 @@ def easter(year):
 
 
 def public_holidays(catholic):
-    """Date -> kind: a public holiday, b Easter, c Christmas."""
+    """Returns a dict date -> kind: a public holiday, b Easter, c Christmas."""
     found = {}
     for year in range(FIRST.year, LAST.year + 1):
         fixed = [(1, 1), (5, 1), (10, 3)] + ([(1, 6), (11, 1)] if catholic else [])
@@ -49,7 +49,8 @@ def public_holidays(catholic):
 
 
 def is_school_holiday(date, catholic):
-    """Around Easter and Christmas, two weeks of October, six weeks of summer that begin later in the south."""
+    """Returns whether the date is a school holiday: around Easter and Christmas, two weeks of October, and six weeks of
+    summer that begin later in the south."""
     from_easter = (date - easter(date.year)).days
     day = date.timetuple().tm_yday
     summer = (210 if catholic else 190) <= day < (252 if catholic else 232)
@@ -91,7 +92,7 @@ def log_sales(s, date, promo, school, before_holiday):
 
 
 def days_of(rng, s):
-    """(date, row) of a store. Promotions run from Monday to Friday of every other week."""
+    """Yields (date, row) for the days of a store. Promotions run from Monday to Friday of every other week."""
     holidays, date, lasting = public_holidays(s["catholic"]), FIRST, 0.0
     while date <= LAST:
         lasting = 0.75 * lasting + rng.gauss(0, 0.04)

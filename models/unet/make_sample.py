@@ -24,7 +24,8 @@ CELL = 30  # mean distance of the centers, in pixels
 
 
 def smooth_noise(rng, step):
-    """A function of (x, y) in pixels: random numbers on a grid of that step, interpolated by a cubic with flat ends."""
+    """Returns a function of (x, y) in pixels: random numbers on a grid of that step, interpolated by a cubic with flat
+    ends."""
     count = SIDE // step + 3
     grid = [[rng.gauss(0, 1) for _ in range(count)] for _ in range(count)]
 
@@ -40,7 +41,8 @@ def smooth_noise(rng, step):
 
 
 def make_cells(rng):
-    """Centers on a jittered grid, some of them missing, which makes large cells: (column, row) -> (x, y, brightness)."""
+    """Returns the centers of the cells, (column, row) -> (x, y, brightness): a jittered grid. Some centers are missing,
+    which makes large cells."""
     cells = {}
     for row in range(-2, SIDE // CELL + 3):
         for column in range(-2, SIDE // CELL + 3):
@@ -52,7 +54,7 @@ def make_cells(rng):
 
 
 def two_nearest(cells, x, y):
-    """Distances to the nearest and to the second nearest center, and the nearest center's brightness."""
+    """Returns distances to the nearest and to the second nearest center, and the nearest center's brightness."""
     column, row = math.floor(x / CELL), math.floor(y / CELL)
     first = second = 1e9
     gray = 0.0
@@ -69,7 +71,7 @@ def two_nearest(cells, x, y):
 
 
 def make_ovals(rng, cells):
-    """Mitochondria in a third of the cells: (x, y, half axes, cosine and sine of the angle, darkness)."""
+    """Returns mitochondria in a third of the cells: (x, y, half axes, cosine and sine of the angle, darkness)."""
     ovals = []
     for x, y, _ in cells.values():
         angle, long, chance = math.pi * rng.random(), 5 + 6 * rng.random(), rng.random()
@@ -90,7 +92,7 @@ def oval_darkness(ovals, x, y):
 
 
 def picture(number):
-    """Rows of gray values and of mask values."""
+    """Returns rows of gray values and of mask values."""
     rng = random.Random(SEED + number)
     cells = make_cells(rng)
     ovals = make_ovals(rng, cells)

@@ -167,7 +167,7 @@ class Draw:
         return (index + 1 + self.below(n - 1)) % n
 
     def some(self, circumstances):
-        """Some of the circumstances, not all."""
+        """Returns some of the circumstances, not all."""
         left = {k: v for k, v in circumstances.items() if self.chance(0.5)}
         if len(left) == len(circumstances) and left:
             left.pop(self.one(sorted(left)))
@@ -202,7 +202,8 @@ def neutral(draw, event, negated, given):
 
 
 def triples(draw, count):
-    """`count` rows, three for each premise: label, and person, event, form and circumstances of premise and hypothesis."""
+    """Returns `count` rows, three for each premise: label, and person, event, form and circumstances of premise and
+    hypothesis."""
     rows = []
     while len(rows) < count:
         person, event, negated = draw.below(PEOPLE_COUNT), draw.below(EVENT_COUNT), draw.chance(0.25)

@@ -43,12 +43,12 @@ class InputInfo(NamedTuple):
 
 
 def spec_of(model, settings: Mapping[str, Any]) -> bytes:
-    """The JSON of a model and settings; folders and files may be pathlib paths."""
+    """Returns the JSON of a model and settings; folders and files may be pathlib paths."""
     return json.dumps({"model": os.fspath(model), **settings}, default=os.fspath).encode()
 
 
 def _numpy(tensor: c.Tensor) -> np.ndarray:
-    """A copy of a tensor of the library."""
+    """Returns a copy of a tensor of the library."""
     name = _NAMES[tensor.dtype]
     if name == "bfloat16":
         import ml_dtypes  # bfloat16 is no type of NumPy
@@ -119,7 +119,7 @@ class Session:
 
     @property
     def inputs(self) -> list[InputInfo]:
-        """The inputs that a batch must hold."""
+        """Returns the inputs that a batch must hold."""
         found = []
         for i in range(c.capi.onnx_amp_input_count(self._handle)):
             t = c.Tensor()
@@ -129,7 +129,7 @@ class Session:
         return found
 
     def encode(self, texts: Sequence[str], pairs: Optional[Sequence[str]] = None) -> dict[str, np.ndarray]:
-        """Token ids, mask and types of texts (or pairs of texts), as the program makes them of a table."""
+        """Returns token ids, mask and types of texts (or pairs of texts), as the program makes them of a table."""
         if pairs is not None and len(pairs) != len(texts):
             raise ValueError(f"{len(texts)} texts and {len(pairs)} pairs")
         strings = [None if s is None else (ctypes.c_char_p * len(s))(*(t.encode() for t in s)) for s in (texts, pairs)]
@@ -144,26 +144,26 @@ class Session:
         self._call("prepare", batches.array)
 
     def train_step(self, batches: Union[Batch, Sequence[Batch]]) -> StepResult:
-        """One optimizer step on a batch, or on several micro-batches, which equal one large batch."""
+        """Runs one optimizer step on a batch, or on several micro-batches, which equal one large batch."""
         micro_batches = _CBatches([batches] if isinstance(batches, Mapping) else batches)
         r = c.Step(size=ctypes.sizeof(c.Step))
         self._call("train_step", micro_batches.array, len(micro_batches.array), ctypes.byref(r))
         return StepResult(r.step, r.applied, r.loss, r.grad_norm, r.lr, r.loss_scale, bool(r.skipped))
 
     def eval_step(self, batch: Batch) -> float:
-        """The loss of a batch, without training. outputs() has what the model computed."""
+        """Returns the loss of a batch, without training. outputs() has what the model computed."""
         batches, r = _CBatches([batch]), c.Evaluation(size=ctypes.sizeof(c.Evaluation))
         self._call("eval_step", batches.array, ctypes.byref(r))
         return r.loss
 
     def eval_finish(self) -> dict[str, Any]:
-        """Metrics of all batches since the last eval_finish(), with "loss" and "samples"."""
+        """Returns metrics of all batches since the last eval_finish(), with "loss" and "samples"."""
         r, text = c.Evaluation(size=ctypes.sizeof(c.Evaluation)), ctypes.c_char_p()
         self._call("eval_finish", ctypes.byref(r), ctypes.byref(text))
         return {**json.loads(text.value), "loss": r.loss, "samples": r.samples}
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Outputs of the last eval_step() that the loss reads."""
+        """Returns outputs of the last eval_step() that the loss reads."""
         found = {}
         for i in range(c.capi.onnx_amp_output_count(self._handle)):
             t = c.Tensor()
@@ -173,7 +173,7 @@ class Session:
 
     @property
     def lr(self) -> float:
-        """Learning rate of the next step. Setting it scales the schedule from here on."""
+        """The learning rate of the next step. Setting it scales the schedule from here on."""
         value = ctypes.c_double()
         self._call("get_lr", ctypes.byref(value))
         return value.value
@@ -194,7 +194,7 @@ class Session:
         self._call("set_loss_scale", value)
 
     def parameters(self) -> list[ParameterInfo]:
-        """All parameters and running statistics, in the order of the model file."""
+        """Returns all parameters and running statistics, in the order of the model file."""
         found = []
         for i in range(c.capi.onnx_amp_parameter_count(self._handle)):
             p = c.Parameter(size=ctypes.sizeof(c.Parameter))
@@ -210,7 +210,7 @@ class Session:
         raise KeyError(name)
 
     def parameter(self, name: str) -> np.ndarray:
-        """A copy of a parameter's fp32 values. KeyError for an unknown name."""
+        """Returns a copy of a parameter's fp32 values. KeyError for an unknown name."""
         values = np.empty(self._shape(name), np.float32)
         self._call("get_parameter", name.encode(), values.ctypes.data_as(ctypes.POINTER(ctypes.c_float)), values.size)
         return values

@@ -105,7 +105,7 @@ class Trials:
 
 
 def sample(calls, count, seed):
-    """Half of the calls uniformly, half with a logarithmic distribution."""
+    """Returns a sample of the calls: half uniformly distributed, half with a logarithmic distribution."""
     random = Random(seed)
     chosen = {random.randint(1, calls) for _ in range(count // 2)}
     while len(chosen) < min(count, calls):

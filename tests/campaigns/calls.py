@@ -42,7 +42,7 @@ def run(campaign):
 
 
 def points_of(phase):
-    """(call, number, how, text) of everything that can be tried in a phase."""
+    """Yields (call, number, how, text) of everything that can be tried in a phase."""
     first = phase.begin()
     traced = faults.points(phase.program, first, phase.folder, CHANGING + OTHER, phase.first_file)
     for call, number, text in traced:
@@ -62,14 +62,14 @@ def attempt(campaign, phase, call, number, how, text):
 
 
 def may_leave(call, how, code):
-    """Parts of names of temporary files that may stay until the next start."""
+    """Returns parts of names of temporary files that may stay until the next start."""
     if how == "KILL" or call in REMOVING:
         return TEMPORARY
     return (".finish",) if code == STORAGE else ()  # complete results that could not be moved: the next start moves them
 
 
 def half_written(folder):
-    """Names of visible checkpoints that lack a file or have one of another size."""
+    """Returns names of visible checkpoints that lack a file or have one of another size."""
     found = []
     for checkpoint in (folder / "checkpoints").glob("checkpoint-*"):
         try:
@@ -91,7 +91,7 @@ class Run:
         self.out = self.folder / "run"
 
     def command(self, out="run", *more, **settings):
-        """The words of the job."""
+        """Returns the words of the job."""
         return job(out, *MORE, *more, **{**SETTINGS, **settings})
 
     def prepare(self):
@@ -101,7 +101,7 @@ class Run:
         self.wanted = contents(self.folder / "whole")
 
     def before(self):
-        """The folder that the run finds, or None."""
+        """Returns the folder that the run finds, or None."""
         return None
 
     def begin(self):

@@ -9,13 +9,13 @@ TEMPORARY = (".tmp-", ".probe-", ".finish")  # parts of names that a process doe
 
 
 def digest(path):
-    """The SHA-256 of a file, or None if it does not exist."""
+    """Returns the SHA-256 of a file, or None if it does not exist."""
     path = Path(path)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def without_times(value):
-    """A JSON value without the members that differ between two equal runs."""
+    """Returns a JSON value without the members that differ between two equal runs."""
     if isinstance(value, dict):
         return {k: without_times(v) for k, v in value.items() if not any(t in k for t in TIMES)}
     if isinstance(value, list):
@@ -24,7 +24,7 @@ def without_times(value):
 
 
 def lines(path):
-    """The lines of a JSONL file without times, or None if there is no file."""
+    """Returns the lines of a JSONL file without times, or None if there is no file."""
     if not path.exists():
         return None
     found = []
@@ -37,7 +37,7 @@ def lines(path):
 
 
 def record(path):
-    """run.json without times and without how the run was started."""
+    """Returns run.json without times and without how the run was started."""
     try:
         value = without_times(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
@@ -49,7 +49,7 @@ def record(path):
 
 
 def contents(folder):
-    """All that two equal runs have in common."""
+    """Returns the contents of a finished run that two equal runs have in common."""
     folder = Path(folder)
     checkpoints = sorted((folder / "checkpoints").glob("checkpoint-*"))
     return {
@@ -63,7 +63,7 @@ def contents(folder):
 
 
 def differences(wanted, got, path=""):
-    """Up to three differences per list, and all of objects, as texts."""
+    """Returns the differences as texts: at most three for each list, and all of objects."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         keys = sorted(set(wanted) | set(got))
         return [d for k in keys for d in differences(wanted.get(k), got.get(k), f"{path}/{k}")]
@@ -78,7 +78,7 @@ def differences(wanted, got, path=""):
 
 
 def temporary(folder):
-    """Names of files and folders that a process does not leave when it ends."""
+    """Returns names of files and folders that a process does not leave when it ends."""
     folder = Path(folder)
     if not folder.exists():
         return []
@@ -86,7 +86,7 @@ def temporary(folder):
 
 
 def wrong_result(wanted, folder):
-    """Problems of a run that ended with exit code 0: other contents than `wanted`, or temporary files."""
+    """Returns problems of a run that ended with exit code 0: other contents than `wanted`, or temporary files."""
     problems = [f"differs: {d}" for d in differences(wanted, contents(folder))[:5]]
     left = temporary(folder) + [p.name for p in Path(folder).glob(".new-run")]
     return problems + ([f"left {left}"] if left else [])

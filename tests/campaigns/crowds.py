@@ -41,24 +41,24 @@ def crowd(campaign, words, wanted, also=()):
 
 
 def new_runs(campaign, wanted):
-    """Simultaneous starts in a new folder."""
+    """Starts runs in a new folder at the same time."""
     return crowd(campaign, job("run", **SETTINGS), wanted, {NOT_EMPTY})
 
 
 def resumed_runs(campaign, wanted):
-    """Simultaneous resumes of a stopped run."""
+    """Resumes a stopped run several times at the same time."""
     campaign.program.run(job("run", *STOP_EARLY, **SETTINGS), campaign.folder)
     return crowd(campaign, job("run", *RESUME, **SETTINGS), wanted)
 
 
 def replacing_runs(campaign, wanted):
-    """Simultaneous replacements of a finished run."""
+    """Replaces a finished run several times at the same time."""
     campaign.program.succeed(job("run", *OTHER_RATE, **SETTINGS), campaign.folder)
     return crowd(campaign, job("run", *OVERWRITE, **SETTINGS), wanted)
 
 
 def readers(campaign, wanted):
-    """Exports of a run that saves after each step."""
+    """Exports a run that saves after each step."""
     writer = campaign.program.start(job("run", steps=400, save=1, evaluate=1000), campaign.folder)
     problems, read = [], 0
     while writer.poll() is None and read < CROWD:
@@ -84,12 +84,12 @@ def vanished(campaign, take_away):
 
 
 def removed(campaign, wanted):
-    """The folder of the run removed."""
+    """Removes the folder of the run."""
     return vanished(campaign, lambda path: shutil.rmtree(path, ignore_errors=True))
 
 
 def renamed(campaign, wanted):
-    """The folder of the run renamed."""
+    """Renames the folder of the run."""
     shutil.rmtree(campaign.folder / "moved", ignore_errors=True)
     return vanished(campaign, lambda path: path.rename(campaign.folder / "moved"))
 

@@ -36,7 +36,7 @@ def run(campaign):
 
 
 def trained(campaign, model, precision, level, variant):
-    """The bytes of a run with an empty cache."""
+    """Returns the bytes of a run with an empty cache."""
     folder = campaign.folder
     for name in ("run", "cache"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -53,7 +53,7 @@ def trained(campaign, model, precision, level, variant):
 
 
 def text_words(precision):
-    """The job of the campaigns in a precision, without its number of threads."""
+    """Returns the words of the job of the campaigns in a precision, without its number of threads."""
     words = job("run", steps=12, save=6, evaluate=6)
     drop = {"--threads": 2, "--use_fp16": 1, "--inject_overflow": 2}
     if precision == ["--use_fp16"]:
@@ -66,7 +66,7 @@ def text_words(precision):
 
 
 def zoo_words(name, precision):
-    """A few steps of a model of the tests' zoo."""
+    """Returns the words of a run of a few steps of a model of the tests' zoo."""
     path = ROOT / "tests/data/zoo" / name
     loss = json.loads((path / "ref.json").read_text()).get("loss_kind", "cross_entropy")
     return [path / "model.onnx", "--train", path / "batch.safetensors", "--loss", loss, "--batch_size", "4",

@@ -36,7 +36,7 @@ class Disk:
         self.top.now[name] = self.top.durable[name] = loaded(path)
 
     def find(self, path):
-        """The Node of a path. KeyError if there is none."""
+        """Returns the Node of a path. KeyError if there is none."""
         node = self.top
         for part in self.parts(path):
             node = node.now[part]
@@ -102,12 +102,12 @@ class Disk:
         node.changes = []
 
     def after_cut(self, state, random):
-        """A tree of dicts and bytes that a power cut may leave."""
+        """Returns a tree of dicts and bytes that a power cut may leave."""
         return remains(self.top, state, random)
 
 
 def loaded(path):
-    """The Node of a real file or folder."""
+    """Returns the Node of a real file or folder."""
     node = Node(os.path.isdir(path))
     if node.is_folder:
         node.now = {name: loaded(os.path.join(path, name)) for name in os.listdir(path)}
@@ -119,14 +119,15 @@ def loaded(path):
 
 
 def remains(node, state, random):
-    """The contents of a Node after the power cut."""
+    """Returns the contents of a Node after the power cut."""
     if not node.is_folder:
         return bytes_left(node, state, random)
     return {name: remains(child, state, random) for name, child in entries_left(node, state, random).items()}
 
 
 def entries_left(node, state, random):
-    """The entries of a folder: those that were durable, and of the later changes all, none or any."""
+    """Returns the entries of a folder after the power cut: those that were durable, and of the later changes all, none
+    or any."""
     if state == "lost":
         return node.durable
     if state != "random":
@@ -142,7 +143,7 @@ def entries_left(node, state, random):
 
 
 def bytes_left(node, state, random):
-    """The bytes of a file. What was synced and not written over since stays."""
+    """Returns the bytes of a file after the power cut. Bytes that were synced and not overwritten since are kept."""
     now, durable = node.now, node.durable
     if state in ("lost", "entries") or now == durable:
         return durable

@@ -44,7 +44,7 @@ def is_json(data):
 
 
 def documents(text):
-    """The JSON documents of a text: all of it, or its lines."""
+    """Returns the JSON documents of a text: all of it, or its lines."""
     try:
         json.loads(text)
         return [text]
@@ -125,7 +125,7 @@ def value(random, data):
 
 
 def places_of(tree):
-    """(container, key) of every value of a JSON document, without recursion."""
+    """Returns (container, key) of every value of a JSON document, without recursion."""
     found, open_ = [], [tree]
     while open_:
         part = open_.pop()

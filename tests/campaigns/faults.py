@@ -20,12 +20,13 @@ def compile_library(folder):
 
 
 def without_exchange(folder):
-    """The environment of a process whose file systems have no RENAME_EXCHANGE, as NFS; refusals are added to a file."""
+    """Returns the environment of a process whose file systems have no RENAME_EXCHANGE, as NFS; refusals are added to a
+    file."""
     return {"LD_PRELOAD": str(compile_library(folder)), "FAULTY_IO_EXCHANGE": str(folder / "refused")}
 
 
 def short_io(folder, seed):
-    """The environment of a process whose reads and writes do a part of what is asked, or are interrupted."""
+    """Returns the environment of a process whose reads and writes do a part of what is asked, or are interrupted."""
     return {"LD_PRELOAD": str(compile_library(folder)), "FAULTY_IO_SHORT": str(seed)}
 
 
@@ -38,7 +39,8 @@ def require_strace():
 
 
 def injection(call, how, when):
-    """The prefix of a command whose `when`-th system call `call` fails (how = errno) or is its last (how = KILL)."""
+    """Returns the prefix of a command whose `when`-th system call `call` fails (how = errno) or is its last (how =
+    KILL)."""
     what = "signal=KILL" if how == "KILL" else f"error={how}"
     return ["strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={when}", "-o", "/dev/null"]
 

@@ -18,15 +18,15 @@ from compare import digest
 from edits import edited
 from job import ENVIRONMENT, EXIT_CODES, RESUME, ROOT, STOP_EARLY, job, write_materials
 
-MOST_S = 2.0  # of processor time, for a file of at most 1 MB
-SLOW_S = {"image of 169 million pixels": 6.0}  # decoded twice; the largest size that Pillow accepts, too
-MOST_MB = 256  # of resident memory
-HANG_S = 900  # by the clock, which passes faster than processor time on a busy machine
+MOST_S = 2.0  # limit of processor time, for a file of at most 1 MB
+SLOW_S = {"image of 169 million pixels": 6.0}  # it is decoded twice; Pillow accepts no larger image
+MOST_MB = 256  # limit of resident memory
+HANG_S = 900  # limit of wall-clock time, which is longer than processor time on a busy machine
 CONTROLS = [b"\x1b", b"\xc2\x9b", "\u202e".encode()]
 
 
 def run(campaign):
-    """Tries each bomb once and random edits in turn, then random edits."""
+    """Alternates between bombs and random edits until each bomb was tried once. Then tries only random edits."""
     prepare(campaign)
     worst = {"most seconds of processor time": 0.0, "most MB": 0.0}
     bombs = list(BOMBS)
@@ -52,7 +52,7 @@ def run(campaign):
 
 
 def outcome(campaign, words, most_s=MOST_S):
-    """Problems of a command, the seconds of processor time and the MB of resident memory that it took."""
+    """Runs a command. Returns its problems, its seconds of processor time, and its MB of resident memory."""
     with open(campaign.folder / "said", "wb") as said, open(campaign.folder / "lines.txt", "rb") as lines:
         process = subprocess.Popen([campaign.program.path, *map(str, words)], cwd=campaign.folder, env=ENVIRONMENT,
                                    stdin=lines, stdout=said, stderr=said, preexec_fn=limit)
@@ -110,27 +110,27 @@ def write_json(path, value):
 
 
 def text_job(*more, train="t.csv", vocab="vocab.txt", model="bert.onnx"):
-    """A step of the text job on a file."""
+    """Returns the words of a command that trains one step on a file of texts."""
     return [model, "--train", train, "--vocab", vocab, "--text_columns", "text", "--label_column", "sentiment",
             "--num_labels", "3", "--batch_size", "4", "--threads", "1", "--max_steps", "1", "--output_dir", "run",
             "--quiet", *more]
 
 
 def chat_job(template="template.jinja", tokenizer="tokenizer.json", train="chat.jsonl"):
-    """A step of a language model on conversations."""
+    """Returns the words of a command that trains a language model one step on conversations."""
     return ["gpt2.onnx", "--train", train, "--task", "language", "--text_columns", "messages", "--tokenizer",
             tokenizer, "--chat_template", template, "--max_steps", "1", "--max_seq_len", "16", "--batch_size", "2",
             "--threads", "1", "--quiet", "--output_dir", "run"]
 
 
 def image_job(table):
-    """A step on images that a table lists."""
+    """Returns the words of a command that trains one step on images that a table lists."""
     return ["lenet.onnx", "--train", table, "--image_column", "image", "--label_column", "label", "--loss",
             "cross_entropy", "--max_steps", "1", "--threads", "1", "--quiet", "--output_dir", "run"]
 
 
 def resumed_job():
-    """A copy of the stopped run is resumed."""
+    """Returns the words of a command that resumes a copy of the stopped run."""
     return job("run", *RESUME, steps=2, save=1, evaluate=2)
 
 
@@ -185,7 +185,7 @@ def put(folder, name, data):
 
 
 def template(text):
-    """A bomb that is a chat template."""
+    """Returns a function that writes `text` as a chat template and returns the command that reads it."""
     def make(folder):
         (folder / "bomb.jinja").write_text(text)
         return chat_job("bomb.jinja")
@@ -193,7 +193,7 @@ def template(text):
 
 
 def nested(depth, inner="1"):
-    """JSON of nested objects."""
+    """Returns JSON of nested objects."""
     return '{"a": ' * depth + inner + "}" * depth
 
 
@@ -203,7 +203,7 @@ def deep_configuration(folder):
 
 
 def deep_in_run(name, command):
-    """A bomb that is a deep JSON file in the folder of a run."""
+    """Returns a function that writes a deep JSON file to the folder of a run and returns the command that reads it."""
     def make(folder):
         shutil.copytree(folder / "half", folder / "run")
         (folder / "run" / name).write_text(nested(150_000))
@@ -259,7 +259,7 @@ def device_as_vocabulary(folder):
 
 
 def png(width, height):
-    """A PNG of zeros: its size grows with the pixels by a thousandth."""
+    """Returns a PNG of zeros. Each pixel adds about a thousandth of a byte to the file."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     pixels = zlib.compressobj(9)

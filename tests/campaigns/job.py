@@ -63,7 +63,7 @@ def timed(work):
 
 
 def error_of(process):
-    """The JSON line of an error, or {} if there is none."""
+    """Returns the JSON line of an error, or {} if there is none."""
     for line in reversed(process.stderr.strip().splitlines()):
         try:
             said = json.loads(line)
@@ -75,7 +75,8 @@ def error_of(process):
 
 
 def wrong_end(process):
-    """Problems of how a process ended: a signal, an exit code that is not documented, an error without its line."""
+    """Returns problems of how a process ended: a signal, an exit code that is not documented, an error without its
+    line."""
     code = process.returncode
     if code not in EXIT_CODES:
         return [f"exit {code}: {process.stderr[-300:]}"]
@@ -102,7 +103,7 @@ def write_materials(folder, rows=48):
 
 
 def job(out="run", *more, steps=40, save=3, evaluate=4, keep=2, model="bert.onnx", train="t.csv", val="v.csv"):
-    """The words of the job's command."""
+    """Returns the words of the job's command."""
     return [model, "--train", train, "--val", val, "--vocab", "vocab.txt", "--text_columns", "text",
             "--label_column", "sentiment", "--num_labels", "3", "--batch_size", "4", "--threads", "1",
             "--gradient_accumulation_steps", "2", "--use_fp16", "--ema_decay", "0.9", "--dropout", "0.1",

@@ -72,7 +72,8 @@ def struck(process, number, delay):
 
 
 def moment(random, length):
-    """Most kills may strike at any time, some at the start (reading, resuming), some at the end (publishing)."""
+    """Returns a random moment to kill a process. Most kills may happen at any time, some at the start (reading,
+    resuming), some at the end (publishing)."""
     kind = random.random()
     if kind < 0.6:
         return random.uniform(0, length)
@@ -105,15 +106,15 @@ class Train:
         return self.program.start(job(self.out, *more, **self.settings), self.folder, env=self.environment)
 
     def next_signal(self):
-        """The signal that strikes next."""
+        """Returns the signal to send next."""
         return signal.SIGKILL
 
     def problems_between(self):
-        """Problems after each kill."""
+        """Returns problems after each kill."""
         return []
 
     def problems_at_end(self):
-        """Problems of the run that ended."""
+        """Returns problems of the run that ended."""
         return wrong_result(self.wanted, self.folder / self.out)
 
 
@@ -130,7 +131,7 @@ class ShortEpochs(Train):
         self.wanted = contents(whole)
 
     def command(self, out, *more):
-        """The words of the job."""
+        """Returns the words of the job."""
         return job(out, "--save_strategy", self.strategy, *more, **self.settings)
 
     def start(self):
@@ -208,7 +209,7 @@ class Replace(Train):
         return self.program.start(job(self.out, *(RESUME if begun else OVERWRITE), **self.settings), self.folder)
 
     def model(self):
-        """The digest of the model in the folder."""
+        """Returns the digest of the model in the folder."""
         return digest(self.folder / self.out / "model.onnx")
 
     def problems_between(self):
@@ -232,7 +233,7 @@ class Export(Train):
         self.old = digest(self.file())
 
     def file(self):
-        """The file that is written over."""
+        """Returns the file that the export overwrites."""
         return self.folder / "exported.onnx"
 
     def start(self):

@@ -36,7 +36,7 @@ def run(campaign):
 
 
 def judged(campaign, process, allowed, out, wanted, lift=lambda: None):
-    """Problems of a run under a limit, and of the run that is resumed after lift()."""
+    """Returns problems of a run under a limit, and of the run that is resumed after lift()."""
     problems = wrong_end(process) if process.returncode != UNLOADABLE else []
     if process.returncode not in allowed:
         problems.append(f"exit {process.returncode}: {process.stderr[-300:]}")
@@ -50,39 +50,39 @@ def judged(campaign, process, allowed, out, wanted, lift=lambda: None):
 
 
 def limited(campaign, what, size, *more):
-    """A run under a resource limit."""
+    """Runs the job under a resource limit."""
     shutil.rmtree(campaign.folder / "run", ignore_errors=True)
     return campaign.program.run(job("run", *more, **SETTINGS), campaign.folder,
                                 preexec_fn=lambda: resource.setrlimit(what, (size, size)))
 
 
 def file_size(campaign, size, wanted):
-    """The largest file has `size` bytes (ulimit -f)."""
+    """Limits the size of each file to `size` bytes (ulimit -f)."""
     process = limited(campaign, resource.RLIMIT_FSIZE, size)
     return judged(campaign, process, {0, STORAGE}, "run", wanted)
 
 
 def address_space(campaign, size, wanted):
-    """`size` MB of addresses (ulimit -v)."""
+    """Limits the address space to `size` MB (ulimit -v)."""
     process = limited(campaign, resource.RLIMIT_AS, size << 20)
     return judged(campaign, process, {0, MEMORY, UNLOADABLE}, "run", wanted)
 
 
 def descriptors(campaign, size, wanted):
-    """`size` open files (ulimit -n)."""
+    """Limits the number of open files to `size` (ulimit -n)."""
     process = limited(campaign, resource.RLIMIT_NOFILE, size)
     return judged(campaign, process, {0, STORAGE, 2, 5, UNLOADABLE}, "run", wanted)
 
 
 def stack(campaign, size, wanted):
-    """A stack of `size` kB (ulimit -s). The program refuses less than 256 kB."""
+    """Limits the stack to `size` kB (ulimit -s). The program refuses less than 256 kB."""
     allowed = {MEMORY} if size < 256 else {0}
     return judged(campaign, limited(campaign, resource.RLIMIT_STACK, size << 10), allowed, "run", wanted)
 
 
 def processor_time(campaign, size, wanted):
-    """`size` seconds of processor time (ulimit -t): SIGXCPU ends a long run with a checkpoint. With 1 second the system kills
-    at once."""
+    """Limits the processor time to `size` seconds (ulimit -t): SIGXCPU ends a long run with a checkpoint. With a limit
+    of 1 second the system kills the process at once."""
     shutil.rmtree(campaign.folder / "run", ignore_errors=True)
     process = campaign.program.run(job("run", steps=40_000, save=100, evaluate=10_000), campaign.folder,
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (size, size)))
@@ -92,19 +92,19 @@ def processor_time(campaign, size, wanted):
 
 
 def on_disk(campaign, options, wanted):
-    """Problems of a run on a small disk, resumed after the disk has grown."""
+    """Runs the job on a small disk, and resumes it after the disk has been enlarged. Returns the problems."""
     with SmallDisk(campaign.folder, options) as disk:
         process = campaign.program.run(job("disk/run", **SETTINGS), campaign.folder)
         return judged(campaign, process, {0, STORAGE}, "disk/run", wanted, disk.enlarge)
 
 
 def disk_size(campaign, size, wanted):
-    """A disk of `size` kB."""
+    """Runs the job on a disk of `size` kB."""
     return on_disk(campaign, f"size={size}k", wanted)
 
 
 def inodes(campaign, size, wanted):
-    """A disk for `size` files and folders."""
+    """Runs the job on a disk that can hold `size` files and folders."""
     return on_disk(campaign, f"size=64m,nr_inodes={size}", wanted)
 
 

@@ -24,7 +24,8 @@ def recorded(program, words, folder, root):
 
 
 def whole_calls(lines):
-    """(name, arguments, result) of the calls that succeeded; joins those that another thread's line interrupts."""
+    """Yields (name, arguments, result) of the calls that succeeded. Joins the two lines of a call that another thread's
+    line interrupts."""
     begun = {}
     for line in lines:
         thread, rest = line.rstrip("\n").split(None, 1)
@@ -40,12 +41,12 @@ def whole_calls(lines):
 
 
 def decoded(text):
-    """The bytes of strace's hexadecimal text."""
+    """Returns the bytes of strace's hexadecimal text."""
     return bytes.fromhex(text.replace("\\x", ""))
 
 
 def path_of(argument):
-    """The path of a descriptor's annotation, `3</path>`; strace writes it in hexadecimal or plainly."""
+    """Returns the path of a descriptor's annotation, `3</path>`, which strace writes in hexadecimal or plainly."""
     found = re.match(r"(?:\d+|AT_FDCWD)<([^>]*)>", argument)
     if not found:
         return None
@@ -53,7 +54,7 @@ def path_of(argument):
 
 
 def operations_of(name, arguments, result, folder, root):
-    """The operation of one call, in a list; an empty list if it changes nothing below `root`."""
+    """Returns the operation of one call, in a list; an empty list if it changes nothing below `root`."""
     file = path_of(arguments)
     texts = [decoded(t) for t in HEX.findall(arguments)] if name not in ("write", "pwrite64") else []
     base = file if file and name.endswith("at") else str(folder)

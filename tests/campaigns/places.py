@@ -44,19 +44,20 @@ def remove(path):
 
 
 def same(campaign, process, wanted, out="run"):
-    """Problems unless the run ended well with the wanted bytes."""
+    """Returns problems, unless the run ended with exit code 0 and the wanted bytes."""
     if process.returncode:
         return [f"exit {process.returncode}: {process.stderr[-300:]}"]
     return wrong_result(wanted, campaign.folder / out)
 
 
 def ordinary(campaign, wanted, **more):
-    """The job in unusual surroundings."""
+    """Runs the usual job in the environment that `more` describes. Returns the problems."""
     return same(campaign, campaign.program.run(job("run", **SETTINGS), campaign.folder, **more), wanted)
 
 
 def named(campaign, name, wanted):
-    """An output folder with an odd name: the run, its export and a resumed run, or a refusal."""
+    """Tries an output folder with an odd name: the run, its export and a resumed run must succeed, or the name is
+    refused."""
     out = "./" + name
     process = campaign.program.run(job(out, **SETTINGS), campaign.folder)
     problems = ["a raw control character in a message"] * ("\x1b" in process.stderr)
@@ -71,7 +72,7 @@ def named(campaign, name, wanted):
 
 
 def linked(campaign, name, wanted):
-    """A file of the run is a link to a victim, or a folder a link to another folder."""
+    """Tries a run in whose folder a file is a link to another file, or a folder is a link to another folder."""
     (campaign.folder / "run").mkdir()
     victim, other = campaign.folder / "victim", campaign.folder / "other"
     victim.write_text("precious")
@@ -85,7 +86,7 @@ def linked(campaign, name, wanted):
 
 
 def behind_link(campaign, name, wanted):
-    """The output folder is a link: it stays one, also when the run is replaced."""
+    """Tries an output folder that is a link. It must remain a link, also when the run is replaced."""
     remove(campaign.folder / "real")
     (campaign.folder / "real").mkdir()
     (campaign.folder / name).symlink_to("real")
@@ -95,28 +96,28 @@ def behind_link(campaign, name, wanted):
 
 
 def dangling(campaign, name, wanted):
-    """The output folder is a link to nothing."""
+    """Tries an output folder that is a link to a missing folder."""
     (campaign.folder / name).symlink_to("nowhere")
     return wrong_end(campaign.program.run(job(name, **SETTINGS), campaign.folder))
 
 
 def masked(campaign, mask, wanted):
-    """A mask of permissions."""
+    """Tries another umask."""
     return ordinary(campaign, wanted, umask=mask)
 
 
 def spoken(campaign, language, wanted):
-    """Another language and its numbers."""
+    """Tries another language, which also formats numbers in another way."""
     return ordinary(campaign, wanted, env={"LC_ALL": language, "LANG": language})
 
 
 def zoned(campaign, zone, wanted):
-    """Another time zone."""
+    """Tries another time zone."""
     return ordinary(campaign, wanted, env={"TZ": zone})
 
 
 def closed(campaign, descriptor, wanted):
-    """Descriptor 0, 1 or 2, or all three (3), are closed: files that get their numbers hold no messages."""
+    """Closes descriptor 0, 1 or 2, or all of them (3). No message may be written to a file that gets such a number."""
     numbers = range(3) if descriptor == 3 else [descriptor]
     problems = ordinary(campaign, wanted, preexec_fn=lambda: [os.close(n) for n in numbers])
     for path in (campaign.folder / "run").glob("*.jsonl"):

@@ -78,11 +78,11 @@ class NewRun:
         self.campaign.fault(f"{self.name}: {state} after operation {length} ({last[0]} {last[1]})", *problems)
 
     def part(self, disk):
-        """The path of the folder that the run writes to."""
+        """Returns the path of the folder that the run writes to."""
         return self.out
 
     def problems_before(self, length, state):
-        """Problems of the files that the cut leaves: after the end nothing may be missing."""
+        """Returns problems of the files that the cut leaves. After the end of the run no file may be missing."""
         if length < len(self.operations) or state != "lost":
             return []
         got = contents(self.out)
@@ -139,7 +139,7 @@ class Replace(NewRun):
 
 
 def durable_steps(disk, folder):
-    """The steps of the checkpoints whose entry is durable."""
+    """Returns the steps of the checkpoints whose entry is durable."""
     try:
         entries = disk.find(f"{folder}/checkpoints").durable
     except KeyError:

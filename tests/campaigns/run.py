@@ -66,7 +66,7 @@ CAMPAIGNS = {
 
 
 def arguments():
-    """The command line."""
+    """Parses the command line."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", metavar="NAME", help=f"all, or some of: {', '.join(CAMPAIGNS)}")
     p.add_argument("--seed", type=int, default=1)
@@ -106,7 +106,7 @@ def carry_out(name, args, folder):
 
 
 def circumstances(program, folder):
-    """The commit of the program's build folder, its version, and the machine, for a record."""
+    """Returns the commit of the program's build folder, its version, and the machine, for a record."""
     git = ["git", "-C", program.resolve().parent, "rev-parse", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     version = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
@@ -116,7 +116,7 @@ def circumstances(program, folder):
 
 
 def file_system(folder):
-    """The type of the file system of a folder, by /proc/mounts."""
+    """Returns the type of the file system of a folder, by /proc/mounts."""
     found = "", "unknown"
     for line in Path("/proc/mounts").read_text().splitlines():
         _, point, kind, *_ = line.split()

@@ -38,7 +38,7 @@ def run(campaign):
 
 
 def trial(campaign, phase, name, twice, wanted):
-    """One run with its signals, which is resumed afterwards. Returns the seconds from the last signal to the end."""
+    """Runs the job once with its signals, and resumes it. Returns the seconds from the last signal to the end."""
     command, begun, longest = PHASES[phase]
     out = campaign.folder / "run"
     if command not in wanted:
@@ -97,7 +97,8 @@ def send(process, name, twice, random):
 
 
 def problems_of_end(process, name, begun, may_end):
-    """Problems of the exit code. Before the program has set its handlers, the default action ends it."""
+    """Returns problems of the exit code. Before the program has set its handlers, the default action of a signal ends
+    it."""
     number, code = getattr(signal, "SIG" + name), process.returncode
     allowed = {0} if name in IGNORED or may_end else set()
     if name not in IGNORED:
@@ -111,38 +112,38 @@ def problems_of_end(process, name, begun, may_end):
 
 
 def at_once(out):
-    """The process was started."""
+    """Returns true: the phase begins when the process starts."""
     return True
 
 
 def evaluating(out):
-    """The first evaluation has begun."""
+    """Returns whether the first evaluation has begun."""
     return (out / "run.json").exists()
 
 
 def has_content(path):
-    """The file exists and is not empty."""
+    """Returns whether the file exists and is not empty."""
     return path.exists() and path.stat().st_size > 0
 
 
 def training(out):
-    """A step was done."""
+    """Returns whether a step is complete."""
     return has_content(out / "metrics.jsonl")
 
 
 def steps_done(out):
-    """The number of steps whose metrics are written."""
+    """Returns the number of steps whose metrics are written."""
     path = out / "metrics.jsonl"
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def evaluated(out):
-    """An evaluation amid training was done."""
+    """Returns whether an evaluation during training is complete."""
     return has_content(out / "eval.jsonl")
 
 
 def saving(out):
-    """A checkpoint is being written."""
+    """Returns whether a checkpoint is being written."""
     try:
         return any(".tmp-" in name for name in os.listdir(out / "checkpoints"))
     except FileNotFoundError:
@@ -150,12 +151,12 @@ def saving(out):
 
 
 def publishing(out):
-    """The results are being written."""
+    """Returns whether the results are being written."""
     return (out / ".finish").exists() or (out / "model.onnx").exists()
 
 
 def words(*more, **settings):
-    """The job's command, as a key of a dict."""
+    """Returns the job's command as a tuple, so that it can be a key of a dict."""
     return tuple(map(str, job("run", *more, **settings)))
 
 

@@ -65,7 +65,7 @@ def watch(campaign, process, out):
 
 
 def sample(pid, out):
-    """(kB of resident memory, threads, descriptors, checkpoints) of a process."""
+    """Returns (kB of resident memory, threads, descriptors, checkpoints) of a process."""
     with open(f"/proc/{pid}/status") as file:
         status = file.read()
     numbers = [int(status.split(name)[1].split()[0]) for name in ("VmRSS:", "Threads:")]
@@ -74,7 +74,7 @@ def sample(pid, out):
 
 
 def slope(values):
-    """The slope of the line through values at 0, 1, 2 ..."""
+    """Returns the slope of the line through values at 0, 1, 2 ..."""
     middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
     spread = sum((i - middle) ** 2 for i in range(len(values)))
     return sum((i - middle) * (v - mean) for i, v in enumerate(values)) / spread if spread else 0.0

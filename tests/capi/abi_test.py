@@ -21,7 +21,7 @@ HEADER = ROOT / "capi" / "onnx_amp.h"
 
 
 def exported(library):
-    """The defined dynamic symbols of a 64-bit little-endian ELF file."""
+    """Returns the defined dynamic symbols of a 64-bit little-endian ELF file."""
     data = pathlib.Path(library).read_bytes()
     assert data[:6] == b"\x7fELF\x02\x01", "not a 64-bit little-endian ELF file"
     offset, = struct.unpack_from("<Q", data, 40)
@@ -41,7 +41,7 @@ def exported(library):
 
 
 def declarations():
-    """The header without comments and directives: one declaration a line, and the constants that it defines."""
+    """Returns the header without comments and directives: one declaration a line, and the constants that it defines."""
     text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
     constants = re.findall(r"^#define (ONNX_AMP_ABI_VERSION \d+)", text, flags=re.M)
     text = re.sub(r"^#.*$", "", text, flags=re.M).replace('extern "C" {', "")
@@ -56,7 +56,8 @@ def declarations():
 
 
 def layouts(cc):
-    """The size of every struct of the header, and the offset of every member, as this compiler lays them out."""
+    """Returns the size of every struct of the header, and the offset of every member, as this compiler lays them
+    out."""
     text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
     code = ["#include <stdio.h>", f'#include "{HEADER}"', "int main(void) {"]
     for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\} \w+;", text, flags=re.S):

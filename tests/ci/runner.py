@@ -28,7 +28,7 @@ class Job:
                         "github.token": "token", "github.action_repository": action_name}
 
     def annotations(self):
-        """Messages of ::error, as the page of a run shows them."""
+        """Returns the messages of ::error, as the page of a run shows them."""
         found = re.findall(r"^::error title=([^:]*)::(.*)$", self.log, re.M)
         return [text.replace("%0A", "\n").replace("%25", "%") for _, text in found]
 

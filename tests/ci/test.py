@@ -39,7 +39,7 @@ ACTION = "OWNER/onnx-amp-finetune"
 
 
 def example(language, first_line=""):
-    """The code block of the page that begins with this line."""
+    """Returns the code block of the page that begins with this line."""
     found = [b for b in re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S) if b.startswith(first_line)]
     if len(found) != 1 and first_line:
         raise ValueError(f"docs/ci.md has {len(found)} examples that begin with {first_line}")
@@ -64,7 +64,7 @@ def write_project(folder, settings, correct=True):
 
 
 def write_release(folder, program):
-    """A release as packaging/release.sh makes it, with the program alone. Returns the tarball's path."""
+    """Writes a release as packaging/release.sh makes it, with only the program. Returns the tarball's path."""
     stage = folder / "stage"
     (stage / "bin").mkdir(parents=True)
     shutil.copy(program, stage / "bin/onnx-amp-finetune")
@@ -233,7 +233,7 @@ class CiTest(unittest.TestCase):
             self.tarball.write_bytes(damaged)
 
     def jenkins_steps(self):
-        """The scripts of the Jenkinsfile, and its variables."""
+        """Returns the scripts of the Jenkinsfile, and its variables."""
         text = example("groovy")
         variables = dict(re.findall(r"^    (\w+) = '(.*)'$", text, re.M))
         self.assertEqual(variables["VERSION"], artifacts.version())

@@ -9,7 +9,7 @@ class Lines:
         self.at = 0
 
     def peek(self):
-        """Indentation and text of the next line that is not empty or a comment; (-1, "") at the end."""
+        """Returns indentation and text of the next line that is not empty or a comment; (-1, "") at the end."""
         while self.at < len(self.lines) and re.match(r"\s*(#|$)", self.lines[self.at]):
             self.at += 1
         if self.at == len(self.lines):
@@ -19,7 +19,7 @@ class Lines:
 
 
 def load(text):
-    """The value of a document: dict, list or str. Numbers and booleans stay text."""
+    """Returns the value of a document: dict, list or str. Numbers and booleans stay text."""
     lines = Lines(text)
     value = block(lines, lines.peek()[0])
     if lines.peek()[0] >= 0:

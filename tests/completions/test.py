@@ -64,7 +64,7 @@ class Terminal:
 
 
 def zsh_lines(folder, script):
-    """The lines after the tab key in zsh's line editor."""
+    """Returns the lines after the tab key in zsh's line editor."""
     functions = folder / "functions"
     functions.mkdir()
     (functions / f"_{PROGRAM}").write_text(script)
@@ -93,7 +93,7 @@ def wait_for(terminal, done):
 
 
 def fish_lines(folder, script):
-    """The lines that fish makes of its only candidate."""
+    """Returns the lines that fish makes of its only candidate."""
     (folder / "completions.fish").write_text(script)
     lines = []
     for typed, _ in CASES:
@@ -125,7 +125,7 @@ done
 
 
 def bash_lines(folder, script):
-    """The lines that Readline makes of the only candidate of the function."""
+    """Returns the lines that Readline makes of the only candidate of the function."""
     (folder / "completions.bash").write_text(script)
     done = subprocess.run(["bash", "-c", BASH], input="".join(f"{PROGRAM} {typed}\n" for typed, _ in CASES), cwd=folder,
                           env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)

@@ -41,7 +41,7 @@ def broken_links(page):
 
 
 def prose_lines(page):
-    """(number, line) outside of code blocks and tables."""
+    """Yields (number, line) outside of code blocks and tables."""
     in_code = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -109,7 +109,7 @@ def unknown_ids(page):
 
 
 def frequent_questions():
-    """Faults of docs/faq.md."""
+    """Yields faults of docs/faq.md."""
     page, answers = ROOT / "docs/faq.md", {}
     for number, line in prose_lines(page):
         if line.startswith("### "):

@@ -50,7 +50,7 @@ class Folder:
         return self.write("model.onnx", proto.linear(**changes))
 
     def trained(self, *more):
-        """A run of a step with its checkpoint."""
+        """Makes a run of two steps with checkpoints. Returns the words of a command that continues it."""
         self.run(self.linear(), "--train", self.batch(), "--max_steps", "2", "--save_steps", "1", "--output_dir", "run", *more)
         return TRAIN + ["--max_steps", "4", "--output_dir", "run"]
 

@@ -29,7 +29,7 @@ MOST = 240  # columns of an example
 
 
 def message(text):
-    """A message without checksums, ports and large numbers, which differ between machines."""
+    """Returns a message without checksums, ports and large numbers, which differ between machines."""
     return re.sub(r"\b[0-9a-f]{8}\b|\d{1,3}(?:,\d{3})+|\d{6,}|(?<=127\.0\.0\.1:)\d+", "N", text)
 
 

@@ -16,7 +16,8 @@ def varint(n):
 
 
 def field(number, value):
-    """One field; a list gives several, None none. Integers are varints, floats 32 bits, others bytes with a length."""
+    """Returns the bytes of a field: several fields for a list, none for None. Integers are varints, floats 32 bits,
+    others bytes with a length."""
     if value is None:
         return b""
     if isinstance(value, list):
@@ -30,7 +31,7 @@ def field(number, value):
 
 
 def message(**fields):
-    """Fields by name _NUMBER: message(_1="x", _8=[...])."""
+    """Returns a message. Its fields are arguments whose names are numbers: message(_1="x", _8=[...])."""
     return b"".join(field(int(name[1:]), value) for name, value in fields.items())
 
 
@@ -79,7 +80,7 @@ def function(name, inputs, outputs, nodes, domain="f"):
 
 
 def model(nodes, inputs=None, outputs=None, weights=(), version=17, ir_version=8, functions=(), domains=()):
-    """By default from x (N, 4) to y (N, 3), both of floats."""
+    """Returns a model. By default its input is x (N, 4) and its output y (N, 3), both of floats."""
     inputs = [value_info("x", ["N", 4])] if inputs is None else inputs
     outputs = [value_info("y", ["N", 3])] if outputs is None else outputs
     imports = [opset(version)] + [opset(1, d) for d in domains]
@@ -87,13 +88,14 @@ def model(nodes, inputs=None, outputs=None, weights=(), version=17, ir_version=8
 
 
 def linear(**changes):
-    """y = x w, with the arguments of model() to change it."""
+    """Returns the model y = x w. `changes` are arguments of model()."""
     w = [0.01 * i for i in range(12)]
     return model([node("MatMul", ["x", "w"], ["y"])], **{"weights": [tensor("w", [4, 3], w)], **changes})
 
 
 def safetensors(tensors):
-    """tensors: name -> (dims, values); floats are stored as F32, integers as I64."""
+    """Returns the bytes of a .safetensors file. tensors: name -> (dims, values); floats are stored as F32, integers as
+    I64."""
     header, data = {}, b""
     for name, (dims, values) in sorted(tensors.items()):
         whole = all(isinstance(v, int) for v in values)

@@ -38,7 +38,7 @@ raises every error, except those that only a bug or a device can raise."""
 
 
 def read_table():
-    """The entries of the table as dictionaries with the keys id, exit, means, do, example and, for some, by."""
+    """Returns the entries of the table as dictionaries with the keys id, exit, means, do, example and, for some, by."""
     entries, key = [], None
     for line in TABLE.read_text().splitlines():
         if line.startswith("  "):
@@ -63,13 +63,13 @@ def write_examples(messages):
 
 
 def without_comments(text):
-    """C++ code without comments. Strings, which may contain slashes, are kept."""
+    """Returns C++ code without comments. Strings, which may contain slashes, are kept."""
     token = r'"(?:[^"\\\n]|\\.)*"|R"(\w*)\((?:.|\n)*?\)\1"|//[^\n]*|/\*(?:.|\n)*?\*/'
     return re.sub(token, lambda m: m.group(0) if m.group(0)[0] in '"R' else " ", text)
 
 
 def arguments(code, at):
-    """The arguments of the call whose opening parenthesis or brace is before `at`."""
+    """Returns the arguments of the call whose opening parenthesis or brace is before `at`."""
     depth, start, out = 1, at, []
     for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|[(){}\[\],]', code[at : at + 4000]):
         c, place = found.group(0), at + found.start()
@@ -86,7 +86,7 @@ def arguments(code, at):
 
 
 def exits():
-    """Exit::NAME -> exit code."""
+    """Returns a dict: Exit::NAME -> exit code."""
     return dict(re.findall(r"^  (\w+) = (\d+),", (ROOT / "base/error.h").read_text(), re.M))
 
 
@@ -118,7 +118,7 @@ class Sources:
 
 
 def as_printed(words):
-    """A literal of the sources as part of a printed message: settings are flags."""
+    """Returns a literal of the sources as the program prints it: settings are replaced by flags."""
     return re.sub(r"`(\w+)`", r"--\1", words.replace('\\"', '"'))
 
 

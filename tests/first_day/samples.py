@@ -22,7 +22,7 @@ def write_csv(path, header, rows):
 
 
 def reviews(rows, seed):
-    """Rows of text and label. Reviews of the same words always have the same label."""
+    """Yields rows of text and label. Reviews of the same words always have the same label."""
     draw = random.Random(seed)
     for _ in range(rows):
         label = draw.choice(list(OPINIONS))

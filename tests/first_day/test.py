@@ -41,7 +41,7 @@ def check(ok, what):
 
 
 def blocks():
-    """{journey: {language: code}} of the page; commands have the language ''."""
+    """Returns {journey: {language: code}} of the page; commands have the language ''."""
     journeys = {}
     for section in re.split(r"^## ", PAGE.read_text(), flags=re.M)[1:]:
         title, _, text = section.partition("\n")

@@ -117,7 +117,7 @@ class KitTest(unittest.TestCase):
         return log.read_text().splitlines() if log.exists() else []
 
     def still_running(self, seconds=5):
-        """Processes of this bundle that were not killed; a killed one has some seconds to end."""
+        """Returns processes of this bundle that were not killed; a killed one has some seconds to end."""
         found, end = self.sleeping(), time.monotonic() + seconds
         while found and time.monotonic() < end:
             time.sleep(0.1)

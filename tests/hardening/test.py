@@ -15,7 +15,7 @@ def readelf(option, path):
 
 
 def missing(path):
-    """The protections that the ELF file `path` lacks."""
+    """Returns the protections that the ELF file `path` lacks."""
     header, segments, dynamic = readelf("--file-header", path), readelf("--program-headers", path), readelf("--dynamic", path)
     imported = set(re.findall(r" UND (\w+)", readelf("--dyn-syms", path)))
     stack = re.search(r"GNU_STACK\s.*", segments)

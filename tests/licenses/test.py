@@ -28,7 +28,7 @@ NOT_COVERED = re.compile(r"LICENSE|LICENSES/.*|REUSE\.toml")  # files that REUSE
 
 
 def pattern_of(path):
-    """REUSE's wildcards as a regular expression: * within a folder, ** across folders."""
+    """Returns REUSE's wildcards as a regular expression: * within a folder, ** across folders."""
     parts = re.split(r"(\*\*|\*)", path)
     return re.compile("".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
 
@@ -38,7 +38,7 @@ def as_list(value):
 
 
 def alternatives(expression):
-    """The alternatives of an SPDX expression without parentheses, each as its terms; "A WITH B" is one term."""
+    """Returns the alternatives of an SPDX expression without parentheses, each as its terms; "A WITH B" is one term."""
     return [[term.strip() for term in part.split(" AND ")] for part in expression.split(" OR ")]
 
 
@@ -82,7 +82,7 @@ def faults_of_texts(annotations, texts):
 
 
 def searched_names(cmake, scripts, bootstrap):
-    """The libraries that CMake files and scripts search for or install, by the keys of third_party.toml."""
+    """Returns the libraries that CMake files and scripts search for or install, by the keys of third_party.toml."""
     modules = re.findall(r"pkg_check_modules\(\w+ ([^)]*)\)", cmake)
     words = {w for module in modules for w in module.split() if w not in ("REQUIRED", "QUIET", "IMPORTED_TARGET")}
     return {
@@ -112,7 +112,7 @@ def faults_of_libraries(libraries, searched, bootstrap):
 
 
 def planted(files, annotations, libraries, searched, bootstrap):
-    """Faults that were not found in altered copies of the inputs."""
+    """Yields faults that were not found in altered copies of the inputs."""
 
     def missed(what, found):
         if not any(what in fault for fault in found):

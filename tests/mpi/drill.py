@@ -41,7 +41,8 @@ def command(name, ranks, *more):
 
 
 def start(name, prefix=(), fault=None):
-    """Exit status and end time of each rank, from a file per rank. mpirun returns only the status of the first that fails."""
+    """Returns the exit status and end time of each rank, from a file per rank. mpirun returns only the status of the
+    first rank that fails."""
     shell = ["sh", "-c", f'"$@"; s=$?; echo $s $(date +%s.%N) > {name}.status.$OMPI_COMM_WORLD_RANK; exit $s', "rank"]
     preload = [f"LD_PRELOAD={args.faults}", "GOMP_SPINCOUNT=1000"] + [f"{k}={v}" for k, v in (fault or {}).items()]
     return subprocess.Popen(RANKS + list(prefix) + shell + ["env"] + preload + command(name, args.ranks), cwd=work, env=environment,

@@ -12,7 +12,7 @@ def frame(value, length=None):
 
 
 def read_frame(s):
-    """The next frame; None if the connection is closed."""
+    """Returns the next frame; None if the connection is closed."""
     data = b""
     end = 12
     while len(data) < end:
@@ -27,7 +27,7 @@ def read_frame(s):
 
 
 def connected(port, family=socket.AF_INET, address=None):
-    """A connection to rank 0, which may not listen yet."""
+    """Returns a connection to rank 0, which may not listen yet."""
     deadline = time.time() + 60
     while True:
         s = socket.socket(family)

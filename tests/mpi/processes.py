@@ -19,7 +19,7 @@ def free_port():
 
 
 def ended(processes, seconds=300):
-    """(exit code, stdout, stderr) of each. Kills all of them if one has not ended in time."""
+    """Returns (exit code, stdout, stderr) of each process. Kills all of them if one has not ended in time."""
     out = []
     for p in processes:
         try:
@@ -33,7 +33,8 @@ def ended(processes, seconds=300):
 
 
 def children_of(parent):
-    """The process ids whose parent is `parent`, ascending. Read from /proc: pgrep is not on every Debian."""
+    """Returns the ids of the processes whose parent is `parent`, ascending. Reads /proc, because not every Debian has
+    pgrep."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -47,7 +48,7 @@ def children_of(parent):
 
 
 def processes_with(text):
-    """The process ids whose command line, its arguments joined by spaces, holds `text`."""
+    """Returns the ids of the processes whose command line contains `text`. Its arguments are joined by spaces."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:

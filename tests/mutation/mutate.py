@@ -87,7 +87,7 @@ def build(work, programs, arguments):
 
 
 def run(work, program, number, seconds):
-    """("passed", "failed" or "timeout", seconds) of one test program."""
+    """Returns ("passed", "failed" or "timeout", seconds) of one test program."""
     began = time.monotonic()
     command = [work / f"build/tests/test_{program}", "--abort", "--colour-mode", "none"]
     environment = os.environ | {"ONNX_AMP_MUTATION": str(number), "OMP_WAIT_POLICY": "passive"}
@@ -121,7 +121,7 @@ class Trials:
             self.limits[program] = 30 + 4 * seconds
 
     def try_one(self, m):
-        """("killed" or "survived", what did it, seconds)."""
+        """Returns ("killed" or "survived", what did it, seconds)."""
         total = 0.0
         for program in m.programs:
             result, seconds = run(self.work, program, m.number, self.limits[program])

@@ -79,7 +79,7 @@ def read(root, path=pathlib.Path(__file__).with_name("mutations.txt")):
 
 
 def switched(text, chosen):
-    """The text of a file with these mutations."""
+    """Returns the text of a file with these mutations."""
     lines = text.splitlines()
     for m in chosen:
         lines[m.line - 1] = m.switched()

@@ -23,7 +23,7 @@ def tokens(line):
 
 
 def unclosed(region):
-    """The brackets, or `?` of `? :`, that a region opens or closes without their partners, as two counts."""
+    """Returns the brackets, or `?` of `? :`, that a region opens or closes without their partners, as two counts."""
     stack, lost = [], 0
     for t in region:
         if t in OPEN or t == "?":
@@ -40,7 +40,7 @@ def unclosed(region):
 
 
 def matching(line, at, step):
-    """The index of the partner of the bracket at `at`; None if it is on another line."""
+    """Returns the index of the partner of the bracket at `at`; None if it is on another line."""
     depth = 0
     while 0 <= at < len(line):
         depth += (line[at] in OPEN) - (line[at] in CLOSE)
@@ -51,7 +51,7 @@ def matching(line, at, step):
 
 
 def difference(old, new):
-    """Lengths of the common prefix and suffix."""
+    """Returns the lengths of the common prefix and suffix."""
     before = 0
     while before < min(len(old), len(new)) and old[before] == new[before]:
         before += 1
@@ -62,7 +62,7 @@ def difference(old, new):
 
 
 def widened(old, new):
-    """The prefix and suffix that surround whole expressions of both lines."""
+    """Returns the prefix and suffix that surround whole expressions of both lines."""
     before, after = difference(old, new)
     while True:
         moved = False
@@ -104,7 +104,7 @@ def complete_statement(line):
 
 
 def choice(old_line, new_line, condition):
-    """The line with both, where `condition` selects the new one."""
+    """Returns a line that contains both lines. `condition` selects the new one."""
     old, new = tokens(old_line), tokens(new_line)
     if old == new:
         raise CannotSwitch("both lines are the same")

@@ -24,7 +24,7 @@ import artifacts  # noqa: E402
 
 
 def instructions(path):
-    """(instruction, arguments) of a Dockerfile."""
+    """Returns (instruction, arguments) of a Dockerfile."""
     text = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", path.read_text(), flags=re.M))
     return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
 

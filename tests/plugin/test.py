@@ -32,7 +32,7 @@ VIT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "int
 
 
 def tensors(path):
-    """{name: (dtype, shape, bytes)} of a .safetensors file."""
+    """Returns {name: (dtype, shape, bytes)} of a .safetensors file."""
     with open(path, "rb") as file:
         head = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         body = file.read()

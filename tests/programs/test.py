@@ -20,7 +20,7 @@ def listed():
 
 
 def bootstrap_packages():
-    """The packages of PACKAGES and TESTS in cmake/bootstrap.sh."""
+    """Returns the packages of PACKAGES and TESTS in cmake/bootstrap.sh."""
     text = (ROOT / "cmake/bootstrap.sh").read_text()
     return {word for name in ("PACKAGES", "TESTS") for word in re.search(rf'^{name}="([^"]*)"', text, re.M).group(1).split()}
 

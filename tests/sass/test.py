@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "tools"))
 import gpu_sass  # noqa: E402
 
-WIDTH = 4  # elements of a thread's turn in a vector of an elementwise kernel
+WIDTH = 4  # elements that a thread of an elementwise kernel processes per iteration
 
 
 def elementwise(name):
@@ -34,7 +34,8 @@ class SassTest(unittest.TestCase):
             self.assertEqual({n: r for n, r in these.items() if r > most}, {})
 
     def test_local_memory(self):
-        """Spills, and arrays that are indexed: only where limits.json says why."""
+        """Registers that spill and arrays that are indexed use local memory. limits.json lists the kernels that may,
+        with reasons."""
         allowed = self.limits["local memory"]
         used = {n: k.get("stack", 0) for n, k in self.found.items() if k.get("local", 0) or k.get("stack", 0)}
         self.assertEqual({n: b for n, b in used.items() if not any(re.fullmatch(p, n) for p in allowed)}, {})
@@ -42,7 +43,8 @@ class SassTest(unittest.TestCase):
             self.assertTrue(any(re.fullmatch(pattern, n) for n in used), f"nothing needs the exception {pattern}")
 
     def test_arithmetic_of_an_element(self):
-        """The instructions that a functor adds to a kernel whose functor is one instruction."""
+        """Compares a kernel with one that differs only in its functor, which is a single instruction. The difference in
+        length is the functor's number of instructions."""
         for name, limit in self.limits["of an element"].items():
             whole = self.found[elementwise(name)]["instructions"]
             base = self.found[elementwise(limit["beside"])]["instructions"]
@@ -62,7 +64,7 @@ def main():
         print(f"skipped: {missing}")
         return 4
     for name, k in gpu_sass.named(gpu_sass.kernels(tool, args.plugin)):
-        worst = SassTest.found.setdefault(name, {})  # of the files that have a kernel of this name
+        worst = SassTest.found.setdefault(name, {})  # the maximum of all kernels of this name
         worst.update({what: max(n, worst.get(what, 0)) for what, n in k.items()})
     if not SassTest.found:
         sys.exit(f"{args.plugin} holds no kernels")

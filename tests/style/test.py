@@ -46,7 +46,8 @@ def is_product(name):
 
 
 def functions(lines):
-    """(name, first line, length) of the functions at the start of a line or in a class, as clang-format writes them."""
+    """Yields (name, first line, length) of the functions at the start of a line or in a class, as clang-format writes
+    them."""
     for indent in ("", "  "):
         start, name = None, ""
         for number, line in enumerate(lines, 1):
@@ -61,7 +62,8 @@ def functions(lines):
 
 
 def faults_of_messages(text):
-    """Faults of string literals. A message ends at the statement's end; commands in backquotes may hold flags."""
+    """Yields faults of string literals. A message ends at the statement's end; commands in backquotes may hold
+    flags."""
     token = r'//[^\n]*|#include[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|;'
     message = ""
     for found in re.findall(token, text) + [";"]:
@@ -84,7 +86,7 @@ def faults_of_language(lines, comments, banned=BANNED):
 
 
 def faults_of_wording(lines):
-    """Banned phrases of messages. Strings of one word are names or data."""
+    """Yields banned phrases of messages. Strings of one word are names or data."""
     for number, line in enumerate(lines, 1):
         if not re.match(r"\s*(?://|#include)", line):
             for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line):

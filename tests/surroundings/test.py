@@ -77,7 +77,7 @@ class SurroundingsTest(unittest.TestCase):
 
     @classmethod
     def fresh(cls):
-        """A folder with the materials and an empty folder `out`."""
+        """Returns a folder with the materials and an empty folder `out`."""
         cls.folder = pathlib.Path(tempfile.mkdtemp(dir=cls.shared))
         shutil.copytree(cls.materials, cls.folder, dirs_exist_ok=True)
         (cls.folder / "out").mkdir()
@@ -167,7 +167,7 @@ class SurroundingsTest(unittest.TestCase):
                 self.trains(env={"TMPDIR": name}, **({"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}))
 
     def texts(self):
-        """A run on texts that do not stay in memory."""
+        """Returns the words of a run on texts that are not kept in memory."""
         (self.folder / "texts.csv").write_text("text,label\n" + "".join(f"a good day number {i},{i % 2}\n" for i in range(30000)))
         return ["bert.onnx", "--train", "texts.csv", "--text_columns", "text", "--label_column", "label", "--vocab", "vocab.txt",
                 "--num_labels", "2", "--in_memory_max_size", "1000", "--output_dir", "out/run", "--max_steps", "1"]  # fmt: skip
@@ -202,7 +202,7 @@ class SurroundingsTest(unittest.TestCase):
                 self.assertEqual((self.folder / "out/run/model.onnx").read_bytes(), self.wanted)
 
     def verbs(self):
-        """The verbs, from the first lines of the help text."""
+        """Returns the verbs, from the first lines of the help text."""
         text = self.run_program("--help_all").stdout
         part = text[text.index("Verbs"):text.index("\nFlags of train")]
         names = re.findall(r"^  ([a-z]+)", part, re.M)

@@ -86,7 +86,7 @@ class Sweeps(unittest.TestCase):
             return list(csv.DictReader(f))
 
     def curves(self):
-        """A dict step -> accuracy for each run without pruning."""
+        """Returns a dict step -> accuracy for each run without pruning."""
         out = []
         for name in NAMES:
             lines = [json.loads(x) for x in (self.whole / name / "eval.jsonl").read_text().splitlines()]
@@ -147,7 +147,7 @@ class Sweeps(unittest.TestCase):
             self.assertEqual((out / "sweep.csv").read_bytes(), (whole / "sweep.csv").read_bytes())
 
     def expected(self, rule):
-        """name -> step at which the rule prunes the run, in a sequential sweep."""
+        """Returns a dict: name -> step at which the rule prunes the run, in a sequential sweep."""
         curves, out = self.curves(), {}
         for i, (name, curve) in enumerate(zip(NAMES, curves)):
             before = [{s: v for s, v in curves[k].items() if s <= out.get(NAMES[k], STEPS)} for k in range(i)]

@@ -32,12 +32,12 @@ def start(name, rank, size, port, token, *more, host="127.0.0.1"):
 
 
 def ended(processes):
-    """(exit code, stderr) of each."""
+    """Returns (exit code, stderr) of each process."""
     return [(code, err) for code, _, err in processes_ended(processes, 120)]
 
 
 def recorded_hello():
-    """The frame by which a real rank 1 with the token says hello, to a listener that only records it."""
+    """Returns the frame by which a real rank 1 with the token says hello, to a listener that only records it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         process = start("none", 1, 2, listener.getsockname()[1], TOKEN)
         listener.settimeout(60)
@@ -69,7 +69,7 @@ def meet(name, strangers, token=TOKEN):
 
 
 def crowd(port):
-    """Every kind of stranger. Returns the connections that stay open."""
+    """Opens every kind of foreign connection. Returns the connections that stay open."""
     kept = [connected(port) for _ in range(12)]  # silent
     sent = [b"GET / HTTP/1.1\r\nHost: rank0\r\n\r\n", os.urandom(5000), b"\x16\x03\x01\x02\x00\x01", frame(b"", 0xFFFFFFFF), frame(b"[" * 60000),
             frame(b"{"), frame({}), b"AMPRANK\n\0\0"]
