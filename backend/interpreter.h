@@ -16,7 +16,7 @@ Evaluator cpu_evaluator();
 
 struct Interpreted {
   std::map<std::string, HostTensor> outputs;
-  std::map<int, HostTensor> param_grads;  // by slot
+  std::map<int, HostTensor> param_grads;  // slot -> gradient
 };
 // params: by slot, in the graph's floating-point type.
 Interpreted interpret(const Graph&, const std::map<std::string, HostTensor>& inputs,

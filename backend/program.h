@@ -20,8 +20,8 @@ namespace amp {
 struct ProgramOptions {
   Device* device = &cpu_device();
   Arena* arena = nullptr;      // of activations; shared by Programs that do not run at the same time
-  std::vector<Tensor> params;  // by slot (index in the ParamTable), in the device's memory, as all of these
-  std::vector<Tensor> grads;   // by slot, the gradient arena; empty for forward-only graphs
+  std::vector<Tensor> params;  // indexed by slot (index in the ParamTable); all tensors here are in the device's memory
+  std::vector<Tensor> grads;   // indexed by slot, views of the gradient arena; empty for forward-only graphs
   bool accumulate = false;     // add gradients to the arena instead of writing them
   // Without accumulate: memory of gradients holds activations until the gradients are written
   // (backend/gradient_scratch.h).
@@ -123,7 +123,7 @@ class Program {
   ThreadChoice threads_;  // for kernels that run on the host
   bool ran_ = false;
   char* arena_ = nullptr;
-  std::vector<void*> address_;  // by the value's index
+  std::vector<void*> address_;  // indexed by value
   std::vector<Step> steps_;
   std::map<std::string, Input> inputs_;
   std::map<std::string, Tensor> outputs_;

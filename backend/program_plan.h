@@ -17,17 +17,17 @@ namespace amp {
 inline constexpr const char* kFirstSum = "first_sum";
 
 struct ProgramPlan {
-  std::vector<int32_t> root;   // by value's index: the value whose bytes it shares; itself, or one that is computed
-  std::vector<void*> pinned;   // by root's index: its address in the gradient arena; null: none
-  std::vector<int> buffer;     // by root's index: its index in `buffers`; -1: stored elsewhere
-  std::vector<int> workspace;  // by node's index: index of its scratch in `buffers`; -1: none
+  std::vector<int32_t> root;   // indexed by value: the value whose bytes it shares (itself, or another one)
+  std::vector<void*> pinned;   // indexed by root: its address in the gradient arena; null: none
+  std::vector<int> buffer;     // indexed by root: its index in `buffers`; -1: stored elsewhere
+  std::vector<int> workspace;  // indexed by node: index of its scratch in `buffers`; -1: none
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
   // By node's index: true if the node has no step, because the ParamCache keeps its result (a parameter's copy),
   // because only such a copy reads it, or because its readers compute its result (OpDef::deferred).
   std::vector<bool> cached;
-  std::vector<bool> adds;  // by node's index: its outputs are added to the gradient arena's contents
+  std::vector<bool> adds;  // indexed by node: whether its outputs are added to the gradient arena's contents
   // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the index of the node after
   // which this happens. Last element: at the end of the run.
   std::vector<std::vector<size_t>> moved_after;

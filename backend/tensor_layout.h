@@ -17,7 +17,7 @@ struct TensorLayout {
     int64_t count = 0;
     std::vector<int64_t> begin{};  // index of each span's first element
   };
-  std::vector<TensorShape> shapes;  // by span
+  std::vector<TensorShape> shapes;  // indexed by span
   std::vector<Kept> kept;
   int64_t largest = 0, scratch = 0;  // elements: the largest tensor, scratch memory
   int64_t sums = 0;                  // scratch memory in doubles

@@ -17,7 +17,7 @@ struct JsonShape {
 
 JsonShape shape_of(std::string_view text) {
   JsonShape shape;
-  std::vector<int64_t> keys;  // of the arrays and objects that are open; an array has none
+  std::vector<int64_t> keys;  // number of keys of each array and object that is not closed yet; arrays have 0
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];

@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 struct RequestHead {
   int64_t size;
-  double seconds;  // processor time of the child when it is ended, since its start
+  double seconds;  // processor time since the child's start at which it is ended
   int64_t most;    // length of the reply
 };
 struct ReplyHead {
@@ -62,8 +62,8 @@ bool send_message(int fd, const Head& head, std::string_view text) {
   return send_all(fd, buffer, sizeof head + n) && send_all(fd, text.data() + n, text.size() - n);
 }
 
-// Receives up to `size` bytes, at least one. Returns 0 at the end of the stream and after `deadline`; the socket's
-// timeout says how often that is examined.
+// Receives up to `size` bytes, at least one. Returns 0 at the end of the stream and after `deadline`. The deadline is
+// checked each time that the socket's timeout has passed.
 size_t receive(int fd, char* to, size_t size, Clock::time_point deadline) {
   while (true) {
     const ssize_t n = ::recv(fd, to, size, 0);

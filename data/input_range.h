@@ -14,7 +14,7 @@ struct InputRange {
   bool whole = false;  // the file stores the tensor as integers
   double low = 0, high = 0;
 };
-using InputRanges = std::map<std::string, InputRange>;  // by name of the input
+using InputRanges = std::map<std::string, InputRange>;  // key: name of the input
 
 InputRange range_of(const HostTensor& tensor);  // finite values only; 0 to 0 if there are none
 

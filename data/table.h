@@ -25,7 +25,7 @@ struct TableReader;  // data/reader.h
 // A row that was left out because it cannot be read.
 struct SkippedRow {
   std::string file;
-  int64_t line = 0;    // from 1; 0: the row is a file
+  int64_t line = 0;    // from 1; 0: the row stands for a whole file
   std::string reason;  // text of the error
 };
 
@@ -82,7 +82,7 @@ class Table {
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // index in names()
-  std::string where(int64_t row) const;  // "train.csv:17"; the file's name if the row is a file
+  std::string where(int64_t row) const;  // "train.csv:17"; only the file's name if the row stands for a whole file
   // Returns "train.csv:17:4", line and character of the cell, from 1; the row's position if the cell's is unknown.
   std::string where(int64_t row, size_t column) const;
 
@@ -109,7 +109,7 @@ class Table {
   std::vector<FileBytes> sources_;  // bytes of each file in names_, as the reader got them
   SpillVector<char> text_;          // texts of cells that are not in a file unchanged
   SpillVector<Cell> cells_;         // cells of all rows, row by row
-  SpillVector<int64_t> lines_;      // line of each row, from 1; 0: the row is a file
+  SpillVector<int64_t> lines_;      // line of each row, from 1; 0: the row stands for a whole file
   SpillVector<int32_t> files_;
 };
 

@@ -221,7 +221,7 @@ void lower_recurrent(Lowering& l) {
   const auto initial = [&](size_t i, int64_t d) { return l.has(i) ? entry(b, swap01(l.in(i)), d) : zeros; };
   const ValueId lens = l.has(4) ? l.in(4) : ValueId{};
 
-  std::vector<std::vector<ValueId>> ends;  // by direction: all outputs y, the last states h and c
+  std::vector<std::vector<ValueId>> ends;  // indexed by direction: outputs y of all steps, last states h and c
   for (int64_t d = 0; d < directions; ++d) {
     const Projected p = project(l, x, d, gates, H, kind == "GRU" && reset_after);
     const ValueId r = entry(b, l.in(2), d);

@@ -163,8 +163,8 @@ class Judge {
   const std::vector<NodeRanges>& nodes_;
   std::vector<ValueRange> leaves_;  // ranges of graph inputs and parameters, by value
   PlanGraph p_;
-  std::vector<PlanGroup> groups_;   // by vertex of the PlanGraph; a group without nodes is already fp32
-  std::vector<NodeRanges> ranges_;  // by vertex
+  std::vector<PlanGroup> groups_;   // indexed by vertex of the PlanGraph; a group without nodes is already fp32
+  std::vector<NodeRanges> ranges_;  // indexed by vertex
   Calibration out_;
 };
 

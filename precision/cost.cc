@@ -74,7 +74,7 @@ class Measure {
   }
 
   const Graph& g_;
-  std::vector<char> read_;  // by value: whether it is stored
+  std::vector<char> read_;  // indexed by value: whether it is stored
   PlanCost cost_;
 };
 

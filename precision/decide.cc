@@ -281,7 +281,7 @@ class Decider {
   const OpList& list_;
   const Compute low_;
   PlanGraph p_;
-  std::vector<State> state_;  // by vertex of the PlanGraph
+  std::vector<State> state_;  // indexed by vertex of the PlanGraph
   std::map<int, std::string> unsafe_;
   RuleMatches rules_;
   std::set<std::string> unlisted_;

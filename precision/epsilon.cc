@@ -231,8 +231,8 @@ class EpsilonFlow {
   const SourceGraph& g_;
   const std::vector<char>& skip_;
   const DType low_;
-  std::vector<Floor> floors_;  // by value
-  std::vector<char> needed_;   // by value: whether its floor reaches an operator that is singular at 0
+  std::vector<Floor> floors_;  // indexed by value
+  std::vector<char> needed_;   // indexed by value: whether its floor reaches an operator that is singular at 0
   std::map<int, std::string> out_;
 };
 

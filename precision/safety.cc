@@ -65,7 +65,7 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
                                         std::vector<std::string>& warnings) {
   std::map<int, std::string> out;
   std::vector<std::string> huge(g.values.size()), lost(g.values.size());
-  std::vector<char> integers(g.values.size(), 0);  // by value: computed by a quantizer and not yet scaled
+  std::vector<char> integers(g.values.size(), 0);  // indexed by value: quantized and not yet scaled
   for (size_t v = 0; v < g.values.size(); ++v) {
     const SourceValue& value = g.values[v];
     const bool weight = value.kind == SourceKind::parameter;

@@ -171,7 +171,7 @@ class FlatWriter {
     while (size() % 4 != 0) bytes_ += '\0';
   }
   int64_t size() const { return static_cast<int64_t>(bytes_.size()); }
-  // Hands over the bytes so far.
+  // Returns the bytes so far and starts an empty buffer.
   std::string take() { return std::exchange(bytes_, std::string()); }
 
  private:
@@ -180,8 +180,8 @@ class FlatWriter {
 
 struct Laid {
   std::string head;                 // everything but the payloads
-  std::vector<int64_t> places;      // of each payload in the file
-  std::vector<int64_t> references;  // in `head`: where the payload's distance is stored
+  std::vector<int64_t> places;      // position of each payload in the file
+  std::vector<int64_t> references;  // position in `head` at which each payload's distance is stored
   int64_t size = 0;
 };
 

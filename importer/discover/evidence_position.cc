@@ -15,7 +15,7 @@
 namespace amp {
 namespace {
 
-using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
+using Weights = std::array<double, 4>;  // indexed by Naming: module, folded, made_up, none
 
 // Returns the node that computes the other operand of a two-operand node, or null. Skips casts and views.
 const SourceNode* other_producer(const Use& u) {

@@ -17,7 +17,7 @@
 namespace amp {
 namespace {
 
-using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
+using Weights = std::array<double, 4>;  // indexed by Naming: module, folded, made_up, none
 
 constexpr int64_t kRows = 64, kColumns = 16;
 

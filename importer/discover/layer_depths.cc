@@ -206,7 +206,7 @@ class Depths {
 
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
-  std::map<int, LayerName> names_;  // by index of the parameter
+  std::map<int, LayerName> names_;  // index of the parameter -> its layer
   std::vector<Stack> stacks_;
   std::vector<char> fed_;
 };

@@ -9,8 +9,8 @@ namespace amp {
 
 struct LowRankPairs {
   // Per SourceValue: 1 if it belongs to such an adapter. factor: a stored A or B, also packed or quantized. scale: a
-  // stored floating-point number that multiplies x A, the product or B. zeros: a stored tensor that only places B among
-  // the columns of a wider map.
+  // stored floating-point number that multiplies x A, the product or B. zeros: a stored tensor of zeros that only pads
+  // B to the columns of a wider map.
   std::vector<char> factor, scale, zeros;
 };
 

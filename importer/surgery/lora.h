@@ -74,8 +74,8 @@ struct LoraResult {
   std::vector<std::string> details;  // one per map: role, shape, form
 };
 
-// Returns the name of the adapter of a part: "layers.0.attn.qkv_proj.weight" -> "layers.0.attn.q_proj.weight"; other
-// names get the part's role appended.
+// Returns the name of the adapter of one part (q, k or v; gate or up) of a merged linear map. In
+// "layers.0.attn.qkv_proj.weight", qkv_proj becomes q_proj. The role is appended to other names.
 std::string part_name(const std::string& map, const std::string& role);
 
 // Adds an adapter to every map that `targets` selects. Freezes all parameters except adapters, new heads and

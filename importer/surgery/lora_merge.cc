@@ -25,8 +25,8 @@ HostTensor with_lengths(const HostTensor& w, bool transposed, const HostTensor& 
   return out;
 }
 
-// Returns w with one adapter. A convolution's A [r, channels, kernel...] and B [out, r, 1...] are the transposes of a
-// product's, as its weight [out, channels, kernel...] is.
+// Returns w with one adapter added. A convolution stores A [r, channels, kernel...], B [out, r, 1...] and its weight
+// [out, channels, kernel...] transposed, compared with a matrix product.
 HostTensor adapted(const HostTensor& w, const LoraAdapter& l, const std::map<int, HostTensor>& values) {
   HostTensor a = values.at(l.a), b = values.at(l.b);
   if (l.kind == MapKind::convolution) {

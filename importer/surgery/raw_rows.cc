@@ -214,7 +214,7 @@ class Writer {
   std::map<std::string, int> types_;
   std::map<std::string, bool> flat_;
   std::map<std::string, std::string> fed_;  // input of the model -> name of the value that replaces it
-  std::vector<Made> made_;                  // by index of the column
+  std::vector<Made> made_;                  // indexed by column
 };
 
 }  // namespace

@@ -159,9 +159,9 @@ class Regions {
   }
 
   const Graph& g_;
-  std::vector<std::optional<ChannelsLastForm>> forms_;  // by node: its NHWC form, if it has one
-  std::vector<int32_t> region_;                         // by node: another node of its region, or itself
-  std::vector<std::vector<int32_t>> readers_;           // by value: nodes that read it
+  std::vector<std::optional<ChannelsLastForm>> forms_;  // indexed by node: its NHWC form, if it has one
+  std::vector<int32_t> region_;                         // union-find, indexed by node: a node of its region
+  std::vector<std::vector<int32_t>> readers_;           // indexed by value: nodes that read it
   std::set<ValueId> kept_;                              // graph outputs and the gradients of parameters
   std::map<int32_t, int64_t> saved_;                    // bytes, by region
 };
@@ -242,7 +242,7 @@ class Rewriter {
   Graph out_;
   Builder b_;
   ValueMap first_;             // values in the old layout
-  std::vector<ValueId> last_;  // by value of the old graph: its NHWC version, if there is one
+  std::vector<ValueId> last_;  // indexed by value of the old graph: its NHWC version, if there is one
   std::set<ValueId> from_chain_;
 };
 

@@ -284,10 +284,10 @@ class Fuser {
 
   const Graph& g_;
   const FuseLimits limits_;
-  std::vector<std::vector<int>> readers_;  // by value: nodes that read it
-  std::vector<bool> kept_;                 // by value: a graph output or the gradient of a parameter
-  std::vector<int> group_;                 // by node
-  std::vector<std::vector<int>> members_;  // by group, in order
+  std::vector<std::vector<int>> readers_;  // indexed by value: nodes that read it
+  std::vector<bool> kept_;                 // indexed by value: whether it is a graph output or a parameter's gradient
+  std::vector<int> group_;                 // indexed by node: its group
+  std::vector<std::vector<int>> members_;  // indexed by group: its nodes, in order
   std::vector<int> seen_;
   int stamp_ = -1;
   Graph out_;

@@ -89,8 +89,9 @@ class RowSelector {
     if (v) demands_[at(v)].join(d);
   }
 
-  // Returns by node whether it reads a sum of rows, directly or not, and does not compute rows itself. Empty if nodes
-  // of rows read such sums too, as a mean does that divides by the number of labels: then chunks are not possible.
+  // Returns for each node whether it depends on a sum over rows. Returns an empty vector if a node that computes single
+  // rows depends on such a sum, for example if it divides each row by the number of labels. Rows cannot be computed in
+  // chunks then.
   std::vector<bool> after_sums() const {
     std::vector<bool> late(inputs_.size(), false), value(demands_.size(), false);
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -285,9 +286,9 @@ class RowSelector {
   const TokenPlaces places_;
   const PlaceValues known_;
   std::vector<RowDemand> demands_;
-  std::vector<RowInputs> inputs_;    // by node; empty: the node reads and writes all elements
+  std::vector<RowInputs> inputs_;    // indexed by node: forms of the rows that it reads; empty: it reads all elements
   std::set<int32_t> narrow_;         // values of which only rows are computed
-  std::map<int32_t, ValueId> sums_;  // by node that sums rows: the sum of the chunks so far
+  std::map<int32_t, ValueId> sums_;  // node that sums rows -> the sum of the chunks so far
   double saved_ = 0;
   int64_t widest_ = 0;
   ValueId weight_;

@@ -60,7 +60,7 @@ std::vector<bool> nodes_that_stay(const Graph& g) {
 // the forward pass and in the whole graph; -1 if there is none.
 struct Reads {
   std::vector<int32_t> root, forward, last;
-  std::vector<bool> stays;  // by node
+  std::vector<bool> stays;  // indexed by node: whether its outputs are stored
 
   Reads(const Graph& g, int32_t backward)
       : root(roots(g)), forward(root.size(), -1), last(root.size(), -1), stays(nodes_that_stay(g)) {
@@ -216,7 +216,7 @@ class Recomputation {
   const Dropped& dropped_;
   Graph out_;
   ValueMap kept_;
-  std::vector<ValueId> again_;  // by value of the old graph
+  std::vector<ValueId> again_;  // indexed by value of the old graph: its recomputed copy
 };
 
 }  // namespace

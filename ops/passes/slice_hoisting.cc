@@ -145,7 +145,7 @@ class SliceHoister {
 
   const Graph& g_;
   std::vector<Demand> demands_;
-  std::vector<bool> narrow_;  // by value: computed only at the needed positions
+  std::vector<bool> narrow_;  // indexed by value: whether it is computed only at the needed positions
   bool products_ = false;
   Graph out_;
   Builder b_;

@@ -95,7 +95,7 @@ TEST_CASE("new, renamed and removed entries are synced into their folder") {
     file.commit();
   });
   REQUIRE(written.size() == 2);
-  CHECK(written[0].starts_with(root + "/a/file.tmp-"));  // before the rename
+  CHECK(written[0].starts_with(root + "/a/file.tmp-"));  // the name before the rename
   CHECK(written[1] == root + "/a");
 }
 
@@ -141,7 +141,8 @@ TEST_CASE("a replacement that fails halfway puts the old folder back") {
   int renames = 0;
   const Faults faults([&](const FileCall& c) {
     if (c.name == "renameat2") return EINVAL;
-    return c.name == "rename" && ++renames == 3 ? EIO : kPass;  // new -> name fails after name -> new-old
+    // Fails the rename of new to name, after that of name to new-old.
+    return c.name == "rename" && ++renames == 3 ? EIO : kPass;
   });
   CHECK(error_of([&] { replace_dir(t / "new", t / "name"); }).exit() == Exit::storage);
   CHECK(get(t / "name/x") == "name");
@@ -175,7 +176,7 @@ TEST_CASE("a limit of memory shows in the number of threads that can be started"
   if (child == 0) {
     int64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
-    // Stacks have 2 MiB at least, 8 MiB by default: there is space for one or two.
+    // A thread's stack has at least 2 MiB, 8 MiB by default. So there is space for one or two stacks.
     const rlimit r{static_cast<rlim_t>(pages * ::getpagesize() + (5 << 20)), RLIM_INFINITY};
     ::setrlimit(RLIMIT_AS, &r);
     ::_exit(startable_threads(50));

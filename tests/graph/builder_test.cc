@@ -66,7 +66,7 @@ TEST_CASE("equal pure nodes are one node") {
 
 TEST_CASE("views collapse") {
   CoreText t("input x 2 3 4\na = Reshape(x) {dims=[6 4]}\nb = Reshape(a) {dims=[24]}\nc = Reshape(b) {dims=[2 3 4]}");
-  CHECK(t.producer("b").in[0] == t["x"]);  // a chain reads its source
+  CHECK(t.producer("b").in[0] == t["x"]);  // a chain of views reads the source of the first one
   CHECK(t["c"] == t["x"]);
   CHECK(ops_after("input x 2 3\na = Reshape(x) {dims=[2 3]}") == "");
 }
@@ -81,7 +81,8 @@ TEST_CASE("transposes collapse") {
   CHECK(t.producer("twice").in[0] == t["x"]);
   CHECK(t.producer("twice").attrs.ints("perm") == std::vector<int64_t>{2, 0, 1});
   CHECK(t.builder.dims(t["twice"]) == Dims{4, 2, 3});
-  CHECK(ops_after("input x 1 5 1 3\na = Transpose(x) {perm=[1 0 3 2]}") == "Reshape");  // the bytes keep their order
+  // Only axes of extent 1 move, so the order of the bytes does not change.
+  CHECK(ops_after("input x 1 5 1 3\na = Transpose(x) {perm=[1 0 3 2]}") == "Reshape");
   CHECK(ops_after("input x 2 5\na = Transpose(x) {perm=[1 0]}") == "Transpose");
   CHECK(ops_after("input x 2 5\na = Transpose(x) {perm=[0 1]}") == "");
 }
@@ -143,6 +144,6 @@ TEST_CASE("gathers of neighbouring rows are slices, of all rows in order views")
   const int pairs = s.constant("pairs", HostTensor::of<int64_t>({2, 2, 2}, {0, 0, 0, 1, 1, 0, 1, 1}));
   const int nd = s.node("GatherND", {x, pairs});
   const BoundNet iota(s, {{"x", {2, 2}}}, {nd});
-  CHECK(ops_of(prune(iota.graph)) == "");  // [[0,0],[0,1],[1,0],[1,1]]: x itself
+  CHECK(ops_of(prune(iota.graph)) == "");  // the indices [[0,0],[0,1],[1,0],[1,1]] select all of x in order
   CHECK(ops_of(BoundNet(s, {{"x", {2, 3}}}, {nd}).graph) == "Reshape GatherRows Reshape");
 }

@@ -47,10 +47,10 @@ TEST_CASE("nodes stay apart", "[fuse]") {
 }
 
 TEST_CASE("a circle is never made", "[fuse]") {
-  // d needs the sum of a: a cannot wait for d.
+  // If a and d were one node, the sum s would read that node, which also reads s.
   CHECK(fused("input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nd = Div(a, s)\noutput d") ==
         "Exp ReduceSum Div");
-  // As before, through a node that was fused with another one.
+  // n depends on the sum of p and also reads p, so n and p cannot be fused. q and n can.
   const std::string text =
       "input x 4 8\np = Exp(x)\ns = ReduceSum(p) {axes=[1]; keepdims=1}\nq = Mul(x, s)\nn = Add(p, q)\noutput n";
   CHECK(fused(text) == "Exp ReduceSum Fused");

@@ -75,8 +75,9 @@ TEST_CASE("a run's weights go back to the checkpoint they came from, under its n
   CHECK(done.step == 3);
   CHECK(done.difference.value() < 1e-5);
   CHECK(read_file(f / "back/chat_template.jinja").text() == "a template");
-  for (const auto& e : fs::directory_iterator(f.path)) CHECK(e.path().extension() != ".onnx");  // none between is left
-  // The folder converted again is the run's model: it computes the same, to the bit.
+  // No intermediate model file is left.
+  for (const auto& e : fs::directory_iterator(f.path)) CHECK(e.path().extension() != ".onnx");
+  // A model that is converted from the folder has the same bits as the run's model.
   convert_checkpoint({.model = f / "back"}, f / "again.onnx");
   const SafeTensors before = read_safetensors(test::test_data("models/bert_classifier/model.safetensors"));
   const SafeTensors after = read_safetensors(f / "back/model.safetensors");

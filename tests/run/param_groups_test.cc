@@ -87,7 +87,8 @@ TEST_CASE("a group has a rate and a decay of its own, the rest moves as before",
       const double gradient = (before[i] - plain.at(name)[i]) / 0.1 - 0.5 * before[i];
       const double want = before[i] - rate * (gradient + decay * before[i]);
       if (!bias && !seventh) REQUIRE(grouped.at(name)[i] == plain.at(name)[i]);
-      REQUIRE(std::abs(grouped.at(name)[i] - want) < 1e-6);  // a few roundings of numbers below 1
+      // The rounding errors of a few operations on numbers below 1.
+      REQUIRE(std::abs(grouped.at(name)[i] - want) < 1e-6);
       if (frozen) REQUIRE(grouped.at(name)[i] == before[i]);
     }
   }
@@ -169,7 +170,8 @@ TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") 
   CHECK(factor(groups, "onnx::MatMul_433") == 0.5);
   CHECK(std::count_if(groups.own.begin(), groups.own.end(), [](const auto& g) { return g.second.lr_factor == 1; }) ==
         2);
-  spec.optimization.param_group = {"bert.encoder.layer.0.*: lr_scale=0.3"};  // by the names that the exporter lost, too
+  // Names that the exporter did not keep are accepted, too.
+  spec.optimization.param_group = {"bert.encoder.layer.0.*: lr_scale=0.3"};
   CHECK(factor(groups_of(spec), "onnx::MatMul_408") == 0.3);
   CHECK(factor(groups_of(spec), "onnx::MatMul_433") == 0.5);
   spec.optimization.param_group.clear();

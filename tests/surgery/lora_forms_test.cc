@@ -65,7 +65,7 @@ void adapt_as_trained(Model& m, const std::string& text, bool keep) {
 struct Exact {
   double loss = 0;
   HostTensor y;
-  std::map<int, HostTensor> grads;  // by source value
+  std::map<int, HostTensor> grads;  // key: source value
 };
 
 // Computes sum(c y) of the first output in float64, with c = cos(1.7 i), and its gradients.

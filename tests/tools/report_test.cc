@@ -54,7 +54,7 @@ TEST_CASE("the worst errors of a run of texts are rows that its model predicts w
   must_run({"predict", f / "run/model.onnx", "--inputs", f / "val.csv", "--vocab", f / "vocab.txt", "--out",
             f / "predicted.jsonl"});
   const std::vector<json> predicted = json_lines(f / "predicted.jsonl");
-  std::map<std::string, const json*> wrong;  // by text
+  std::map<std::string, const json*> wrong;  // key: text
   size_t wrong_rows = 0;
   for (const json& row : predicted) {
     if (row["label"] == row["predicted_label"]) continue;
@@ -122,7 +122,7 @@ TEST_CASE("the worst texts of a language model are those that predict tells the 
   for (size_t i = 0; i < worst.size(); ++i) {
     CAPTURE(worst[i].dump(), rows[i].dump());
     CHECK(worst[i]["error"].get<double>() == Catch::Approx(rows[i]["loss"].get<double>()).margin(1e-4));
-    const std::string text = worst[i]["text"]["text"];  // as far as it was read
+    const std::string text = worst[i]["text"]["text"];  // truncated to the tokens that the model reads
     REQUIRE(text.size() > 20);
     CHECK(std::any_of(rows.begin(), rows.end(), [&](const json& row) {
       return row["text"].get<std::string>().starts_with(text) &&
@@ -216,7 +216,7 @@ TEST_CASE("overlays of masks are pictures, and their errors are the metrics'") {
             "--train_masks", data + "train_mask", "--val", data + "val_image", "--val_masks", data + "val_mask",
             "--mask_values", "0,255", "--max_steps", "2", "--output_dir", f / "run", "--quiet"});
   const json samples = samples_of(f / "run"), run = json::parse(bytes_of(f / "run/run.json"));
-  REQUIRE(samples["always"].size() == 4);  // all there are
+  REQUIRE(samples["always"].size() == 4);  // the validation data have 4 images
   double wrong = 0;
   for (const json& s : samples["always"]) {
     wrong += s["error"].get<double>() / 4;
@@ -224,7 +224,7 @@ TEST_CASE("overlays of masks are pictures, and their errors are the metrics'") {
       CHECK(s[picture].get<std::string>().starts_with("data:image/png;base64,iVBORw0KGgo"));
   }
   CHECK(wrong == Catch::Approx(1 - run["final_metrics"]["accuracy"].get<double>()).margin(1e-9));
-  CHECK(samples["worst"].empty());  // shown already
+  CHECK(samples["worst"].empty());  // all samples are in "always" already
   CHECK(std::filesystem::file_size(f / "run/samples.json") < 3000000);
 }
 

@@ -198,7 +198,7 @@ const std::vector<ModelPart>& mixes() {
   return kinds;
 }
 
-// The mean of x over unmasked positions. The statement computes x from t.
+// Returns statements that compute r, the mean of x over unmasked positions. `x` is a statement that computes x from t.
 static std::string masked_mean(const std::string& x) {
   return x +
          "r0 = Mul(x, w)\nr1 = ReduceSum{keepdims=0}(r0, ones)\nr2 = ReduceSum{keepdims=0}(w, ones)\nr = Div(r1, r2)\n";

@@ -96,7 +96,7 @@ TEST_CASE("a stop during the first evaluation ends the run at once: there is not
   CHECK(r.stopped);
   CHECK_FALSE(r.saved);
   CHECK(r.steps == 0);
-  CHECK(job.asked <= 4);  // of 8: the loader is a little ahead
+  CHECK(job.asked <= 4);  // an evaluation has 8 batches; the loader reads ahead
   CHECK(find_latest(folder / "checkpoints").path.empty());
 }
 

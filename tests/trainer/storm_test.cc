@@ -52,7 +52,7 @@ enum class Where { everywhere, one_micro_batch, one_parameter };
 struct Storm {
   Where where = Where::everywhere;
   int64_t micro = 0;                 // used if where == one_micro_batch
-  std::function<bool(int64_t)> bad;  // by attempted step
+  std::function<bool(int64_t)> bad;  // whether the given attempted step has a bad gradient
   DType low = DType::f16;
 };
 

@@ -32,7 +32,7 @@ std::vector<fs::path> all_entries() {
 
 struct Bits {
   double loss = 0;
-  std::vector<std::vector<uint8_t>> grads;  // by slot; empty if there is no gradient
+  std::vector<std::vector<uint8_t>> grads;  // indexed by slot; empty if there is no gradient
   bool operator==(const Bits&) const = default;
 };
 

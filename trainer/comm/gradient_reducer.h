@@ -62,7 +62,7 @@ class GradientReducer final : public GradientWatch {
   DeviceMemory grads_;
   const DType sent_;
   std::vector<Bucket> buckets_;
-  std::vector<int> bucket_of_;  // by slot (parameter): index of its bucket; -1: the parameter is frozen
+  std::vector<int> bucket_of_;  // indexed by slot (parameter): index of its bucket; -1: the parameter is frozen
   std::vector<int> order_;      // indices of buckets in the order in which they are started
   bool agreed_ = false, held_ = false;
   double began_ = 0;  // start of the backward pass; 0: none is running
@@ -74,7 +74,7 @@ class GradientReducer final : public GradientWatch {
     int bucket = 0;
   };
   // State of the current step:
-  std::vector<int> open_;      // by bucket: number of parameters whose gradients are unfinished
+  std::vector<int> open_;      // indexed by bucket: number of parameters whose gradients are unfinished
   std::vector<int> finished_;  // indices of buckets in the order of completion
   size_t next_ = 0;            // index into order_
   std::vector<Started> started_;

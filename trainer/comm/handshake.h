@@ -41,9 +41,10 @@ class Handshake {
   std::optional<nlohmann::json> proven_hello(const nlohmann::json& frame);
   bool send_answer(int socket, const nlohmann::json& answer, double until) const;  // as send_frame()
 
-  // The connecting side. Waits for the challenge and sends the hello. Returns frame if it was sent.
+  // The connecting side. Waits for the challenge and sends the hello. Returns FrameResult::frame if the hello was sent.
   FrameResult send_hello(int socket, const nlohmann::json& hello, double until);
-  // Returns unproven for a frame of a listener that does not have the key, or that refused this side's proof.
+  // Returns FrameResult::unproven for a frame of a listener that does not have the key, or that refused this side's
+  // proof.
   FrameResult read_answer(int socket, nlohmann::json& answer, double until, size_t most = kMostFrame) const;
 
  private:

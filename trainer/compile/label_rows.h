@@ -45,7 +45,7 @@ class LabelRows {
   const ParamTable& table_;
   const bool enabled_;
   const Log log_;
-  std::map<std::pair<GraphKey, int64_t>, Plan> plans_;  // by request and number of tokens without padding
+  std::map<std::pair<GraphKey, int64_t>, Plan> plans_;  // (request, number of tokens without padding) -> plan
   bool logged_ = false;                                 // whether the share of rows was logged
 };
 

@@ -102,7 +102,7 @@ class LossAccumulator {
  private:
   const Losses& losses_;
   std::vector<double> weights_, items_, sums_;
-  std::vector<double> counted_;  // by term: number of items of the last batch
+  std::vector<double> counted_;  // indexed by term: number of items of the last batch
   std::vector<bool> roots_;
 };
 

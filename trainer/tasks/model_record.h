@@ -21,7 +21,7 @@ struct ModelRecord {
   Task task = Task::none;
   std::vector<std::string> labels;
   std::vector<LossSpec> losses;
-  std::map<std::string, std::vector<std::string>> preprocessing;  // by flag: its value, or the values of a list
+  std::map<std::string, std::vector<std::string>> preprocessing;  // flag -> its value, or the values of a list
   std::string features = {};                                      // JSON; empty: none
   InputRanges ranges = {};
 };

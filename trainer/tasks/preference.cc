@@ -114,7 +114,7 @@ class AnswerProbabilities final : public Predictions {
  private:
   const LossSpec loss_;
   std::span<const int64_t> rows_;  // row of each sample; empty: samples are rows
-  std::vector<double> sums_[2];    // by row of the data; NaN: left out
+  std::vector<double> sums_[2];    // indexed by row of the data; NaN: the row was left out
 };
 
 // -log sigmoid of the margin, for pairs whose rejected answer has the larger reward.

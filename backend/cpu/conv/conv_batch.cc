@@ -172,7 +172,7 @@ Kernel correlate(BatchCorrelation c, Carver& carve) {
   };
 }
 
-using AxisTerms = std::vector<std::vector<Term>>;  // by target position
+using AxisTerms = std::vector<std::vector<Term>>;  // indexed by target position
 
 // Returns the terms of each target along an axis. source_of(target, tap) returns the source, or -1.
 template <class F>

@@ -100,7 +100,7 @@ AMP_INLINE inline void ChannelWeights::load_columns(int64_t at, int64_t count, i
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns,
                                                       int64_t width, int64_t first, int64_t n, float* to) const {
-  std::array<int64_t, kMostTaps> row_of;  // by tap: its row, or -1
+  std::array<int64_t, kMostTaps> row_of;  // indexed by tap: its row, or -1
   row_of.fill(-1);
   for (size_t t = 0; t < of_taps.size(); ++t) row_of[static_cast<size_t>(of_taps[t])] = static_cast<int64_t>(t);
   alignas(64) float block[16 * kMostTaps + 32];

@@ -84,7 +84,7 @@ class PlanePacker {
   // The planes that hold phase d of the depth and phase h of the height.
   struct Rows {
     int64_t d, h;
-    std::vector<int64_t> to;  // by the phase of the width: start of the phase's plane, or kNone
+    std::vector<int64_t> to;  // indexed by the phase of the width: start of the phase's plane, or kNone
   };
   // Source element i is stored at position p of phase s, where p * phases + s = i + origin.
   AMP_INLINE void pack_row(const Rows& r, const float* source, float* row) const {

@@ -21,11 +21,11 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRange = 48;  // input channels per task; a multiple of the tiles of sums
+constexpr int64_t kRange = 48;  // input channels per task; a multiple of the rows of a register tile
 
-// Processes a group of blocks of tiles at a time. If there is only one group, the sums of a task (a range of input
-// channels and a block of output channels) are transformed to dw immediately, so each shard needs sums of one task
-// only.
+// Computes the gradient. It processes a group of blocks of tiles at a time. A task is a range of input channels and a
+// block of output channels. If there is only one group, a task transforms its sums to dw immediately. A shard then only
+// needs memory for the sums of one task.
 //   v      V[block of the group][place][input channel][tile]
 //   d      D[block of the group][place][tile][output channel]
 //   sums   U[place][input channel][output channel], over all groups; with one group, the sums of one task per shard
@@ -213,7 +213,8 @@ Kernel grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& 
                       .dy = dy,
                       .dw = dw};
   const int64_t of_block = F::kPlaces * (g.v_place() + g.d_place()), blocks = g.tiling.blocks();
-  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;  // most floats of a group, and of all tiles as one group
+  // Maximum floats of a group; all tiles become one group up to kAll floats.
+  constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;
   g.group = blocks * of_block <= kAll ? blocks : std::min(blocks, std::max<int64_t>(2, kNear / of_block));
   g.shards = g.at_once() ? std::min<int64_t>(16, g.ranges() * block_count(s.m)) : 1;
   g.v = carve.take<float>(g.group * F::kPlaces * g.v_place() + kLane);

@@ -40,7 +40,7 @@ struct Block {
   Block(const Layout& l, const Channels& c) : channel(c.first), inner(l.inner), neighbors(c.count) {}
   AMP_INLINE int64_t channels() const { return columns ? neighbors : 1; }
   AMP_INLINE int64_t width() const { return columns ? neighbors * inner : 1; }
-  // Repeats a value per channel for each of its columns.
+  // Copies the value of each channel to all columns of the channel.
   template <class T>
   AMP_INLINE void spread(const T* from, T* to) const {
     if constexpr (columns) {

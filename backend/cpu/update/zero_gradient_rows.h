@@ -68,7 +68,7 @@ class ZeroGradientRows {
   static constexpr uint8_t kZero = 0, kNew = 1, kOld = 2;  // kNew: nonzero gradient, but moments are still zero
   struct Table {
     int64_t begin = 0, row = 0;           // elements; row 0: not tracked
-    mutable std::vector<uint8_t> states;  // by row; a row may be in the shards of several threads
+    mutable std::vector<uint8_t> states;  // indexed by row; a row may be in the shards of several threads
     std::atomic_ref<uint8_t> state(int64_t at) const { return std::atomic_ref(states[static_cast<size_t>(at)]); }
     bool nonzero(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kZero; }
   };
@@ -83,7 +83,7 @@ class ZeroGradientRows {
     }
   }
 
-  std::vector<Table> tables_;  // by span
+  std::vector<Table> tables_;  // indexed by span
 };
 
 }  // namespace amp
