@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 
 import common
 
-NETS = {  # create's words, the input's name and dims of a row, the batch, classes, how many steps two runs have
+NETS = {  # words of `create`, name and dims of the input's rows, batch size, number of classes, steps of the two runs
     "lenet": (["lenet"], ("image", 1, 28, 28), 64, 10, (2, 12)),
     "mlp": (["mlp", "--model_config", '{"inputs": 32, "hidden": [128, 128], "outputs": 2}'], ("features", 32), 32, 2, (10, 410)),
     "tabular": (["mlp", "--model_config", '{"inputs": 233, "hidden": [1000, 500], "outputs": 2}'], ("features", 233), 128, 2, (2, 10)),

@@ -22,7 +22,7 @@ bool Faults::available() { return !TEST_SANITIZED; }
 
 #if !TEST_SANITIZED
 namespace {
-thread_local bool inside = false;  // the hook's own calls pass
+thread_local bool inside = false;  // the hook runs: its own calls are not intercepted
 
 int fault_of(const FileCall& call) {
   const int fault = hook(call);
@@ -31,7 +31,7 @@ int fault_of(const FileCall& call) {
   return fault;
 }
 
-// 0, kShort, or an errno, which is set.
+// Returns 0, kShort, or an error code, which is also stored in errno.
 int ask(const char* name, const char* path, const char* to) {
   if (!hook || inside) return kPass;
   inside = true;

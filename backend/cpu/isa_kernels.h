@@ -49,7 +49,7 @@ struct TileUnit {
 struct IsaKernels {
   const MicroKernel& fp32;
   const MicroKernel* bf16 = nullptr;   // multiplies pairs
-  const PairKernels* pairs = nullptr;  // set if bf16 is
+  const PairKernels* pairs = nullptr;  // not null if `bf16` is not null
   const TileUnit* tiles = nullptr;
   // Transposes 4-byte elements: to[p * width + l] = from[l][p] for 8 lanes; n is a multiple of 8.
   void (*transpose_8)(const float* const from[8], int64_t n, float* to, int64_t width) = nullptr;

@@ -227,8 +227,8 @@ class Look {
     if (v_.wide().size() != 1) return {};
     if (arithmetic(element, v_.size())) {
       if (!in_product) return weigh("equal steps", {-2.5, -6, -4, -1});
-      // This evidence outweighs an exporter's list of parameters, because detectors list the bins of their expectation
-      // over distances as a parameter.
+      // This evidence outweighs an exporter's list of parameters. Some detectors register the bins 0, 1, 2, ... of a
+      // distribution over distances as a parameter, which is not trained.
       const bool whole = v_.at(0) == std::floor(v_.at(0)) && std::fabs(v_.at(1) - v_.at(0)) == 1;
       return weigh("equal steps, in a weight's place", {whole ? -20.0 : -10.0, -10, -10, -9});
     }

@@ -92,9 +92,9 @@ class EmptyPasts {
     bool only_attention = true;  // no Concat reads it
     bool buffered = true;        // only GroupQueryAttention reads it, whose past may be a buffer of a fixed length
     std::vector<int> presents;   // values that contain the past and the new positions
-    std::vector<int> continued;  // values with the new positions, of which each continues the past
-    bool whole = false;          // `continued` contain the past, too
-    std::vector<int> alike;      // values that differ from it only in the positions
+    std::vector<int> continued;  // each of these values continues the past with the new positions
+    bool whole = false;          // the values in `continued` contain the past, too
+    std::vector<int> alike;      // values that have the past's shape except for the positions
   };
 
   SourceValue& value(int v) { return g_.values[static_cast<size_t>(v)]; }
@@ -147,7 +147,7 @@ class EmptyPasts {
     }
     if (p.axis < 0 || static_cast<size_t>(p.axis) >= x.dims.size()) return std::nullopt;
     const int64_t length = x.dims[static_cast<size_t>(p.axis)].value;
-    if (length == 0 || (length > 0 && !p.buffered)) return std::nullopt;  // the file fixes it
+    if (length == 0 || (length > 0 && !p.buffered)) return std::nullopt;  // the file fixes the number of positions
     return p;
   }
 
@@ -212,7 +212,7 @@ class EmptyPasts {
     if (unread)
       add_length(v);
     else
-      usable_ &= keeps_logits(x.name);  // the others have another value with a cache
+      usable_ &= keeps_logits(x.name);  // other inputs have another value if there is a cache
   }
 
   // Records a length that attention reads only if there is a past.

@@ -51,7 +51,8 @@ class PlaceValues {
     TokenForm form;                      // if not uniform
     std::optional<double> real, padded;  // the value at all tokens, and at all padded positions, if known
   };
-  // given: values (inputs, or results of nodes) by index, and their elements. Those without the form are left out.
+  // given: index of a value (an input or the result of a node) -> what is known of its elements. Values without
+  // the form in `Known` are ignored.
   PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<int32_t, Known>& given);
   const Known* at(ValueId v) const;
   // True if v, extended to `rank` dims, is x at padded positions of form f.

@@ -9,8 +9,9 @@ namespace amp {
 // Requires a training graph that includes the backward pass. Concatenates parameters again for each reader.
 Graph repeat_joins(const Graph& g);
 
-// Dequantizes weights again for each reader (OpDef::deferred), and no weights without readers: a precision plan leaves
-// those that it replaces by a weight in 16 bits. Readers that dequantize themselves cost nothing.
+// Dequantizes weights again for each reader (OpDef::deferred). Readers that dequantize the weight themselves need no
+// copy. Nodes without readers are removed; a precision plan leaves such nodes when it replaces a weight by one in 16
+// bits.
 Graph repeat_dequantization(Graph g);
 
 }  // namespace amp

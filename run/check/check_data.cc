@@ -152,7 +152,7 @@ class Checker {
     try {
       const LabeledText t = reader.read(r);
       const auto n = static_cast<int64_t>(t.encoding.ids.size()), most = *spec_.data.text.max_seq_len;
-      length = std::max(length, n);  // of the longer answer, if there are two
+      length = std::max(length, n);  // if there are two answers, the longer one counts
       int64_t first = 1;             // the first token whose prediction is trained
       while (first < n && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (n > 0 && first == n) problem(row.where, "there is no answer to learn");

@@ -18,7 +18,7 @@ std::vector<AdapterSite> slots_to_add(const OutputSpec& output, const Trainable&
 // The result of an export.
 struct WrittenModel {
   std::string model;    // the exported file; the base if only files of adapters were written
-  std::string adapter;  // value of `adapter` that makes `model` the trained one; empty: it is
+  std::string adapter;  // the setting `adapter` with which `model` is the trained model; empty: it is without
 };
 
 // Writes what `lora_export` names besides the model at `path`, which need not exist: "<path without

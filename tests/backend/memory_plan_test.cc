@@ -56,7 +56,7 @@ TEST_CASE("buffers that live together do not overlap") {
     REQUIRE(total >= least);
     if (least > 0) worst = std::max(worst, static_cast<double>(total) / static_cast<double>(least));
   }
-  CHECK(worst < 1.5);  // of the least possible
+  CHECK(worst < 1.5);  // bytes of the plan, relative to the lower bound
 }
 
 TEST_CASE("lives that do not meet share one place") {

@@ -44,7 +44,7 @@ TEST_CASE("an array that outgrows the limit goes on in a temporary file", "[spil
   std::vector<int64_t> want;
   for (int64_t i = 0; i < 500'000; ++i) {
     if (i % 1000 == 999) {
-      large.push_back(large[0] + large.back());  // of an element that may be moved
+      large.push_back(large[0] + large.back());  // push_back() may move the elements that the sum reads
     } else {
       large.push_back(i * i);
     }

@@ -198,7 +198,7 @@ TEST_CASE("a changed payload of an npz is found by its checksum") {
 
 TEST_CASE("an npz that claims more than its file holds is refused before memory is taken") {
   const auto claiming = [](std::string bytes, size_t field, size_t size) {
-    const size_t record = bytes.find("PK\x01\x02");  // the directory's first
+    const size_t record = bytes.find("PK\x01\x02");  // the first record of the central directory
     REQUIRE(record != std::string::npos);
     return bytes.replace(record + field, size, std::string(size, '\x7f'));
   };
@@ -212,7 +212,7 @@ TEST_CASE("an npz that claims more than its file holds is refused before memory 
   refused(claiming(deflated, 24, 4), "cannot hold");
   refused(claiming(deflated, 10, 2), "zip method 32639");
   const std::string end = deflated.substr(deflated.rfind("PK\x05\x06"));
-  refused(end, "not a zip archive, or damaged");  // ten members, none there
+  refused(end, "not a zip archive, or damaged");  // the end record claims ten members, but there are none
   refused(claiming(deflated, 42, 4), "damaged");  // the member begins beyond the file
   refused("", "too short");
 }
@@ -250,7 +250,8 @@ TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") 
   CHECK(bytes_of(npz.path) == once);  // files contain no date
   write_tensor_file(npy.path, {{"b", find_tensor(mixed, "b_weight")->cast(DType::bf16)}});
   CHECK(read_npy(npy.path).dtype() == DType::f32);
-  CHECK(read_npy(npy.path).to_doubles() == find_tensor(mixed, "b_weight")->to_doubles());  // halves fit 8 bits
+  // In bf16 these multiples of 1/2 are exact.
+  CHECK(read_npy(npy.path).to_doubles() == find_tensor(mixed, "b_weight")->to_doubles());
   // As in numpy's files, the array begins at a multiple of 64 bytes.
   CHECK((bytes_of(npy.path).size() - 24 * 4) % 64 == 0);
   expect_error(

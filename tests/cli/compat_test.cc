@@ -116,7 +116,7 @@ TEST_CASE("the documented command line trains, then tests", "[cli]") {
   CHECK(e.str("val") == xnli() + "/xnli.test.tsv");
   CHECK(e.str("out") == "out/test_metrics.json");
   CHECK(e.str("eval_group_by") == "language");
-  CHECK_FALSE(e.flag("use_fp16"));  // of the exported file
+  CHECK_FALSE(e.flag("use_fp16"));  // the exported file is evaluated in its own types
   CHECK(mentions(c[0].line, {"--do_train: onnx-amp-finetune train bert.onnx", "--use_fp16=true"}));
 }
 

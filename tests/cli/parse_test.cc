@@ -30,13 +30,14 @@ TEST_CASE("the first word is the model or a verb", "[cli]") {
 TEST_CASE("what a verb needs", "[cli]") {
   CHECK(mentions(refusal({}), {"no model", "usage: onnx-amp-finetune MODEL.onnx"}));
   CHECK(mentions(refusal({"m.onnx"}), {"needs --train FILE"}));
-  CHECK_FALSE(refusal({"m.onnx", "--dry_run"}).empty());  // the longest batch decides the memory
+  // A memory estimate needs the data, because the longest batch determines it.
+  CHECK_FALSE(refusal({"m.onnx", "--dry_run"}).empty());
   CHECK(mentions(refusal({"predict", "m.onnx", "--inputs", "x"}), {"'predict' needs --out"}));
   CHECK(mentions(refusal({"eval", "m.onnx"}), {"no data", "--val"}));
   CHECK(mentions(refusal({"eval", "m.onnx", "--val", "a", "--inputs", "b"}), {"contradict"}));
   CHECK(mentions(train_refusal({"other.onnx"}), {"unexpected word 'other.onnx'"}));
   CHECK(mentions(refusal({"chekc", "m.onnx"}), {"unexpected word", "verb 'check'"}));
-  CHECK(refusal({"bench", "m.onnx"}).empty());  // data can be made up
+  CHECK(refusal({"bench", "m.onnx"}).empty());  // without data, bench uses a synthetic batch
   CHECK(mentions(refusal({"benchmark", "m.onnx"}), {"unexpected word"}));
 }
 
@@ -62,7 +63,8 @@ TEST_CASE("switches", "[cli]") {
   CHECK_FALSE(train({"--no_shuffle"}).flag("shuffle"));
   CHECK_FALSE(train({"--no-group-by-length"}).flag("group_by_length"));
   CHECK(train({"--no_shuffle=false"}).flag("shuffle"));
-  CHECK(parse({"--train", "t", "--use_fp16", "m.onnx"}).str("model") == "m.onnx");  // not a truth value: the model
+  // The word after a switch that is not true or false is the model.
+  CHECK(parse({"--train", "t", "--use_fp16", "m.onnx"}).str("model") == "m.onnx");
   CHECK(mentions(train_refusal({"--use_fp16=maybe"}), {"--use_fp16 maybe", "true or false"}));
   CHECK(mentions(train_refusal({"--no_shuffle=maybe"}), {"--no_shuffle maybe", "true or false"}));
 }
@@ -111,7 +113,7 @@ TEST_CASE("a repeated flag that names data names all of it", "[cli]") {
     return parse_config(text, "c.json", Verb::train, warnings).at(0).texts;
   };
   CHECK(config(R"({"train": ["a.csv", "b.csv"]})") == Strings{"a.csv", "b.csv"});
-  const test::TempDir f;  // a name with a comma is one name only if it is the whole value
+  const test::TempDir f;  // a comma separates names, unless the whole value names a file
   std::ofstream(f / "a,b.csv") << "x";
   CHECK(mentions(train_refusal({"--train", f / "a,b.csv", "--train", "c.csv"}), {"comma"}));
 }

@@ -43,7 +43,7 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
   }
   CHECK(forward == 4);
   CHECK(backward >= 3);  // the last layer's input may be only its first token (ops/passes/slice_hoisting.h)
-  // The emulated device trained this graph above: sums of two gradients are computed by their readers.
+  // The emulated device trained this graph above. Kernels that read a sum of two gradients compute it themselves.
   const Graph merged = merge_norm_sums(together);
   int met = 0;
   for (int32_t n = 0; n < merged.n_nodes(); ++n) {
@@ -66,8 +66,9 @@ TEST_CASE("sums of norms and of their branches' biases are one node", "[cuda]") 
     sums += node.op->name == "AddNormGradSums" && node.attrs.has("summed");
     left += node.op->name == "LayerNormGradWeights";
   }
-  CHECK(sums >= 2);  // whole sequences only; after the last attention there are too few rows
-  CHECK(left == 0);  // the embeddings' norm has no branch but its own sums
+  CHECK(sums >= 2);  // only for layers of whole sequences: after the last attention there are too few rows
+  // The sums of every norm are fused, also those of the embeddings' norm, which has no branch.
+  CHECK(left == 0);
 }
 
 // Rows that a warp keeps as 3, 6 or 8 groups of four per thread, and longer rows, in the types of a plan with an fp32

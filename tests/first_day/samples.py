@@ -71,7 +71,7 @@ def texts(folder, _):
 
 
 def embeddings(folder, _):
-    """Pairs of texts about the same of 12 things."""
+    """Writes pairs of texts. Both texts of a pair are about the same one of 12 things."""
     write_encoder(folder / "all-MiniLM-L6-v2")
     draw = random.Random(2)
     things = [f"{very}{how} {noun}" for very in ("", "very ") for how in ("good", "bad") for noun in ("film", "day", "night")]

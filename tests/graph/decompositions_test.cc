@@ -40,9 +40,9 @@ TEST_CASE("what a definition is made of is spelled out too") {
       "dv");
   const std::multiset<std::string> ops = operators(decompose_operators(t.graph, cpu_evaluator()));
   CHECK(ops.count("FusedAttentionGrad") == 0);
-  CHECK(ops.count("SoftmaxGrad") == 0);  // by which the decomposition puts it
+  CHECK(ops.count("SoftmaxGrad") == 0);  // the decomposition contains a SoftmaxGrad, which is decomposed, too
   CHECK(ops.count("Softmax") == 1);
-  CHECK(ops.count("FusedAttention") == 0);  // its results are not read any more
+  CHECK(ops.count("FusedAttention") == 0);  // nothing reads its results after the decomposition
 }
 
 TEST_CASE("a graph without such operators stays what it is") {

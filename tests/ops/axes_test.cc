@@ -17,9 +17,9 @@ namespace {
 struct Axis {
   const char* op;
   int64_t version;
-  const char* attribute;  // or null: an input
-  size_t place = 1;       // ... here
-  bool list = false;      // of axes
+  const char* attribute;  // name of the attribute with the axis; null: an input has the axis
+  size_t place = 1;       // index of that input
+  bool list = false;      // the attribute or input is a list of axes
   bool gradient = true;
 };
 
@@ -97,7 +97,7 @@ OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
     return n;
   }
   const bool logarithm = n.op == "ReduceLogSum";
-  if (n.op == "DFT") d.back() = 1;  // real
+  if (n.op == "DFT") d.back() = 1;  // the last dim of a real signal is 1
   n.inputs = {random_tensor(d, 5)};
   if (logarithm) {  // inputs must be positive
     std::vector<double> x = n.inputs[0].to_doubles();
@@ -152,7 +152,7 @@ void set_axes(OneNode& n, const Axis& a, const std::vector<int64_t>& values) {
     n.inputs.insert(n.inputs.begin() + static_cast<int64_t>(a.place),
                     a.list ? ints(values) : HostTensor::of<int64_t>({}, values));
   }
-  if (n.op == "Slice") n.inputs.push_back(ints(std::vector<int64_t>(values.size(), -1)));  // backwards
+  if (n.op == "Slice") n.inputs.push_back(ints(std::vector<int64_t>(values.size(), -1)));  // steps of -1
 }
 
 bool takes(const Axis& a, size_t axis, size_t rank) {
@@ -202,7 +202,8 @@ TEST_CASE("negative axes are the positive ones") {
         std::vector<std::vector<size_t>> choices{{axis}};
         if (a.list && axis + 1 < rank) choices.push_back({axis, axis + 1});
         for (const std::vector<size_t>& at : choices) {
-          const size_t counted = op == "Unsqueeze" ? d.size() + at.size() : rank;  // dims of its output
+          // Unsqueeze counts axes in its output.
+          const size_t counted = op == "Unsqueeze" ? d.size() + at.size() : rank;
           NodeRun runs[2];
           OneNode positive;
           for (const bool negative : {false, true}) {
@@ -236,7 +237,8 @@ TEST_CASE("negative axes are the positive ones") {
       }
     }
   }
-  CHECK(caught * 20 > gradients * 17);  // the others are 0: a single element, or a normalized result
+  // The remaining gradients are 0: over a single element, or of a normalized result.
+  CHECK(caught * 20 > gradients * 17);
   std::cout << "negative axes: " << axes().size() << " operators and versions, " << nodes << " nodes, " << gradients
             << " gradients, " << caught << " wrong ones caught\n";
 }

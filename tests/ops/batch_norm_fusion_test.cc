@@ -63,7 +63,8 @@ TEST_CASE("of 16 bits, what rounding cannot tell apart is one node", "[batch_nor
         "\ny, mean, var = BatchNormTrain(c, g, h) {epsilon=1e-5}\nz = " + activation + "\nz = Cast(z) " +
         to(DType::f32) + "\nq = Mul(z, z)\nloss = ReduceSum(q) {axes=[0 1 2]; keepdims=0}\noutput z\noutput loss");
   };
-  for (const char* dims : {"3 5 7", "3 5 300", "2 5 131", "60 5 30", "7 5 3000"}) {  // small planes by way of images
+  // Planes are small (sums run over several images) or large.
+  for (const char* dims : {"3 5 7", "3 5 300", "2 5 131", "60 5 30", "7 5 3000"}) {
     for (const char* activation :
          {"Relu(y)", "Clip(y) {min=0.0; max=0.5}", "Clip(y) {min=-0.25}", "Clip(y) {max=-0.75}"}) {
       INFO(dims << ' ' << activation);

@@ -22,7 +22,7 @@ Graph differentiated(Graph g) {
     const Value& v = g.value(ValueId{i});
     if (is_float(v.dtype) && v.kind != ValueKind::constant) g.set_dtype(ValueId{i}, DType::f64);
   }
-  Graph wide;  // again, so that constants are fp64 too
+  Graph wide;  // a second copy, so that folded constants are fp64 too
   Builder b(wide, cpu_evaluator());
   std::map<int32_t, ValueId> map;
   for (int32_t i = 0; i < g.n_values(); ++i) {

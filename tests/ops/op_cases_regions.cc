@@ -100,7 +100,8 @@ void add_region_cases(OpSpecs& s) {
   s["RoundStraight"].elementwise = true;
   s["RoundStraight"].surrogate = identity;
   const std::vector<double> jumps{-2.5, -1.5, -0.5, 0.5, 1.5, 2.5};
-  for (const Dims& d : small_shapes()) s["RanksSum"].cases.push_back({{{d}}, {}});  // of one rank
+  // With one rank, the sum is the identity.
+  for (const Dims& d : small_shapes()) s["RanksSum"].cases.push_back({{{d}}, {}});
   s["RanksSum"].cases.push_back(fixed({{{{300, 257}}}, {}}));
   for (const Dims& d : small_shapes()) s["RoundStraight"].cases.push_back({{{d, uniform(-2.4, 2.4, jumps)}}, {}});
   s["RoundStraight"].cases.push_back(fixed({{{{300, 20}, uniform(-9, 9)}}, {}}));

@@ -130,7 +130,7 @@ void add_spatial_cases(OpSpecs& s) {
   counted.attrs.set("count_include_pad", int64_t{1});
   s["AveragePool"].cases.push_back(counted);
   small_pools(s);
-  for (const OpCase& c : s["AveragePool"].cases) {  // the same nodes backwards
+  for (const OpCase& c : s["AveragePool"].cases) {  // the gradients of these nodes
     OpCase back = c;
     back.in[0].dims = c.attrs.ints("dims");
     back.attrs.set("dims", c.in[0].dims);

@@ -48,7 +48,7 @@ void rows(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
 void elements(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
   const int64_t n = d[axis], along = static_cast<int64_t>(axis);
   Dims idx = d;
-  for (int64_t& e : idx) e = k % 3 == 1 && e > 1 ? e - 1 : e;  // the first ones of the other dims
+  for (int64_t& e : idx) e = k % 3 == 1 && e > 1 ? e - 1 : e;  // for some cases, one element less along the other axes
   idx[axis] = n == 0 ? 0 : 1 + static_cast<int64_t>(k % 4);
   const Operand index{idx, integers(-n, n - 1), Role::integer};
   s["GatherElements"].cases.push_back({{{d}, index}, {{"axis", along}}});
@@ -61,7 +61,7 @@ void elements(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
        {{"axis", along}, {"k", std::min(n, static_cast<int64_t>(k % 4))}, {"largest", static_cast<int64_t>(k % 2)}}});
 }
 
-// The first `depth` dims are the table's.
+// The first `depth` dims of d are those that the index tuples address.
 void tuples(OpSpecs& s, const Dims& d, size_t k) {
   const size_t depth = k % (d.size() + 1);
   const int64_t n = product(d, 0, depth), count = std::min(n, static_cast<int64_t>(1 + k % 3));

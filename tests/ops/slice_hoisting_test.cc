@@ -57,7 +57,7 @@ TEST_CASE("values read at one token are computed at that token only, with the sa
   const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(t.graph) == std::vector<int64_t>{12, 12, 12});
   CHECK(rows_of_products(g) == std::vector<int64_t>{2, 2, 2});
-  CHECK(count(g, "Slice") == 2);  // of what x is the sum of
+  CHECK(count(g, "Slice") == 2);  // x is a sum: both of its operands are sliced
   CHECK(count(g, "Dropout") == 1);
   check_same_numbers(t.graph, g);
 }
@@ -114,7 +114,7 @@ TEST_CASE("operands that broadcast along the cut axis are not cut", "[slice_hois
       loss_of("o"));
   const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(g) == std::vector<int64_t>{2});
-  CHECK(count(g, "Slice") == 2);  // of x and of the column that has a number for each token
+  CHECK(count(g, "Slice") == 2);  // one of x, and one of the column with a number for each token
   check_same_numbers(t.graph, g);
 }
 

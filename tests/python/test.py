@@ -20,7 +20,7 @@ BERT = ROOT / "tests/data/zoo/bert_cls_eager_ts14/model.onnx"
 
 
 def find_numpy():
-    """Goes on in Debian's Python if this one lacks NumPy."""
+    """Restarts the test in Debian's Python if this one lacks NumPy."""
     try:
         import numpy  # noqa: F401
         return
@@ -206,7 +206,7 @@ class PackageTest(unittest.TestCase):
         done = subprocess.run([self.program, LENET, "--train", self.folder / "few.npz", *settings, "--resume", state,
                                "--output_dir", self.folder / "few"], capture_output=True, text=True, check=True)  # fmt: skip
         self.assertIn("goes on after step 2 of its own order of data", done.stderr)
-        # Other settings are compared.
+        # A run with other settings cannot continue from the checkpoint.
         done = subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", *settings, "--lr", "0.5", "--resume", state,
                                "--output_dir", self.folder / "other"], capture_output=True, text=True)  # fmt: skip
         self.assertEqual(done.returncode, 6)

@@ -331,7 +331,7 @@ TEST_CASE("norms of a checkpoint may be called gamma and beta") {
       ++renamed;
     }
   }
-  CHECK(renamed == 10);  // of the embeddings, and two of each layer
+  CHECK(renamed == 10);  // LayerNorm parameters: those of the embeddings, and two norms of each layer
   write_safetensors(f / "model.safetensors", tensors);
   convert_checkpoint({.model = f.path.string()}, f / "m.onnx");
   convert_checkpoint({.model = test::test_data("models/bert_classifier")}, other / "m.onnx");

@@ -47,7 +47,8 @@ RunSpec sgd(const TempDir& f, const std::string& model) {
   const std::map<std::string, std::vector<std::string>> doubtful = {
       {"expand", {"q"}}, {"repeat", {"q"}}, {"state", {"val_12", "val_13"}}};
   const auto it = doubtful.find(model.substr(0, model.find('_')));
-  const bool repeated = model == "expand_8_dynamo" || model == "repeat_32_dynamo";  // found by their rows
+  // These weights are found by their equal rows.
+  const bool repeated = model == "expand_8_dynamo" || model == "repeat_32_dynamo";
   if (it != doubtful.end() && !repeated) spec.model.trainable = it->second;
   spec.schedule.epochs = 1;
   spec.device.device = "cpu";
@@ -100,10 +101,12 @@ TEST_CASE("check finds the batch size that a graph holds", "[fixed_rows]") {
     spec.model.model = data(name + ".onnx");
     const CheckReport r = check_model(spec);
     CHECK(r.trains);
-    const bool reshapes = name.starts_with("view") || name.starts_with("heads");  // freed
+    // The fixed number of rows was removed from the graph.
+    const bool reshapes = name.starts_with("view") || name.starts_with("heads");
     CHECK((reshapes ? r.fixed.freed_rows : r.fixed.rows) == want.at("rows").get<int64_t>());
     CHECK((reshapes ? r.fixed.rows : r.fixed.freed_rows) == 0);
-    if (name == "lstm_8_ts") CHECK(r.fixed.holder.find("/l/Expand") != std::string::npos);  // of its first state
+    // The Expand of the initial state fixes the number of rows.
+    if (name == "lstm_8_ts") CHECK(r.fixed.holder.find("/l/Expand") != std::string::npos);
   }
   RunSpec free;
   free.model.model = test::test_data("zoo/lenet_relu_dyn18/model.onnx");
@@ -182,7 +185,7 @@ TEST_CASE("a batch that is smaller than the file's is padded, and its padding co
   RunSpec spec = sgd(f, "repeat_8_ts");
   spec.schedule.batch_size = 5;  // 20 batches, each padded
   train(*prepare(spec));
-  RunSpec other = sgd(f, "expand_2_ts");  // the same weights: the same steps by 5 rows
+  RunSpec other = sgd(f, "expand_2_ts");  // a model with the same weights; a step of 5 rows must give the same result
   other.output.output_dir = f / "other";
   other.schedule.batch_size = 1;
   other.schedule.gradient_accumulation_steps = 5;

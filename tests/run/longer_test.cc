@@ -101,7 +101,7 @@ TEST_CASE("a run that is resumed for twice the steps equals one that had them fr
     first.precision.use_bf16 = whole.precision.use_bf16 = true;
   }
   trained(first);
-  CHECK(fs::exists(first.output.output_dir + "/model.onnx"));  // it was finished
+  CHECK(fs::exists(first.output.output_dir + "/model.onnx"));  // the first run ended normally
   second = whole;
   second.output.output_dir = first.output.output_dir;
   second.output.resume = "auto";
@@ -208,7 +208,7 @@ TEST_CASE("early stopping wants more than its threshold, the best one does not",
   CHECK(stopped.result.steps == 3);
   CHECK(stopped.result.best_step == 3);
   spec.output.resume = "auto";
-  spec.evaluation.early_stopping_threshold = 0;  // those two still count
+  spec.evaluation.early_stopping_threshold = 0;  // the two evaluations without an improvement still count
   CHECK(trained(spec).result.steps == 3);
   spec.evaluation.early_stopping_patience = 3;
   CHECK(trained(spec).result.steps == 6);

@@ -94,7 +94,7 @@ TEST_CASE("`lr_base_scale` multiplies the peak rate by the samples a step of all
   const TempDir f;
   RunSpec spec = classifier(f, "run");
   spec.distribution.ranks = 3;
-  spec.schedule.batch_size = 4;  // times two micro-batches: 24
+  spec.schedule.batch_size = 4;  // 4 rows x 2 micro-batches x 3 ranks = 24
   spec.optimization.lr_base_size = 6;
   CHECK(prepare(spec)->config.schedule.lr == 1e-3);
   spec.optimization.lr_base_scale = "linear";

@@ -78,7 +78,7 @@ TEST_CASE("no text of a run's data leaves its place in the page, and no script b
     for (size_t at = 0; (at = page.find(part, at)) != std::string::npos; ++at) ++n;
     return n;
   };
-  CHECK(count("<script") == 2);  // the data and the page's own
+  CHECK(count("<script") == 2);  // one for the data and one for the page's code
   CHECK(count("</script") == 2);
   CHECK(count("<!--") == 0);
   CHECK(data_of(page)["runs"][0]["samples"]["worst"][0]["text"][0][1] == "<!-- <script>");
@@ -99,7 +99,7 @@ TEST_CASE("of a long run every n-th step is drawn, and those that were skipped")
   const json data =
       data_of(report_page({write_run(f, "a", 5001, json::object()), write_run(f, "b", 2, json::object())}));
   const json& steps = data["runs"][0]["steps"]["step"];
-  CHECK(steps.size() == 1252);  // every fourth from 1, including the last, and 4322
+  CHECK(steps.size() == 1252);  // every fourth step from 1 on, which includes the last; and the skipped step 4322
   CHECK(steps.back() == 5001);
   CHECK(data["runs"][0]["skipped"] == json{4322});
   CHECK(data["runs"][0]["count"] == 5001);
@@ -120,7 +120,7 @@ TEST_CASE("a page stays small, however much a run wrote") {
     std::ofstream evals(folder + "/eval.jsonl");
     for (int i = 0; i < 5000; ++i) evals << "{\"step\":" << i << ",\"loss\":1,\"accuracy\":0.5}\n";
     std::ofstream samples(folder + "/" + kSamplesFile);
-    samples << "{\"worst\":\"" << std::string(5 << 20, 'x') << "\"}";  // none that a run writes
+    samples << "{\"worst\":\"" << std::string(5 << 20, 'x') << "\"}";  // a file that no run writes
   }
   const std::string page = report_page({folder});
   CHECK(page.size() < 1000000);

@@ -101,7 +101,8 @@ TEST_CASE("a live report answers with the page, what it shows and the lines of t
   CHECK(page.find("Access-Control") == std::string::npos);
   CHECK(policy(page).starts_with("default-src 'none'; script-src 'sha256-"));
   CHECK(policy(page).ends_with("; frame-ancestors 'none'"));
-  const std::string inside = policy(page).substr(0, policy(page).rfind(';'));  // the page's own element has the same
+  // The page's meta element has the same policy.
+  const std::string inside = policy(page).substr(0, policy(page).rfind(';'));
   CHECK(body(page).find("Content-Security-Policy\" content=\"" + inside + "\"") != std::string::npos);
   for (const char* path : {"/report.json", "/metrics.jsonl", "/none"})
     CHECK(policy(get(*s.server, path)) == policy(page));
@@ -146,7 +147,7 @@ TEST_CASE("a live report answers to this machine's names alone") {
   for (const std::string host : {"localhost", "127.0.0.1", "[::1]"}) {
     CHECK(status(get(*s.server, "/", host)) == 200);
     CHECK(status(get(*s.server, "/", host + ":" + port)) == 200);
-    CHECK(status(get(*s.server, "/", host + ":8080")) == 200);  // through a tunnel
+    CHECK(status(get(*s.server, "/", host + ":8080")) == 200);  // as a request through an SSH tunnel
   }
   for (const std::string host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80",
                                  "evil.example:127", "", "localhost:80:80"}) {
@@ -196,7 +197,7 @@ TEST_CASE("a live report follows the run's folder, and refuses a port that is ta
   const TempDir other;
   CHECK(status(get(*s.server, "/")) == 200);
   s.server->moved(other.path.string());
-  CHECK(status(get(*s.server, "/")) == 503);  // nothing there yet
+  CHECK(status(get(*s.server, "/")) == 503);  // the new folder has no files yet
   std::ofstream(other / "run.json") << json{{"finished", true}};
   CHECK(json::parse(body(get(*s.server, "/report.json")))["runs"][0]["run"]["finished"] == true);
   CHECK(s.server->address() == "http://127.0.0.1:" + std::to_string(s.server->port()) + "/");

@@ -116,7 +116,7 @@ TEST_CASE("a library's settings are held to the same ranges, in the same words",
   CHECK_THAT(refused([](RunSpec& s) { s.evaluation.require = {"acuracy>1"}; }), ContainsSubstring("accuracy"));
   CHECK_THAT(refused([](RunSpec& s) { s.output.output_dir = ""; }), ContainsSubstring("empty"));
   RunSpec other = batch_of("lenet_relu_dyn18");
-  other.precision.dtype = "fp8";  // that training does not read
+  other.precision.dtype = "fp8";  // training does not read `dtype`, evaluation does
   CHECK_NOTHROW(prepare(other, {}, Mode::estimate));
   CHECK(error_of([&] { evaluate_model(other); }).id() == "E_USAGE");
 }

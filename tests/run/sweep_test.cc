@@ -100,7 +100,7 @@ TEST_CASE("the median rule ends runs that are worse than the median of three oth
   CHECK_FALSE(bad({{10, 0.4}}, false));
   CHECK(bad({{10, 0.41}}, true));
   CHECK(bad({{10, NAN}}, false));
-  CHECK_FALSE(bad({{5, 0}}, false));              // none was evaluated there
+  CHECK_FALSE(bad({{5, 0}}, false));              // no other run was evaluated at this step
   CHECK_FALSE(bad({{10, 0.5}, {20, 0}}, false));  // the best value so far counts
   CHECK(bad({{10, 0.4}, {20, 0.4}}, false));      // NaN is the worst: the median is 0.5
   CHECK_FALSE(pruned(Pruning::none, {{10, 0}}, 0, others, false));

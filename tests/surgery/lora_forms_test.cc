@@ -273,7 +273,7 @@ TEST_CASE("DoRA computes m (W + S) / |W + S| with a constant norm, on weights wi
     const TempDir f;
     Model m{import_text(f, form.text), {}, {}};
     m.inputs = inputs_of(m.graph());
-    // Begins as the file computes.
+    // Before training, the model with adapters computes the same as the file.
     {
       Imported first = import_text(f, form.text);
       add_lora(first.graph, options_of("r=2,dora=true"));

@@ -165,7 +165,8 @@ TEST_CASE("class ids that the model lacks are refused before the first step", "[
   refused(tokens, {4, 3}, "label", {"--loss", "cross_entropy", "--label_smoothing", "0.1"}, 4);
   refused(tokens, {4, 3, 1}, "label", {"--loss", "focal"}, 4);
   refused(tokens, {4, 3}, "other", {"--loss", "cross_entropy", "--loss", "cross_entropy,label=other,output=y"}, 4);
-  refused(tokens, {4, 4}, "label", {"--loss", "cross_entropy_nchw"}, 3);  // [N,C,L] with C = S
+  // The output is read as [N,C,L], with C = S classes.
+  refused(tokens, {4, 4}, "label", {"--loss", "cross_entropy_nchw"}, 3);
   refused(R"((float[N,S,2] x) => (float[N,S] start_logits, float[N,S] end_logits)
       <float[2,1] w = {1,0.25}, float[2,1] v = {-0.5,1.5}, int64[1] last = {2}>
       { a = MatMul (x, w)  start_logits = Squeeze (a, last)  b = MatMul (x, v)  end_logits = Squeeze (b, last) })",

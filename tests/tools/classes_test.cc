@@ -195,7 +195,8 @@ TEST_CASE("eval and predict of classifiers that other programs trained", "[class
   const Said refused = run_verb(with(eval, {f / "t.csv"}));
   CHECK(refused.id == "E_LABELS");
   CHECK_THAT(refused.hint, ContainsSubstring("--labels"));
-  write_bytes(f / "t.csv", csv({"z", "", "c"}));  // some of the classes: a new head is no way out here either
+  // Only some of the classes: the hint does not propose a new head either.
+  write_bytes(f / "t.csv", csv({"z", "", "c"}));
   CHECK(run_verb(with(eval, {f / "t.csv"})).hint == refused.hint);
   write_bytes(f / "t.csv", csv({"z", "b", "c"}));
   const auto predicted = [&] {
@@ -248,7 +249,7 @@ TEST_CASE("tags, sets of labels, tables of features", "[classes]") {
   CHECK(
       json::parse(must_run({"eval", f / "run", "--val", f / "columns.csv", "--device", "cpu"}).out).at("exact_match") ==
       1);
-  write_bytes(f / "texts.csv", "text\nw2\n");  // no labels: to predict
+  write_bytes(f / "texts.csv", "text\nw2\n");  // without labels, for predict
   must_run({"predict", f / "run", "--inputs", f / "texts.csv", "--out", f / "p.csv", "--device", "cpu", "--quiet"});
   CHECK_THAT(bytes_of(f / "p.csv"), ContainsSubstring("w2"));
   fs::remove(f / "config.json");

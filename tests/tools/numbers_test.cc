@@ -90,7 +90,7 @@ TEST_CASE("final metrics are the exported file's, whatever the run computed in")
   CHECK(last != as_trained);
   CHECK(last == evaluated(f / "run/model.onnx", data, {"--batch_size", "4"})["loss"].get<double>());
   CHECK(as_trained == json_lines(f / "run/eval.jsonl").back()["loss"].get<double>());
-  // A threshold between the two numbers: the file's number decides.
+  // The gate's bound is between the two numbers. The number of the exported file decides.
   std::ostringstream bound;
   bound.precision(17);
   bound << "loss<=" << (last + as_trained) / 2;
@@ -99,7 +99,7 @@ TEST_CASE("final metrics are the exported file's, whatever the run computed in")
                 "--epochs",     "1",       "--quiet",   "--lr",     "0.1", "--loss",       "mse",     "--use_bf16",
                 "--batch_size", "4",       "--require", bound.str()});
   CHECK(gate.code == (last < as_trained ? 0 : 12));
-  // In fp32 there is one number.
+  // In fp32 the trained and the exported model give the same number.
   CHECK(trained(f, model, data, {"--loss", "mse", "--batch_size", "4"})["metrics_as_trained"].is_null());
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("a file in half precision is judged as it computes") {
   const std::vector<std::string> flags = {"--loss", "mse", "--batch_size", "4", "--export_precision", "fp16"};
   const nlohmann::json run = trained(f, model, data, flags);
   const std::string file = f / "run/model.onnx";
-  // Weights, product and output rounded: eval's fp16 arithmetic everywhere.
+  // The exported file rounds weights, product and output to fp16, as eval does if everything is computed in fp16.
   CHECK(run["final_metrics"]["loss"].get<double>() ==
         evaluated(file, data, {"--dtype", "fp16", "--amp_level", "O3", "--batch_size", "4"})["loss"].get<double>());
   CHECK(run["final_metrics"]["loss"] != run["metrics_as_trained"]["loss"]);
@@ -130,7 +130,7 @@ TEST_CASE("an exported model knows its loss, and flags overrule it") {
   CHECK(again.contains("perplexity"));
   CHECK(evaluated(file, data, {"--loss", "cross_entropy"})["loss"] != again["loss"]);
   CHECK_FALSE(evaluated(file, data, {"--task", "classification", "--loss", "cross_entropy"}).contains("perplexity"));
-  // It contains neither time nor path of the run.
+  // The exported file contains neither time nor path of the run.
   trained(f, model, data,
           {"--loss", "causal_lm,label_smoothing=0.1", "--batch_size", "4", "--output_dir", f / "other"});
   CHECK(bytes_of(f / "other/model.onnx") == bytes);

@@ -79,7 +79,7 @@ std::vector<std::string> words(const TempDir& f, const std::string& model, const
                                 "false",
                                 "--group_by_length",
                                 "false",
-                                "--trainable",  // its magnitudes repeat, of 97 numbers: else it passes for a constant
+                                "--trainable",  // its 97 magnitudes repeat, so it would be taken for a constant
                                 "e"};
   w.insert(w.end(), more.begin(), more.end());
   return w;

@@ -204,7 +204,7 @@ TEST_CASE("a move that was cut short after any step is finished by the next star
     INFO(done);
     finish_interrupted(dir);
     CHECK(complete(dir));
-    CHECK(stdfs::exists(f / "other/model.onnx"));  // no list reaches out of the folder
+    CHECK(stdfs::exists(f / "other/model.onnx"));  // a recorded list cannot name files outside of the folder
   }
 }
 
@@ -364,5 +364,5 @@ TEST_CASE("a resumed run has the settings and the data it began with", "[folder]
   }
   write_safetensors(data, other);
   CHECK_THAT(error_of([&] { must_run(words({"--resume", "auto"})); }).fact(), ContainsSubstring("train was "));
-  must_run({"export", dir, "--out", f / "out.onnx"});  // it needs only the shapes
+  must_run({"export", dir, "--out", f / "out.onnx"});  // export reads only the shapes of the data
 }

@@ -61,7 +61,7 @@ TEST_CASE("create derives the sizes of a model from a table", "[tables]") {
   const Said classes = created("tabular", {"--target", "kind"});
   CHECK(classes.code == 0);
   CHECK_THAT(classes.err, ContainsSubstring("target kind: 3 classes (classification)"));
-  // 3 and 4 values and the code 0; area, age, price and the indicator of age
+  // Categories: 3 and 4 values, each with one more for the code 0. Numbers: area, age, price, and the indicator of age.
   CHECK_THAT(classes.err, ContainsSubstring(R"({"categories": [4, 5], "continuous": 4, "outputs": 3, "hidden")"));
   CHECK(dims_of(f / "m.onnx", "embeds.0.weight").at(0) == 4);
   CHECK(dims_of(f / "m.onnx", "embeds.1.weight").at(0) == 5);
@@ -97,7 +97,8 @@ TEST_CASE("one command makes a trained file with raw-row inputs from a table", "
   const json run = json::parse(bytes_of(f / "run/run.json"));
   CHECK(run.at("config").at("lr") == 0.001);
   CHECK(run.at("config").at("batchnorm") == "train");
-  CHECK(run.at("final_metrics").at("accuracy").get<double>() > 0.8);  // three classes by area; before: about a third
+  // Area determines the three classes; an untrained model has about 1/3.
+  CHECK(run.at("final_metrics").at("accuracy").get<double>() > 0.8);
   CHECK_THAT(said.err, ContainsSubstring("raw rows, an input (rows, 1) for each of: city (text), rooms (text), area "
                                          "(double), age (double), price (double)"));
   must_run({"export", f / "run", "--out", f / "raw.onnx", "--export_raw_rows", "--quiet"});

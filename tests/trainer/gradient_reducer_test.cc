@@ -71,7 +71,7 @@ std::vector<float> summed(Communicator& rank, const std::vector<float>& x, DType
 
 TEST_CASE("rows that are not zero are summed like the whole, bit by bit", "[ranks]") {
   const int size = GENERATE(2, 3, 4);
-  const int64_t every = GENERATE(1, 3, 40);  // all rows, some, few
+  const int64_t every = GENERATE(1, 3, 40);  // all rows, every third, every 40th
   on_ranks(size, [&](Communicator& rank) {
     std::vector<float> whole = some_rows(rank.rank(), 500, 24, every);
     const auto sum = std::make_shared<RankSum>();

@@ -140,7 +140,8 @@ TEST_CASE("every loss and its gradient equal PyTorch's", "[losses]") {
   }
   for (const std::string& kind : loss_kinds()) {
     INFO(kind << " has no case");
-    if (!loss_rule(kind).of_gradient) CHECK(kinds.count(kind));  // those: tests/zoo/gradient_penalty_test.cc
+    // Losses of gradients are tested in tests/zoo/gradient_penalty_test.cc.
+    if (!loss_rule(kind).of_gradient) CHECK(kinds.count(kind));
   }
 }
 

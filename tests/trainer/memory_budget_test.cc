@@ -184,7 +184,7 @@ TEST_CASE("without a budget norms and elementwise operators of large fp32 graphs
   CHECK(free.sums == kept.sums);
   CHECK(same(free.gradients, kept.gradients));
 
-  c.options.low = DType::bf16;  // products of half the length: there it would cost time
+  c.options.low = DType::bf16;  // in bf16, products take half the time, so recomputation would slow the step down
   c.options.compute.assign(c.graph.nodes.size(), DType::bf16);
   CHECK(run(c, 0).recomputed.empty());
 }

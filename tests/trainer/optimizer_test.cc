@@ -187,7 +187,7 @@ TEST_CASE("frozen chunks, learning-rate factors and gaps") {
   layout.add("fast", {3, 3});
   std::vector<float> p(static_cast<size_t>(layout.size()), 1.0f), g(p.size(), 1.0f);
   g[0] = std::numeric_limits<float>::infinity();  // gradient of the frozen tensor: ignored
-  g[7] = std::numeric_limits<float>::infinity();  // in the gap
+  g[7] = std::numeric_limits<float>::infinity();  // padding between two tensors
   OptimizerConfig config;
   config.rule = "sgd";
   LaidOut<float> o(config, layout, p.data());
@@ -208,7 +208,7 @@ TEST_CASE("what trains lies first, and only it has gradients, moments and an ave
   layout.add("a", {3, 3});
   layout.add("frozen too", {2}).frozen = true;
   layout.add("b", {17});
-  CHECK(layout.trained_size() == layout.size());  // not yet arranged
+  CHECK(layout.trained_size() == layout.size());  // before arrange(), frozen parameters are included
   layout.arrange();
   const auto& c = layout.chunks();
   CHECK(std::vector<int64_t>{c[1].offset, c[3].offset, c[0].offset, c[2].offset} ==
@@ -228,7 +228,7 @@ TEST_CASE("what trains lies first, and only it has gradients, moments and an ave
   std::vector<std::string> names;
   for (const auto& [name, t] : state) names.push_back(name);
   CHECK(names == std::vector<std::string>{"ema/a", "ema/b", "m/a", "m/b", "v/a", "v/b"});
-  auto more = state;  // of a version that stored moments for all tensors
+  auto more = state;  // an earlier version stored moments for all tensors
   more["m/frozen"] = HostTensor::zeros(DType::f32, {20});
   o.load_state(more, 7);
   CHECK(o.steps() == 7);

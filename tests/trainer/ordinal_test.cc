@@ -63,8 +63,8 @@ TEST_CASE("ordered classes without rows, with ignored labels and NaN", "[ordinal
   for (const auto& [name, value] : metrics->values(0)) CHECK((std::isnan(value) || value == 0));
   metrics->add({logits({1, 1, NAN, 0, 1, -1, -1, -1}, 2)}, ids({2, 1, -100, 1}));
   const MetricValues v = metrics->values(0);
-  CHECK(v[0] == std::pair<std::string, double>("accuracy", 1.0 / 3));  // a NaN is wrong
-  CHECK(v[1] == std::pair<std::string, double>("mae", 0.5));           // and has no distance
+  CHECK(v[0] == std::pair<std::string, double>("accuracy", 1.0 / 3));  // a NaN counts as a wrong prediction
+  CHECK(v[1] == std::pair<std::string, double>("mae", 0.5));           // a NaN has no distance to its label
   CHECK_THROWS_AS(metrics->add({logits({1, 1}, 2)}, ids({3})), Error);
 }
 

@@ -111,8 +111,8 @@ TEST_CASE("what a comparison of gradients says", "[padding]") {
   CHECK(said(of(2, {1, -3}), of(2, {1, -3.1})) == Verdict::different);
   CHECK(said(of(2, {1, -3}), of(2.1, {1, -3})) == Verdict::different);
   CHECK(said(of(2, {1, -3}), of(2, {1, -3.1}), true) == Verdict::equal);
-  CHECK(said(of(0, {1, -3}), of(0, {1, -3})) == Verdict::says_nothing);  // no loss: it proves nothing
-  CHECK(said(of(2, {0, 0}), of(2, {0, 0})) == Verdict::says_nothing);    // nor without a gradient
+  CHECK(said(of(0, {1, -3}), of(0, {1, -3})) == Verdict::says_nothing);  // a loss of 0 proves nothing
+  CHECK(said(of(2, {0, 0}), of(2, {0, 0})) == Verdict::says_nothing);    // gradients of 0 prove nothing
   CHECK(said(of(std::nan(""), {1}), of(2, {1})) == Verdict::says_nothing);
   CHECK(said(of(2, {1}), of(std::nan(""), {1})) == Verdict::different);
   CHECK(said(of(2, {1}), of(2, {std::nan("")})) == Verdict::different);

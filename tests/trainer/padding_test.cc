@@ -207,9 +207,9 @@ TEST_CASE("a mask that hides anything but padding is no proof", "[padding]") {
     return find_padding_mask(plain_graph(text + kHeads.at("first token")), cpu_evaluator()).has_value();
   };
   CHECK(found(kEncoder, "const low = -10000", "const low = -20000"));
-  CHECK(!found(kEncoder, "const low = -10000", "const low = -10"));  // something of a padded key is left
-  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));     // the other way round
-  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));    // none
+  CHECK(!found(kEncoder, "const low = -10000", "const low = -10"));  // a padded key keeps a weight above 0
+  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));     // hides the real tokens
+  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));    // no mask
   const std::string causal =
       "const triangle 1 1 7 7 = 0 -10000 -10000 -10000 -10000 -10000 -10000 0 0 -10000 -10000 -10000 -10000 -10000 0 0 "
       "0 -10000 -10000 -10000 -10000 0 0 0 0 "

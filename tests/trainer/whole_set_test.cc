@@ -91,7 +91,7 @@ TEST_CASE("a model's record is read back, and other programs' keys are left alon
   const ModelRecord back = from_metadata([&](const std::string& k) { return written.at(k); });
   CHECK(back.task == r.task);
   CHECK(back.labels == r.labels);
-  REQUIRE(back.losses.size() == 1);  // none that needs a teacher; its share of the weight is gone
+  REQUIRE(back.losses.size() == 1);  // losses with a teacher, and their weight, are not recorded
   CHECK(loss_json(back.losses[0]) == R"({"kind":"cross_entropy","outputs":["logits"],"label_smoothing":0.1})");
   CHECK(back.preprocessing == r.preprocessing);
   CHECK(back.features == r.features);

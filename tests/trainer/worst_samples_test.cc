@@ -43,7 +43,7 @@ const float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST_CASE("the worst of classes are the wrong ones, by -log p of their labels") {
   Judged j(Task::classification, "cross_entropy", {"no", "yes"}, 2);
-  j.add({3, 2}, {0, 1, 0, 3, 5, 0}, ids({3}, {0, 0, 0}), {7, 3, 5});  // the last one is right
+  j.add({3, 2}, {0, 1, 0, 3, 5, 0}, ids({3}, {0, 0, 0}), {7, 3, 5});  // the last row is predicted correctly
   j.add({2, 2}, {2, 0, kNaN, 0}, ids({2}, {1, kIgnoreIndex}), {1, 2});
   const std::vector<SampleRecord> worst = j.worst.worst();
   REQUIRE(worst.size() == 2);
@@ -122,15 +122,16 @@ TEST_CASE("masks: the share of wrong pixels, and the first samples whatever thei
 TEST_CASE("the worst of texts are those of the largest mean loss, told by the token that cost most") {
   const auto loss_of = [](float more) {
     return std::log1p(2 * std::exp(-static_cast<double>(more)));
-  };  // of 0, 0, more
+  };  // the loss of logits 0, 0, `more` with the last one as label
   Judged ahead(Task::language, "causal_lm", {}, 2);
   // Position s predicts the label at s + 1. The last row of logits predicts nothing.
   const std::vector<float> x = {0, 3, 0, 0, 0, 1, 9, 9, 9, /* the other sequence */ 4, 0, 0, 0, 0, 5, 9, 9, 9};
   ahead.add({2, 3, 3}, x, ids({2, 3}, {2, 1, 0, 2, 0, 2}), {6, 4});
   const std::vector<SampleRecord> worst = ahead.worst.worst();
-  REQUIRE(worst.size() == 2);  // there is no text without a loss
+  REQUIRE(worst.size() == 2);  // every text has a loss above 0
   CHECK(worst[0].sample == 6);
-  CHECK(worst[0].error == Catch::Approx((loss_of(3) + loss_of(1) + 1) / 2));  // label 0 where 2 has 1 more
+  // The label is token 0, and the logit of token 2 is larger by 1.
+  CHECK(worst[0].error == Catch::Approx((loss_of(3) + loss_of(1) + 1) / 2));
   CHECK(worst[0].label_token == 0);
   CHECK(worst[0].predicted_token == 2);
   CHECK(worst[0].probability == Catch::Approx(std::exp(-loss_of(1))));

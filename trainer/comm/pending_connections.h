@@ -38,7 +38,8 @@ class PendingConnections {
   // Counts a peer that has the key but whose hello is not valid.
   void count_foreign(const Arrival& a) { count(Stranger::foreign, a.address); }
 
-  // Describes the connections that were not ranks, with their number; "" if there are none. Pending ones count.
+  // Describes the connections that were not ranks, with their number; "" if there are none. Includes pending
+  // connections.
   std::string strangers() const;
 
  private:

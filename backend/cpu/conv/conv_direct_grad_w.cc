@@ -132,7 +132,7 @@ struct WeightGradientByChannel {
   ConvShape s;
   std::vector<int32_t> offset;  // offset of the element that each (c, tap) reads, padded to whole tiles
   int64_t lanes;                // number of output channels, padded to whole vectors
-  int64_t shards;               // of the taps of each group
+  int64_t shards;               // number of shards into which the taps of a group are divided
   const float *x, *dy;
   float *dw, *planes, *grads, *sums;  // grads: (item, pixel, lane), sums: (group, tap, lane)
 

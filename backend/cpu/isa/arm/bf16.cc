@@ -8,8 +8,8 @@
 #include "backend/cpu/gemm/micro_kernel.h"
 #include "backend/cpu/isa/arm/kernels.h"
 
-// Only for what follows: functions of the headers above may be used by other files, too, on CPUs without the
-// instructions. It lasts to the end of the file, where templates are instantiated.
+// The pragma applies to the rest of the file, at whose end templates are instantiated. It must not apply to the headers
+// above, because other files call their functions on CPUs without these instructions.
 #pragma GCC target("arch=armv8.2-a+bf16")
 #include "backend/cpu/isa/arm/micro_kernel.h"
 
