@@ -1,6 +1,6 @@
 // place_in_gradients() places activations in the gradient arena with a greedy algorithm. It takes the node at which
-// most bytes are live, moves the buffers that are alive at this node into spans, those with the latest last use first,
-// and repeats with the node at which most bytes are live then.
+// most bytes are live, and moves the buffers that are live at this node into spans, those with the latest last use
+// first. Then it repeats this with the node at which most bytes are live now.
 
 #include "backend/gradient_scratch.h"
 

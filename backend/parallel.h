@@ -1,5 +1,5 @@
-// Work is divided into shards. The number of shards depends on the work only, not on the number of threads, and
-// each shard runs on one thread: results have the same bits for any number of threads.
+// Work is divided into shards. The number of shards depends only on the work, and each shard runs on one thread. So
+// results have the same bits for any number of threads.
 #pragma once
 
 #include <omp.h>

@@ -1,6 +1,6 @@
-// Decisions about a Graph that are made before its Program allocates or launches anything: which values share their
-// bytes (views, outputs that overwrite an input, gradients computed directly in the gradient arena), lifetimes and
-// offsets of buffers, and what each step does with gradients.
+// Decisions about a Graph that are made before its Program allocates or launches anything. They say which values share
+// their bytes (views, outputs that overwrite an input, gradients computed directly in the gradient arena), and what
+// each step does with gradients. They also contain lifetimes and offsets of buffers.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct ProgramPlan {
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
-  // By node's index: true if the node has no step, because the ParamCache keeps its result (a parameter's copy),
-  // because only such a copy reads it, or because its readers compute its result (OpDef::deferred).
+  // Indexed by node: true if the node has no step. This is so if the ParamCache keeps its result (a parameter's copy),
+  // if only such a copy reads it, or if its readers compute its result (OpDef::deferred).
   std::vector<bool> cached;
   std::vector<bool> adds;  // indexed by node: whether its outputs are added to the gradient arena's contents
   // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the index of the node after

@@ -264,8 +264,8 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, con
   return t;
 }
 
-// Lists the members and checks their sizes. The bound on growth is that of the whole archive, because a tensor of equal
-// numbers, such as a mask of ones, compresses a thousand times beside others that do not.
+// Lists the members and checks their sizes. The bound on growth is for the whole archive, because a single tensor of
+// equal numbers, such as a mask of ones, may compress a thousand times.
 std::vector<zip_stat_t> members_of(const Reader& r, zip_t* archive, uint64_t file_size, std::string& current) {
   constexpr uint64_t kSmall = uint64_t{64} << 20;
   std::vector<zip_stat_t> members;

@@ -1,6 +1,6 @@
 // Registered paths are in fixed arrays, because signal handlers read them. remove_temporaries() claims a slot before it
 // removes the path. A thread that completes a file or folder unregisters it before the rename, and then waits if the
-// path is claimed: a half removed folder is never renamed to its final name.
+// path is claimed. So no half removed folder is renamed to its final name.
 #include "base/temporary.h"
 
 #include <unistd.h>

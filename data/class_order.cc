@@ -182,8 +182,8 @@ class Decision {
            "name the classes in the order of the model's outputs: `labels` a,b,c, or a file with a name a line");
   }
 
-  // Uses labels that are whole numbers as class ids if the head has an output for each of them, or numbers 1 to N as
-  // ids 0 to N - 1 for a head of N outputs. Returns false if neither is possible.
+  // Uses labels that are whole numbers as class ids if the head has an output for each of them. For a head of N
+  // outputs, uses the numbers 1 to N as ids 0 to N - 1. Returns false if neither is possible.
   bool by_number(const Numbers& numbers) {
     const int64_t low = numbers.begin()->first, high = numbers.rbegin()->first, n = e_.head;
     if (low >= 0 && high < n) {

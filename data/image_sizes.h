@@ -17,9 +17,9 @@ std::string text_of(ImageSize size);
 
 std::vector<ImageSize> largest_first(std::vector<ImageSize> sizes);  // by area; equal areas keep their order
 
-// Returns the index of the size whose aspect ratio is nearest to the image's on a logarithmic scale: a ratio of twice
-// the image's is as far from it as a ratio of half the image's. Of equally near sizes, the first is returned. The
-// result is exact, because integer products of heights and widths are compared.
+// Returns the index of the size whose aspect ratio is nearest to the image's on a logarithmic scale. There, twice the
+// image's ratio is as far away as half of it. Of equally near sizes, the first is returned. The result is exact,
+// because integer products of heights and widths are compared.
 size_t nearest_size(std::span<const ImageSize> sizes, ImageSize image);
 
 }  // namespace amp

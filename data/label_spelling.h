@@ -13,7 +13,7 @@ namespace amp {
 void trim_labels(Table& table, const std::string& column);
 
 // Returns a sentence for each group of labels that differ only in capital letters or inner spaces, with the --label_map
-// flags that merge them, and one for labels that look like lists. Empty: nothing is suspicious.
+// flags that merge them. Returns another sentence for labels that look like lists. Empty: nothing is suspicious.
 std::vector<std::string> suspicious_labels(const std::vector<std::string>& labels);
 
 // Parses a list as Python, NumPy or JSON write it: "['a', 'b']", "['a' 'b']", "('a',)", "{'a'}", "array(['a'],

@@ -1,8 +1,8 @@
 // find_fixed_shapes() binds the graph, without executing it, for 2 and for 3 rows. Usually the outputs' rows grow with
 // the inputs' rows; then any number of rows is possible, and no candidates are tried. Otherwise candidates are bound
-// one by one. A candidate whose outputs have as many rows as the inputs is preferred over a candidate whose outputs
-// have a multiple, because a graph that always outputs 8 rows also binds for 4. Limits on time and tries keep large
-// models fast.
+// one by one. A candidate is preferred if its outputs have as many rows as the inputs, and not a multiple of them. The
+// reason is that a graph that always outputs 8 rows can also be bound for 4. Limits on time and tries keep large models
+// fast.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

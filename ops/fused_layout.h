@@ -47,8 +47,8 @@ inline bool in_fours(const BroadcastLoop& w, const std::vector<int64_t>& dropout
   return true;
 }
 
-// True for a sum that a Fused node may compute: down columns, with as many elements per thread as in the sum's own
-// kernel, so that the order of the additions is the same.
+// True for a sum that a Fused node may compute. The sum runs down columns. A thread adds as many elements as in the
+// sum's own kernel, so that the order of the additions is the same.
 inline bool can_sum_along(const ReduceShape& s, bool fours) { return s.by_columns() && (s.inner % 4 != 0 || fours); }
 
 }  // namespace amp

@@ -34,8 +34,9 @@ struct LossScaleConfig {
   bool operator==(const LossScaleConfig&) const = default;
 };
 
-// Throws E_LOSS_SCALE (Exit::usage), naming the field, if growth_factor <= 1, backoff_factor is outside (0, 1), init is
-// outside [min, max] in dynamic mode, growth_interval or hysteresis is below 1, or any field except max is not finite.
+// Throws E_LOSS_SCALE (Exit::usage) with the name of the invalid field. Requires growth_factor > 1, backoff_factor in
+// (0, 1), growth_interval and hysteresis of at least 1, and finite fields except max. In dynamic mode, init must be in
+// [min, max].
 void validate(const LossScaleConfig& config);
 
 ScaleRule scale_rule(const LossScaleConfig& config);

@@ -1,5 +1,5 @@
-// Plans a sweep. A run's command line is that of the sweep with the run's values; it is parsed and checked as the
-// child process will do, so that a mistake is reported before the first run. Settings from the environment and from
+// Plans a sweep. A run's command line is that of the sweep with the run's values. It is parsed and checked here as in
+// the child process, so that a mistake is reported before the first run. Settings from the environment and from
 // --config are not repeated: the child reads them itself.
 #include "tools/sweep_plan.h"
 

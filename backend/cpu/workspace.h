@@ -1,8 +1,8 @@
 // Shared code of the larger CPU kernels: allocation within a node's workspace, and operands in the computing type.
 //
-// A kernel with workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure (tensors
-// have shapes but no usable addresses, and must not be accessed) and once to prepare, so the measured size is the size
-// that the kernel takes.
+// A kernel with workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs twice. The first run
+// measures: tensors have shapes but no usable addresses, and must not be accessed. The second run prepares, so the
+// measured size is the size that the kernel takes.
 #pragma once
 
 #include <cstdint>

@@ -39,8 +39,9 @@ struct AttentionOperands {
   const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 for weights that dropout keeps, else 0
   void* y = nullptr;           // written by forward, read by backward
   float* lse = nullptr;        // (batch, heads, queries), written by forward, read by backward
-  // A flag in device memory; may be null. If the flag is not 0, the library's results must not be used: the mask is not
-  // the one that Attention describes, or a row's scores are so large that the rounding of lse changes the results.
+  // A flag in device memory; may be null. If the flag is not 0, the library's results must not be used. Either the mask
+  // is not the one that Attention describes, or a row's scores are so large that the rounding of lse changes the
+  // results.
   const int32_t* unfit = nullptr;
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;

@@ -21,8 +21,8 @@ struct MaxThreads : std::integral_constant<int, 1024> {};
 template <class K>
 struct MaxThreads<K, std::void_t<decltype(K::max_threads)>> : std::integral_constant<int, K::max_threads> {};
 
-// A kernel with a member  static constexpr int min_blocks = 2;  is limited to the registers with which that many blocks
-// fit on a multiprocessor. ptxas then spills registers rather than lose a block.
+// A kernel with a member  static constexpr int min_blocks = 2;  gets only so many registers that two blocks fit on a
+// multiprocessor. ptxas then spills registers to memory if necessary.
 template <class K, class = void>
 struct MinBlocks : std::integral_constant<int, 0> {};  // ptxas chooses
 template <class K>

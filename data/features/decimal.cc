@@ -1,6 +1,6 @@
 // Reads numbers with a decimal point or a decimal comma. A number is an optional sign, digits, the decimal mark and
-// more digits. The digits before the decimal mark may be grouped by threes with the mark that is not decimal. 1,234 by
-// itself is ambiguous, so one decimal mark is chosen for the whole table.
+// more digits. The other mark may group the digits before the decimal mark by threes. 1,234 by itself is ambiguous, so
+// one decimal mark is chosen for the whole table.
 #include "data/features/decimal.h"
 
 #include <algorithm>

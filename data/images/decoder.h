@@ -14,9 +14,9 @@
 namespace amp {
 
 // Largest numbers of pixels of an image, unless Limits::image_pixels sets one. The header is checked before anything is
-// allocated. kMaxPixels is Pillow's limit. An image that compresses more than kMostImageGrowth times may have
-// kMaxSparsePixels, a little more than a page of A4 at 600 dpi: a file of half a megabyte could hold kMaxPixels equal
-// pixels, which take seconds to decode in every epoch.
+// allocated. kMaxPixels is Pillow's limit. An image that compresses more than kMostImageGrowth times may have only
+// kMaxSparsePixels, a little more than a page of A4 at 600 dpi. Otherwise a file of half a megabyte could hold
+// kMaxPixels equal pixels, which take seconds to decode in every epoch.
 constexpr int64_t kMaxPixels = 178'956'970, kMaxSparsePixels = 35'000'000, kMostImageGrowth = 200;
 int64_t most_pixels();  // kMaxPixels, or Limits::image_pixels
 

@@ -21,9 +21,9 @@ struct OnnxAdapter {
 };
 
 // Reads a file that nothing is known about: every offset, count, type and size is checked before it is used. Tensors
-// share the file's bytes. Throws E_ADAPTER (Exit::data) for a file that is damaged or not of this format, of another
-// format version, or with element types other than FLOAT, FLOAT16, BFLOAT16 and DOUBLE; read_onnx_adapter() also throws
-// the errors of read_file().
+// share the file's bytes. Throws E_ADAPTER (Exit::data) for a file that is damaged, not of this format, or of another
+// format version. Element types other than FLOAT, FLOAT16, BFLOAT16 and DOUBLE are also refused. read_onnx_adapter()
+// also throws the errors of read_file().
 OnnxAdapter parse_onnx_adapter(const FileBytes& file);
 OnnxAdapter read_onnx_adapter(const std::string& path);
 

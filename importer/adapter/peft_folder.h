@@ -37,8 +37,8 @@ struct PeftAdapter {
 // Returns whether a path is a folder with adapter_config.json.
 bool is_peft_folder(const std::string& path);
 
-// Reads a folder. Everything that would change the model's outputs and is not low-rank adapters of linear maps is
-// refused by its name: other methods than LoRA, trained biases, whole modules, embeddings, activated adapters, and
+// Reads a folder. Only low-rank adapters of linear maps are read. Everything else that would change the model's outputs
+// is refused by its name: other methods than LoRA, trained biases, whole modules, embeddings, activated adapters, and
 // initializations that change the base (PiSSA, OLoRA, ...). Throws E_PEFT (Exit::data), and the errors of read_file()
 // and read_safetensors().
 PeftAdapter read_peft_folder(const std::string& folder);
@@ -47,9 +47,9 @@ PeftAdapter read_peft_folder(const std::string& folder);
 // rank_pattern and alpha_pattern where modules differ, so that PEFT computes with the same ones.
 void write_peft_folder(const std::string& folder, const PeftAdapter& adapter);
 
-// Returns whether a key of rank_pattern or alpha_pattern, a regular expression, matches a module's name as PEFT matches
-// it: the name, or its end after a dot; with a leading ^ the whole name. Throws E_PEFT for expressions with groups,
-// alternatives or sets.
+// Returns whether a key of rank_pattern or alpha_pattern, a regular expression, matches a module's name as in PEFT. It
+// must match the name, or the name's end after a dot. With a leading ^ it must match the whole name. Throws E_PEFT for
+// expressions with groups, alternatives or sets.
 bool peft_pattern_matches(const std::string& pattern, const std::string& name);
 
 }  // namespace amp

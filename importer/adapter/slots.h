@@ -1,5 +1,5 @@
-// Slots: places of a model where onnxruntime inserts an adapter. A linear map y = x W has a slot if the file computes
-// y + x A B with graph inputs A [K, lora_r] and B [lora_r, N] that are also initializers, of rank 0. Without an adapter
+// Slots: places of a model where onnxruntime inserts an adapter. A linear map y = x W has a slot if the file computes y
+// + x A B. A [K, lora_r] and B [lora_r, N] are graph inputs, and also initializers with lora_r = 0. Without an adapter
 // the product of rank 0 is zero. An .onnx_adapter file gives values for these inputs by their names.
 #pragma once
 

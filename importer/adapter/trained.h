@@ -19,8 +19,9 @@ using TrainedValues = std::map<int, HostTensor>;
 // not products, and weights that nodes with different factors read.
 void require_slots(const std::vector<LoraAdapter>& adapters, const std::vector<AdapterSite>& sites);
 
-// Returns one pair per adapted map, in the map's type: the A's of its parts side by side [K, R], and a block matrix
-// [R, N] with their B's, multiplied by the adapter's scale. Throws E_EXPORT_RANGE (Exit::numerical) for fp16.
+// Returns one pair per adapted map, in the map's type. A has the A's of the map's parts side by side [K, R]. B is a
+// block matrix [R, N] of their B's, multiplied by the adapter's scale. Throws E_EXPORT_RANGE (Exit::numerical) for
+// fp16.
 OnnxAdapter slot_values(const std::vector<LoraAdapter>& adapters, const std::vector<AdapterSite>& sites,
                         const TrainedValues& values);
 

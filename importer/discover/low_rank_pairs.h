@@ -14,8 +14,8 @@ struct LowRankPairs {
   std::vector<char> factor, scale, zeros;
 };
 
-// Requires that W, A and B are stored, that x reaches both branches, that only views, dropout and factors are between
-// the two products, and that the inner extent is not larger than the outer ones.
+// Requires that W, A and B are stored and that x reaches both branches. Only views, dropout and factors may be between
+// the two products. The inner extent must not be larger than the outer ones.
 LowRankPairs find_low_rank_pairs(const SourceGraph& g);
 
 }  // namespace amp

@@ -1,5 +1,6 @@
-// Builds adapters. All adapters of a map are one low-rank product: x times the A's side by side [in, R], times a block
-// matrix [R, out] that holds the scaled B of each part in the part's columns. R is the sum of their ranks.
+// Builds adapters. All adapters of a map are computed as one low-rank product. x is multiplied by the A's side by side
+// [in, R]. The result is multiplied by a block matrix [R, out] that has the scaled B of each part in the part's
+// columns. R is the sum of their ranks.
 //
 // DoRA needs |W + S|, the norm of each column, with S = A B of the block form. W may be packed, so it is not computed
 // densely: |W + S|^2 = |W|^2 + 2 sum_k (A^T W)[k] B[k] + sum_k ((A^T A) B)[k] B[k]. |W|^2 is a constant, and A^T W is

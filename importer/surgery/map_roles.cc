@@ -1,7 +1,7 @@
 // Decides what each linear map is for, by what it feeds and what feeds it. Reach walks from a map's output to the next
-// maps and notes on the way: inputs of attention, as an operator or unfused as MatMul, Softmax, MatMul; activation
-// functions; products with another branch (gates); residual sums, where it stops; graph outputs. Names decide only
-// where this shows nothing.
+// maps. On the way it records inputs of attention (an operator, or unfused as MatMul, Softmax, MatMul), activation
+// functions, products with another branch (gates) and graph outputs. It stops at residual sums. Names decide only where
+// this shows nothing.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -125,8 +125,9 @@ class Roles {
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> map_of_;  // per node
-  // Per value: depends on a map's output or a floating-point graph input; comes from, or leads to, a Softmax through
-  // operators that keep what the elements mean; comes from attention or an activation function in the same way.
+  // Properties per value. The value depends on a map's output or on a floating-point graph input. It comes from a
+  // Softmax, or leads to one, through operators that only move or scale elements. It comes from attention or from an
+  // activation function in the same way.
   std::vector<char> active_, from_softmax_, to_softmax_, from_attention_, from_activation_;
 };
 

@@ -20,8 +20,8 @@ class Groups {
   int64_t next_w() const { return q_.s.m * q_.k; }
   int64_t next_columns(int64_t rows) const { return q_.pointwise() ? q_.s.c : rows * q_.k; }
   int64_t row_of_columns() const { return q_.pointwise() ? q_.gc : q_.k; }
-  // Returns the stride to set in a Gemm (stride_a ...) for an operand whose address differs between calls by groups or,
-  // if `chunks`, by chunks of images. 0: the address is the same in all calls.
+  // Returns the stride to set in a Gemm (stride_a ...) for an operand. 0: its address is the same in all calls.
+  // Otherwise the address differs between calls by groups or, if `chunks`, by chunks of images.
   int64_t step(int64_t group, int64_t chunk, bool chunks) const { return apart_ ? group : chunks ? chunk : 0; }
 
  private:

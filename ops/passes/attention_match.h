@@ -1,7 +1,7 @@
 // Matches the unfused forms of attention that exporters write: MatMul(q, k^T), scaled before or after; masks added
-// or selected by Where; Softmax; NaN rows replaced by 0; Dropout; MatMul with v. They become one FusedAttention if
-// both products compute in one type, the operators between them compute in that type or fp32 (kernels keep scores
-// in fp32), and no mask depends on a parameter.
+// or selected by Where; Softmax; NaN rows replaced by 0; Dropout; MatMul with v. They become one FusedAttention if both
+// products compute in one type, and the operators between them compute in that type or in fp32 (kernels keep scores in
+// fp32). No mask may depend on a parameter.
 #pragma once
 
 #include <functional>

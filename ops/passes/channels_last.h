@@ -16,7 +16,7 @@
 namespace amp {
 
 // Requires a complete graph (casts absorbed, backward included if it is trained). fp32 is true if the device computes
-// fp32 convolutions in TF32: then NHWC makes them faster too, not only 16-bit ones.
+// fp32 convolutions in TF32, because NHWC then makes these faster, too.
 Graph form_nhwc_regions(const Graph& g, bool fp32, const Evaluator& evaluator);
 
 // The NHWC form of a node: which inputs and outputs are NHWC, and the attributes. Inputs of lower rank are extended

@@ -1,6 +1,6 @@
 // order_chunks() (label_rows.h). A chunk is what depends on its Slice of the input kRowInput. Nodes that depend on no
 // chunk stay first; the others follow by the last of the chunks that they depend on. Autodiff goes backwards, so it
-// adds the gradients of the last chunk first: the last chunk is the first one here, and only one partial sum of a
+// adds the gradients of the last chunk first. Therefore the last chunk comes first here. Only one partial sum of a
 // weight's gradient is stored at a time.
 #include <algorithm>
 #include <utility>

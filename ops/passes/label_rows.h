@@ -1,9 +1,9 @@
 // Row selection: computes only the rows (tokens) that a loss reads. Rows whose label is ignored, such as the prompts of
-// a conversation, add nothing to a loss. So from the last operator that mixes rows (attention) on, only the other rows
-// are gathered and computed: the norms and products after it and the head, whose logits are the largest tensor of a
-// language model. Losses and gradients are the same up to the order of sums.
-// The pass is the counterpart of slice hoisting (ops/passes/slice_hoisting.h) for rows that differ from batch to batch.
-// It is modeled on "sparse prediction" of masked language models (ModernBERT, Warner et al. 2024, arXiv:2412.13663).
+// a conversation, add nothing to a loss. So after the last operator that mixes rows (attention), only the other rows
+// are gathered and computed. This concerns the norms and products after it, and the head, whose logits are the largest
+// tensor of a language model. Losses and gradients are the same up to the order of sums. The pass is the counterpart of
+// slice hoisting (ops/passes/slice_hoisting.h) for rows that differ from batch to batch. It is modeled on "sparse
+// prediction" of masked language models (ModernBERT, Warner et al. 2024, arXiv:2412.13663).
 #pragma once
 
 #include <map>

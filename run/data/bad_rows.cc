@@ -1,6 +1,6 @@
-// Rows that may be skipped. Each function runs the checks that the readers and datasets make anyway, row by row, and
-// does nothing if no rows may be skipped, so that errors are then reported where they were before. Images are decoded
-// once per run, because a dataset decodes them only when a batch needs them.
+// Rows that may be skipped. Each function runs, row by row, the checks that readers and datasets also make. It does
+// nothing if no rows may be skipped: the readers and datasets then report the error. Images are decoded once per run,
+// because a dataset decodes them only when a batch needs them.
 #include "run/data/bad_rows.h"
 
 #include <algorithm>

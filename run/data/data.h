@@ -24,9 +24,10 @@ namespace amp {
 
 struct RunSpec;
 
-// Returns the task of text or image data. It depends on the losses, the kind of file and the label column:
-// language for losses of language models, segmentation for masks, token for .conll files, span for SQuAD's JSON,
-// multilabel for several label columns, regression for a label column with fractions, else classification.
+// Returns the task of text or image data. It depends on the losses, the kind of file and the label column. It is
+// language for losses of language models, segmentation for masks, token for .conll files, and span for SQuAD's JSON.
+// Several label columns give multilabel, a label column with fractions gives regression, all others give
+// classification.
 Task text_task(const RunSpec& spec);
 
 // The distinct labels of a file, in natural order or in the order in which the data's own files number them.

@@ -18,8 +18,8 @@ namespace amp {
 std::map<std::string, HostTensor> derived_inputs(const SourceGraph& graph, const std::map<std::string, HostTensor>& fed,
                                                  const Log& log);
 
-// Warns if the attention mask in `fed` hides the first tokens of a row and the model has attention that reads only the
-// number of visible tokens (GroupQueryAttention): it takes the first tokens for the visible ones.
+// Warns if the attention mask in `fed` hides the first tokens of a row and the model contains GroupQueryAttention. That
+// operator reads only the number of visible tokens, and takes the first tokens for the visible ones.
 void warn_left_padding(const SourceGraph& graph, const std::map<std::string, HostTensor>& fed, const Log& log);
 
 }  // namespace amp

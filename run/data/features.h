@@ -68,9 +68,9 @@ void require_outputs(const SourceGraph& graph, const Losses& losses, const std::
 std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
                                               const DataNeeds& needs);
 
-// Returns, for each of the `width` columns of the tensor that feeds an input, the number of rows of the embedding table
-// that the codes in it index, or 0 if there is no such table. Follows slices, splits and gathers of columns. Defined in
-// looked_up.cc.
+// Returns one number for each of the `width` columns of the tensor that feeds an input: the number of rows of the
+// embedding table that the column's codes index, or 0 if there is no such table. Follows slices, splits and gathers of
+// columns. Defined in looked_up.cc.
 std::vector<int64_t> looked_up_rows(const SourceGraph& graph, int input, int64_t width);
 
 }  // namespace amp

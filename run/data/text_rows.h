@@ -33,13 +33,13 @@ struct TextRows {
 bool is_text_file(const std::string& path);
 bool names_tagged_words(const std::string& path);  // true for names that end in .conll
 
-// Sets `lower_case` to false if it is not given and vocab.txt holds words with capital letters, which shows that the
-// model is cased. Logs the change.
+// Sets `lower_case` to false if it is not given and vocab.txt holds words with capital letters: the model is cased
+// then. Logs the change.
 RunSpec with_letters(RunSpec spec, const Log& log);
 
-// Chooses `task` language and the text columns of a table whose columns have the usual names of conversations
-// (messages, conversations) or of prompts with answers (prompt and completion), if neither columns, label nor another
-// task are given and the table has no column named as the label. Logs the choice.
+// Chooses `task` language and the text columns of a table by the usual names of columns: messages or conversations, or
+// prompt and completion (prompts with answers). Does nothing if columns, label or another task are given, or if the
+// table has a column with the label's name. Logs the choice.
 RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log);
 
 // Reads the rows of `path`, one file or several (data/text_file.h). If `text_columns` is not given, tagged words are

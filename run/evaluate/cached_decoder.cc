@@ -1,8 +1,8 @@
 // A cache has more positions than it uses, so that one Program serves many tokens. Attention must not see the
 // unused positions. GroupQueryAttention counts the ones of the attention mask and uses that many positions from the
-// front. All other graphs concatenate past and new positions, and the mask hides the first, unused ones; their new
-// position thus follows the used ones directly, as causal masks and windows require.
-// Whether a graph computes positions and masks in a way that permits this is not analyzed, but compared once.
+// front. All other graphs concatenate past and new positions, and the mask hides the first, unused ones. So the new
+// position directly follows the used ones, as causal masks and windows require. Whether a graph computes positions and
+// masks in a way that permits this is not analyzed, but compared once.
 #include "run/evaluate/cached_decoder.h"
 
 #include <algorithm>

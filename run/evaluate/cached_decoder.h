@@ -22,8 +22,8 @@ class CachedDecoder {
   CachedDecoder(Session& session, NextToken& whole, DecoderCaches caches, bool low, const Log& log);
 
   // Returns the logits (vocabulary) after the last id. If all ids but the last are those of the previous call, only the
-  // last is computed. The first such result is compared with that of the whole text: if they differ, or if the graph
-  // cannot be computed with a longer past, a note is logged and no cache is used from then on.
+  // last is computed. The first such result is compared with that of the whole text. If they differ, or if the graph
+  // cannot be computed with a longer past, logs a note and uses no cache from then on.
   std::vector<float> logits(const std::vector<int32_t>& ids, int64_t most);
 
  private:

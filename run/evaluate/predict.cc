@@ -37,9 +37,8 @@ namespace amp {
 
 namespace {
 
-// Concatenates the tensors that an output had in several batches of `fixed` rows, along dimension 0 if its size is a
-// multiple of `fixed`, else along the first dimension of that size. An output without such a dimension is the same in
-// every batch.
+// Concatenates the tensors of an output in several batches of `fixed` rows. The axis is 0 if its size is a multiple of
+// `fixed`, otherwise the first axis of size `fixed`. An output without such a dimension is the same in every batch.
 HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
   Dims dims = parts.front().dims();
   size_t axis = 0;

@@ -13,11 +13,11 @@ struct RunSpec;
 // Returns the folder that contains `file`; "." for a name without a folder.
 std::string folder_of(const std::string& file);
 
-// Returns the model file that `path` names, and logs it. A path that is not a folder is returned unchanged. In a folder
-// the file is the decoder that genai_config.json names, else model.onnx, else onnx/model.onnx (Optimum, Hugging Face),
-// else decoder_model.onnx without an encoder beside it, else the only .onnx file of these two folders.
-// In a folder of the Hugging Face cache (models--ORG--NAME) its snapshot is searched. Throws E_RUN (Exit::usage) if
-// there is no such file, or several; the hint names the next step.
+// Returns the model file that `path` names, and logs it. A path that is not a folder is returned unchanged. In a
+// folder, the file is the first of these that exists: the decoder that genai_config.json names, model.onnx,
+// onnx/model.onnx (Optimum, Hugging Face), decoder_model.onnx without an encoder beside it, the only .onnx file of
+// these two folders. In a folder of the Hugging Face cache (models--ORG--NAME) its snapshot is searched. Throws E_RUN
+// (Exit::usage) if there is no such file, or several; the hint names the next step.
 std::string model_file(const std::string& path, const Log& log);
 
 // Value of `adapter` for no adapter, where a run's folder would choose its own.

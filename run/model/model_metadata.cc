@@ -1,6 +1,6 @@
 // Metadata of trained models. A record (trainer/tasks/model_record.h) holds losses, task, classes, preprocessing and
-// ranges of the data. Preprocessing is a list of settings by kind of data and task: a new setting that changes how data
-// are read must be added to one of the lists below, or evaluation will read data differently from training.
+// ranges of the data. Preprocessing is a list of settings by kind of data and task. A new setting that changes how data
+// are read must be added to one of the lists below. Otherwise evaluation reads data differently from training.
 
 #include "run/model/model_metadata.h"
 

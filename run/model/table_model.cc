@@ -1,6 +1,6 @@
 // Models with the sizes of a table. The table is read and its features are fitted on the rows that train, as a training
 // run does (run/data/features.h), so the sizes equal those that the run will require. A run that creates its model
-// writes it beside the output folder, because the folder may contain only files that the run's record covers; the file
+// writes it beside the output folder, because the folder may contain only files that the run's record covers. The file
 // depends only on data, settings and seed, so a resumed run writes the same bytes.
 #include "run/model/table_model.h"
 

@@ -20,8 +20,8 @@ struct MemoryBill {
   int64_t weights = 0;               // bytes of the weights, included in `total`
   std::string text;                  // MemoryEstimate::text()
   std::vector<std::string> largest;  // text about the largest tensors
-  // Host bytes to write and compare the exported file after training's memory is freed: the weights of the file and
-  // the trained ones, or those of the Session that runs the file.
+  // Host bytes that are needed to write and compare the exported file after training's memory was freed. They are the
+  // weights of the file and the trained weights, or those of the Session that runs the file.
   int64_t export_check = 0;
   std::optional<PluginMemory> device_memory;  // set only for a GPU
   std::optional<int64_t> room;  // available bytes; set only if a limit of the CPU is below the machine's memory

@@ -1,5 +1,5 @@
-// Checks the order of the modules in ARCHITECTURE.md: includes follow its table, libraries are only used in the module
-// that hides them, the trainer does not read a node's operator, and the library does not depend on the command line.
+// Checks the order of the modules in ARCHITECTURE.md. Includes follow its table. A library is included only by the
+// module that wraps it. The trainer does not read a node's operator, and run/ does not depend on the command line.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>

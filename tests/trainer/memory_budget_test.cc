@@ -56,7 +56,7 @@ Case dropouts() {
   return c;
 }
 
-// A residual block of convolutions, normalized by the statistics of the batch, which move.
+// A residual block of convolutions with batch normalization. Training updates its running statistics.
 Case convolutions() {
   const std::string text = R"(
     input x

@@ -2,8 +2,8 @@
 // Therefore every process has a separate TCP connection to rank 0. Twice a second both processes send each other a
 // heartbeat with their current step and phase. Rank 0 reports a lost rank to all other ranks.
 //
-// A closed connection or missed heartbeats end the run for all processes: one of them reports an Error that names the
-// rank, its host and process, its phase and its last error; then all of them exit.
+// A closed connection or missed heartbeats end the run for all processes. One of them reports an Error that names the
+// rank, its host and process, its phase and its last error. Then all of them exit.
 #pragma once
 
 #include <cstdint>

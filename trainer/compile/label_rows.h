@@ -24,8 +24,8 @@ class LabelRows {
   LabelRows(Compose compose, const SourceGraph& source, const ParamTable& table, bool enabled, Log log)
       : compose_(std::move(compose)), source_(source), table_(table), enabled_(enabled), log_(std::move(log)) {}
 
-  // Adds the rows to compute to the batch's packing. Unchanged if all rows are computed at once: if the graph permits
-  // no selection, or if less than 5 % of the rows would be saved and they need no chunks.
+  // Adds the rows to compute to the batch's packing. Unchanged if all rows are computed at once. This is so if the
+  // graph permits no selection, or if less than 5 % of the rows would be saved and they need no chunks.
   std::optional<Packing> choose(const GraphRequest& r, std::optional<Packing> packing);
   // As Compose, but selects rows if packing says so.
   std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing) const;

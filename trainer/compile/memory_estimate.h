@@ -33,8 +33,8 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
                                bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {},
                                const std::function<void(FlatLayout&)>& groups = {}, int64_t cached = 0);
 
-// Returns advice for the user: the first of half, a quarter ... of the batch size that needs at most `free` bytes, with
-// the accumulation that keeps the step the same. If none fits, the advice names other options.
+// Returns advice for the user. It tries half of the batch size, a quarter, and so on, and names the first that needs at
+// most `free` bytes, with the accumulation that keeps the step the same. If none fits, the advice names other options.
 std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
                       const std::function<MemoryEstimate(int64_t batch_size)>& measure);
 

@@ -25,8 +25,8 @@ struct Packing {
 };
 
 // Returns how a batch with this mask is packed. mask (batch, length): 1 for a token, 0 for padding. Empty if the mask
-// contains other values, if a sequence is empty or does not start at position 0 (padding on the left), or if less than
-// 5 % of the positions would be saved.
+// contains other values, or if a sequence is empty or does not start at position 0 (padding on the left). Also empty if
+// less than 5 % of the positions would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 
 // The packing plan of a bucket, which is all batches with the same shapes. It does not depend on a batch's contents.
@@ -39,9 +39,9 @@ struct PaddingPlan {
 };
 PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator);
 
-// Returns how the batch is packed. Empty if it keeps its padding: pack_tokens() returned nothing, a padded position has
-// a label, or a mask that the plan only tested on examples (PaddingMask::tried) does not hide exactly this batch's
-// padding.
+// Returns how the batch is packed. Empty if the batch keeps its padding. This is so if pack_tokens() returned nothing,
+// or if a padded position has a label. It is also so if a mask that the plan only tested on examples
+// (PaddingMask::tried) does not hide exactly this batch's padding.
 std::optional<Packing> packing_of(const PaddingPlan& plan, const Tensors& batch, const Evaluator& evaluator);
 
 }  // namespace amp

@@ -59,8 +59,8 @@ Latest find_latest(const std::string& dir);  // the newest checkpoint that loads
 std::vector<int64_t> list_checkpoints(const std::string& dir);
 std::string checkpoint_path(const std::string& dir, int64_t step);
 // recover_checkpoints() and clean_checkpoints() are called when a run starts, and require the DirLock.
-// recover_checkpoints() renames temporary folders that verify to the checkpoints that they replace, unless those verify
-// too, and returns the new paths. clean_checkpoints() removes temporary folders.
+// recover_checkpoints() renames a valid temporary folder to the checkpoint that it replaces, unless that is valid too.
+// It returns the new paths. clean_checkpoints() removes temporary folders.
 std::vector<std::string> recover_checkpoints(const std::string& dir);
 void clean_checkpoints(const std::string& dir);
 bool has_temporary_checkpoints(const std::string& dir);

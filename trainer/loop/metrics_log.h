@@ -45,8 +45,8 @@ std::string to_json(const StepLine& line);
 
 class MetricsLog {
  public:
-  // steps_done: 0 starts a new file. A resumed run passes the step of its checkpoint: lines of later steps and an
-  // incomplete last line are removed, so that the file ends up with one line per step. Errors: Exit::storage.
+  // steps_done: 0 starts a new file. A resumed run passes the step of its checkpoint. Lines of later steps and an
+  // incomplete last line are removed, so that the file has one line per step. Errors: Exit::storage.
   MetricsLog(std::string path, int64_t steps_done);
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;

@@ -11,8 +11,8 @@
 namespace amp {
 
 // Accumulates the gradients of all micro-batches in the gradient arena and updates the staged statistics. Without
-// micro-batches the gradients are 0 and the statistics unchanged. before: for each micro-batch, the number of rows of
-// the accumulation step in the micro-batches before it; random nodes add it to the index of a row, so that each row has
+// micro-batches the gradients are 0 and the statistics unchanged. before: for each micro-batch, the number of rows in
+// the earlier micro-batches of the accumulation step. Random nodes add it to the index of a row, so that each row has
 // its own random numbers. watch: notified on the host of finished gradients during the last micro-batch.
 void launch_micro_batches(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                           const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look = nullptr,

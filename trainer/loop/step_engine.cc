@@ -241,8 +241,8 @@ void StepEngine::gather_local() {
   }
 }
 
-// Returns the name of the saved moment that this rank loads: with local steps, the moment of the saved rank rank()
-// modulo the number of saved ranks; else the moment that all ranks share.
+// Returns the name of the saved moment that this rank loads. With local steps, each rank saved its own moments, and
+// this rank loads those of rank() modulo the number of saved ranks. Otherwise all ranks share the moment.
 std::string StepEngine::own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const {
   const auto is_there = [&](int r) {
     const std::string begin = cat(moment, kOfRank, r, '/');

@@ -1,8 +1,8 @@
 // Stop requests: the signals of kStopSignals. During training (StopSignals) the first signal sets a flag that the loop
-// polls, so that it can finish the step and write a checkpoint; a second signal ends the process at once. At any other
-// time (ImmediateStop) the first signal ends the process: it removes temporary files and writes the JSON object of an
-// error as the last line of stderr. The exit code is 128 + the signal's number, or 75 if a checkpoint contains all
-// completed work.
+// polls. The loop then finishes the step and writes a checkpoint. A second signal ends the process at once. At any
+// other time (ImmediateStop) the first signal ends the process: it removes temporary files and writes the JSON object
+// of an error as the last line of stderr. The exit code is 128 + the signal's number, or 75 if a checkpoint contains
+// all completed work.
 //
 // Copies of the first signal do not count as a second one: timeout(1), mpirun and terminals signal the process and then
 // its group, microseconds apart. SIGXCPU never counts as a second one, because the kernel repeats it every second. A
@@ -41,8 +41,8 @@ class StopSignals {
 };
 
 // Constructed by main() before anything else. A StopSignals replaces its handlers while it exists. Also turns SIGPIPE
-// and SIGXFSZ (closed pipe, file size limit) into error codes of write(), and separates equal limits of CPU time
-// (`ulimit -t` sets both): the soft one is lowered, because at the hard one the kernel kills without SIGXCPU.
+// and SIGXFSZ (closed pipe, file size limit) into error codes of write(). If the soft and the hard limit of CPU time
+// are equal (`ulimit -t` sets both), lowers the soft one, because at the hard one the kernel kills without SIGXCPU.
 class ImmediateStop {
  public:
   ImmediateStop();

@@ -1,6 +1,6 @@
 // Functions that build losses on embeddings of pairs and triples. The texts of a pair or triple are its sides. In a
-// model with one output the rows of the sides alternate (2i and 2i + 1, or 3i, 3i + 1 and 3i + 2); otherwise each side
-// is a separate output.
+// model with one output, the rows of the sides alternate: item i has the rows 2i and 2i + 1, or 3i, 3i + 1 and 3i + 2.
+// Otherwise each side is a separate output.
 #pragma once
 
 #include "trainer/losses/loss.h"

@@ -7,9 +7,9 @@ namespace amp {
 
 namespace {
 
-// Returns 1 - sum(w O) / sum(w E) as scikit-learn's cohen_kappa_score(weights="quadratic"). w is (i - j)^2, O is the
-// confusion matrix, and E is the confusion matrix that independent labels and predictions with the same counts per
-// class would have. Rows whose logits are NaN are left out.
+// Returns 1 - sum(w O) / sum(w E) as scikit-learn's cohen_kappa_score(weights="quadratic"). w is (i - j)^2 and O is the
+// confusion matrix. E is the expected confusion matrix of independent labels and predictions with the same counts per
+// class. Rows whose logits are NaN are left out.
 double quadratic_kappa(const ClassScores& s) {
   const std::vector<std::vector<int64_t>> m = confusion_matrix(s);
   const size_t classes = m.size();

@@ -196,8 +196,8 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
   });
 }
 
-// Tile unit version of run_shard, transposed: rows are output channels and columns are input channels, so no operand
-// must be transposed.
+// Does the same as run_shard with a tile unit, for the transposed result: rows are output channels and columns are
+// input channels. So no operand must be transposed.
 void ChannelWeightGradient::run_shard_tiles(const Shard& of, int64_t n_images) const {
   const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
                 g = of.g;

@@ -49,8 +49,8 @@ AMP_INLINE inline void register_tiles(int64_t width, const Tile& tile) {
 inline int64_t block_width(int64_t n, int64_t b) { return std::min(kBlock, round_up(n, kLane) - b * kBlock); }
 inline int64_t block_count(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
-// Writes sums, a matrix of pixels x channels with rows of `width` floats, to an output that has one plane of `size`
-// elements per channel: channel m of pixel p is written to out[m * size + to[p]]. `to` must be increasing.
+// Writes sums to an output that has one plane of `size` elements per channel. sums is a matrix of pixels x channels
+// with rows of `width` floats. Channel m of pixel p is written to out[m * size + to[p]]. `to` must be increasing.
 template <int Lanes, class T>
 AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
                                     int64_t channels, T* out, int64_t size) {

@@ -1,5 +1,5 @@
-// Small products on the calling thread (panel_product.h): packs the right-hand side once and calls micro-kernels on
-// rows that are used in place; for a tile unit rows are copied into tile order first.
+// Small products on the calling thread (panel_product.h). Packs the right-hand side once, and calls micro-kernels on
+// rows that are used in place. For a tile unit, rows are first copied into tile order.
 
 #include "backend/cpu/gemm/panel_product.h"
 

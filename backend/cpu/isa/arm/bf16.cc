@@ -32,7 +32,7 @@ struct Bfdot {
   }
 };
 
-// Adds products of pairs to Rows x 4 vectors of sums, which are added to memory at the end, so that rounding errors
+// Adds products of pairs to Rows x 4 vectors of sums. These are added to memory at the end, so that rounding errors
 // grow only with the products of one call. at(r, i): the address of the pair of row r at step i. b: rows of `width`
 // floats.
 template <int Rows>
