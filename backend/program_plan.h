@@ -31,8 +31,8 @@ struct ProgramPlan {
   // Gradients (indices of Graph::param_grads) that are moved or added into the arena, by the index of the node after
   // which this happens. Last element: at the end of the run.
   std::vector<std::vector<size_t>> moved_after;
-  // All gradients, by the index of the node after which they are final; those of moved_after once they are moved. Last
-  // element: at the end of the run.
+  // All gradients, by the index of the node after which they are final. Gradients in moved_after are final when they
+  // have been moved. Last element: at the end of the run.
   std::vector<std::vector<size_t>> finished_after;
 };
 

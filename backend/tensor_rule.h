@@ -79,7 +79,7 @@ struct TensorStep {
 
 struct TensorRule {
   static constexpr bool tensor_wise = true;
-  // It has no elements in the sense of update_rule.h.
+  // A tensor-wise rule has no Element (update_rule.h): it has no moments, and visit() visits nothing.
   static int moments(const RuleSettings&) { return 0; }
   template <class F>
   static void visit(const RuleSettings&, F&&) {}

@@ -20,7 +20,7 @@ using TensorCheck = std::function<void(const std::string& name, DType dtype, con
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data,
                                   const TensorCheck& check = nullptr);  // "x.npy" is named "x"
-// As above, for the contents of a file. path: for error messages; name: for `check`.
+// Do the same with the contents of a file. path: for error messages; name: for `check`.
 HostTensor parse_npy(const FileBytes& file, const std::string& path, Exit exit, const std::string& name = {},
                      const TensorCheck& check = nullptr);
 std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& path, Exit exit,

@@ -10,7 +10,7 @@ namespace amp {
 int startable_threads(int wanted) {
   std::atomic<bool> over{false};
   std::vector<std::jthread> started;  // joined by its destructor
-  const struct End {                  // also if there is no memory for a further thread
+  const struct End {                  // ends the threads, also if an exception is thrown
     std::atomic<bool>& over;
     ~End() {
       over = true;

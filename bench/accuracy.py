@@ -25,10 +25,10 @@ JOB = {
     "dropout": 0,
 }
 PRECISIONS = {"fp32": [], "fp16": ["--use_fp16"], "bf16": ["--use_bf16"]}
-DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  # as run.json names them
+DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  # names of the types in run.json
 LOGIT_LIMIT = {"fp32": 1e-4, "fp16": 2e-2}  # largest difference from `predict` in fp32
-SAME = 0.0005  # an fp32 run and its fp32 file: one tweet of 2,000 may differ because of a tie
-CLOSE = 0.005  # if either of the two rounds to 16 bits
+SAME = 0.0005  # limit for an fp32 run and its fp32 file: one tweet of 2,000 may differ because of a tie
+CLOSE = 0.005  # the same limit if the run, its file or both use 16 bits
 
 
 class Job:

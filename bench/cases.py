@@ -145,8 +145,8 @@ def export_net(name, path, sample):
 
 
 def new_head(binary, case, folder):
-    """The head that the program adds to the sentence model, exported after one step with a learning rate of 0:
-    head.safetensors"""
+    """Writes head.safetensors: the head that the program adds to the sentence model, exported after one step with a
+    learning rate of 0."""
     from onnx import load, numpy_helper
 
     out = folder / "head"

@@ -221,7 +221,7 @@ def main():
                     print(name, precision, {k: v for k, v in r.items() if k != "curve"}, flush=True)
     if args.add:
         old = json.loads(args.add.read_text())
-        if any(n.startswith("onnx-amp-finetune ") for n in old["runs"]):  # of bench/accuracy.py
+        if any(n.startswith("onnx-amp-finetune ") for n in old["runs"]):  # a result of bench/accuracy.py
             names = {"onnx-amp-finetune fp32": "fp32", "onnx-amp-finetune fp16": "fp16 O1", "onnx-amp-finetune bf16": "bf16"}
             old["runs"] = {"MiniLM, tweets": {names[n]: g for n, g in old["runs"].items() if n in names}}
             report["added"] = args.add.name

@@ -41,7 +41,7 @@ class Ours:
         self.flags = ([] if precision == "fp32" else [f"--use_{precision}"]) + extra
 
     def train(self, steps):
-        """Processor time of the whole process, in seconds."""
+        """Returns the processor time of the whole process, in seconds."""
         out = self.folder / ("run" if self.binary == self.args.binary else "earlier")  # separate folders, because versions differ
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         common.run_ours(

@@ -76,7 +76,7 @@ def images(path, n, seed=1, label=lambda r: r.randrange(10), value=lambda r: r.r
 
 
 def materials(folder):
-    """Files that the cases use, written once."""
+    """Writes the files that the cases use, once."""
     shutil.copy(ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx", folder / "lenet.onnx")
     shutil.copy(ROOT / "tests/data/surgery/bert.onnx", folder / "bert.onnx")
     images(folder / "few.safetensors", 24)

@@ -95,7 +95,7 @@ def absent(*names):
 
 
 def without_graph(folder):
-    """A container format that is not an ONNX file."""
+    """Writes a file that begins like a zip archive, not like an ONNX file."""
     (folder / "fake.onnx").write_bytes(b"PK\x03\x04" + bytes(200))
 
 

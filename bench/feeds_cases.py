@@ -17,10 +17,10 @@ class Case:
     train: list  # flags of the data set
     inputs: str  # inputs of `predict`
     agree: Callable  # (Made) -> dict of feeds_check.py
-    create: dict = field(default_factory=dict)  # of `create`: its --model_config
+    create: dict = field(default_factory=dict)  # value of --model_config, for `create`
     predict: list = field(default_factory=list)
     masks: bool = False  # predictions are images
-    head: str = ""  # of `create`
+    head: str = ""  # value of --model_head, for `create`
     reads: dict = field(default_factory=dict)  # further arguments of the checking side
 
 

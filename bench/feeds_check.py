@@ -331,7 +331,8 @@ def raw_rows(made):
 
 
 def texts(made):
-    """Loss and number of tokens of each text; long ones in windows, with each token counted once."""
+    """Compares loss and number of tokens of each text. Long texts are divided into windows, in which each token counts
+    once."""
     from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
     if "folder" in made.case.reads:

@@ -72,7 +72,7 @@ class Worker:
             torch.cuda.synchronize()
 
     def start(self, lr):
-        """Initial weights, a new optimizer and scaler."""
+        """Restores the initial weights, and makes a new optimizer and scaler."""
         args = self.args
         with torch.no_grad():
             for k, v in self.net.state_dict().items():

@@ -34,7 +34,7 @@ class Writer:
         self.nodes.append(helper.make_node(op, inputs, outputs, name="/" + outputs[0], domain=domain, **attributes))
 
     def weight(self, name, k, n, block):
-        """Numbers of 4 bits around 8, with a standard deviation of about 1 / sqrt(k) after scaling."""
+        """Adds a weight of 4-bit numbers around 8, with a standard deviation of about 1 / sqrt(k) after scaling."""
         self.external(name + ".weight_Q4", self.random.integers(0, 256, (n, k // block, block // 2), np.uint8),
                       TensorProto.UINT8)
         self.external(name + ".weight_scales", np.full((n, k // block), k**-0.5 / 4.6, np.float32), TensorProto.FLOAT)

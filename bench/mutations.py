@@ -105,7 +105,7 @@ def tensor_dims(r, m):
 
 
 def reshaped(r, m):
-    """Other dims with the same number of elements: sizes match, ranks do not."""
+    """Gives a tensor other dims with the same number of elements: sizes match, ranks do not."""
     t = a_tensor(r, m)
     if t is None:
         return
@@ -125,7 +125,7 @@ def tensor_type(r, m):
 
 
 def retyped(r, m):
-    """Another type with a matching payload."""
+    """Gives a tensor another type, with a matching payload."""
     t = a_tensor(r, m)
     if t is None:
         return

@@ -30,7 +30,7 @@ class Job:
     recipe: str  # models/RECIPE/config.json is the job's
     metric: str
     files: dict  # for recipes_torch_jobs.py
-    flags: list  # of the program
+    flags: list  # flags of the program
     create: list = field(default_factory=list)  # arguments of `create`; empty: the sentence model
     model_config: str = ""
     config: dict = field(default_factory=dict)  # settings of run.sh in addition to the recipe's configuration

@@ -160,7 +160,7 @@ def spans(folder, models, asked, length, stride, longest):
     return [text[begin:end] for (_, text), (_, begin, end) in zip(asked, best)]
 
 
-def jaccard(one, other):  # of sets of words in lower case; 0.5 if both are empty (Tweet Sentiment Extraction)
+def jaccard(one, other):  # of the sets of lower-case words; 0.5 if both are empty (Tweet Sentiment Extraction)
     one, other = set(one.lower().split()), set(other.lower().split())
     return len(one & other) / len(one | other) if one or other else 0.5
 

@@ -20,7 +20,7 @@ TOLERANCE = 1e-5
 
 
 def save_checkpoint(binary, path, folder):
-    """BertForSequenceClassification with the file's encoder and a random pooler and head."""
+    """Saves a BertForSequenceClassification with the file's encoder and a random pooler and head."""
     import torch
     from transformers import BertForSequenceClassification
 

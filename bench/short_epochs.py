@@ -25,7 +25,7 @@ BATCH = 32
 
 
 def write_rows(path, copies, seed=1):
-    """One batch of rows, `copies` times."""
+    """Writes one batch of rows, `copies` times."""
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((BATCH, 32), dtype=np.float32), rng.integers(0, 2, BATCH, dtype=np.int64)
     save_file({"features": np.tile(x, (copies, 1)), "label": np.tile(y, copies)}, path)

@@ -42,7 +42,7 @@ class SlowLink:
         self.remove()
 
     def dropped(self, rank):
-        """Packets that the rank's full queue dropped."""
+        """Returns the number of packets that the rank's full queue dropped."""
         told = subprocess.run(["ip", "netns", "exec", self.spaces[rank], "tc", "-s", "qdisc", "show", "dev", "amp"], check=True,
                               stdout=subprocess.PIPE, text=True).stdout
         return int(re.search(r"dropped (\d+)", told).group(1))

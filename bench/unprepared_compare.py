@@ -44,7 +44,7 @@ class Entry:
         return done.stdout
 
     def check(self):
-        """Which tensors the program trains, compared with their truth."""
+        """Compares the tensors that the program trains with their truth."""
         report = json.loads(self.run("check", self.model, "--json", accept=(0, 4)))
         self.parameters = {p["name"]: p for p in report["parameters"]}
         self.trained = {n for n, p in self.parameters.items() if p["trainable"]}
@@ -93,7 +93,8 @@ class Entry:
         return f"{abs(loss - theirs) / max(abs(theirs), 1e-30):.1e} from {runner}'s"
 
     def compare_gradients(self, got):
-        """Gradients of the file's tensors, assembled to PyTorch's parameters by the origin of their elements."""
+        """Compares gradients. Those of the file's tensors are assembled to PyTorch's parameters by the origin of their
+        elements."""
         total = self.ref["n_params"]
         mine, covered = np.zeros(total), np.zeros(total, bool)
         folded = set()

@@ -56,7 +56,8 @@ def is_count(value):
 
 
 def tiny_fields(fields, over):
-    """Overrides of a configuration's fields: sizes by name, also in sub-configurations, then the table's own."""
+    """Returns overrides of a configuration's fields: sizes by name, also in sub-configurations, then the table's
+    own."""
     out = {}
     for key, value in fields.items():
         if isinstance(value, dict) and key.endswith("_config") and ("model_type" in value or isinstance(over.get(key), dict)):

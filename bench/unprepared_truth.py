@@ -124,7 +124,7 @@ def formula(array, p):
                     return {"torch": [name], "formula": text}
             if array.size < 3:
                 continue
-            for other in (theirs, theirs[::-1]):  # a x + b, with a positive or negative
+            for other in (theirs, theirs[::-1]):  # tries values = a x + b, for a > 0 and for a < 0
                 slope = np.dot(mine - mine.mean(), other - other.mean()) / max(other.var() * other.size, 1e-300)
                 shift = mine.mean() - slope * other.mean()
                 if slope and np.allclose(mine, slope * other + shift, rtol=1e-5, atol=1e-6 * np.abs(mine).max()):

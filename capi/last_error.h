@@ -16,7 +16,7 @@ class LastError {
   LastError(const LastError&) = delete;
   LastError& operator=(const LastError&) = delete;
 
-  void set(const Error& e) noexcept;  // without memory for a copy: a constant text about that
+  void set(const Error& e) noexcept;  // if memory for a copy is missing, the error is a constant text
   const onnx_amp_error* get() const noexcept { return &view_; }
 
  private:
@@ -27,7 +27,7 @@ class LastError {
   onnx_amp_error view_ = {};
 };
 
-LastError& thread_error();  // of calls without a session on this thread
+LastError& thread_error();  // the last error of this thread's calls that have no session
 
 // Runs body and returns its status. Any exception becomes a status, and `error` describes it.
 onnx_amp_status guarded(LastError& error, const std::function<void()>& body) noexcept;

@@ -16,7 +16,7 @@ struct MatMulBiasGradShape {
         parts(args.attrs().i("parts", 1)),
         rows(product.shape.k),
         columns(of == 0 ? product.shape.m : product.shape.n) {}
-  int64_t m() const { return of == 0 ? columns / parts : product.shape.m; }  // of each of the `parts` tensors
+  int64_t m() const { return of == 0 ? columns / parts : product.shape.m; }  // rows of each output tensor
   int64_t n() const { return of == 0 ? product.shape.n : columns / parts; }
   MatMulProducts product;
   size_t of;  // index of the summed operand

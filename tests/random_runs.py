@@ -312,7 +312,7 @@ class Verdict:
             for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
                 row = json.loads(line)
                 if row.get("skipped"):
-                    row.pop("grad_norm", None)  # of a step that the loss scale skips
+                    row.pop("grad_norm", None)  # may be infinite or NaN in a skipped step
                 if not finite(row):
                     return path.name
         for path in self.folder.glob("out.npz"):

@@ -62,7 +62,7 @@ def sources(entries):
 
 
 def without_precompiled_headers(entries, folder):
-    """g++'s cannot be read by clang."""
+    """Removes the options of g++'s precompiled headers, which clang cannot read."""
     for entry in entries:
         entry["command"] = PRECOMPILED.sub("", entry["command"])
     (folder / "compile_commands.json").write_text(json.dumps(entries))
@@ -128,7 +128,7 @@ def main():
                              cwd=ROOT, capture_output=True, text=True)
         if run.returncode == 0:
             marks[path].touch()
-        errors = "" if "error:" in run.stdout else run.stderr  # of clang-tidy itself
+        errors = "" if "error:" in run.stdout else run.stderr  # messages of clang-tidy about itself, not about the source
         return ("clean", path, "") if run.returncode == 0 else ("findings", path, run.stdout + errors)
 
     counts = dict.fromkeys(("clean", "known", "findings"), 0)

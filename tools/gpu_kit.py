@@ -292,7 +292,7 @@ class Kit:
 
 
 def write_token_batches(path, rows, length, vocabulary):
-    """Random token ids and two classes, as a .safetensors file."""
+    """Writes random token ids and two classes as a .safetensors file."""
     random.seed(0)
     ids = array.array("q", (random.randrange(vocabulary) for _ in range(rows * length)))
     label = array.array("q", (random.randrange(2) for _ in range(rows)))

@@ -152,7 +152,7 @@ class Walk:
                 for g, h in zip(subgraphs(p[1]), subgraphs(q[1])):
                     self.graphs(g, h, p[3], q[3])
 
-            elif q[0] == "node" and q[1].op_type in ("Add", "Mul"):  # by 0 or 1 in the first file: the exporter left it out
+            elif q[0] == "node" and q[1].op_type in ("Add", "Mul"):  # the exporter left it out of the first file, where the constant was 0 or 1
                 todo += [(x, j, scope_a, q[3]) for j in q[1].input if self.constant(self.resolve(j, q[3])[1] or ("none",)) is None]
             elif "node" in (p[0], q[0]):
                 self.differ.append((x, y))

@@ -67,7 +67,7 @@ def images(c, size, n=4):
     return np.random.default_rng(1).standard_normal((n, c, size, size)).astype(np.float32)
 
 
-# ------------------------------------------------------------------------------------------------ the fit half
+# --------------------------------------------------------------------------------------- cases of the part fit
 
 
 @family("fit", "trained", "fresh")
@@ -135,7 +135,7 @@ def numbered_alexnet(f, way):
     return f.model([("0", TensorProto.FLOAT, [N, 3, 16, 16])], out, "pytorch", 8, as_inputs=True), {"0": images(3, 16)}
 
 
-# ----------------------------------------------------------------------------------------------- the test half
+# -------------------------------------------------------------------------------------- cases of the part test
 
 
 @family("test", "trained")

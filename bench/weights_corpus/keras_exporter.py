@@ -18,7 +18,7 @@ FAMILIES = []
 family = registrar(FAMILIES)
 
 
-# ------------------------------------------------------------------------------------------------ the fit half
+# --------------------------------------------------------------------------------------- cases of the part fit
 
 
 @family("fit", "13", "17", "13-tflite")
@@ -64,7 +64,7 @@ def keras_timedistributed_conv():
     return tf.keras.Model(x, L.Dense(3)(L.Flatten()(h))), {"clip": floats(6, 12, 12, 1)}
 
 
-# ----------------------------------------------------------------------------------------------- the test half
+# -------------------------------------------------------------------------------------- cases of the part test
 
 
 @family("test", "13", "17-fresh")
@@ -203,7 +203,7 @@ def keras_autoencoder():
     return tf.keras.Model(x, L.Conv2D(1, 3, padding="same", activation="sigmoid")(h)), {"x": floats(16, 16, 1)}
 
 
-# ------------------------------------------------------------------------------------------- the held-out half
+# ----------------------------------------------------------------------------------- cases of the part heldout
 
 
 @family("heldout", "13", "15-tflite")

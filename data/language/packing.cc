@@ -121,7 +121,7 @@ LabeledTexts pack_texts(const LabeledTexts& texts, int64_t length) {
       if (begin > 0) sequence.restarts.push_back(static_cast<int32_t>(begin));
       const LabeledText t = texts[i];
       append(sequence, t, 0, t.encoding.ids.size());
-      sequence.labels[begin] = kIgnoreIndex;  // would be predicted from another text
+      sequence.labels[begin] = kIgnoreIndex;  // this token would be predicted from another text
     }
     out.append(sequence);
   }

@@ -16,7 +16,7 @@ constexpr uint64_t kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5;
 
 struct Field {
   uint64_t number = 0, wire = 0;
-  std::string_view payload;  // of kBytes; as far as the bytes go
+  std::string_view payload;  // if wire is kBytes: the bytes, cut off at the end of the data
 };
 
 bool read_varint(std::string_view bytes, size_t& at, uint64_t& v) {
@@ -117,7 +117,7 @@ std::optional<ForeignFile> of_unversioned(const std::vector<Field>& fields) {
 
 std::optional<ForeignFile> recognize_protobuf(std::string_view head) {
   const std::vector<Field> fields = fields_of(head);
-  constexpr uint64_t kGraph = 7;  // of an ONNX model
+  constexpr uint64_t kGraph = 7;  // number of the field `graph` of an ONNX model
   if (fields.empty() || find(fields, kGraph, kBytes)) return std::nullopt;
   return fields[0].number == 1 && fields[0].wire == kBytes ? of_unversioned(fields) : of_versioned(fields);
 }

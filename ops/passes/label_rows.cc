@@ -23,7 +23,7 @@ constexpr TokenForm kFlat{1, true};
 // The part of a value that its readers need.
 struct RowDemand {
   enum Kind : uint8_t { none, rows, all } kind = none;
-  TokenForm form;  // of rows
+  TokenForm form;  // the form of the rows, if kind is `rows`
   void join(const RowDemand& other) {
     if (other.kind == none || (kind == other.kind && form == other.form)) return;
     *this = kind == none ? other : RowDemand{all, {}};

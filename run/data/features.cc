@@ -290,7 +290,7 @@ Features fit_training_rows(const RunSpec& spec, const FeatureTable& table, const
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (*spec.data.val_split > 0)
     rows = split_samples(*all, *spec.data.val_split, static_cast<uint64_t>(spec.device.seed)).train;
-  rows = all->batch(rows).samples;  // of the table: a limit keeps sampled rows, not the first ones
+  rows = all->batch(rows).samples;  // rows of the table: a limit keeps sampled rows, not the first ones
   return fit_features(table, schema, rows, task_rule(needs.task).has_numbers());
 }
 

@@ -67,7 +67,7 @@ std::string model_type_of(const std::string& folder) {
   if (!is_file(path)) return {};
   const nlohmann::json config = parse_json(read_file(path).text());
   if (!config.is_object()) return {};
-  for (const char* key : {"model_type", "architecture"}) {  // the second one: timm's
+  for (const char* key : {"model_type", "architecture"}) {  // model_type: transformers; architecture: timm
     const auto it = config.find(key);
     if (it != config.end() && it->is_string()) return it->get<std::string>();
   }

@@ -26,7 +26,7 @@ void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const Tra
 }
 
 void note_scaled_numbers(const RunSpec& spec, const Imported& model, const Features& features, const Log& log) {
-  const bool own = never_trained(*model.doc) || !recorded(*model.doc).losses.empty();  // of this program
+  const bool own = never_trained(*model.doc) || !recorded(*model.doc).losses.empty();  // this program made it
   if (own || spec.data.tables.feature_scaling == "none" || features.numbers.empty()) return;
   log.note(cat("numbers are scaled for training (`feature_scaling` ", spec.data.tables.feature_scaling,
                "): if another program trained the model on unscaled numbers, give `feature_scaling` none"));

@@ -62,7 +62,8 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  // Otherwise a loss that was chosen for a classifier with one logit would be taken for a loss of independent labels.
+  // A task that follows from the data precedes one that follows from the loss: by its loss alone, a classifier with one
+  // logit would be taken for one of independent labels.
   const MetricsFrom from = task_rule(task).metrics_from;
   const bool by_data = from == MetricsFrom::data ||
                        (from == MetricsFrom::data_sans_loss && requested_losses(spec.objective).parts.empty());

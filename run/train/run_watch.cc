@@ -18,8 +18,8 @@ namespace amp {
 namespace {
 
 constexpr double kRenewal = 10;  // minimal seconds between two pages without an evaluation in between
-constexpr double kShare = 0.01;  // largest share of the run's time that page and samples take, unless
-constexpr double kLongest = 60;  // they would be older than that many seconds
+constexpr double kShare = 0.01;  // largest share of the run's time for page and samples
+constexpr double kLongest = 60;  // seconds after which page and samples are written whatever that costs
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -1,4 +1,4 @@
-// Each CPU convolution kernel against plain loops in fp64 (backend/cpu/conv/conv_plain.h).
+// Compares each CPU convolution kernel with plain loops in fp64 (backend/cpu/conv/conv_plain.h).
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

@@ -71,7 +71,7 @@ TEST_CASE("gradients are computed in the gradient arena, or moved there once") {
       const auto root = static_cast<size_t>(plan.root[static_cast<size_t>(p.value.index)]);
       const bool pinned = plan.pinned[root] == s.options.grads[static_cast<size_t>(p.slot)].data;
       CHECK(moved[i] == (pinned ? 0 : 1));
-      // Either the kernel that writes to the arena adds to the earlier micro-batches' sum, or nothing is written there.
+      // A gradient that a kernel writes to the arena is added to the sum of earlier micro-batches by that kernel.
       const NodeId node = g.value(ValueId{static_cast<int32_t>(root)}).producer;
       if (pinned) CHECK(plan.adds[static_cast<size_t>(node.index)] == accumulate);
       in_place += pinned;

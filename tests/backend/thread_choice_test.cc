@@ -13,7 +13,7 @@ std::map<int, int> decide(ThreadChoice& choice, int most, const std::map<int, do
   std::map<int, int> tried;
   for (int n = choice.next(most); choice.deciding(); n = choice.next(most)) {
     ++tried[n];
-    choice.took(seconds.at(n) * (tried[n] == 2 ? 1 : 3));  // one of the runs is undisturbed
+    choice.took(seconds.at(n) * (tried[n] == 2 ? 1 : 3));  // other processes slow all runs down, except the second one
   }
   return tried;
 }
@@ -27,8 +27,8 @@ TEST_CASE("a Program's threads are those of its fastest runs", "[backend]") {
   decide(two, 6, {{6, 2e-3}, {1, 1e-3}, {2, 2e-4}, {4, 3e-4}});
   CHECK(two.next(6) == 2);
   decide(all, 6, {{6, 1e-4}, {1, 1e-3}, {2, 2e-3}, {4, 3e-3}});
-  CHECK(all.next(6) == 0);  // the caller's number
-  // Another number of threads is another choice.
+  CHECK(all.next(6) == 0);  // all threads are fastest: 0 stands for the caller's number
+  // The choice is made again if the number of available threads changes.
   CHECK(one.next(2) == 2);
   CHECK(one.deciding());
 }
@@ -37,7 +37,7 @@ TEST_CASE("a choice that was made beside other work is made again", "[backend]")
   ThreadChoice choice;
   decide(choice, 8, {{8, 5e-3}, {1, 2e-3}, {2, 4e-3}, {4, 7e-3}});
   CHECK(choice.next(8) == 1);
-  int runs = 2;  // decide() has begun one
+  int runs = 2;  // decide() has begun one run
   while (!choice.deciding() && runs < 1000) choice.next(8), ++runs;
   CHECK(runs == 64);
   // Four threads, which took far longer, are not tried again.

@@ -28,7 +28,7 @@ int64_t different(const std::vector<float>& x) {
 }  // namespace
 
 TEST_CASE("rows are rounded to 16 bits as single numbers are") {
-  // All upper halves, including infinities and NaN, with lower halves below, at and above the midpoint of two numbers.
+  // The numbers have all upper halves, including infinities and NaN, with lower halves around the rounding midpoint.
   std::vector<float> x;
   for (const uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
     for (uint32_t high = 0; high < 0x10000u; ++high) x.push_back(std::bit_cast<float>(high << 16 | low));

@@ -134,7 +134,7 @@ def press(tab, selector, *keys):
 
 
 def use_keys(browser, report, plan):
-    """The values of a chart, and the nodes of a plan, without a pointer."""
+    """Tests that keys alone reach the values of a chart and the nodes of a plan."""
     tab = chromium.Tab(browser, 1000, 900, False)
     tab.open(report)
     press(tab, "svg", "ArrowRight", "ArrowRight")

@@ -51,7 +51,7 @@ def points_of(phase):
 
 
 def attempt(campaign, phase, call, number, how, text):
-    """One try and what it leaves."""
+    """Makes one try and checks what it leaves."""
     words = phase.begin()
     process = phase.program.run(words, phase.folder, prefix=faults.injection(call, how, number))
     problems = [] if how == "KILL" else wrong_end(process)
@@ -112,7 +112,8 @@ class Run:
         return self.command("run", *self.how_started)
 
     def problems(self, code, allowed):
-        """Problems of what the process left (`allowed` may stay), and of the run that goes on from there."""
+        """Returns problems of the files that the process left (`allowed` may stay), and of the run that continues from
+        them."""
         found = [f"half written: {c}" for c in half_written(self.out)]
         left = [name for name in temporary(self.out) if not any(part in name for part in allowed)]
         found += [f"left {left}"] * bool(left)
@@ -123,7 +124,7 @@ class Run:
         return found + [f"resumed: {p}" for p in wrong_result(self.wanted, self.out)]
 
     def begun_again(self, resumed):
-        """The run that a check compares with the uninterrupted one."""
+        """Returns the process of the run that is compared with the uninterrupted one."""
         return resumed
 
 
@@ -157,7 +158,7 @@ class Replace(Run):
         return found if model in (self.old, self.wanted["model.onnx"]) else ["model.onnx is neither", *found]
 
     def begun_again(self, resumed):
-        """A replacement that had not begun is started again."""
+        """Starts the run again if the replacement had not begun."""
         if resumed.returncode == 6 and digest(self.out / "model.onnx") == self.old:
             return self.program.run(self.command("run", *OVERWRITE), self.folder)
         return resumed
@@ -186,7 +187,7 @@ class Export:
         return ["export", "half_for_export", "--out", self.file]
 
     def problems(self, code, allowed):
-        """Problems of the file that is there."""
+        """Returns problems of the exported file."""
         got = digest(self.file)
         found = [] if got in (self.old, self.wanted) else ["the file is neither the old nor the new one"]
         if code == 0 and got != self.wanted:

@@ -20,7 +20,7 @@ class Campaign:
         self.random = random.Random(f"{name} {seed}")
         self.until = time.monotonic() + seconds
         self.tries = 0
-        self.counts = collections.Counter()  # of tries, by kind
+        self.counts = collections.Counter()  # number of tries of each kind
         self.measured = {}  # further results: name to value
         self.faults = []  # (what was tried, what went wrong)
 

@@ -21,7 +21,7 @@ class Node:
         self.is_folder = is_folder
         self.now = {} if is_folder else b""
         self.durable = {} if is_folder else b""
-        self.changes = []  # of a folder since its last fsync: (name, Node or None)
+        self.changes = []  # a folder's changes since its last fsync: (name, Node or None)
 
 
 class Disk:

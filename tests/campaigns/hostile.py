@@ -72,7 +72,8 @@ def outcome(campaign, words, most_s=MOST_S):
 
 
 def limit():
-    """A runaway process is ended by SIGXCPU, or by a failed allocation, before it harms the machine."""
+    """Sets limits at which a runaway process is ended by SIGXCPU, or by a failed allocation, before it harms the
+    machine."""
     resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 

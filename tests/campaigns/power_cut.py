@@ -57,7 +57,7 @@ class NewRun:
         """Makes the folder that the run finds, if any."""
 
     def restore(self):
-        """Puts the folder that the run finds into place."""
+        """Restores the folder that the run finds."""
         shutil.rmtree(self.out, ignore_errors=True)
         if self.earlier.exists():
             shutil.copytree(self.earlier, self.out)
@@ -100,7 +100,7 @@ class NewRun:
         return problems
 
     def resumed(self):
-        """The resumed run."""
+        """Resumes the run."""
         return self.program.run(job("run", *RESUME, **SETTINGS), self.folder)
 
 
@@ -130,7 +130,7 @@ class Replace(NewRun):
         return found
 
     def resumed(self):
-        """A replacement that had not begun is started again."""
+        """Resumes the run, or starts it again if the replacement had not begun."""
         done = super().resumed()
         if done.returncode == 6 and digest(self.out / "model.onnx") == self.old:
             self.campaign.counts["(of these: the replacement had not begun)"] += 1

@@ -69,7 +69,7 @@ def trial(campaign, phase, name, twice, wanted):
 
 
 def default_actions():
-    """Python ignores these two signals, and children inherit that."""
+    """Restores the default actions of two signals that Python ignores, because children inherit that."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
 

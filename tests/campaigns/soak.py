@@ -17,7 +17,7 @@ KEEP = 2
 SAVE = 50
 SAMPLE_S = 0.25
 STORAGE = 7
-MOST_GROWTH_MB = 4  # of resident memory after the first fifth
+MOST_GROWTH_MB = 4  # limit of the growth of resident memory after the first fifth
 
 
 def run(campaign):

@@ -47,7 +47,7 @@ def example(language, first_line=""):
 
 
 def write_project(folder, settings, correct=True):
-    """A repository with model, data and finetune.yaml. correct=False: labels without relation to the texts."""
+    """Writes a repository with model, data and finetune.yaml. correct=False: labels without relation to the texts."""
     draw = random.Random(1)
     folder.mkdir()
     shutil.copy(ROOT / "tests/data/zoo/bert_cls_eager_ts14/model.onnx", folder)

@@ -271,7 +271,7 @@ TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]")
     WeightGradient g(type);
     OnDevice node = g.node();
     const HostTensor have = g.run(node, {g.x, g.dy});
-    CHECK(g.runs == 2);  // to be compared, and for the result
+    CHECK(g.runs == 2);  // one to compare, one for the result
     CHECK(g.warnings.str().empty());
     REQUIRE(have.dtype() == DType::f32);
     const HostTensor rounded = g.exact.cast(type).cast(DType::f32);

@@ -58,7 +58,7 @@ TEST_CASE("cuDNN plans the attentions of masked BERT for an H100", "[cudnn]") {
   StepRequest masked = bert(768, 12, 32, 128, DType::bf16);
   masked.model.mask = true;
   const StepWork work = step_work(masked);
-  REQUIRE(work.attentions.size() == 4);  // with lengths, and with a bias for other masks; forward and gradient
+  REQUIRE(work.attentions.size() == 4);  // forward and gradient, each with lengths, and with a bias for other masks
   CHECK(work.attentions[0].lengths);
   CHECK(work.attentions[1].bias == Dims{32, 1, 1, 128});
   require_plans("BERT-base with padding", work);

@@ -104,9 +104,9 @@ TEST_CASE("spellings that could mean two classes, or other things, are not match
   const LabelIndex grades(ClassNames({"A", "B", "1"}, true));
   CHECK_FALSE(grades.find("A-"));
   CHECK_FALSE(grades.find("-1"));
-  CHECK_FALSE(grades.find("0"));  // names hold a number: numbers are names
+  CHECK_FALSE(grades.find("0"));  // one class name is a number, so numbers are not ids
   const LabelIndex fresh(ClassNames{"neg", "pos"});
-  CHECK_FALSE(fresh.find("1"));  // of a new head: the order is no one's
+  CHECK_FALSE(fresh.find("1"));  // the names are not those of a trained head, so a number is not an id
   CHECK_FALSE(LabelIndex(ClassNames({"a", "b", "c"}, true)).find("true"));
 }
 

@@ -125,5 +125,5 @@ TEST_CASE("a folder of train/ and val/ is not one of classes", "[images]") {
   expect_error("E_DATA_FOLDER", "parts of a data set", [&] { class_folders(f / "words"); });
   for (const char* name : {"vehicles/train/1.bmp", "vehicles/bus/1.bmp", "vehicles/test/1.bmp"})
     write_in_folder(f / name, kinds_bytes("picture.bmp"));
-  CHECK(class_folders(f / "vehicles").rows() == 3);  // with a bus, a train is a train
+  CHECK(class_folders(f / "vehicles").rows() == 3);  // beside `bus`, `train` is a class, not a part of the data set
 }

@@ -31,7 +31,7 @@ struct DryOptions {
 
 class DryDevice : public CudaDevice {
  public:
-  virtual std::vector<Work>& work() = 0;  // in order, since it was last cleared
+  virtual std::vector<Work>& work() = 0;  // the work since this list was last cleared, in order
   virtual bool recorded() const = 0;      // whether record() was called
   // Requests for attention by a library, in order. All are refused.
   virtual const std::vector<Attention>& attentions() const = 0;

@@ -22,13 +22,13 @@ def case(error):
 
 
 class Folder:
-    """A temporary folder, with the program for what a case needs before its own command. environment, input, stack (limit in bytes):
-    of that command."""
+    """A temporary folder. A case can write files into it and run the program before the command that must fail.
+    environment, input and stack (limit in bytes) apply to that command."""
 
     def __init__(self, path, binary):
         self.path, self.binary, self.environment, self.input = path, binary, {}, ""
         self.stack = None
-        self.held = None  # what is closed after the command
+        self.held = None  # an object that is closed after the command
 
     def write(self, name, data):
         path = os.path.join(self.path, name)

@@ -30,7 +30,7 @@ def reviews(rows, seed):
 
 
 def write_tokenizer(folder):
-    """tokenizer.json for the vocab.txt of a folder, as transformers saves it beside a BERT."""
+    """Writes a tokenizer.json for the vocab.txt of a folder, as transformers saves it beside a BERT."""
     words = (folder / "vocab.txt").read_text().split()
     vocab = {word: i for i, word in enumerate(words)}
     added = [{"id": vocab[w], "content": w, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
@@ -53,7 +53,7 @@ def write_tokenizer(folder):
 
 
 def write_encoder(folder):
-    """A sentence-transformers folder: mean pooling and normalization."""
+    """Writes a sentence-transformers folder with mean pooling and normalization."""
     shutil.copytree(ROOT / "tests/data/sentences/bert", folder)
     write_tokenizer(folder)
     module = "sentence_transformers.models."
@@ -82,8 +82,8 @@ def embeddings(folder, _):
 
 
 def classifier(folder, program):
-    """A classifier as others export them: model.onnx, tokenizer.json, and a config.json whose classes are not in
-    alphabetical order. `program`: runs the program with these words."""
+    """Writes a classifier as other programs export it: model.onnx, tokenizer.json, and a config.json whose classes are
+    not in alphabetical order. `program`: runs the program with these words."""
     checkpoint, trained, exported = folder / "checkpoint", folder / "trained", folder / "exported"
     shutil.copytree(ROOT / "tests/data/sentences/bert", checkpoint)
     config = json.loads((checkpoint / "config.json").read_text())
@@ -106,7 +106,7 @@ def classifier(folder, program):
 
 
 def write_png(path, color, draw, side=24):
-    """A file of one color with noise."""
+    """Writes a PNG file of one color with noise."""
     rows = b"".join(b"\0" + bytes(min(255, max(0, c + draw.randint(-20, 20))) for _ in range(side) for c in color) for _ in range(side))
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))  # noqa: E731
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
@@ -115,7 +115,8 @@ def write_png(path, color, draw, side=24):
 
 
 def images(folder, program):
-    """Photos of four kinds, and a small ConvNeXt of three classes in timm's form, whose head the page replaces."""
+    """Writes photos of four kinds, and a small ConvNeXt of three classes in timm's form, whose head the page
+    replaces."""
     checkpoint = folder / "convnext_tiny"
     program("create", "convnext_tiny", "--model_config", '{"dims": [4, 8, 8, 12], "depths": [1, 1, 1, 1], "num_classes": 3}', "--out",
             folder / "start.onnx")  # fmt: skip
@@ -134,7 +135,7 @@ def images(folder, program):
 
 
 def table(folder, _):
-    """Prices of houses: a price by size and area, and a premium by district."""
+    """Writes a table of houses. Their prices depend on size, area and district."""
     draw = random.Random(7)
     districts = {"center": 120, "north": 40, "south": 0}
     rows = []

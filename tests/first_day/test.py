@@ -30,7 +30,7 @@ JOURNEYS = {
     "My embeddings": (samples.embeddings, r"0"),
     "My table": (samples.table, r"\[\[[23]\d\d\.\d+\]\]"),
 }
-COMMANDS, SNIPPET_LINES = 5, 5  # at most, in a journey
+COMMANDS, SNIPPET_LINES = 5, 5  # limits for each journey
 failures = []
 
 
@@ -67,7 +67,7 @@ def predictions(folder):
 
 
 def check_results(title, folder):
-    """The predictions of the files that `predict` wrote."""
+    """Checks the predictions in the files that `predict` wrote."""
     if title == "My CSV of texts":
         check(predictions(folder) == ["positive", "negative"], f"{title}: {predictions(folder)}")
     elif title == "My folder of images":

@@ -26,7 +26,7 @@ namespace {
 
 struct Shared {
   bool published = false, fault = false;
-  uint8_t counters[1];  // as many as there are
+  uint8_t counters[1];  // the first of size() counters
 };
 Shared* shared = nullptr;
 

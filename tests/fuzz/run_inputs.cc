@@ -44,10 +44,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kMostSeconds = 2;                  // of processor time, of an execution
+constexpr double kMostSeconds = 2;                  // limit of processor time of an execution
 constexpr unsigned kHangs = 60;                     // seconds after which an execution is ended
-constexpr int64_t kMostBytes = int64_t{256} << 20;  // that an execution may add to the process
-constexpr size_t kLongest = 64 << 10;               // of a changed input
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // limit of the memory that an execution may add to the process
+constexpr size_t kLongest = 64 << 10;               // limit of the length of a changed input
 
 struct Target {
   const char* name;

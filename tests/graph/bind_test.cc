@@ -54,11 +54,12 @@ TEST_CASE("bad nodes are refused with what is wrong and where") {
     CHECK(names_node(e, op));
   };
   refused(s.node("MatMul", {x, w}), "MatMul", "E_SHAPE", Exit::model);
-  refused(s.node("Add", {x}), "Add", "E_ATTR", Exit::model);  // returns one of two inputs
+  refused(s.node("Add", {x}), "Add", "E_ATTR", Exit::model);  // the second input is missing
   refused(s.node("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 0}}}), "Transpose", "E_ATTR", Exit::model);
   refused(s.node("Softmax", {x}, {{"axis", 0.5}}), "Softmax", "E_ATTR", Exit::model);
   refused(s.node("NoSuchOperator", {x}), "NoSuchOperator", "E_OP_DOMAIN", Exit::unsupported);
-  refused(s.node("HardSwish", {x}, {}, 9), "HardSwish", "E_OP_DOMAIN", Exit::unsupported);  // since 14
+  // HardSwish exists since opset 14.
+  refused(s.node("HardSwish", {x}, {}, 9), "HardSwish", "E_OP_DOMAIN", Exit::unsupported);
   refused(s.node("ScatterND", {x, axes, x}, {{"reduction", std::string("mean")}}), "ScatterND", "E_OP_CASE",
           Exit::unsupported);
 }

@@ -148,7 +148,7 @@ TEST_CASE("heads of detectors are not taken for hidden states or feature maps", 
     CHECK(says(n.output(n.reshape(n.conv(n.features(), 32, 84), {0, 84, 64})).look(), "detector"));
   }
   {
-    Net n;  // as before, but 4 + classes equals a layer's width
+    Net n;  // YOLOv8 with 4 + classes = 80
     CHECK(says(n.output(n.reshape(n.conv(n.features(), 32, 80), {0, 80, 64})).look(), "detector"));
   }
   {

@@ -44,7 +44,8 @@ TEST_CASE("the trainable tensors of every zoo model are the ones PyTorch trained
       for (const auto& name : group["onnx"]) want.insert(name.get<std::string>());
     }
     ImportOptions options;
-    options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;  // the reference ties these
+    // These references were made with the merged tensors.
+    options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;
     for (const auto& name : ref["frozen_onnx"]) {
       options.freeze.push_back(name.get<std::string>());
       want.erase(options.freeze.back());

@@ -42,7 +42,7 @@ def main():
             names = [p.relative_to(made) for p in paths]
             committed = {p.relative_to(ROOT / folder) for p in (ROOT / folder).rglob("*.*") if p.name != "README.md"}
             different = [n for n in names if n not in committed or content(Path(made) / n) != content(ROOT / folder / n)]
-            if name != "unet":  # of which not all are made
+            if name != "unet":  # only some of its committed files are made
                 different += committed - set(names)
         print(f"{folder}: {len(paths)} files made, different: {', '.join(map(str, different)) or 'none'}")
         bad += bool(different) or not paths

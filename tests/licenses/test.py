@@ -21,7 +21,7 @@ BUNDLED_LICENSES = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "IJG", "MIT", "Unicode-3.0", "Unicode-DFS-2015", "Zlib",
     "bzip2-1.0.6", "libpng-2.0", "libtiff", "Apache-2.0 WITH LLVM-exception", "GPL-2.0-or-later WITH eCos-exception-2.0",
     "GPL-3.0-or-later WITH GCC-exception-3.1"}  # fmt: skip
-OTHER_LICENSES = {"GPL-2.0-or-later", "LGPL-2.1-or-later", "LicenseRef-NVIDIA-SLA"}  # of libraries that are not bundled
+OTHER_LICENSES = {"GPL-2.0-or-later", "LGPL-2.1-or-later", "LicenseRef-NVIDIA-SLA"}  # licenses of libraries that are not bundled
 NOT_LIBRARIES = {"PkgConfig", "Python3", "onnx_amp"}
 NAMES = ("cmake", "pkgconfig", "debian", "pip")
 NOT_COVERED = re.compile(r"LICENSE|LICENSES/.*|REUSE\.toml")  # files that REUSE's specification leaves out

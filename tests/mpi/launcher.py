@@ -7,7 +7,7 @@ ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
 
 
 def require(binary):
-    """Exit 4, skipped, with the reason, where ranks cannot be started."""
+    """Exits with 4 (skipped) and the reason if ranks cannot be started."""
     if not os.path.exists(os.path.join(os.path.dirname(binary), "libonnx_amp_mpi.so")):
         skip("libonnx_amp_mpi.so was not built (libopenmpi-dev)")
     if not shutil.which("mpirun"):

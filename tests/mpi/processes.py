@@ -7,7 +7,7 @@ LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORL
 
 
 def environment_without_ranks():
-    """This process's environment without the variables of launchers, for one thread per rank."""
+    """Returns this process's environment without the variables of launchers, for one thread per rank."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
     return {**variables, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 

@@ -5,7 +5,7 @@ WORDS = ["good", "so", "day", "bad", "is"]
 
 
 def write_texts(folder, count=29):
-    """vocab.txt and train.csv (text, label)."""
+    """Writes vocab.txt and train.csv (text, label)."""
     rows = [" ".join(WORDS[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor" if i % 2 else " good,fine") for i in range(count)]
     for name, lines in (("vocab.txt", TOKENS), ("train.csv", ["text,label"] + rows)):
         with open(f"{folder}/{name}", "w") as f:

@@ -63,9 +63,9 @@ bool broadcasts(const std::string& op, const OpCase& c) {
   return seen.size() > 1;
 }
 
-// The cases of one operator whose gradient is compared with differences.
+// Coverage by the cases of one operator. Only cases whose gradient is compared with differences count.
 struct Span {
-  std::set<std::string> nodes;  // computed by the operator, not by a simpler one
+  std::set<std::string> nodes;  // nodes of the operator that were not replaced by a simpler operator
   std::set<size_t> ranks, axes;
   size_t empty = 0, broadcasting = 0;
 

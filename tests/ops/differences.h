@@ -10,8 +10,8 @@ namespace amp::test {
 
 struct Probe {
   std::vector<double> direction;
-  double slope;   // of <dy, f(x)> along the direction, by finite differences
-  double length;  // of the direction
+  double slope;   // derivative of <dy, f(x)> along the direction, by finite differences
+  double length;  // 2-norm of the direction
 };
 
 // Probes input i of a case: along every element if there are few, else along some elements (including the one with the

@@ -31,7 +31,7 @@ OpSpec binary(const Draw& x, const Draw& y, const Attrs& attrs = {}, Role role =
   s.elementwise = true;
   size_t way = 0;
   for (const Dims& d : shapes()) {
-    // Each shape without and with broadcasting, with the operands in both orders.
+    // The shapes take turns in the kind of broadcasting and in the order of the operands.
     auto [a, b] = broadcasting(d, broadcasts ? 1 + way % 5 : 0);
     if (way++ % 2) std::swap(a, b);
     s.cases.push_back({{{a, x, role}, {b, y, role}}, attrs});

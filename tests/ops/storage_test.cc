@@ -73,7 +73,8 @@ TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
         }
         for (const auto& [i, g] : b.grads) {
           INFO("gradient of input " << i);
-          CHECK(relative(a.grads.at(i), g, spec.fp32_floor) <= 4 * spec.fp32_tolerance);  // two or three operators
+          // A gradient consists of two or three operators.
+          CHECK(relative(a.grads.at(i), g, spec.fp32_floor) <= 4 * spec.fp32_tolerance);
         }
       }
     }
@@ -98,8 +99,8 @@ TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
           for (size_t i = 0; i < a.outputs.size(); ++i) {
             INFO("output " << i);
             const HostTensor& got = a.outputs[i];
-            // The rounding error of output 1 is less than its last bit and differs wherever that bit does, as it does
-            // with the products in 16 bits of CPUs with AVX512_BF16.
+            // Output 2 is the rounding error of output 1, so it changes if the last bit of output 1 does. That bit may
+            // differ here, because CPUs with AVX512_BF16 compute products in 16 bits.
             if (op == "FusedAttention" && i == 2) continue;
             if (spec.inner_steps > 0) {
               CHECK(relative(got, b.outputs[i], 0) <= spec.inner_steps * step_of(low));

@@ -137,7 +137,7 @@ def zoo(seam):
 
 
 def created(seam):
-    """Models that `create` makes, GELU by tanh, causal masks and grouped queries among them."""
+    """Tests models that `create` makes, among them models with GELU by tanh, causal masks and grouped queries."""
     draw = random.Random(3)
     for kind, config in (("gpt2", GPT2), ("llama", LLAMA), ("vit", VIT)):
         seam.make(kind, config)
@@ -155,7 +155,7 @@ def created(seam):
 
 
 def steps(seam):
-    """Parts of a step other than the forward and the backward pass."""
+    """Tests the parts of a step other than the forward and the backward pass."""
     model, data = seam.path("gpt2.onnx"), seam.path("tokens.safetensors")
     for name, flags in (
             ("accumulation", ("--batch_size", 2, "--gradient_accumulation_steps", 2)),

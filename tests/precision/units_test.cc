@@ -270,12 +270,13 @@ TEST_CASE("attention is one call where both operands are scaled beforehand and f
   // separately.
   CHECK(calls_of("a = Where(m, z, low)\n" + scores + "t = Add(s, a)\n p = Softmax(t)\n y = MatMul(p, v)\n output y")
             .empty());
-  // Eager code scales the scores; a value read elsewhere; unequal factors.
+  // None of these is a unit: scores that are scaled after the product (eager attention), probabilities that are also an
+  // output, and different factors for queries and keys.
   CHECK(calls_of("s = MatMul(q, k)\n d = Mul(s, r)\n p = Softmax(d)\n y = MatMul(p, v)\n output y").empty());
   CHECK(calls_of(scores + "p = Softmax(s)\n y = MatMul(p, v)\n output y\n output p").empty());
   CHECK(calls_of("qs = Mul(q, r)\n ks = Mul(k, z)\n s = MatMul(qs, ks)\n p = Softmax(s)\n y = MatMul(p, v)\n output y")
             .empty());
-  // The root computed from a shape, once for each operand.
+  // Here each operand's factor is a separate square root that is computed from a shape.
   CHECK(calls_of("n = Sqrt(eight)\n n2 = Sqrt(eight)\n qs = Mul(q, n)\n ks = Mul(k, n2)\n s = MatMul(qs, ks)\n"
                  "p = Softmax(s)\n y = MatMul(p, v)\n output y") == "Attention: qs ks s p y;");
 }

@@ -76,8 +76,8 @@ TEST_CASE("freezing layers freezes what they stand on and prunes the backward pa
   const std::set<std::string> some = differentiated(one);
   CHECK(count(some, "/embeddings/") == 0);
   CHECK(count(some, "/layer.0/") == 0);
-  // All nodes except the Slice that takes the first token for the residual sum. Only a gradient for its input, layer 0,
-  // needs it.
+  // All nodes of layer 1 are differentiated, except the Slice that takes the first token for the residual sum. Its
+  // gradient would only reach its input, the frozen layer 0.
   CHECK(count(some, "/layer.1/") == count(all, "/layer.1/") - 1);
 
   o.freeze_layers = 0;

@@ -29,7 +29,7 @@ SKIPPED = 77  # exit status of a child without the right to mount
 
 
 def write_data(path):
-    """Rows of LeNet's input, and labels, as safetensors."""
+    """Writes rows of LeNet's input, and labels, as safetensors."""
     rows, pixels = 12, 28 * 28
     images = b"".join(int((i * 7919) % 251).to_bytes(1, "little") for i in range(rows * pixels * 4))
     images = b"".join(bytes([images[i], images[i + 1], images[i + 2] & 0x7f, 0x3e]) for i in range(0, len(images), 4))
@@ -92,7 +92,7 @@ class SurroundingsTest(unittest.TestCase):
         return done
 
     def trains(self, **more):
-        """The run ends in the wanted bytes, and eval and predict work."""
+        """Checks that the run ends with the wanted bytes, and that eval and predict work."""
         self.fresh()
         done = self.run_program("model.onnx", *TRAIN, **more)
         self.assertEqual(done.returncode, 0, done.stderr)

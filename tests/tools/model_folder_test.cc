@@ -52,7 +52,7 @@ TEST_CASE("every verb takes a folder for the model in it, and says which file it
   took({f / "m", "--train", f / "d.safetensors", "--max_steps", "1", "--batch_size", "4", "--device", "cpu",
         "--output_dir", f / "run"});
   CHECK(bytes_of(f / "e.onnx") == parse(kMlp).SerializeAsString());
-  const Said s = must_run({"check", f / "run"});  // and a run's folder
+  const Said s = must_run({"check", f / "run"});  // a run's folder is a model folder, too
   CHECK_THAT(s.err, ContainsSubstring("run/model.onnx"));
 }
 

@@ -60,7 +60,7 @@ Embedded embedded(const TempDir& f, const std::string& model, const std::vector<
   return {read_npz(f / "e.npz").at(0).tensor.to_doubles(), said.err};
 }
 
-// Both compute in fp32: 16 numbers of size 1, from sums of at most 10 tokens.
+// Compares embeddings that were computed in fp32: 16 numbers of size 1, from sums of at most 10 tokens.
 void check_equal(const std::vector<double>& got, const std::vector<double>& want) {
   REQUIRE(got.size() == want.size());
   for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 2e-6);

@@ -63,7 +63,7 @@ inline Said run_verb(const std::vector<std::string>& words) {
   return s;
 }
 
-// As above, but requires exit code 0 and throws otherwise.
+// Runs a verb as run_verb() does. Requires exit code 0; an error is thrown.
 inline Said must_run(const std::vector<std::string>& words) {
   const Said s = run_verb(words);
   if (s.error) std::rethrow_exception(s.error);

@@ -39,7 +39,7 @@ std::vector<double> spread(const FlatLayout& layout, const json& values) {
 TEST_CASE("EMA with warm-up, of every third step, and SWA, resumed in the middle", "[optimizer]") {
   const json g = golden();
   const FlatLayout layout = layout_of(7);
-  const int place = GENERATE(0, 1);  // among several decays
+  const int place = GENERATE(0, 1);  // position of the tested average among several
   for (const auto& [kind, want] : g.at("averages").items()) {
     INFO(kind << ", average " << place);
     OptimizerConfig config;

@@ -77,7 +77,7 @@ void add_masks(std::vector<PaddingCase>& cases) {
       c.batch = [type](const CaseBatch& b) {
         Tensors t = plain_batch(b);
         t["mask"] = t["mask"].cast(type);
-        t["other"] = t["mask"];  // the same, until it is not
+        t["other"] = t["mask"];  // equals the mask before step 5, then differs
         if (b.step >= 5)
           t["other"] = HostTensor::of<int64_t>(t["mask"].dims(), std::vector<int64_t>(kBatch * b.length, 1));
         return t;
@@ -91,7 +91,8 @@ void add_mixes(std::vector<PaddingCase>& cases) {
   for (const ModelPart& m : mixes()) {
     for (const bool mean : {false, true}) {
       const ModelPart& h = head(mean ? "masked mean" : "first token");
-      const bool weighted = mean && m.text.find("w3 =") != std::string::npos;  // the weights are there already
+      // The mixing operation has defined the weights already.
+      const bool weighted = mean && m.text.find("w3 =") != std::string::npos;
       PaddingCase c =
           one(m.name + ", " + h.name,
               encoder(mask_kinds()[0], m.text) +

@@ -42,8 +42,8 @@ TEST_CASE("q, k and v are one product in training on the CPU", "[qkv]") {
   const Found train = look(*session.train_graph(losses, batch));
   CHECK(train.merged == 2);
   CHECK(train.parted == 2);
-  // Weights and biases in forward, weights again for the gradient of x, also in the first layer, whose embeddings need
-  // it.
+  // Each layer concatenates weights and biases in forward, and weights once more for the gradient of x. The first layer
+  // needs that gradient, too, for the embeddings.
   CHECK(train.joins == 2 * 3);
   CHECK(train.most_readers == 1);
 

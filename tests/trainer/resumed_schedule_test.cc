@@ -109,7 +109,7 @@ TEST_CASE("a resumed run's schedule lasts: it is interrupted, made longer again"
   asked.total_steps = 40;
   CHECK(rates(resumed_schedule(asked, checkpoint(again, 20, 20, 18), ResumeSchedule::stretch), 18, 19) ==
         std::vector<double>{22.0 / 40});
-  // A constant rate stays constant. A restarted schedule depends on its end as before.
+  // Without --resume_schedule, a constant rate stays constant, and a schedule that depends on its end is refused.
   CHECK(rates(resumed_schedule(asked, checkpoint(held, 20, 20, 18), ResumeSchedule::automatic), 18, 40) ==
         std::vector<double>(22, 0.1));
   CHECK(error_of([&] { resumed_schedule(asked, checkpoint(again, 20, 20, 18), ResumeSchedule::automatic); }).id() ==

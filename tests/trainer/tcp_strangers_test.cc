@@ -81,7 +81,7 @@ TEST_CASE("a run without strangers has no notes", "[ranks][tcp]") {
 }
 
 TEST_CASE("silent connections delay nothing and are counted", "[ranks][tcp]") {
-  const size_t count = GENERATE(1u, 20u, 300u);  // more than may be pending
+  const size_t count = GENERATE(1u, 20u, 300u);  // 300 exceeds the limit of pending connections
   std::vector<Socket> silent;
   const std::vector<std::string> notes = meeting_with([&](int port) {
     for (size_t i = 0; i < count; ++i) silent.push_back(connected(port));

@@ -48,9 +48,10 @@ TEST_CASE("the own candidate is the nearest of the whole set, ties and NaN are m
   CHECK((ranks[0].rank == 2 && ranks[0].nearest == 1 && ranks[0].side == 1));
   CHECK((ranks[1].rank == 3 && ranks[1].nearest == 2));
   CHECK((ranks[2].rank == 3 && ranks[2].nearest == 0));
-  parts.add(std::vector<float>{0, 1, 1, 1}, 2, 2);  // nearer to the third than the other candidates, not to the first
+  // This candidate is nearer to the third anchor than the other candidates are, but not to the first.
+  parts.add(std::vector<float>{0, 1, 1, 1}, 2, 2);
   CHECK((parts.ranks()[0].rank == 2 && parts.ranks()[2].rank == 4 && parts.ranks()[2].nearest == 3));
-  Nearest hard;  // the third rows are negatives
+  Nearest hard;  // the third row of each item is a negative
   hard.add(std::vector<float>{1, 0, 1, 0.5f, 1, 0.1f, 0, 1, 0, 1, 1, 0}, 2, 3);
   CHECK(hard.scores().accuracy == 0.5);
   CHECK((hard.ranks()[0].rank == 3 && hard.ranks()[0].nearest == 1 && hard.ranks()[0].side == 2));

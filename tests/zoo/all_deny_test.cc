@@ -39,7 +39,7 @@ struct Bits {
 Bits bits_of(const Golden& g, const PrecisionPlan* plan) {
   SessionOptions o;
   o.batchnorm_train = g.batch_statistics;
-  if (plan) {  // applied although nothing is low, so that all of apply_precision runs
+  if (plan) {  // no node computes in 16 bits, but the plan is passed, so that all of apply_precision runs
     o.low = plan->low;
     for (const Decision& d : plan->nodes) o.compute.push_back(dtype_of(d.compute));
   }

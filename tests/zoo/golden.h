@@ -14,7 +14,7 @@
 namespace amp::test {
 
 struct GoldenGrad {
-  std::string name;         // of the initializer
+  std::string name;         // name of the initializer
   std::vector<float> want;  // every stride-th element, in the initializer's layout
   int64_t stride = 1;
   double tolerance = 0;     // absolute: max(1e-5, 10 min(fp32 noise, 1e-2)) of the largest element, + 1e-7
@@ -39,8 +39,10 @@ struct Golden {
   std::map<std::string, GoldenRun> runs;  // "sgd", "adamw"
 };
 
-std::vector<double> seeds_of(const Golden& g);                     // 1 / items, in halves for two terms
-double loss_of(const Golden& g, const std::vector<double>& sums);  // of run_micro_batch or eval_micro_batch
+// Returns the seed of each loss term: 1 / items, or half of it if there are two terms.
+std::vector<double> seeds_of(const Golden& g);
+// Returns the loss that results from the sums of run_micro_batch() or eval_micro_batch().
+double loss_of(const Golden& g, const std::vector<double>& sums);
 
 // Runs one forward and backward pass and returns the loss. Gradients remain in the session.
 double run_gradients(Session& session, const Golden& g);

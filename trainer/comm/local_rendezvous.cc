@@ -189,7 +189,7 @@ class LocalRendezvous {
   const double connect_timeout_, until_;
   const RankProcess me_;
   std::vector<Connected> others_;
-  std::vector<Handshake> handshakes_;  // of others_
+  std::vector<Handshake> handshakes_;  // one per element of others_
 };
 
 }  // namespace

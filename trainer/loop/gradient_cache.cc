@@ -174,7 +174,8 @@ Tensors GradientCache::joined_labels(const std::vector<Tensors>& batches) const 
   Tensors out;
   for (const std::string& name : across_.labels()) {
     std::vector<const HostTensor*> parts;
-    for (const Tensors& b : batches) parts.push_back(&b.at(name));  // present, because the labels were counted before
+    // The labels were counted before, so every batch has them.
+    for (const Tensors& b : batches) parts.push_back(&b.at(name));
     out[name] = joined(name, parts);
   }
   return out;

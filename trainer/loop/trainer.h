@@ -126,7 +126,7 @@ class Trainer {
   };
   void submit(LoadedWindow window);
   bool submit_next(WindowLoader& loader, bool& epoch_end);
-  void take_steps(bool all, TrainResult& result, Clock& clock);  // all: waits
+  void take_steps(bool all, TrainResult& result, Clock& clock);  // all: waits for the results of all steps
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock);
   void doing(const char* phase) const;
   bool local() const { return config_.sync_every > 1 && ranks_.size() > 1; }
@@ -156,7 +156,7 @@ class Trainer {
   void write(std::vector<Checkpoint> checkpoints);  // returns when they are durable
   void account(const SaveResult& result);           // counts its time and reports its warnings
   void write_held();  // completes the save in progress, and writes the best checkpoint if it is still held
-  std::vector<const MetricsLog*> logs() const;     // the open ones
+  std::vector<const MetricsLog*> logs() const;     // those of log_ and evaluations_ that are open
   void settle();                                   // at the end: completes all saves, syncs the logs, prunes
   void warn_of_old(const std::string& why) const;  // an old checkpoint could not be removed
   SaveOptions save_options() const;
@@ -183,7 +183,7 @@ class Trainer {
   SaveBudget budget_;
   std::optional<Checkpoint> held_;  // root only: the best checkpoint, if the budget did not permit writing it yet
   std::optional<MetricsLog> log_, evaluations_;  // root only, during run(); metrics.jsonl and eval.jsonl
-  CheckpointWriter writer_;                      // its saves use the logs
+  CheckpointWriter writer_;                      // declared after the logs, which its saves use
   bool evaluation_due_ = false;                  // an evaluation was interrupted; a resumed run repeats it
   bool warned_empty_ = false, warned_not_finite_ = false, warned_no_copy_ = false;
   bool noted_evaluations_ = false;

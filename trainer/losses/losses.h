@@ -90,8 +90,9 @@ class LossAccumulator {
   // whole_set: for evaluation. A loss that is the root of a mean is then the root over all items. Otherwise it is the
   // mean of the micro-batches' roots, which training minimizes. With whole_set, count() and add() must alternate.
   explicit LossAccumulator(const Losses& losses, bool whole_set = false);
-  void count(const Tensors& batch);              // adds the items of a micro-batch, before it runs
-  void count(const std::vector<double>& items);  // as above, with counted() of another LossAccumulator
+  // Adds the items of a micro-batch before it runs. items: counted() of another LossAccumulator.
+  void count(const Tensors& batch);
+  void count(const std::vector<double>& items);
   const std::vector<double>& counted() const { return counted_; }
   void add(const std::vector<double>& sums);  // adds the sums that Session returned for the batch
   std::vector<double> seeds(double scale) const;

@@ -50,8 +50,8 @@ class AnswerSearch {
   };
   const std::map<size_t, Found>& found() const { return found_; }  // key: index of the question in AnswerKey::questions
   Best answer(const Found& found) const;                           // empty text: the question has no answer
-  // Returns the n best answers with their softmax probabilities (run_qa's n-best list), with no answer among them if
-  // may_have_none.
+  // Returns the n best answers with their softmax probabilities (run_qa's n-best list). If may_have_none, one of
+  // them is the empty text.
   std::vector<std::pair<Best, double>> ranked(const Found& found) const;
   const AnswerKey& key() const { return key_; }
   const AnswerOptions& options() const { return options_; }

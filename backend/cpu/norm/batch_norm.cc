@@ -192,7 +192,7 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
     S* const out = static_cast<S*>(k.out);
     const int64_t first = block.channel;
     constexpr int64_t kMost = Block<columns>::kMost;
-    double sum[kMost][2];  // of dy, of dy (x - mean)
+    double sum[kMost][2];  // sums of dy and of dy (x - mean)
     T one[kMost] = {}, two[kMost] = {};
     T m[kMost], a[kMost], shift[kMost];  // y = a (x - mean) + shift
     for (int64_t c = 0; c < block.channels(); ++c) {
