@@ -108,7 +108,8 @@ int depth_of(const LayerDepths& layers, const SourceValue& v) {
     const auto it = layers.depth.find(v.name.substr(0, v.name.size() - end.size()));
     if (it != layers.depth.end()) return it->second;
   }
-  // The weight of an adapter may be quantized, which is no parameter, or a part of a packed one.
+  // The adapted weight is not in layers.depth if it is quantized (then it is not a parameter) or is a part of a packed
+  // weight.
   for (const LayerDepths::Layer& l : layers.layers) {
     if (v.reason == "LoRA" && v.name.starts_with(l.name + ".")) return l.depth;
   }

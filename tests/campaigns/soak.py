@@ -61,7 +61,7 @@ def watch(campaign, process, out):
                               "growth in MB per hour": round(growth * 3600 / (len(memory) * SAMPLE_S), 2),
                               "most descriptors": max(descriptors), "most checkpoints": max(checkpoints)})
     campaign.fault("the undisturbed run", *[f"memory grew by {growth:.1f} MB"] * (growth > MOST_GROWTH_MB),
-                   *[f"{max(checkpoints)} checkpoints"] * (max(checkpoints) > KEEP + 2))  # the best, and one in writing
+                   *[f"{max(checkpoints)} checkpoints"] * (max(checkpoints) > KEEP + 2))  # the best one, and one that is being written
 
 
 def sample(pid, out):

@@ -41,7 +41,7 @@ struct StepInput {
   std::vector<int64_t> rows;     // number of rows of each batch; random nodes are indexed by row
   bool inject_overflow = false;  // for tests: the first gradient becomes infinite
   // With several ranks:
-  // for each batch, number of rows of the step before it, counted over all ranks; empty: the sums of `rows`
+  // indexed by batch: rows in the step's earlier batches, counted over all ranks; empty: the sums of `rows`
   std::vector<int64_t> before = {};
   double share = 1;                            // this rank's share of the step's rows
   int64_t all_rows = -1;                       // number of rows of the step on all ranks; -1: the sum of `rows`
