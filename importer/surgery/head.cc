@@ -34,8 +34,13 @@ bool pooled(const std::string& kind) {
   return kind == "classification" || kind == "regression" || kind == "multilabel" || kind == "embedding";
 }
 
+// True if the width that a head would read, or the number of classes, changes with the length or size of the input: the
+// values are scores of positions. A value of another rank has no such axis.
+bool open_width(const Dims& d) { return (d.size() == 2 || d.size() == 4 ? d[1] : d.size() == 3 ? d[2] : 0) < 0; }
+
 // True if an output of these dims has one value per class on the axis that this kind of head (HeadOptions::kind) needs.
 bool fits(const std::string& kind, const Dims& d, int64_t labels) {
+  if (open_width(d)) return false;
   if (kind == "token") return d.size() == 3 && d[2] == labels;
   if (kind == "segmentation") return d.size() == 4 && d[1] == labels;
   if (kind == "regression" && labels == 1 && d.size() == 1) return true;
@@ -62,7 +67,9 @@ bool own_embedding(const SourceGraph& g, const HeadOptions& o, HeadChoice& c) {
   for (const int v : g.outputs) {
     const std::string& name = g.values[static_cast<size_t>(v)].name;
     const bool named = name.find("embedding") != std::string::npos || name.find("embeds") != std::string::npos;
-    if (rank(v) != 2 || name == "logits" || !depends_on_parameters(g, v) || (c.source_value >= 0 && !named)) continue;
+    if (rank(v) != 2 || open_width(o.probe[static_cast<size_t>(v)]) || name == "logits" ||
+        !depends_on_parameters(g, v) || (c.source_value >= 0 && !named))
+      continue;
     c.source_value = v;
     c.outputs = {name};
     c.reason = cat("output '", printable(name), "' ", to_string(o.probe[static_cast<size_t>(v)]));
@@ -98,6 +105,26 @@ int named_value(const SourceGraph& g, const std::string& from) {
        "name the tensor that the head is to read with `head_from` NAME");
 }
 
+// Throws E_HEAD if a head cannot read the value, whose shape is d: its rank or width is wrong.
+void require_readable(const SourceGraph& g, const std::string& kind, const std::vector<size_t>& wanted, int value,
+                      const Dims& d) {
+  const std::string name = printable(g.values[static_cast<size_t>(value)].name);
+  if (std::find(wanted.begin(), wanted.end(), d.size()) == wanted.end()) {
+    fail(Exit::unsupported, "E_HEAD",
+         cat("a ", kind, " head reads ",
+             wanted.front() == 4  ? "[B, C, H, W]"
+             : wanted.size() == 1 ? "[B, S, H]"
+                                  : "[B, H], [B, S, H] or [B, C, H, W]",
+             "; '", name, "' has shape ", to_string(d)));
+  }
+  if (open_width(d)) {
+    fail(Exit::unsupported, "E_HEAD",
+         cat("a head cannot read '", name, "' of shape ", to_string(d),
+             ": -1 changes with the length or size of the input"),
+         "name another tensor with `head_from` NAME");
+  }
+}
+
 }  // namespace
 
 HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
@@ -124,7 +151,8 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     if (o.kind == "embedding" && !o.always && own_embedding(g, o, c)) return c;
     for (const int v : g.outputs) {
       const SourceValue& x = g.values[static_cast<size_t>(v)];
-      if (x.kind != SourceKind::temp || dims(v).empty() || !depends_on_parameters(g, v)) continue;
+      if (x.kind != SourceKind::temp || dims(v).empty() || open_width(dims(v)) || !depends_on_parameters(g, v))
+        continue;
       if (!o.always && fits(o.kind, dims(v), o.num_labels)) {
         c.source_value = v;
         c.outputs = {x.name};
@@ -144,14 +172,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     if (c.source_value < 0) nothing_to_read(wanted);
   }
   const Dims& d = dims(c.source_value);
-  if (std::find(wanted.begin(), wanted.end(), d.size()) == wanted.end()) {
-    fail(Exit::unsupported, "E_HEAD",
-         cat("a ", o.kind, " head reads ",
-             wanted.front() == 4  ? "[B, C, H, W]"
-             : wanted.size() == 1 ? "[B, S, H]"
-                                  : "[B, H], [B, S, H] or [B, C, H, W]",
-             "; '", printable(g.values[static_cast<size_t>(c.source_value)].name), "' has shape ", to_string(d)));
-  }
+  require_readable(g, o.kind, wanted, c.source_value, d);
   c.pooling = !pooled(o.kind) || d.size() == 2                    ? "none"
               : d.size() == 4                                     ? "global"
               : o.pooling != "auto"                               ? o.pooling

@@ -27,7 +27,8 @@ struct HeadOptions {
   int64_t num_labels = 0;
   double dropout = 0.1;  // before the linear map; none before a segmentation head
   uint64_t seed = 42;    // for the weights: normal, standard deviation 0.02; biases are 0
-  // Shapes of floating-point values for a batch of 2 samples of 3 tokens, by source value; empty where not computed.
+  // Shapes of floating-point values for a batch of 2 samples, by source value; empty where not computed. -1: the dim
+  // depends on the number of tokens or on the size of the image.
   std::vector<Dims> probe;
 };
 

@@ -96,6 +96,7 @@ CheckedNode judge(const SourceGraph& g, const Probe& p, const PrecisionPlan& pla
 struct Probed {
   Probe probe;
   std::vector<int> outputs;
+  int64_t length = kLength;
 };
 
 std::vector<int> chosen_outputs(const ModelSpec& model, const SourceGraph& g) {
@@ -128,7 +129,7 @@ Probed examine(const ModelSpec& model, const SourceGraph& g, const PrecisionPlan
     Probe larger = probe(g, table, o, trainable, cpu_evaluator());
     if (larger.forward.size() >= p.probe.forward.size()) continue;
     p.probe = std::move(larger);
-    report.length = size;
+    report.length = p.length = size;
   }
   const std::vector<bool> live = live_nodes(g, p.outputs);
   for (size_t n = 0; n < g.nodes.size(); ++n) {
@@ -159,17 +160,18 @@ CheckedHead check_head(const RunSpec& spec, const SourceGraph& g, const Probed& 
     out.todo = kUnknownTaskHint;
     return out;
   }
+  HeadOptions h;
+  h.probe = r.probe.dims;
+  mark_open_dims(g, r.outputs, r.length, h.probe);
   for (const int v : r.outputs) {
-    const Dims& d = r.probe.dims[static_cast<size_t>(v)];
+    const Dims& d = h.probe[static_cast<size_t>(v)];
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     if (r.probe.known[static_cast<size_t>(v)] && d.size() == 2 && d[1] > 1 && x.producer >= 0)
       out.own.emplace_back(x.name, d[1]);
   }
-  HeadOptions h;
   h.from = spec.model.head_from;
   h.pooling = spec.model.pooling;
   h.num_labels = spec.model.num_labels > 0 ? spec.model.num_labels : -1;
-  h.probe = r.probe.dims;
   try {
     const HeadChoice c = choose_head(g, h);
     out.needed = c.needed;

@@ -76,6 +76,17 @@ bool predicts_something_else(const ModelSpec& model, const SourceGraph& g, const
          classes_of_output(g, output, Task::classification) == 0 && inspect_task(g, true);
 }
 
+// Returns whether a layer of one output scores each token, [B, S], and so is no classifier or regression of whole rows.
+bool scores_tokens(const SourceGraph& g, const Classifier& c, int output, const std::string& kind) {
+  if (c.labels != 1 || (kind != "classification" && kind != "regression" && kind != "multilabel")) return false;
+  try {
+    const Dims d = probe_some_size(g, {output})[static_cast<size_t>(output)];
+    return d.size() == 2 && d[1] < 0;
+  } catch (const Error&) {  // reported when the graph is built
+    return false;
+  }
+}
+
 // Returns true if the model's own classifier is trained, unchanged or resized. Fills in `out`.
 bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, SurgeryResult& out) {
   const int output = own_output(spec.model, g);
@@ -92,7 +103,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     }
     return !spec.model.output.empty();
   }
-  if (predicts_something_else(spec.model, g, *c, output, kind)) return false;
+  if (predicts_something_else(spec.model, g, *c, output, kind) || scores_tokens(g, *c, output, kind)) return false;
   // A binary classifier with one logit.
   const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;
   if (labels == 0 || labels == c->labels || yes_or_no) {
@@ -139,11 +150,34 @@ BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs,
   return o;
 }
 
+void mark_open_dims(const SourceGraph& g, const std::vector<int>& outputs, int64_t probed, std::vector<Dims>& shapes) {
+  std::vector<int64_t> sizes(std::upper_bound(kProbedSizes.begin(), kProbedSizes.end(), probed), kProbedSizes.end());
+  sizes.push_back(probed + 1);  // for a model that takes only a few tokens
+  const BindOptions before = probe_options(g, outputs, probed);
+  for (const int64_t size : sizes) {
+    const BindOptions o = probe_options(g, outputs, size);
+    if (o.input_dims == before.input_dims) return;  // the graph declares all sizes
+    try {
+      const std::vector<Dims> other = probe_shapes(g, ParamTable(g), o, cpu_evaluator());
+      for (const int v : outputs) {
+        Dims& d = shapes[static_cast<size_t>(v)];
+        const Dims& e = other[static_cast<size_t>(v)];
+        for (size_t i = 1; i < d.size() && d.size() == e.size(); ++i) d[i] = d[i] == e[i] ? d[i] : -1;
+      }
+      return;
+    } catch (const Error& e) {
+      if (e.exit() == Exit::internal) throw;
+    }
+  }
+}
+
 std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& outputs) {
   std::optional<Error> first;
   for (const int64_t size : kProbedSizes) {
     try {
-      return probe_shapes(g, ParamTable(g), probe_options(g, outputs, size), cpu_evaluator());
+      std::vector<Dims> shapes = probe_shapes(g, ParamTable(g), probe_options(g, outputs, size), cpu_evaluator());
+      mark_open_dims(g, outputs, size, shapes);
+      return shapes;
     } catch (const Error& e) {
       if (e.exit() == Exit::internal || e.exit() == Exit::unsupported) throw;
       if (!first) first = e;

@@ -73,8 +73,11 @@ SurgeryPreview preview_surgery(const RunSpec& spec, Imported model);
 BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length);
 // Values of `length` that probe_some_size() tries in this order: few tokens, then sides of images.
 inline constexpr std::array<int64_t, 5> kProbedSizes = {3, 16, 64, 224, 640};
-// Returns the shapes of all values for the first of kProbedSizes that works. If none does, throws the error of the
-// first size.
+// Sets the dims of these outputs, except the first, that differ for another length than `probed` to -1: they depend on
+// the number of tokens or the size of the image. shapes: by source value, for a batch of the length `probed`.
+void mark_open_dims(const SourceGraph& g, const std::vector<int>& outputs, int64_t probed, std::vector<Dims>& shapes);
+// Returns the shapes of all values for the first of kProbedSizes that works, with those of the outputs marked by
+// mark_open_dims(). If none works, throws the error of the first size.
 std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& outputs);
 
 }  // namespace amp

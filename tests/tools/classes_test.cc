@@ -147,6 +147,36 @@ TEST_CASE("text: whole numbers in any form, subsets, JSON, names in metadata and
   CHECK(train(f, three, f / "n.csv", with(kText, {"--labels", f / "names.txt"})).accuracy == 1);
 }
 
+TEST_CASE("scores of positions are no classes, whatever length the probe has", "[classes]") {
+  const TempDir f;
+  write_vocab(f);
+  const std::string e = braces(std::vector<double>(17 * kWords, 0.5)), w = braces(std::vector<double>(kWords, 0.5));
+  const auto model = [&](const std::string& outputs) {
+    return test::parse("<ir_version: 8, opset_import: [\"\" : 13]> net (int64[B,S] input_ids) => (" + outputs +
+                       ") <float[17,12] e = " + e + ", float[12,1] w = " + w +
+                       ", int64[1] last = {2}> { x = Gather (e, input_ids) h = Tanh (x) s = MatMul (h, w) "
+                       "starts = Squeeze (s, last) }");
+  };
+  const std::string scores = save(f, model("float[B,N] starts"), "scores.onnx");
+  const std::string both = save(f, model("float[B,N] starts, float[B,S,12] h"), "both.onnx");
+  for (const int classes : {2, 3, 4, 12}) {  // three: the length that is probed first
+    INFO(classes);
+    write_bytes(f / "t.csv", csv(numbers(1, classes, "class")));
+    const Words run =
+        with({"--train", f / "t.csv", "--max_steps", "1", "--device", "cpu", "--overwrite", "--output_dir", f / "run"},
+             kText);
+    const Said refused = run_verb(with({scores}, run));
+    CHECK(refused.code == 4);
+    CHECK(refused.id == "E_HEAD");
+    CHECK_THAT(run_verb(with({scores, "--head_from", "starts"}, run)).fact, ContainsSubstring("cannot read 'starts'"));
+    const Said said = must_run(with({both}, run));
+    CHECK_THAT(said.err,
+               ContainsSubstring("new head") && ContainsSubstring(" on 'h'") && !ContainsSubstring("W_CLASS_ORDER"));
+  }
+  CHECK_THAT(run_verb({"check", both}).out, !ContainsSubstring("serves for"));
+  CHECK_THAT(run_verb({"check", scores}).out, ContainsSubstring("head: none can be attached"));
+}
+
 TEST_CASE("text: labels that the head does not know, another head, a run on other labels", "[classes]") {
   const TempDir f;
   write_vocab(f);
