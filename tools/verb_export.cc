@@ -20,6 +20,15 @@ void print_export(const ExportedRun& run, const std::string& which) {
   std::cerr << '\n';
 }
 
+// Refuses flags of a precision plan for a run, whose own plan counts.
+void refuse_plan(const cli::Options& opts) {
+  for (const char* flag : {"use_fp16", "use_bf16", "amp_level", "precision_plan"}) {
+    if (opts.was_set(flag))
+      fail(Exit::usage, "E_USAGE", cat("--", flag, ": a run is exported by the precision plan that it computed with"),
+           "leave it out; --export_precision fp16 rounds all of the file");
+  }
+}
+
 // Refuses --export_weights for a model file.
 void refuse_choice(const cli::Options& opts, const std::string& which) {
   if (!opts.was_set("export_weights") || which == "last") return;
@@ -52,6 +61,7 @@ static int run_export(const cli::Options& opts, const Console& console) {
   if (raw && opts.str("export_precision") != "fp32")
     fail(Exit::usage, "E_USAGE", "--export_raw_rows true is for --export_precision fp32", "leave one of them out");
   if (is_run_folder(model)) {
+    refuse_plan(opts);
     print_export(export_run(model, which, spec_of(opts).output.export_types(), out, console.log()), which);
     if (raw) {
       RunSpec written = spec_of(opts);

@@ -105,6 +105,11 @@ void export_weights(const OutputSpec& output, const PreparedModel& ready, const 
   if (plan.any_low()) {
     for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));
   }
+  if (e.precision == "mixed" && !plan.any_low()) {
+    log.note(
+        "`export_precision` mixed: the precision plan computes nothing in 16 bits, so the file stays in fp32 "
+        "(`export_precision` fp16 rounds all of it)");
+  }
   if (e.precision == "fp16") e.wide = epsilon_in_fp32(ready.model.graph, DType::f16);
   e.metadata = metadata;
   e.inference_form = true;

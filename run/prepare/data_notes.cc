@@ -15,7 +15,11 @@ void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const Tra
     rows_only = rows_only || (x.rank_known && x.dims.size() == 2);
   }
   const int64_t size = spec.schedule.batch_size, last = data.train->size() % size;
-  if (norms && size == 1) {
+  if (!norms && spec.model.batchnorm.asked()) {
+    log.note(
+        "`batchnorm` train has no effect: the model has no BatchNormalization (exporters often fold it into the "
+        "convolution before it)");
+  } else if (norms && size == 1) {
     log.note(
         "`batchnorm` train computes the statistics of one sample (`batch_size` 1): give a larger `batch_size`, or "
         "`batchnorm` freeze");

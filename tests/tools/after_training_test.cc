@@ -70,6 +70,12 @@ TEST_CASE("an fp16 file that rounds too much after training is written with a wa
   CHECK(std::filesystem::exists(f / "low.onnx"));
   const Said wide = must_run({"export", f / "run", "--out", f / "wide.onnx", "--export_precision", "fp32"});
   CHECK_THAT(wide.err, !ContainsSubstring("W_EXPORT_CHECK"));
+  // The run computed in fp32, so nothing becomes 16-bit by its plan, and no other plan can be asked for.
+  const Said mixed = must_run({"export", f / "run", "--out", f / "mixed.onnx", "--export_precision", "mixed"});
+  CHECK_THAT(mixed.err, ContainsSubstring("the file stays in fp32"));
+  const Said other = run_verb({"export", f / "run", "--out", f / "other.onnx", "--use_fp16"});
+  CHECK(other.code == 2);
+  CHECK_FALSE(std::filesystem::exists(f / "other.onnx"));
 }
 
 // The file stores w in fp16 and no --export_precision is given: w becomes 1e5.
