@@ -145,6 +145,9 @@ TEST_CASE("unknown flags name the nearest one", "[cli]") {
   CHECK(mentions(train_refusal({"--no_lr"}), {"unknown flag --no_lr"}));
   CHECK(mentions(train_refusal({"--qqqqqqqqqq=1"}), {"unknown flag --qqqqqqqqqq\n", "--help"}));
   CHECK(mentions(train_refusal({"--report_to", "none"}), {"unknown flag --report_to", "metrics.jsonl"}));
+  CHECK(mentions(train_refusal({"--num_workers", "4"}), {"unknown flag --num_workers", "--loading_threads"}));
+  CHECK(mentions(train_refusal({"--patience", "3"}), {"unknown flag --patience", "--early_stopping_patience"}));
+  CHECK(mentions(train_refusal({"--wandb"}), {"unknown flag --wandb", "metrics.jsonl"}));
   CHECK(mentions(train_refusal({"-x"}), {"unknown flag -x"}));
   CHECK(
       mentions(refusal({"predict", "m", "--lr", "1"}), {"flag --lr is not one of 'predict'", "it belongs to: train"}));
