@@ -50,7 +50,7 @@ awk '/^```c$/ {on = 1; next} /^```/ {on = 0} on' "$here/../../docs/library.md" >
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs onnx_amp)
 # shellcheck disable=SC2086
 gcc -std=c99 -Wall -pedantic -Werror "$folder/example.c" $flags -o "$folder/example"
-cp "$model/model.onnx" "$folder/run/lenet.onnx"
+"$prefix/bin/onnx-amp-finetune" create lenet --out "$folder/run/lenet.onnx" >/dev/null
 said=$(cd "$folder/run" && LD_LIBRARY_PATH=$prefix/lib ../example)
 case $said in
   "loss "*" after 100 steps") ;;
