@@ -21,7 +21,7 @@ function(fetch_cudnn_frontend to)
     if(NOT ONNX_AMP_PYTHON)
       return()
     endif()
-    set(work ${CMAKE_BINARY_DIR}/cudnn-frontend)
+    set(work ${PROJECT_BINARY_DIR}/cudnn-frontend)
     file(MAKE_DIRECTORY ${work})
     # Only the headers of the wheel are used, so the version of Python does not matter.
     execute_process(

@@ -8,8 +8,8 @@ if(ONNX_AMP_SYSROOT)
   set(Protobuf_USE_STATIC_LIBS ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
   # An object library, because every binary needs it and the installed library must not export it.
-  set(glibc_compat ${CMAKE_BINARY_DIR}/glibc_compat.o)
-  execute_process(COMMAND ${CMAKE_C_COMPILER} -O2 -fPIC -Wall -Wextra -Werror -c ${CMAKE_SOURCE_DIR}/packaging/glibc_compat.c
+  set(glibc_compat ${PROJECT_BINARY_DIR}/glibc_compat.o)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -O2 -fPIC -Wall -Wextra -Werror -c ${PROJECT_SOURCE_DIR}/packaging/glibc_compat.c
                   -o ${glibc_compat} COMMAND_ERROR_IS_FATAL ANY)
   # libgomp's archive cannot be linked into a shared library. So libgomp of the old system is installed next to the library.
   file(GLOB libgomp ${ONNX_AMP_SYSROOT}/usr/lib/*/libgomp.so.1)

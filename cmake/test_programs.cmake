@@ -1,9 +1,9 @@
 # The PATH of tests is one folder with links to the programs that tests/programs.txt lists.
-set(test_programs ${CMAKE_BINARY_DIR}/test_programs)
+set(test_programs ${PROJECT_BINARY_DIR}/test_programs)
 file(REMOVE_RECURSE ${test_programs})
 file(MAKE_DIRECTORY ${test_programs})
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/programs.txt)
-file(STRINGS ${CMAKE_SOURCE_DIR}/tests/programs.txt rows REGEX "^[^#]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/programs.txt)
+file(STRINGS ${PROJECT_SOURCE_DIR}/tests/programs.txt rows REGEX "^[^#]")
 foreach(row ${rows})
   string(REGEX MATCH "^[^ ]+" name ${row})
   set(found NOTFOUND)
