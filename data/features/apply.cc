@@ -82,8 +82,13 @@ FeatureValues feature_values(const FeatureTable& table, const Features& features
     const FeatureColumn column = table.column(m.column);
     FeatureValues::Unknown unknown{m.column, {}, {}};
     std::vector<int64_t>& ids = out.codes.emplace_back();
+    ids.reserve(column.texts.size());
     for (int64_t r = 0; r < table.rows(); ++r) {
       const std::string_view text = column.texts[static_cast<size_t>(r)];
+      if (r > 0 && text == column.texts[static_cast<size_t>(r) - 1] && ids.back() != 0) {
+        ids.push_back(ids.back());
+        continue;
+      }
       const auto at = codes.find(text);
       ids.push_back(at == codes.end() ? 0 : at->second);
       if (at != codes.end() || text.empty()) continue;

@@ -17,7 +17,9 @@ bool is_missing(std::string_view text) {  // the values of pandas.read_csv's na_
   static constexpr std::array<std::string_view, 17> words{"#N/A", "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
                                                           "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",
                                                           "NULL", "NaN",      "None",    "n/a",     "nan"};
-  return text.empty() || text == "null" || std::find(words.begin(), words.end(), text) != words.end();
+  if (text.empty()) return true;
+  if (std::string_view("#-1<Nn").find(text[0]) == std::string_view::npos) return false;  // nearly all cells
+  return text == "null" || std::find(words.begin(), words.end(), text) != words.end();
 }
 
 Join parse_join(const std::string& text) {
@@ -138,9 +140,15 @@ FeatureColumn FeatureTable::column(const std::string& name) const {
   if (!place.part) return out;
   const auto own = std::make_shared<std::deque<std::string>>();
   std::unordered_map<std::string_view, std::string_view> known;  // equal dates are parsed once
+  std::string_view last, last_part;  // a table is often sorted by its date
   for (int64_t r = 0; r < rows(); ++r) {
     std::string_view& t = out.texts[static_cast<size_t>(r)];
     if (t.empty()) continue;
+    if (t == last) {
+      t = last_part;
+      continue;
+    }
+    last = t;
     const auto [at, fresh] = known.try_emplace(t);
     if (fresh) {
       const std::optional<Date> date = parse_date(t);
@@ -150,7 +158,7 @@ FeatureColumn FeatureTable::column(const std::string& name) const {
       own->push_back(std::to_string(place.part->of(*date)));
       at->second = own->back();
     }
-    t = at->second;
+    t = last_part = at->second;
   }
   out.own = own;
   return out;

@@ -16,7 +16,11 @@ namespace {
 CategoryMap fit_category(const FeatureTable& table, const std::string& name, std::span<const int64_t> rows) {
   const FeatureColumn column = table.column(name);
   std::unordered_set<std::string_view> seen;
-  for (const int64_t r : rows) seen.insert(column.texts[static_cast<size_t>(r)]);
+  std::string_view last;  // rows after each other often have the same text
+  for (const int64_t r : rows) {
+    const std::string_view text = column.texts[static_cast<size_t>(r)];
+    if (text != last) seen.insert(last = text);
+  }
   seen.erase(std::string_view());
   CategoryMap out{name, {seen.begin(), seen.end()}};
   sort_values(out.values);
@@ -73,10 +77,10 @@ NumberMap fit_number(const FeatureTable& table, const std::string& name, const F
   if (schema.filling == Filling::mean) {
     out.fill = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
   } else {
-    std::vector<double> sorted = x;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t half = sorted.size() / 2;
-    out.fill = sorted.size() % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+    std::vector<double> order = x;
+    const auto half = order.begin() + std::ssize(order) / 2;
+    std::nth_element(order.begin(), half, order.end());
+    out.fill = order.size() % 2 ? *half : (*std::max_element(order.begin(), half) + *half) / 2;
   }
   x.resize(rows.size(), out.fill);
   fit_scale(std::move(x), out);

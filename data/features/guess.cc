@@ -23,11 +23,12 @@ Look look_at(const FeatureColumn& column, int64_t most) {
   Look out;
   int64_t no_numbers = 0, no_dates = 0;  // distinct texts
   double last = 0;
+  std::string_view before;  // text of the last row that has one: often the same
   for (const std::string_view text : column.texts) {
     ++out.rows;
     if (text.empty()) continue;
     ++out.present;
-    if (!out.values.insert(text).second) continue;
+    if (text == before || !out.values.insert(before = text).second) continue;
     const std::optional<double> x = no_numbers <= most ? read_number(text) : std::nullopt;
     no_numbers += !x;
     no_dates += no_dates <= most && (x || !parse_date(text));
