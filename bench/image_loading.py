@@ -43,10 +43,10 @@ def write_images(folder, count):
         Image.fromarray(np.stack(planes, -1).clip(0, 255).astype(np.uint8)).save(f"{path}/{i:05}.jpg", quality=90)
 
 
-def write_model(path):
+def write_model(path, size=224):
     nodes = [helper.make_node("GlobalAveragePool", ["pixels"], ["p"]), helper.make_node("Flatten", ["p"], ["f"]),
              helper.make_node("Gemm", ["f", "w"], ["logits"])]
-    graph = helper.make_graph(nodes, "mean", [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ("n", 3, 224, 224))],
+    graph = helper.make_graph(nodes, "mean", [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ("n", 3, size, size))],
                               [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ("n", 2))],
                               [numpy_helper.from_array(np.ones((3, 2), np.float32), "w")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
