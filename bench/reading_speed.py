@@ -7,7 +7,7 @@ pyarrow.csv; a folder of many small images, compared with torchvision's ImageFol
 The tables have 9 columns of which the first 6 are numbers, as Rossmann's sales, or a text and a label. Every reading is a
 new process; the sides take turns, and the median of the rounds counts. Processor seconds are those of all threads and
 worker processes. pandas and pyarrow convert the cells to numbers as they read. The program keeps texts, so its time to
-numbers (guess of the columns, 13 parts of the date, statistics, codes; table_speed.cc) is a row of its own.
+numbers (guess of the columns, 13 parts of the date, statistics, codes; table_speed.cc) is measured once, separately.
 
 Images: PNGs of 32 x 32 in two class folders. `start` is the whole time of a training run of one step, or for torchvision
 from the ImageFolder to the first batch; importing torch is listed separately. Throughput is that of `eval` and of the
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import common
 
+PARTS = ("sales", "numbers", "texts", "images")
 HEADER = '"Store","DayOfWeek","Date","Sales","Customers","Open","Promo","StateHoliday","SchoolHoliday"\n'
 ENV = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
 
@@ -136,13 +137,13 @@ def ours_table(program, path, target=None):
     return {"wall": sum(p["wall"] for p in parts), "processor": sum(p["processor"] for p in parts), "rows": told["count"], "peak": peak}
 
 
-def ours_images(binary, folder, work, count):
+def ours_images(binary, model, folder, work, count):
     env = dict(ENV, OMP_NUM_THREADS="2")
     data = ["--device", "cpu", "--quiet", "--loading_threads", "2"]
-    _, start, start_processor, _ = timed([binary, work / "mean.onnx", "--train", folder, "--transforms", "normalize imagenet",
+    _, start, start_processor, _ = timed([binary, model, "--train", folder, "--transforms", "normalize imagenet",
                                           "--batch_size", "32", "--max_steps", "1", "--overwrite", "--output_dir", work / "run",
                                           *data], env)  # fmt: skip
-    evaluate = [binary, "eval", work / "mean.onnx", "--val", folder, "--eval_transforms", "normalize imagenet",
+    evaluate = [binary, "eval", model, "--val", folder, "--eval_transforms", "normalize imagenet",
                 "--eval_batch_size", "32", *data]  # fmt: skip
     _, whole, processor, _ = timed(evaluate, env)
     few = count // 20
@@ -155,17 +156,38 @@ def medians(rounds):
     return {k: statistics.median(r[k] for r in rounds) for k in rounds[0]} | {"rounds": rounds}
 
 
-def measure_table(args, path, target):
-    sides = {"rows": lambda: ours_table(args.tables, path)}
-    if target:
-        sides["numbers"] = lambda: ours_table(args.tables, path, target)
-    sides |= {r: lambda r=r: worker("table", r, path) for r in ("pandas", "pandas_pyarrow", "pyarrow")}
-    rounds = {name: [] for name in sides}
-    for i in range(args.rounds):
+def in_turns(rounds, sides):
+    results = {name: [] for name in sides}
+    for _ in range(rounds):
         for name, measure in sides.items():
-            if i == 0 or name != "numbers":  # takes ten times as long
-                rounds[name].append(measure())
-    return {"bytes": path.stat().st_size} | {name: medians(r) for name, r in rounds.items()}
+            results[name].append(measure())
+    return {name: medians(r) for name, r in results.items()}
+
+
+def measure_table(args, path):
+    others = {r: lambda r=r: worker("table", r, path) for r in ("pandas", "pandas_pyarrow", "pyarrow")}
+    return {"bytes": path.stat().st_size} | in_turns(args.rounds, {"rows": lambda: ours_table(args.tables, path), **others})
+
+
+def made(path, make, *words):
+    """The path; makes the file or folder unless an earlier call has."""
+    if not path.exists():
+        make(path, *words)
+    return path
+
+
+def measure(args, part, work):
+    if part == "images":
+        import image_loading
+
+        folder = made(work / "images", write_images, args.images)
+        model = made(work / "mean.onnx", image_loading.write_model, 32)
+        ours = lambda: ours_images(args.binary, model, folder, work, args.images)
+        return {"files": args.images} | in_turns(args.rounds, {"ours": ours, "torchvision": lambda: worker("images", folder)})
+    path = made(work / ("texts.csv" if part == "texts" else "sales.csv"), write_texts if part == "texts" else write_sales, args.megabytes)
+    if part == "numbers":  # takes ten times as long
+        return {"bytes": path.stat().st_size, "numbers": ours_table(args.tables, path, "Sales")}
+    return measure_table(args, path)
 
 
 NAMES = {"rows": "onnx-amp-finetune, rows of texts", "numbers": "onnx-amp-finetune, features as numbers",
@@ -173,9 +195,9 @@ NAMES = {"rows": "onnx-amp-finetune, rows of texts", "numbers": "onnx-amp-finetu
 
 
 def print_tables(result):
-    for name, table in result["tables"].items():
-        megabytes = table["bytes"] / 1e6
-        print(f"\n{name}: {megabytes:.0f} MB, {table['rows']['rows']:.0f} rows\n\n| reader | processor s | MB/s | wall s | peak MiB |\n|---|---:|---:|---:|---:|")
+    for name in [p for p in ("sales", "numbers", "texts") if p in result]:
+        table, megabytes = result[name], result[name]["bytes"] / 1e6
+        print(f"\n{name}: {megabytes:.0f} MB, {table[next(k for k in NAMES if k in table)]['rows']:.0f} rows\n\n| reader | processor s | MB/s | wall s | peak MiB |\n|---|---:|---:|---:|---:|")
         for key in [k for k in NAMES if k in table]:
             t = table[key]
             print(f"| {NAMES[key]} | {t['processor']:.2f} | {megabytes / t['processor']:.0f} | {t['wall']:.2f} | {t['peak'] / 2**20:.0f} |")
@@ -188,36 +210,27 @@ def print_tables(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", help="the program table_speed; without it no table is read")
+    parser.add_argument("--tables", help="the program table_speed")
     parser.add_argument("--binary", help="onnx-amp-finetune")
     parser.add_argument("--megabytes", type=float, default=300)
-    parser.add_argument("--images", type=int, default=20000, help="0: none")
+    parser.add_argument("--images", type=int, default=20000, help="number of files")
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--work", type=Path, help="folder whose data sets are used again, and kept")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="JSON file; parts of earlier calls are kept")
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         return worker_table(*args.worker[1:]) if args.worker[0] == "table" else worker_images(args.worker[1])
-    binary = common.find_binary(args.binary)
-    result = {"date": time.strftime("%Y-%m-%d"), "machine": common.machine_facts(binary), "rounds": args.rounds, "tables": {}}
-    result["machine"]["versions"] |= {p: metadata.version(p) for p in ("pandas", "pyarrow", "torchvision")}
-    with common.scratch_dir() as work:
-        work = Path(work)
-        for name, write, target in (("sales", write_sales, "Sales"), ("texts", write_texts, None)) if args.tables else ():
-            write(work / f"{name}.csv", args.megabytes)
-            result["tables"][name] = measure_table(args, work / f"{name}.csv", target)
-            (work / f"{name}.csv").unlink()
-        if args.images:
-            import image_loading
-
-            write_images(work / "images", args.images)
-            image_loading.write_model(work / "mean.onnx", 32)
-            rounds = {"ours": [], "torchvision": []}
-            for _ in range(args.rounds):
-                rounds["ours"].append(ours_images(binary, work / "images", work, args.images))
-                rounds["torchvision"].append(worker("images", work / "images"))
-            result["images"] = {"files": args.images} | {k: medians(r) for k, r in rounds.items()}
-    result["load_average_after"] = os.getloadavg()
+    args.binary = common.find_binary(args.binary)
+    machine = common.machine_facts(args.binary)
+    machine["versions"] |= {p: metadata.version(p) for p in ("pandas", "pyarrow", "torchvision")}
+    with common.scratch_dir() as temporary:
+        parts = {}
+        for part in args.parts:
+            parts[part] = measure(args, part, args.work or Path(temporary)) | {"load_average": os.getloadavg(), "rounds": args.rounds}
+    earlier = json.loads(args.out.read_text()) if args.out and args.out.exists() else {}
+    result = earlier | {"date": time.strftime("%Y-%m-%d"), "machine": machine} | parts
     print_tables(result)
     if args.out:
         common.write_json(args.out, result)

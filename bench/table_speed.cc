@@ -1,6 +1,6 @@
-// Times the reading of a table on one thread, for bench/reading_speed.py. Prints JSON with the wall and processor seconds
-// until its rows are in memory (Table::read) and, with a target column, from there to the features and the target as
-// numbers: the columns are guessed, fitted on all rows and applied, as training does with a new table.
+// Times the reading of a table on one thread, for bench/reading_speed.py. Prints JSON with the wall and processor
+// seconds until its rows are in memory (Table::read) and, with a target column, from there to the features and the
+// target as numbers: the columns are guessed, fitted on all rows and applied, as training does with a new table.
 //   table_speed FILE [TARGET]
 #include <chrono>
 #include <cstdio>

@@ -140,7 +140,7 @@ FeatureColumn FeatureTable::column(const std::string& name) const {
   if (!place.part) return out;
   const auto own = std::make_shared<std::deque<std::string>>();
   std::unordered_map<std::string_view, std::string_view> known;  // equal dates are parsed once
-  std::string_view last, last_part;  // a table is often sorted by its date
+  std::string_view last, last_part;                              // a table is often sorted by its date
   for (int64_t r = 0; r < rows(); ++r) {
     std::string_view& t = out.texts[static_cast<size_t>(r)];
     if (t.empty()) continue;
