@@ -15,14 +15,15 @@ namespace {
 struct Columnar {
   std::string_view what;
   std::vector<std::string_view> extensions, magic;  // magic: first and last bytes of the file
+  std::string_view pandas;                          // its function that reads such files
 };
 
 const std::vector<Columnar>& columnar_kinds() {
   static const std::vector<Columnar> kinds = {
-      {"Parquet", {".parquet", ".pq"}, {"PAR1", "PARE"}},
-      {"Arrow", {".arrow", ".arrows", ".ipc"}, {"ARROW1"}},
-      {"Feather", {".feather"}, {"FEA1"}},
-      {"ORC", {".orc"}, {}},
+      {"Parquet", {".parquet", ".pq"}, {"PAR1", "PARE"}, "read_parquet"},
+      {"Arrow", {".arrow", ".arrows", ".ipc"}, {"ARROW1"}, "read_feather"},
+      {"Feather", {".feather"}, {"FEA1"}, "read_feather"},
+      {"ORC", {".orc"}, {}, "read_orc"},
   };
   return kinds;
 }
@@ -41,8 +42,8 @@ void refuse_columnar(const std::string& path, std::string_view bytes) {
     fail(Exit::data, "E_DATA_COLUMNAR",
          cat("'", printable(path), "' is ", kind.what == "Arrow" || kind.what == "ORC" ? "an " : "a ", kind.what,
              " file, which is not read"),
-         "write its rows as CSV or JSON lines first; DuckDB's command line does it for Parquet: COPY (FROM "
-         "'data.parquet') TO 'data.csv'");
+         cat("write its rows as CSV or JSON lines first: python3 -c \"import pandas; pandas.", kind.pandas, "('",
+             printable(path), "').to_csv('data.csv', index=False)\"; docs/data.md has more ways"));
   }
 }
 
