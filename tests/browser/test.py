@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests the report and the page of a precision plan in headless Chromium: pages of real runs, pages with masks and pages
-whose texts try to inject HTML, runs of two steps and runs without evaluation, comparisons of two and of six runs, a run in
-progress. At the widths of phones, tablets and desks, light and dark. Checks layout, drawings, keys, and what
-accessibility.js finds. Exits with 4 (skipped) without Chromium.
+whose texts try to inject HTML, runs of two steps and runs without evaluation, comparisons of two and of six runs, the page of
+a sweep, a run in progress. At the widths of phones, tablets and desks, light and dark. Checks layout, drawings, keys, and what
+accessibility.js and, if it is installed (axe.py), axe-core find. Exits with 4 (skipped) without Chromium.
 
   tests/browser/test.py --binary build/onnx-amp-finetune [--screenshots FOLDER] [--page report.html ...]"""
 import argparse
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import axe
 import chromium
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -92,6 +93,7 @@ HOLES = """(() => {
   return holes;
 })()"""
 CURVES = "[...document.querySelectorAll('svg path.curve')].map(p => p.getAttribute('d'))"
+AXE = axe.source()
 ACCESSIBILITY = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "accessibility.js"), encoding="utf-8").read()
 
 
@@ -108,7 +110,8 @@ def look(browser, url, name, charts, screenshots, expect=()):
         wide = tab.value("document.documentElement.scrollWidth - window.innerWidth")
         check(wide <= 0, f"{what}: {wide} pixels too wide")
         for problem, found in (("these run over their edges", tab.value(BEYOND)), ("holes beside", tab.value(HOLES)),
-                               ("inaccessible", tab.value(ACCESSIBILITY))):  # fmt: skip
+                               ("inaccessible", tab.value(ACCESSIBILITY)),
+                               ("axe-core", AXE and axe.violations(tab, AXE))):  # fmt: skip
             check(not found, f"{what}: {problem}: {found}")
         curves = tab.value(CURVES)
         check(not any(re.search("NaN|undefined", d) for d in curves), f"{what}: curves of no numbers")
@@ -178,6 +181,8 @@ def watch_live(browser, runs, words, screenshots):
         check(len(seen) >= 3, f"the live page shows {len(seen)} states of the run")
         check(tab.value("document.getElementById('state').textContent") == "running", "a run that goes on is called so")
         check(not tab.complaints(), f"live: {tab.complaints()}")
+        problems = AXE and axe.violations(tab, AXE)
+        check(not problems, f"live: axe-core: {problems}")
         check(all(u.startswith((address, "data:")) for u in tab.requests()), f"live: asked for {tab.requests()}")
         if screenshots:
             tab.screenshot(os.path.join(screenshots, "live.png"))
@@ -206,6 +211,8 @@ def main():
         runs.run(*words, "--epochs", "2", "--use_fp16=false", "--lr", "5e-4", "--output_dir", runs.path("fp32"))
         runs.run(*words, "--lr_range_test", "60", "--use_fp16=false", "--output_dir", runs.path("rates"))
         runs.run("plan", runs.path("bert.onnx"), "--use_fp16", "--out", runs.path("plan.html"))
+        runs.run("sweep", *words, "--max_steps", "48", "--eval_steps", "8", "--sweep", "lr=1e-2,1e-3,1e-4,0;batch_size=2,4,8",
+                 "--sweep_prune", "median", "--output_dir", runs.path("sweep"))
         runs.language()
         runs.masks()
         runs.run(*words, "--max_steps", "2", "--output_dir", runs.path("two_steps"))
@@ -227,6 +234,7 @@ def main():
         look(browser, "file://" + runs.path("one_step/report.html"), "one_step", 0, options.screenshots, [("table", 3)])
         look(browser, "file://" + runs.path("short.html"), "short", 0, options.screenshots, [("table", 2)])
         look(browser, "file://" + runs.path("unevaluated/report.html"), "unevaluated", 5, options.screenshots, [("pre.copy", 3), ("table", 3)])
+        look(browser, "file://" + runs.path("sweep/report.html"), "sweep", 10, options.screenshots, [("td.best", 3)])
         use_keys(browser, "file://" + runs.path("texts/report.html"), "file://" + runs.path("plan.html"))
         for page in options.page:
             look(browser, "file://" + os.path.abspath(page), os.path.basename(os.path.dirname(page)), 1, options.screenshots)

@@ -116,7 +116,7 @@ function drawAll() {
   for (const e of main.querySelectorAll(".scroll, .text")) {
     if (e.scrollWidth <= e.clientWidth + 1 && e.scrollHeight <= e.clientHeight + 1) continue;
     const h = (e.closest("section") || main).querySelector("h2");
-    e.tabIndex = 0; e.setAttribute("role", "region"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");  // scrolled by keys, too
+    e.tabIndex = 0; e.setAttribute("role", "group"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");  // scrolled by keys, too
   }
 }
 function draw(s, title, lines, map, ys, opts) {

@@ -56,7 +56,7 @@ function curves(runs, one) {
     chart("Loss by learning rate", [{ name: "loss of each step", color: color(0), x, y: r.loss || [], faint: true },
       { name: "smoothed", color: color(0), x, y: r.smoothed_loss || [] }], { wide: true, clip: true, note: "across: log10 of the rate" });
     const why = { valley: "two thirds down the longest descent: the usual choice", steep: "where the loss falls fastest", minimum_tenth: "a tenth of the rate of the lowest loss" };
-    table(section("Suggested rates", true), ["--lr", "why"], Object.entries(r.suggested || {}).map(([k, v]) => [short(v), why[k] || k]), true);
+    table(section("Suggested rates", true), ["--lr", "why"], Object.keys(why).filter(k => isNum((r.suggested || {})[k])).map(k => [short(r.suggested[k]), why[k]]), true);
   }
   const evaluated = [...new Set(runs.flatMap(r => r.evals.flatMap(e => Object.keys(e).filter(k => isNum(e[k])))))].filter(k => !["step", "epoch", "samples", "loss", "best"].includes(k));
   const told = runs.flatMap(r => toldMetrics(r.run, endOf(r)));
@@ -68,11 +68,17 @@ function curves(runs, one) {
   each("Learning rate", "lr", { zero: true });
   each("Gradient norm", "grad_norm", { clip: true, zero: true });
   if (runs.some(r => new Set(r.steps.loss_scale).size > 1 || r.skipped_count || r.steps.loss_scale[0] > 1))
-    each("Loss scale", "loss_scale", { log: true, steps: true, skips: true, note: runs.map((r, i) => `${one ? "" : label[i] + ": "}${short(r.skipped_count)} skipped`).join(", ") });
+    each("Loss scale", "loss_scale", { log: true, steps: true, skips: true, note: skips(runs, label) });
   each("Samples a second", "samples_per_s", { zero: true, clip: true });
   each("Memory", "memory", { zero: true, note: "peak, MiB" }, 2 ** 20);
   numbers(one);
   newRow();
+}
+function skips(runs, label) {
+  if (runs.length === 1) return `${short(runs[0].skipped_count)} skipped`;
+  const some = runs.map((r, i) => [label[i], r.skipped_count]).filter(([, n]) => n);
+  if (!some.length) return "no step skipped";
+  return some.slice(0, MANY).map(([name, n]) => `${name}: ${short(n)} skipped`).join(", ") + (some.length > MANY ? `, and ${some.length - MANY} runs more` : "");
 }
 // What a run without an evaluation has to tell: its training.
 function training(r) {
@@ -131,8 +137,9 @@ function results(runs) {
   };
   const memory = r => (r.run.device_memory || {}).peak_memory_bytes || r.run.peak_memory_bytes, timing = k => r => (r.run.timing || {})[k];
   const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => !runs.every(r => says_nothing(k, endOf(r))));
+  const equal = new Set(runs.map(r => r.count)).size === 1;  // of runs with fewer steps, the time is no merit
   return [...keys.map(k => row(k, r => endOf(r)[k], short, lower.has(k) ? -1 : 1)),
-    row("training time", timing("train_seconds"), time, -1, true), row("samples a second", timing("samples_per_s"), short, 1, true), row("peak memory", memory, bytes, -1, true),
+    row("training time", timing("train_seconds"), time, equal ? -1 : 0, true), row("samples a second", timing("samples_per_s"), short, 1, true), row("peak memory", memory, bytes, -1, true),
     plain("computes in", runs.map(r => el("td", setting((r.run.precision || {}).dtype), "num"))),
     row("steps applied", r => (r.run.steps || {}).applied, short, 0), row("steps skipped", r => r.skipped_count, short, 0)];
 }
@@ -217,7 +224,7 @@ function plan(p) {
   const types = [...new Set(p.operators.flatMap(o => Object.keys(o.types || {})))].sort(), s = section("Precision plan", false, `nodes by the type they compute in`);
   table(s, ["operator", ...types, "class"], p.operators.map(o => [o.op, ...types.map(t => o.types[t]), el("td", Object.keys(o.classes || {}).join(", "), "num")]), false, "full");
   const c = p.cost || {};
-  s.append(el("p", `${short(p.no_arithmetic)} nodes more are without floating arithmetic.` + (c.casts > 0 ? ` A micro-batch casts ${short(c.casts)} times (${bytes(c.cast_bytes)}), weights ${short(c.weight_casts)} times.` : "") + " precision_plan.json has every node and its rule.", "soft"));
+  s.append(el("p", (p.no_arithmetic > 0 ? `${short(p.no_arithmetic)} nodes more are without floating arithmetic.` : "") + (c.casts > 0 ? ` A micro-batch casts ${short(c.casts)} times (${bytes(c.cast_bytes)}), weights ${short(c.weight_casts)} times.` : "") + " precision_plan.json has every node and its rule.", "soft"));
   for (const w of p.warnings || []) s.append(el("p", String(w), "bad"));
 }
 function shellWord(x) { x = String(x); return /^[A-Za-z0-9_@%+=:,.\/-]+$/.test(x) ? x : "'" + x.replaceAll("'", "'\\''") + "'"; }
