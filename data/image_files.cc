@@ -10,6 +10,8 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fs.h"
@@ -51,15 +53,28 @@ struct Found {
 
 bool hidden(const std::string& name) { return name.starts_with('.'); }
 
+// Names in a folder, sorted, and whether each is a folder. The listing itself has the types of entries on most file
+// systems: a call of stat() for each of many images takes long.
+std::vector<std::pair<std::string, bool>> list_types(const std::string& folder) {
+  std::error_code failed, unknown;
+  std::vector<std::pair<std::string, bool>> out;
+  fs::directory_iterator at(folder, failed);
+  for (; !failed && at != fs::directory_iterator(); at.increment(failed))
+    out.emplace_back(at->path().filename(), at->is_directory(unknown));
+  if (failed) list_dir(folder);  // throws the error
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 void collect(const std::string& folder, int depth, Found& out) {
   if (depth > kDeepest)
     fail(Exit::data, "E_DATA_FOLDER", cat("'", printable(folder), "' is nested ", kDeepest, " folders deep"),
          "does a link point to a folder that contains it?");
   std::vector<std::string> below;
-  for (const std::string& name : list_dir(folder)) {
+  for (const auto& [name, is_folder] : list_types(folder)) {
     if (hidden(name)) continue;
     const std::string path = folder + "/" + name;
-    if (is_dir(path)) {
+    if (is_folder) {
       below.push_back(path);
     } else if (has_image_extension(name)) {
       out.images.push_back(path);
