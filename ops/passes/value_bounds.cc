@@ -4,10 +4,14 @@
 #include "ops/passes/value_bounds.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 
 #include "graph/op.h"
 
@@ -163,10 +167,49 @@ Bounds elementwise(const Node& n, const std::vector<Bounds>& in) {
   return out;
 }
 
-// Returns the bounds of a large fp32 constant, without copying it to fp64.
-Bounds bounds_of_large(const HostTensor& t) {
-  const float* x = t.as<float>();
-  return {-kInf, kInf, std::all_of(x, x + t.numel(), [](float v) { return std::isfinite(v); })};
+// Returns the least and the largest integer. The loop is vectorized: this pass reads all weights of a quantized model
+// for each length of a batch.
+template <class T>
+Bounds bounds_of_integers(const T* x, int64_t n) {
+  T lo = x[0], hi = x[0];
+  for (int64_t i = 1; i < n; ++i) {
+    lo = std::min(lo, x[i]);
+    hi = std::max(hi, x[i]);
+  }
+  return finite_between(static_cast<double>(lo), static_cast<double>(hi));
+}
+
+// Returns the bounds of floats; nullopt: an element is not finite. Floats are compared as integers of the same order, in
+// which infinity and NaN are beyond all finite numbers.
+std::optional<Bounds> bounds_of_finite(const float* x, int64_t n) {
+  const auto ordered = [](int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); };
+  int32_t lo = ordered(std::bit_cast<int32_t>(x[0])), hi = lo;
+  for (int64_t i = 1; i < n; ++i) {
+    const int32_t key = ordered(std::bit_cast<int32_t>(x[i]));
+    lo = std::min(lo, key);
+    hi = std::max(hi, key);
+  }
+  const float least = std::bit_cast<float>(ordered(lo)), largest = std::bit_cast<float>(ordered(hi));
+  if (!std::isfinite(least) || !std::isfinite(largest)) return std::nullopt;
+  return finite_between(least, largest);
+}
+
+// Bounds of the other types, and of floats of which some are not finite.
+Bounds bounds_of_any(const HostTensor& t) {
+  std::array<double, 1024> part;
+  double lo = kInf, hi = -kInf;
+  for (int64_t at = 0, n = 0; at < t.numel(); at += n) {
+    n = std::min<int64_t>(part.size(), t.numel() - at);
+    convert(t.dtype(), static_cast<const char*>(t.data()) + at * size_of(t.dtype()), DType::f64, part.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const double x = part[static_cast<size_t>(i)];
+      if (std::isnan(x) || x == kInf) return {};
+      lo = std::min(lo, x);
+      hi = std::max(hi, x);
+    }
+  }
+  const bool finite = std::isfinite(lo);
+  return {lo, hi, finite, !finite};
 }
 
 }  // namespace
@@ -180,15 +223,17 @@ Bounds Bounds::joined(const Bounds& other) const {
 Bounds finite_between(double lo, double hi) { return {lo, hi, true}; }
 
 Bounds bounds_of_constant(const HostTensor& t) {
-  constexpr int64_t kLargest = 1 << 20;
   if (t.numel() == 0) return finite_between(0, 0);
-  if (t.numel() > kLargest) return t.dtype() == DType::f32 ? bounds_of_large(t) : finite_between(-kInf, kInf);
-  Bounds out{kInf, -kInf, true};
-  for (const double x : t.to_doubles()) {
-    if (std::isnan(x) || x == kInf) return {};
-    out = out.joined({x, x, std::isfinite(x), !std::isfinite(x)});
+  if (t.dtype() == DType::f32) {
+    if (const auto bounds = bounds_of_finite(t.as<float>(), t.numel())) return *bounds;
+  } else if (!is_float(t.dtype())) {
+    return with_type(t.dtype(), [&](auto zero) -> Bounds {
+      using T = decltype(zero);
+      if constexpr (std::is_integral_v<T>) return bounds_of_integers(t.as<T>(), t.numel());
+      return {};
+    });
   }
-  return out;
+  return bounds_of_any(t);
 }
 
 Bounds output_bounds(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
