@@ -1,6 +1,7 @@
 """Runs every models/NAME/run.sh as a new user does: from a clone of the last commit, with its
 sample, in fp32 and bf16. onnxruntime then computes the metric that each run printed, from the
-exported file and inputs made by other tools (recipes_metrics.py).
+exported file and inputs made by other tools (recipes_metrics.py). lora_llm.py measures the model of
+models/chat_lora, which is not run here.
 
 Exits with 1 if a recipe fails or onnxruntime's metric differs. Finished runs are kept in --work: a
 second call continues from there, --again repeats the named recipes. The program is given, so the
@@ -20,7 +21,7 @@ import common
 import recipes_metrics
 
 def names():
-    return sorted(p.parent.name for p in (common.ROOT / "models").glob("*/run.sh"))
+    return sorted(recipes_metrics.METRICS)
 
 
 def timed(command, env, cwd, log):
