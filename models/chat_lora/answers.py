@@ -1,10 +1,11 @@
 """Asks the first question of held-out conversations, before and after training, by the verb `generate`.
 
-Prints both answers of each question, and how many are exactly the marked words (after SQuAD's normalization: lower case,
-without articles and punctuation). Writes them to held_out_answers.json of the run's folder.
+Prints both answers of each question, and their F1: how far their words are those that people marked, as in SQuAD (lower
+case, without articles and punctuation). Writes them to held_out_answers.json of the run's folder.
 """
 
 import argparse
+import collections
 import json
 import re
 import string
@@ -12,9 +13,15 @@ import subprocess
 from pathlib import Path
 
 
-def normalized(text):
+def words(text):
     text = "".join(c for c in text.lower() if c not in string.punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def f1(text, wanted):
+    """2 c / (a + b) for c common words of the texts' a and b words; 0 if a text has no words."""
+    a, b = collections.Counter(words(text)), collections.Counter(words(wanted))
+    return 2 * (a & b).total() / max(1, a.total() + b.total())
 
 
 def answers(program, model, prompts, more):
@@ -39,15 +46,15 @@ def main():
     prompts = [chat[:2] for chat in chats]
     before = answers(args.program, args.folder, prompts, [])
     after = answers(args.program, args.folder, prompts, ["--adapter", args.run])
-    rows, right = [], [0, 0]
+    rows, scores = [], [0.0, 0.0]
     for chat, *given in zip(chats, before, after, strict=True):
         question, wanted = chat[1]["content"].rsplit("\n\n", 1)[1], chat[2]["content"]
         for i, text in enumerate(given):
-            right[i] += normalized(text) == normalized(wanted)
+            scores[i] += f1(text, wanted) / len(chats)
         rows.append({"question": question, "marked": wanted, "before": given[0], "after": given[1]})
         print(f"{question}\n  marked: {wanted}\n  before: {given[0]}\n  after:  {given[1]}")
-    print(f"exactly the marked words: {right[0]} of {len(rows)} before, {right[1]} of {len(rows)} after")
-    report = {"exact_before": right[0], "exact_after": right[1], "questions": len(rows), "answers": rows}
+    print(f"F1 of {len(rows)} answers: {scores[0]:.2f} before, {scores[1]:.2f} after")
+    report = {"f1_before": scores[0], "f1_after": scores[1], "answers": rows}
     (args.run / "held_out_answers.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -179,8 +179,8 @@ Bounds bounds_of_integers(const T* x, int64_t n) {
   return finite_between(static_cast<double>(lo), static_cast<double>(hi));
 }
 
-// Returns the bounds of floats; nullopt: an element is not finite. Floats are compared as integers of the same order, in
-// which infinity and NaN are beyond all finite numbers.
+// Returns the bounds of floats; nullopt: an element is not finite. Floats are compared as integers of the same order:
+// infinity and NaN are beyond all finite numbers.
 std::optional<Bounds> bounds_of_finite(const float* x, int64_t n) {
   const auto ordered = [](int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); };
   int32_t lo = ordered(std::bit_cast<int32_t>(x[0])), hi = lo;
