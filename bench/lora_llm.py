@@ -38,7 +38,8 @@ class Ours:
         try:
             fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             steps = len((self.out / "metrics.jsonl").read_text().splitlines())
-            hwm = [x for x in Path(f"/proc/{self.process.pid}/status").read_text().splitlines() if x.startswith("VmHWM")]
+            status = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+            hwm = [x for x in status if x.startswith("VmHWM")]
         except (OSError, IndexError):
             return True
         cpu = (int(fields[11]) + int(fields[12])) / CLOCK
@@ -72,7 +73,8 @@ def training_flags(args, precision, adapter):
 
 
 def worker(args, what, *more):
-    command = [sys.executable, HERE / "lora_llm_torch.py", what, "--folder", args.folder, "--checkpoint", args.checkpoint]
+    command = [sys.executable, HERE / "lora_llm_torch.py", what, "--folder", args.folder]
+    command += ["--checkpoint", args.checkpoint]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     with open(args.work / f"torch-{what}.log", "a", encoding="utf-8") as log:
         return subprocess.Popen([str(c) for c in (*command, *more)], env=env, stdout=log, stderr=subprocess.STDOUT)
@@ -111,7 +113,8 @@ def memory(args, adapter):
         file = args.work / f"{name}.jsonl"
         file.write_text("".join(lines[n] + "\n" for n in numbers), encoding="utf-8")
         part = argparse.Namespace(**vars(args) | {"chats": file, "batch": 1, "steps": len(numbers), "longest": 1024})
-        run = Ours(args.binary, args.folder, args.work / f"memory-{name}", [*training_flags(part, "fp32", adapter), "--pad_to_multiple", 1])
+        flags = [*training_flags(part, "fp32", adapter), "--pad_to_multiple", 1]
+        run = Ours(args.binary, args.folder, args.work / f"memory-{name}", flags)
         while run.poll():
             time.sleep(0.02)
         out[name] = run.result()["peak_training"]
@@ -122,19 +125,19 @@ def memory(args, adapter):
 
 
 def table(report):
-    print("| precision | largest difference of a loss | tokens a CPU second | PyTorch + PEFT | speed | peak | PyTorch + PEFT |")
+    print("| precision | difference of losses | tokens/CPU s | PyTorch + PEFT | speed | peak | PyTorch + PEFT |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for r in report["pairs"]:
         ours, torch = r["tokens_per_cpu_second"]
         peaks = (f"{r[side][key] / 1e9:.2f} GB" for side, key in (("ours", "peak_training"), ("torch", "peak")))
-        cells = [r["precision"], f"{r['largest_difference']:.1e}", f"{ours:.0f}", f"{torch:.0f}", f"{r['speed']:.2f}", *peaks]
-        print("| " + " | ".join(cells) + " |")
+        cells = [r["precision"], f"{r['largest_difference']:.1e}", f"{ours:.0f}", f"{torch:.0f}", f"{r['speed']:.2f}"]
+        print("| " + " | ".join([*cells, *peaks]) + " |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary")
-    parser.add_argument("--folder", type=Path, required=True, help="int4 folder that models/chat_lora/make_folder.py made")
+    parser.add_argument("--folder", type=Path, required=True, help="int4 folder of models/chat_lora/make_folder.py")
     parser.add_argument("--checkpoint", type=Path, required=True, help="its checkpoint in fp32")
     parser.add_argument("--chats", type=Path, required=True, help="conversations: models/chat_lora/make_chats.py")
     parser.add_argument("--work", type=Path, required=True)

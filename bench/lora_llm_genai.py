@@ -1,6 +1,6 @@
-"""Adapters of a run in onnxruntime-genai: tokens of the base with slots, logits with an adapter, two adapters swapped in
-one process. The folders are copies whose nodes have accuracy_level 0, because at level 4 the engine rounds activations
-to 8 bits. Exits with 1 if something differs.
+"""Adapters of a run in onnxruntime-genai: tokens of the base with slots, logits with an adapter, two adapters swapped
+in one process. The folders are copies whose nodes have accuracy_level 0, because at level 4 the engine rounds
+activations to 8 bits. Exits with 1 if something differs.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""PyTorch and PEFT's part of lora_llm.py: the model from the int4 folder's dequantized weights, the token ids and labels
-of conversations, and LoRA steps. Run as a program, it trains and writes losses and times as JSON.
+"""PyTorch and PEFT's part of lora_llm.py: the model from the int4 folder's dequantized weights, the token ids and
+labels of conversations, and LoRA steps. Run as a program, it trains and writes losses and times as JSON.
 """
 
 import argparse

@@ -39,10 +39,11 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--folder", required=True, help="the model before training")
     parser.add_argument("--run", type=Path, required=True, help="folder of the run, whose adapter is applied")
-    parser.add_argument("--chats", type=Path, required=True, help="held-out conversations: JSONL with the column messages")
+    parser.add_argument("--chats", type=Path, required=True, help="held-out conversations (make_chats.py)")
     parser.add_argument("--count", type=int, default=20, help="number of questions")
     args = parser.parse_args()
-    chats = [json.loads(line)["messages"] for line in args.chats.read_text(encoding="utf-8").splitlines()][: args.count]
+    lines = args.chats.read_text(encoding="utf-8").splitlines()[: args.count]
+    chats = [json.loads(line)["messages"] for line in lines]
     prompts = [chat[:2] for chat in chats]
     before = answers(args.program, args.folder, prompts, [])
     after = answers(args.program, args.folder, prompts, ["--adapter", args.run])

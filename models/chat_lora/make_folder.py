@@ -49,7 +49,7 @@ def write_checkpoint(out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="the new folder")
-    parser.add_argument("--checkpoint", type=Path, help="where the checkpoint in fp32 is, or is written (default: OUT.checkpoint)")
+    parser.add_argument("--checkpoint", type=Path, help="read or written: the model in fp32 (default: OUT.checkpoint)")
     parser.add_argument("--precision", default="int4", choices=["int4", "int8", "fp32"])
     args = parser.parse_args()
     checkpoint = args.checkpoint or args.out.with_name(args.out.name + ".checkpoint")
