@@ -31,13 +31,15 @@ class Finder {
   explicit Finder(const SourceGraph& g) : g_(g) {
     found_.factor.assign(g.values.size(), 0);
     found_.scale = found_.zeros = found_.factor;
+    found_.sums.assign(g.nodes.size(), 0);
   }
 
   LowRankPairs run() {
-    for (const SourceNode& n : g_.nodes) {
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      const SourceNode& n = g_.nodes[i];
       if (n.op != "Add" || n.inputs.size() != 2) continue;
-      pair(n.inputs[0], n.inputs[1]);
-      pair(n.inputs[1], n.inputs[0]);
+      const bool second = pair(n.inputs[0], n.inputs[1]), first = pair(n.inputs[1], n.inputs[0]);
+      found_.sums[i] = first || second;
     }
     return std::move(found_);
   }
@@ -138,13 +140,15 @@ class Finder {
     return (table || is_product(*n)) && source(n->inputs[table ? 1 : data_input(*n)], nullptr) == x;
   }
 
-  void pair(int low, int base) {
+  // Marks the parts of an adapter whose product is `low`. Returns false if it is none.
+  bool pair(int low, int base) {
     Branch b;
     const SourceNode* second = maker(source(low, &b.scales));
-    if (!second || !is_product(*second) || second->op == "Gather") return;
+    if (!second || !is_product(*second) || second->op == "Gather") return false;
     const SourceNode* first = maker(source(second->inputs[0], &b.scales));
-    if (!first || !is_product(*first) || !factors(*first, true, b, b.a) || !factors(*second, false, b, b.b)) return;
-    if (!is_map_of(base, source(first->inputs[data_input(*first)], nullptr))) return;
+    if (!first || !is_product(*first) || !factors(*first, true, b, b.a) || !factors(*second, false, b, b.b))
+      return false;
+    if (!is_map_of(base, source(first->inputs[data_input(*first)], nullptr))) return false;
     const auto mark = [](std::vector<char>& of, const std::vector<int>& values) {
       for (const int v : values) of[static_cast<size_t>(v)] = 1;
     };
@@ -152,6 +156,7 @@ class Finder {
     mark(found_.factor, b.b);
     mark(found_.scale, b.scales);
     mark(found_.zeros, b.zeros);
+    return true;
   }
 
   const SourceGraph& g_;

@@ -12,6 +12,7 @@ struct LowRankPairs {
   // stored floating-point number that multiplies x A, the product or B. zeros: a stored tensor of zeros that only pads
   // B to the columns of a wider map.
   std::vector<char> factor, scale, zeros;
+  std::vector<char> sums;  // per node: 1 for an Add of x W and s (x A) B
 };
 
 // Requires that W, A and B are stored and that x reaches both branches. Only views, dropout and factors may be between

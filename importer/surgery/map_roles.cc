@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "importer/discover/low_rank_pairs.h"
 #include "importer/surgery/linear_maps.h"
 
 namespace amp {
@@ -51,6 +52,7 @@ class Roles {
       : g_(g),
         consumers_(g.consumers()),
         map_of_(g.nodes.size(), -1),
+        adds_adapter_(find_low_rank_pairs(g).sums),
         active_(g.values.size()),
         from_softmax_(active_),
         to_softmax_(active_),
@@ -125,6 +127,8 @@ class Roles {
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> map_of_;  // per node
+  // Per node: whether it is an Add of an adapter in the file. The map's output continues after it.
+  std::vector<char> adds_adapter_;
   // Properties per value. The value depends on a map's output or on a floating-point graph input. It comes from a
   // Softmax, or leads to one, through operators that only move or scale elements. It comes from attention or from an
   // activation function in the same way.
@@ -155,7 +159,8 @@ bool Roles::visit(int node, const std::set<int>& reached, Reach& r) const {
   if (reads_shape(n.op)) return false;
   bool other = false;  // another branch takes part
   for (size_t i = 0; i < n.inputs.size(); ++i) other |= !in(i) && marked(active_, n, i);
-  if ((one_of(n.op, {"Add", "Sub", "Sum"}) && other) || n.op.starts_with("Skip")) {
+  if ((one_of(n.op, {"Add", "Sub", "Sum"}) && other && !adds_adapter_[static_cast<size_t>(node)]) ||
+      n.op.starts_with("Skip")) {
     r.residual = true;
     return false;
   }
@@ -189,7 +194,8 @@ bool Roles::cut(const LinearMap& m, std::vector<int64_t>& sizes, std::vector<int
   if (!m.is_product() || m.uses.size() != 1) return false;
   int v = g_.nodes[static_cast<size_t>(m.uses.front().node)].outputs.at(0);
   while (consumers_[static_cast<size_t>(v)].size() == 1) {
-    const SourceNode& n = g_.nodes[static_cast<size_t>(consumers_[static_cast<size_t>(v)].front())];
+    const int reader = consumers_[static_cast<size_t>(v)].front();
+    const SourceNode& n = g_.nodes[static_cast<size_t>(reader)];
     if (n.op == "GroupQueryAttention" && n.inputs.at(0) == v && (n.inputs.size() < 2 || n.inputs[1] < 0)) {
       const int64_t heads = n.attrs.i("num_heads", 0), kv = n.attrs.i("kv_num_heads", heads);
       if (heads < 1 || kv < 1 || m.out % (heads + 2 * kv) != 0) return false;
@@ -210,7 +216,8 @@ bool Roles::cut(const LinearMap& m, std::vector<int64_t>& sizes, std::vector<int
       return true;
     }
     const bool bias = n.op == "Add" && !(marked(active_, n, 0) && marked(active_, n, 1));
-    if (!bias && !one_of(n.op, {"Identity", "Cast", "Reshape"})) return false;
+    if (!bias && !adds_adapter_[static_cast<size_t>(reader)] && !one_of(n.op, {"Identity", "Cast", "Reshape"}))
+      return false;
     v = n.outputs.at(0);
   }
   return false;

@@ -51,3 +51,24 @@ TEST_CASE("adapters of quantized weights train, are exported as nodes, and resum
   CHECK(bytes_of(f / "half/model.onnx") == out);
   CHECK(bytes_of(f / "half/model.onnx.data") == bytes_of(f / "whole/model.onnx.data"));
 }
+
+TEST_CASE("a run that trains the adapted file again has the same maps") {
+  // Adapters of the first run are nodes of its file: q, k and v of a packed map, and parts of the MLP.
+  const auto [folder, forms] = GENERATE(std::pair("llama-int4", "merge"), std::pair("llama-int4", "keep"),
+                                        std::pair("llama-int4", "slots"), std::pair("qwen3-fp32", "keep"));
+  INFO(folder << " " << forms);
+  const TempDir f;
+  const std::string maps = "on 14 maps: attention (q 2, k 2, v 2, o 2), mlp (gate 2, up 2, down 2)";
+  std::string model = test_data(std::string("llm/") + folder);
+  for (const char* stage : {"first", "second", "third"}) {
+    INFO(stage);
+    std::vector<std::string> words = training(f / stage, {"--lora", "r=2", "--lora_export", forms, "--max_steps", "1"});
+    words[0] = model;
+    const Said said = run_verb(words);
+    INFO(said.fact << said.err);
+    REQUIRE(said.code == 0);
+    CHECK_THAT(said.out + said.err, ContainsSubstring(maps));
+    CHECK_THAT(said.out + said.err, !ContainsSubstring("guesses from their names"));
+    model = f / stage + "/model.onnx";
+  }
+}
